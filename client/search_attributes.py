@@ -1,0 +1,40 @@
+"""Whether a server can index our plans, and telling it how where it lets us.
+
+A workflow that sets a search attribute its server does not know is stuck until it does. So a worker looks first, and
+without the attributes plans simply run unindexed.
+"""
+
+from __future__ import annotations
+
+from temporalio.api.enums.v1 import IndexedValueType
+from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest, ListSearchAttributesRequest
+from temporalio.client import Client
+from temporalio.service import RPCError
+
+from client.server import SEARCH_ATTRIBUTES
+
+TYPES = {
+    "Keyword": IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD,
+    "KeywordList": IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD_LIST,
+    "Text": IndexedValueType.INDEXED_VALUE_TYPE_TEXT,
+}
+
+
+async def ensure(client: Client) -> bool:
+    """Whether the server knows our search attributes; those it does not know it is asked to add. Never raises."""
+    try:
+        missing = await _missing(client)
+        if missing:
+            attributes = {name: TYPES[SEARCH_ATTRIBUTES[name]] for name in missing}
+            request = AddSearchAttributesRequest(namespace=client.namespace, search_attributes=attributes)
+            await client.operator_service.add_search_attributes(request)
+        await client.count_workflows("PlanStatus = 'none' AND PlanPending = 'none' AND PlanTitle = 'none'")
+    except RPCError:  # not allowed, not supported, or not known everywhere yet
+        return False
+    return True
+
+
+async def _missing(client: Client) -> list[str]:
+    request = ListSearchAttributesRequest(namespace=client.namespace)
+    known = await client.operator_service.list_search_attributes(request)
+    return [name for name in SEARCH_ATTRIBUTES if name not in known.custom_attributes]

@@ -1,0 +1,139 @@
+"""Every setting of the project, read once from an environment that is passed in.
+
+`Settings.read(environ)` is the only place that looks at `PLANS_*`. A value that cannot be used, or a variable that
+begins with `PLANS_` and means nothing, is refused at once with its name: a `SettingError`, exit code 2. The
+`TEMPORAL_*` variables are kept as they are for `temporalio.envconfig`, which gives them their meaning.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
+
+from plans.errors import PlanError
+
+PREFIX = "PLANS_"
+
+
+class SettingError(PlanError):
+    """One or more settings that cannot be used. The code names the first, the message all of them."""
+
+    def __init__(self, problems: Mapping[str, str]) -> None:
+        lines = [f"{name}: {problem}" for name, problem in problems.items()]
+        super().__init__("\n".join(lines), f"BAD_SETTING:{next(iter(problems))}")
+
+
+def _names(value: object) -> object:
+    """Comma-separated text as a tuple; files become absolute, since a worker runs in another directory."""
+    if not isinstance(value, str):
+        return value
+    parts = [part.strip() for part in value.split(",") if part.strip()]
+    return tuple(str(Path(part).absolute()) if part.endswith(".py") else part for part in parts)
+
+
+class Settings(BaseModel):
+    """What the environment says, checked. Flags of a command replace single fields with `with_flags`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    task_queue: str = Field(default="plans", min_length=1, max_length=1_000, pattern=r"^[^\s\x00-\x1f]+$")
+    """Queue that plans are put on and workers listen to."""
+    workspace: Path | None = None
+    """Directory for plans that name none."""
+    state_dir: Path
+    """Data of the embedded server, values too large for history, summaries, logs."""
+    cache_dir: Path
+    """Programs the project fetched; may be deleted at any time."""
+    tools: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
+    """Modules or .py files with tools of the user's own."""
+    approvals: Literal["normal", "strict"] = "normal"
+    """strict: no plan and no flag can waive an approval."""
+    server: Literal["auto", "embedded"] = "auto"
+    """embedded: pass over a server that happens to listen on localhost:7233."""
+    auto_worker: bool = True
+    """Whether a command keeps a worker running in the background on this machine."""
+    inline_bytes: int = Field(default=8_192, ge=256, le=262_144)
+    """A longer value is kept in a file instead of Temporal's history."""
+    max_activities: int = Field(default=100, ge=1, le=1_000)
+    """Steps one worker runs at the same time."""
+    grace: float = Field(default=10.0, ge=0, le=3_600, allow_inf_nan=False)
+    """Seconds that running steps get to finish when a worker is told to stop."""
+    model: str | None = Field(default=None, min_length=1, max_length=200)
+    """Name of the LLM."""
+    temporal: dict[str, str] = Field(default_factory=dict)
+    """The TEMPORAL_* variables, for `temporalio.envconfig`."""
+
+    @field_validator("workspace")
+    @classmethod
+    def _workspace_is_usable(cls, path: Path | None) -> Path | None:
+        if path is None:
+            return None
+        if not path.is_dir():
+            raise ValueError(f"{path} is no directory; create it or name another")
+        resolved = path.resolve()
+        if resolved == Path(resolved.anchor):
+            raise ValueError("the root of the file system is no workspace; name a directory of its own")
+        if not os.access(resolved, os.W_OK | os.X_OK):
+            raise ValueError(f"{resolved} cannot be written to; change its permissions or name another")
+        return resolved
+
+    @field_validator("state_dir", "cache_dir")
+    @classmethod
+    def _directory_is_possible(cls, path: Path) -> Path:
+        if path.exists() and not path.is_dir():
+            raise ValueError(f"{path} is a file; name a directory")
+        return path.absolute()
+
+    @classmethod
+    def read(cls, environ: Mapping[str, str]) -> Self:
+        """The settings of an environment; raises SettingError with every problem at once."""
+        given = {name[len(PREFIX) :].lower(): text for name, text in environ.items() if name.startswith(PREFIX)}
+        unknown = {_variable(name): _unknown(name) for name in given if name not in _READ}
+        values: dict[str, Any] = _default_directories(environ) | {n: t for n, t in given.items() if n in _READ}
+        values["temporal"] = {name: text for name, text in environ.items() if name.startswith("TEMPORAL_")}
+        return cls._checked(values, unknown)
+
+    def with_flags(self, **flags: object) -> Self:
+        """The same settings with those flags that were given (not None) in place; raises SettingError."""
+        given = {name: value for name, value in flags.items() if value is not None}
+        return self._checked(self.model_dump() | given, {})
+
+    @classmethod
+    def _checked(cls, values: Mapping[str, Any], problems: Mapping[str, str]) -> Self:
+        try:
+            settings = cls.model_validate(values)
+        except ValidationError as error:
+            bad = {_variable(str(each["loc"][0])): _sentence(each) for each in error.errors()}
+            raise SettingError({**bad, **problems}) from None
+        if problems:
+            raise SettingError(problems)
+        return settings
+
+
+_READ = frozenset(Settings.model_fields) - {"temporal"}
+
+
+def _variable(field: str) -> str:
+    return PREFIX + field.upper()
+
+
+def _unknown(field: str) -> str:
+    near = difflib.get_close_matches(field, sorted(_READ), n=1, cutoff=0.0)
+    return f"there is no such setting; did you mean {_variable(near[0])}?"
+
+
+def _sentence(error: Any) -> str:
+    message = str(error["msg"]).removeprefix("Value error, ")
+    return f"{message} (it is {str(error['input'])[:100]!r})"
+
+
+def _default_directories(environ: Mapping[str, str]) -> dict[str, Any]:
+    home = Path(environ.get("HOME") or Path.home())
+    state = Path(environ.get("XDG_STATE_HOME") or home / ".local" / "state")
+    cache = Path(environ.get("XDG_CACHE_HOME") or home / ".cache")
+    return {"state_dir": state / "plans", "cache_dir": cache / "plans"}

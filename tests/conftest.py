@@ -1,0 +1,105 @@
+"""What tests of the running system share: one real server, a fresh queue and workspace each, a worker of ours.
+
+Everything is real and ends in order: worker, client, server. A missing `temporal` program is fetched as the project
+itself would fetch it, so that no test is ever skipped for want of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import uuid
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from temporalio.client import Client
+from temporalio.contrib.pydantic import pydantic_data_converter
+from temporalio.worker import Worker
+
+from client import detached
+from client.server import HOST, Server, flags, free_ports
+from client.settings import Settings
+from client.temporal_binary import find_temporal
+
+
+@pytest_asyncio.fixture(scope="session")
+async def temporal_binary() -> Path:
+    """The `temporal` program."""
+    return await find_temporal(Settings.read({"HOME": os.environ.get("HOME", "")}), print)
+
+
+@pytest_asyncio.fixture(scope="session")
+async def server(temporal_binary: Path, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server]:
+    """A development server with our settings and search attributes, in memory."""
+    port, ui_port = free_ports(0, 0)
+    log = tmp_path_factory.mktemp("server") / "server.log"
+    pid, began = detached.start([str(temporal_binary), *flags(port, ui_port, None)], log, os.environ)
+    running = Server(pid=pid, began=began, address=f"{HOST}:{port}", ui=f"http://{HOST}:{ui_port}")
+    try:
+        async with asyncio.timeout(60):
+            while not running.accepts():
+                assert running.is_alive(), detached.tail(log)
+                await asyncio.sleep(0.05)
+        yield running
+    finally:
+        await running.stop(grace=0)
+
+
+@pytest_asyncio.fixture(scope="session")
+async def temporal_client(server: Server) -> Client:
+    """A client of that server."""
+    return await Client.connect(server.address, data_converter=pydantic_data_converter, identity="tester@tests")
+
+
+@pytest.fixture
+def queue() -> str:
+    """A task queue of the test's own."""
+    return f"queue-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def state_dir(tmp_path: Path) -> Path:
+    """A state directory of the test's own."""
+    path = tmp_path / "state"
+    path.mkdir()
+    return path
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    """An empty workspace."""
+    path = tmp_path / "workspace"
+    path.mkdir()
+    return path
+
+
+@pytest.fixture
+def environ(server: Server, queue: str, state_dir: Path, workspace: Path) -> dict[str, str]:
+    """The environment of a command or worker of this test; add to it, or pass it to a process."""
+    kept = {name: os.environ[name] for name in ("HOME", "PATH", "LANG", "GOPATH") if name in os.environ}
+    return kept | {
+        "TEMPORAL_ADDRESS": server.address,
+        "PLANS_TASK_QUEUE": queue,
+        "PLANS_STATE_DIR": str(state_dir),
+        "PLANS_WORKSPACE": str(workspace),
+        "PLANS_GRACE": "5",
+        "PYTHONPATH": str(Path(__file__).parent.parent),
+    }
+
+
+@pytest.fixture
+def settings(environ: dict[str, str]) -> Settings:
+    """The settings of that environment."""
+    return Settings.read(environ)
+
+
+@pytest_asyncio.fixture
+async def worker(temporal_client: Client, settings: Settings) -> AsyncIterator[Worker]:
+    """A worker of ours with the built-in tools, listening to the test's queue."""
+    from activities.registry import builtin_tools
+    from worker import build
+
+    async with build(temporal_client, settings, builtin_tools(), indexed=True) as running:
+        yield running

@@ -1,0 +1,150 @@
+"""The worker: settings -> tools -> activities and workflows -> a Temporal worker. The only file that knows all parts.
+
+`python worker.py` (or `plan worker`) listens until SIGTERM or SIGINT; running steps then get PLANS_GRACE seconds to
+finish before they are handed back, and a second signal ends it at once. Exit codes: 0 stopped, 2 bad setting, 3 no
+server.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+from temporalio.client import Client
+from temporalio.worker import PollerBehaviorAutoscaling, Worker
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
+
+from activities.check import PlanChecker
+from activities.execute import tool_activity
+from activities.registry import builtin_tools, load_tools
+from activities.summary import SummaryWriter
+from activities.tool import Tool
+from activities.values import ValueStore
+from client import search_attributes
+from client.connect import Connection, reach
+from client.errors import NotConnected
+from client.settings import Settings
+from plans.errors import PlanError
+from workflows.plan import PlanWorkflow
+
+PASSED_THROUGH = (
+    *("plans", "pydantic", "pydantic_core", "annotated_types", "typing_inspection"),
+    *("jmespath", "jsonschema", "jsonschema_specifications", "referencing", "rpds", "attr", "attrs"),
+)
+"""Modules the workflow sandbox does not load anew for every run: pure code, which a test of the imports guards."""
+STICKY = timedelta(seconds=2)
+"""How long a plan waits for the worker that knew it, before any other takes over."""
+CACHED_WORKFLOWS = 1_000
+
+
+def build(client: Client, settings: Settings, tools: Mapping[str, Tool], *, indexed: bool) -> Worker:
+    """A worker for the settings' task queue, not yet started. `indexed`: the server knows our search attributes."""
+    workspace = str(settings.workspace) if settings.workspace else None
+    checker = PlanChecker(tools, workspace, settings.approvals == "strict", indexed)
+    summaries = SummaryWriter(settings.state_dir / "summaries")
+    values = ValueStore(settings.state_dir / "values")
+    steps = [tool_activity(tool, values, settings.inline_bytes) for tool in tools.values() if not tool.spec.durable]
+    restrictions = SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH)
+    return Worker(
+        client,
+        task_queue=settings.task_queue,
+        identity=f"plans-worker-{os.getpid()}@{socket.gethostname()}",
+        workflows=[PlanWorkflow],
+        activities=[*steps, checker.check_plan, summaries.write_summary],
+        workflow_runner=SandboxedWorkflowRunner(restrictions=restrictions),
+        activity_executor=ThreadPoolExecutor(settings.max_activities + 2, thread_name_prefix="step"),
+        max_concurrent_activities=settings.max_activities,
+        max_cached_workflows=CACHED_WORKFLOWS,
+        workflow_task_poller_behavior=PollerBehaviorAutoscaling(),
+        activity_task_poller_behavior=PollerBehaviorAutoscaling(),
+        sticky_queue_schedule_to_start_timeout=STICKY,
+        graceful_shutdown_timeout=timedelta(seconds=settings.grace),
+    )
+
+
+async def serve(settings: Settings) -> None:
+    """Listen until told to stop; raises PlanError when there is no server, or a setting cannot be used."""
+    tools = {**builtin_tools(), **load_tools(settings.tools)}
+    connection = await reach(settings, _say)
+    indexed = await search_attributes.ensure(connection.client)
+    stopped = _stop_on_signals()
+    async with build(connection.client, settings, tools, indexed=indexed):
+        _say(_greeting(connection, settings, len(tools)))
+        await stopped.wait()
+        _say(f"Stopping: running steps have {settings.grace:g} s to finish.")
+    _say("Stopped.")
+
+
+def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Serve with these flags and this environment; returns the exit code."""
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+    flags = vars(_parser().parse_args(arguments))
+    try:
+        address = flags.pop("address")
+        environ = {**environ, "TEMPORAL_ADDRESS": address} if address else environ
+        asyncio.run(serve(Settings.read(environ).with_flags(**flags)))
+    except PlanError as error:
+        print(f"{error.code}: {error.message}", file=sys.stderr)
+        return 3 if isinstance(error, NotConnected) else 2 if error.code.startswith("BAD_SETTING") else 1
+    return 0
+
+
+def main() -> None:
+    """Run as a program; leaves without tearing the interpreter down, which the SDK's threads do not always survive."""
+    code = run(sys.argv[1:], os.environ)
+    gc.collect()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="plan worker", description="Run the steps of plans until told to stop.")
+    parser.add_argument("--address", metavar="HOST:PORT", help="Temporal server (TEMPORAL_ADDRESS)")
+    parser.add_argument("--queue", dest="task_queue", metavar="NAME", help="task queue (PLANS_TASK_QUEUE)")
+    parser.add_argument("--workspace", metavar="DIR", help="for plans that name none (PLANS_WORKSPACE)")
+    parser.add_argument("--tools", metavar="MODULES", help="your own tools, comma separated (PLANS_TOOLS)")
+    parser.add_argument("--state-dir", metavar="DIR", help="large values, summaries (PLANS_STATE_DIR)")
+    parser.add_argument("--approvals", metavar="normal|strict", help="strict: no waivers (PLANS_APPROVALS)")
+    parser.add_argument("--max-activities", metavar="N", help="steps at the same time (PLANS_MAX_ACTIVITIES)")
+    parser.add_argument("--inline-bytes", metavar="N", help="longer values go to a file (PLANS_INLINE_BYTES)")
+    parser.add_argument("--grace", metavar="SECONDS", help="to finish steps at the end (PLANS_GRACE)")
+    return parser
+
+
+def _stop_on_signals() -> asyncio.Event:
+    """Set by the first SIGTERM or SIGINT; the second ends the process: its children notice and end as well."""
+    stopped = asyncio.Event()
+
+    def stop() -> None:
+        if stopped.is_set():
+            os._exit(130)
+        stopped.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop)
+    return stopped
+
+
+def _greeting(connection: Connection, settings: Settings, tools: int) -> str:
+    return (
+        f"Listening to queue '{settings.task_queue}' in namespace '{connection.client.namespace}' at "
+        f"{connection.address}; workspace {settings.workspace or 'as each plan says'}; {tools} tools."
+    )
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()
