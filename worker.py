@@ -32,6 +32,7 @@ from activities.values import ValueStore
 from client import search_attributes
 from client.connect import Connection, reach
 from client.errors import NotConnected
+from client.queues import WORKER
 from client.settings import Settings
 from plans.errors import PlanError
 from workflows.plan import PlanWorkflow
@@ -57,7 +58,7 @@ def build(client: Client, settings: Settings, tools: Mapping[str, Tool], *, inde
     return Worker(
         client,
         task_queue=settings.task_queue,
-        identity=f"plans-worker-{os.getpid()}@{socket.gethostname()}",
+        identity=f"{WORKER}{os.getpid()}@{socket.gethostname()}",
         workflows=[PlanWorkflow],
         activities=[*steps, checker.check_plan, summaries.write_summary],
         workflow_runner=SandboxedWorkflowRunner(restrictions=restrictions),

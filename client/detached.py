@@ -90,8 +90,10 @@ def start(
     environ: Mapping[str, str],
     keep_open: Sequence[int] = (),
 ) -> tuple[int, str]:
-    """Start a command in a session of its own, output appended to `log`; returns its process id and its beginning."""
-    with log.open("ab") as output:
+    """Start a command in a session of its own with a fresh log; returns its process id and its beginning."""
+    if log.exists():
+        log.replace(log.with_suffix(".old.log"))
+    with log.open("xb") as output:
         process = subprocess.Popen(
             list(command),
             stdin=subprocess.DEVNULL,

@@ -61,7 +61,7 @@ class Settings(BaseModel):
     """A longer value is kept in a file instead of Temporal's history."""
     max_activities: int = Field(default=100, ge=1, le=1_000)
     """Steps one worker runs at the same time."""
-    grace: float = Field(default=10.0, ge=0, le=3_600, allow_inf_nan=False)
+    grace: float = Field(default=10.0, ge=0, le=86_400, allow_inf_nan=False)
     """Seconds that running steps get to finish when a worker is told to stop."""
     model: str | None = Field(default=None, min_length=1, max_length=200)
     """Name of the LLM."""
@@ -103,6 +103,11 @@ class Settings(BaseModel):
         given = {name: value for name, value in flags.items() if value is not None}
         return self._checked(self.model_dump() | given, {})
 
+    def as_environ(self) -> dict[str, str]:
+        """The PLANS_* variables that give these settings again; the TEMPORAL_* ones are left out."""
+        given = {name: getattr(self, name) for name in sorted(_READ)}
+        return {_variable(name): _text(value) for name, value in given.items() if value not in (None, ())}
+
     @classmethod
     def _checked(cls, values: Mapping[str, Any], problems: Mapping[str, str]) -> Self:
         try:
@@ -120,6 +125,12 @@ _READ = frozenset(Settings.model_fields) - {"temporal"}
 
 def _variable(field: str) -> str:
     return PREFIX + field.upper()
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
 def _unknown(field: str) -> str:

@@ -1,0 +1,112 @@
+"""The embedded server: started once, found again, its data kept, never two on the same data."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from temporalio.client import Client
+
+from client import detached, server
+from client.connect import Origin, reach
+from client.errors import NoTemporal, ServerFailed
+from client.server import Server
+from client.settings import Settings
+from client.temporal_binary import find_temporal
+
+
+@pytest_asyncio.fixture
+async def embedded(state_dir: Path, temporal_binary: Path) -> AsyncIterator[Settings]:
+    """Settings that lead to an embedded server; it is stopped at the end."""
+    settings = Settings.read(
+        {"HOME": os.environ["HOME"], "PLANS_STATE_DIR": str(state_dir), "PLANS_SERVER": "embedded", "TEMPORAL_CONFIG_FILE": os.devnull}
+    )
+    yield settings
+    await server.stop(settings)
+
+
+async def test_two_commands_at_once_start_one_server(embedded: Settings) -> None:
+    first, second = await asyncio.gather(server.ensure(embedded), server.ensure(embedded))
+    assert first == second == server.recorded(embedded)
+    assert first.address.startswith("127.0.0.1:")
+    assert (await reach(embedded)).origin is Origin.EMBEDDED
+
+
+async def test_data_outlives_a_killed_server(embedded: Settings) -> None:
+    first = await server.ensure(embedded)
+    client = (await reach(embedded)).client
+    await client.start_workflow("Nobody", id="kept", task_queue="nobody")
+    os.kill(first.pid, signal.SIGKILL)
+    await first.stop(grace=5)
+    second = await server.ensure(embedded)
+    assert second.pid != first.pid
+    kept = await (await reach(embedded)).client.get_workflow_handle("kept").describe()
+    assert kept.workflow_type == "Nobody"
+
+
+async def test_a_server_whose_record_is_lost_keeps_others_off_its_data(embedded: Settings) -> None:
+    running = await server.ensure(embedded)
+    record = embedded.state_dir / "server.json"
+    record.rename(record.with_suffix(".kept"))
+    with pytest.raises(ServerFailed, match="fuser"):
+        await server.ensure(embedded)
+    record.with_suffix(".kept").rename(record)
+    assert await server.ensure(embedded) == running
+
+
+async def test_the_record_of_a_dead_server_is_passed_over(embedded: Settings) -> None:
+    Server(pid=os.getpid(), began="long ago", address="127.0.0.1:1", ui="").write(embedded.state_dir / "server.json")
+    assert (await server.ensure(embedded)).pid != os.getpid()
+
+
+async def test_stopping_ends_the_process_and_a_second_stop_finds_nothing(embedded: Settings) -> None:
+    running = await server.ensure(embedded)
+    assert await server.stop(embedded) == running
+    assert not running.is_alive()
+    assert await server.stop(embedded) is None
+
+
+async def test_a_server_that_cannot_start_shows_the_end_of_its_log(embedded: Settings) -> None:
+    (embedded.state_dir / "temporal.db").mkdir()
+    with pytest.raises(ServerFailed, match="unable to open database"):
+        await server.ensure(embedded)
+
+
+async def test_it_knows_our_search_attributes(temporal_client: Client) -> None:
+    query = "PlanStatus = 'x' AND PlanPending = 'y' AND PlanTitle = 'z'"
+    assert (await temporal_client.count_workflows(query)).count == 0
+
+
+async def test_without_any_way_to_a_program_the_error_names_the_ways(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+    settings = Settings.read({"HOME": str(tmp_path)})
+    with pytest.raises(NoTemporal, match=r"Go is not installed.*TEMPORAL_ADDRESS"):
+        await find_temporal(settings)
+
+
+def test_a_port_in_use_is_avoided() -> None:
+    import socket
+
+    with socket.create_server((server.HOST, 0)) as taken:
+        port = taken.getsockname()[1]
+        assert port not in server.free_ports(port, 0)
+
+
+def test_the_link_to_a_workflow_is_what_the_ui_understands() -> None:
+    link = server.workflow_link("http://127.0.0.1:8233", "default", "plan-x")
+    assert link == "http://127.0.0.1:8233/namespaces/default/workflows/plan-x"
+
+
+def test_the_end_of_a_log_is_short(tmp_path: Path) -> None:
+    log = tmp_path / "x.log"
+    log.write_text("a" * 10_000 + "end")
+    assert detached.tail(log).endswith("end")
+    assert len(detached.tail(log)) == detached.TAIL_BYTES

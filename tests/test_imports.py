@@ -1,0 +1,200 @@
+"""Imports point one way, and plans/ is pure: checked on the source, since the workflow sandbox passes plans/ through.
+
+    plans <- activities <- workflows <- client (without activities); worker.py sees all but the command line
+
+Each rule has its control: a seeded bad module must be caught.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+OURS = {"plans", "activities", "workflows", "client", "worker"}
+MAY_IMPORT = {
+    "plans": {"plans"},
+    "activities": {"plans", "activities"},
+    "workflows": {"plans", "workflows", "activities"},
+    "client": {"plans", "workflows", "client"},
+    "worker": OURS - {"worker"},
+}
+PURE_LIBRARIES = {"pydantic", "pydantic_core", "jmespath", "jsonschema", "annotated_types", "typing_extensions"}
+PURE_STDLIB = {
+    *(
+        "__future__",
+        "abc",
+        "base64",
+        "bisect",
+        "collections",
+        "contextlib",
+        "copy",
+        "dataclasses",
+        "datetime",
+        "decimal",
+    ),
+    *(
+        "difflib",
+        "enum",
+        "fractions",
+        "functools",
+        "graphlib",
+        "hashlib",
+        "heapq",
+        "html",
+        "itertools",
+        "json",
+        "keyword",
+    ),
+    *(
+        "math",
+        "numbers",
+        "operator",
+        "posixpath",
+        "re",
+        "shlex",
+        "string",
+        "textwrap",
+        "types",
+        "typing",
+        "unicodedata",
+    ),
+    *("urllib", "uuid", "warnings"),
+}
+IMPURE_CALLS = {"open", "input", "print", "exec", "eval", "compile", "__import__", "breakpoint", "globals"}
+IMPURE_ATTRIBUTES = {
+    *(("datetime", "now"), ("datetime", "utcnow"), ("datetime", "today"), ("date", "today")),
+    *(("uuid", "uuid1"), ("uuid", "uuid4")),
+}
+IMPURE_MODULES = {"urllib.request", "uuid.uuid1", "uuid.uuid4"}
+
+
+def modules(package: str) -> list[Path]:
+    single = ROOT / f"{package}.py"
+    return [single] if single.exists() else sorted((ROOT / package).rglob("*.py"))
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            yield node.module or ""
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def import_problems(package: str, source: str) -> list[str]:
+    """What a module of a package imports of ours although it must not."""
+    tree = ast.parse(source)
+    names = {name.partition(".")[0] for name in imported(tree)} & OURS
+    found = [f"{package} must not import {name}" for name in sorted(names - MAY_IMPORT[package])]
+    if package == "worker" and any(name.startswith("client.cli") for name in imported(tree)):
+        found.append("worker must not import client.cli")
+    if package != "activities" and any(name.partition(".")[0] == "openai" for name in imported(tree)):
+        found.append("openai is imported at run time by the worker alone")
+    return found
+
+
+def purity_problems(source: str) -> list[str]:
+    """What a module of plans/ does although pure code must not."""
+    tree = ast.parse(source)
+    allowed = PURE_LIBRARIES | PURE_STDLIB | {"plans"}
+    found = [
+        f"imports {name}" for name in imported(tree) if name.partition(".")[0] not in allowed or name in IMPURE_MODULES
+    ]
+    for node in ast.walk(tree):
+        found += list(_impure_node(node))
+    return found + list(_module_state(tree))
+
+
+def _impure_node(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in IMPURE_CALLS:
+        yield f"line {node.lineno}: calls {node.func.id}"
+    if isinstance(node, ast.Attribute) and (_last_name(node.value), node.attr) in IMPURE_ATTRIBUTES:
+        yield f"line {node.lineno}: uses {_last_name(node.value)}.{node.attr}"
+    if isinstance(node, ast.AsyncFunctionDef | ast.Await | ast.Global):
+        yield f"line {node.lineno}: {type(node).__name__}"
+
+
+def _last_name(node: ast.AST) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _module_state(tree: ast.Module) -> Iterator[str]:
+    """Module-level collections that are not constants by their name would be state shared between runs."""
+    for node in tree.body:
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        value = getattr(node, "value", None)
+        mutable = isinstance(value, ast.List | ast.Dict | ast.Set | ast.ListComp | ast.DictComp | ast.SetComp)
+        names = [target.id for target in targets if isinstance(target, ast.Name)] if mutable else []
+        yield from (f"line {node.lineno}: module state {name}" for name in names if not _is_constant(name))
+
+
+def _is_constant(name: str) -> bool:
+    return name.strip("_").isupper() or name == "__all__"
+
+
+@pytest.mark.parametrize("package", sorted(MAY_IMPORT))
+def test_imports_point_one_way(package: str) -> None:
+    assert modules(package)
+    bad = {str(path): found for path in modules(package) if (found := import_problems(package, path.read_text()))}
+    assert not bad
+
+
+def test_plans_is_pure() -> None:
+    bad = {path.name: found for path in modules("plans") if (found := purity_problems(path.read_text()))}
+    assert not bad
+
+
+@pytest.mark.parametrize(
+    ("package", "source"),
+    [
+        ("plans", "import temporalio\nfrom activities import files"),
+        ("plans", "def f():\n    import client.runs"),
+        ("activities", "from workflows.plan import PlanWorkflow"),
+        ("workflows", "from client import settings"),
+        ("client", "import activities.registry"),
+        ("client", "from worker import main"),
+        ("client", "import openai"),
+        ("worker", "from client import cli"),
+        ("worker", "import client.cli.main"),
+    ],
+)
+def test_a_seeded_import_against_the_direction_is_caught(package: str, source: str) -> None:
+    assert import_problems(package, source)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import os",
+        "import temporalio",
+        "from random import choice",
+        "from pathlib import Path",
+        "import asyncio",
+        "import time",
+        "def f():\n    import io",
+        "def f():\n    return open('x')",
+        "from datetime import datetime\nnow = datetime.now()",
+        "import datetime\ndef f():\n    return datetime.datetime.utcnow()",
+        "from uuid import UUID\nimport uuid\nx = uuid.uuid4()",
+        "async def f(): pass",
+        "def f():\n    global x\n    x = 1",
+        "seen = {}",
+        "cache: list[int] = []",
+        "from urllib import request",
+    ],
+)
+def test_a_seeded_impure_module_is_caught(source: str) -> None:
+    assert purity_problems(source)
+
+
+@pytest.mark.parametrize("source", ["from datetime import datetime", "LIMITS = {'a': 1}", "_KINDS = [1]", "x = (1, 2)"])
+def test_pure_code_passes(source: str) -> None:
+    assert not purity_problems(source)
