@@ -1,0 +1,83 @@
+"""The activity `check_plan`: a worker judges a plan by its own tools and tells the workflow what it must know.
+
+It reads the worker's tool list and settings and looks whether the workspace is there; it changes nothing. What it returns
+is recorded in history, and is all a workflow ever learns about its worker.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from temporalio import activity
+
+from plans.calls import CheckRequest, Facts
+from plans.model import Plan, Problem, ToolSpec
+from plans.reading import read_plan
+from plans.validate import input_values, problems
+
+
+@dataclass(frozen=True)
+class PlanChecker:
+    """A worker's tools and settings, as far as plans depend on them."""
+
+    tools: Mapping[str, ToolSpec]
+    default_workspace: str | None = None
+    strict_approvals: bool = False
+    search_attributes: bool = False
+    keeps_summaries: bool = False
+
+    @activity.defn(name="check_plan")
+    def check_plan(self, request: CheckRequest) -> Facts:
+        """Every problem of a plan on this worker, and the facts its run will go by."""
+        plan = read_plan(request.plan)
+        if isinstance(plan, list):
+            return Facts(problems=plan)
+        found = problems(plan, self.tools) + input_values(plan, request.inputs)[1]
+        workspace, trouble = self._workspace(request.workspace or plan.workspace)
+        return Facts(
+            problems=found + trouble,
+            tools=self._used(plan),
+            workspace=workspace,
+            strict_approvals=self.strict_approvals,
+            search_attributes=self.search_attributes,
+            keeps_summaries=self.keeps_summaries,
+        )
+
+    def _used(self, plan: Plan) -> dict[str, ToolSpec]:
+        names = dict.fromkeys(step.tool for step in plan.steps)
+        return {name: self.tools[name] for name in names if name in self.tools}
+
+    def _workspace(self, asked: str | None) -> tuple[str, list[Problem]]:
+        name = asked or self.default_workspace
+        if not name:
+            return "", [_bad("no workspace is named; give --workspace, or set PLANS_WORKSPACE on the worker")]
+        path = Path(name).expanduser()
+        if not path.is_absolute():
+            path = Path(self.default_workspace or os.getcwd()) / path
+        trouble = _trouble(path)
+        return str(path.resolve()), [_bad(trouble)] if trouble else []
+
+
+def _trouble(path: Path) -> str:
+    if path.resolve() == Path("/"):
+        return "the workspace cannot be the root directory; name the directory the plan is to work in"
+    if not path.exists():
+        return f"the workspace '{path}' does not exist on the worker; create it, or name another with --workspace"
+    if not path.is_dir():
+        return f"the workspace '{path}' is no directory; name the directory the plan is to work in"
+    if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+        return f"the worker may not write to the workspace '{path}'; mend its permissions, or name another"
+    return ""
+
+
+def _bad(message: str) -> Problem:
+    return Problem(code="BAD_WORKSPACE", field="workspace", message=message)
+
+
+def specs_of(tools: Mapping[str, Any]) -> dict[str, ToolSpec]:
+    """The descriptions of a registry's tools, by name."""
+    return {name: tool.spec for name, tool in tools.items()}

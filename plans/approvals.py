@@ -1,0 +1,102 @@
+"""Who must be asked before a step starts, and what a decision does to a run.
+
+A decision may come before the step waits; the first one counts, a later one is refused and said so (REQUIREMENTS B6). It
+is bound to the plan's version when it names one. Arguments put in place of the step's are validated before anything
+changes.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from plans.arguments import argument_problems
+from plans.errors import Refused
+from plans.messages import Decide
+from plans.model import ApprovalRule, Step
+from plans.run import DONE, Decision, Run, Status
+
+DENIED = "User denied approval"
+"""What a denied step says (seed 004)."""
+
+
+def asks(run: Run, step: Step, args: dict[str, Any]) -> bool:
+    """Whether a person must decide before the step starts."""
+    spec = run.facts.tools[step.tool]
+    if run.facts.strict_approvals:
+        return step.requires_approval is True or spec.asks_by_default(args)
+    if run.options.approve_all:
+        return False
+    return spec.asks_by_default(args) if step.requires_approval is None else step.requires_approval
+
+
+def is_waived(run: Run, step: Step) -> bool:
+    """Whether the person who started the plan has allowed this step beforehand, whatever the tool finds."""
+    return not run.facts.strict_approvals and (run.options.approve_all or step.requires_approval is False)
+
+
+def rule_of(run: Run, step: Step) -> ApprovalRule:
+    """The time limit of a step's approval."""
+    return step.approval or run.plan.defaults.approval or ApprovalRule()
+
+
+def deadline_of(run: Run, step: Step, now: datetime) -> datetime | None:
+    """When the approval of a step that asks now runs out."""
+    timeout = rule_of(run, step).timeout
+    return None if timeout is None else now + timedelta(seconds=timeout)
+
+
+def check(run: Run, message: Decide) -> Step:
+    """The step a decision is about. Raises Refused when it cannot be taken."""
+    step = next((step for step in run.plan.steps if step.id == message.step_id), None)
+    if step is None:
+        raise Refused(f"the plan has no step '{message.step_id}'", "UNKNOWN_STEP")
+    state, earlier = run.steps[step.id], run.decisions.get(step.id)
+    if earlier is not None:
+        what = "approved" if earlier.approved else "denied"
+        raise Refused(
+            f"step '{step.id}' was {what} already{f' by {earlier.by}' if earlier.by else ''}", "ALREADY_DECIDED"
+        )
+    if state.status in DONE or state.status is Status.RUNNING or state.never:
+        raise Refused(f"step '{step.id}' is {state.status}: there is nothing left to decide", "TOO_LATE")
+    if message.version is not None and message.version != run.plan.version:
+        raise Refused(
+            f"the decision is about version {message.version}, the plan is at version {run.plan.version}",
+            "STALE_VERSION",
+        )
+    if message.args is not None:
+        _check_args(run, step, message.args)
+    return step
+
+
+def decide(run: Run, message: Decide, now: datetime, source: Literal["signal", "update", "timeout"]) -> Decision:
+    """Record a decision. Raises Refused, and leaves the run as it was, when it cannot be taken."""
+    step = check(run, message)
+    decision = Decision(
+        approved=message.approved, by=message.by, comment=message.comment, args=message.args, time=now, source=source
+    )
+    run.decisions[step.id] = decision
+    if message.args is not None:
+        run.steps[step.id].args = message.args
+    run.note("approved" if message.approved else "denied", _sentence(step.id, decision), now, step.id)
+    return decision
+
+
+def _sentence(step_id: str, decision: Decision) -> str:
+    who = f" by {decision.by}" if decision.by else ""
+    how = " with changed arguments" if decision.args is not None else ""
+    why = f": {decision.comment}" if decision.comment else ""
+    return f"step '{step_id}' {'approved' if decision.approved else 'denied'}{who}{how}{why}"
+
+
+def _check_args(run: Run, step: Step, args: dict[str, Any]) -> None:
+    if not run.facts.tools:
+        raise Refused("arguments can be changed once the plan has been checked; send the decision again", "TOO_EARLY")
+    problems = argument_problems(run.facts.tools[step.tool], args, {name for name in run.steps} | {"inputs"})
+    if problems:
+        raise Refused("; ".join(f"{field}: {text}" for field, text in problems[:5]), "INVALID_ARGS")
+
+
+def later(now: datetime, seconds: float) -> datetime:
+    """The time `seconds` from now."""
+    return now + timedelta(seconds=seconds)

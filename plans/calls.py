@@ -1,0 +1,84 @@
+"""What crosses the border between the workflow and the activities: one typed value each way per activity.
+
+A step's tool is an activity that takes a `Call` and returns a `Return`; its failure is an application error whose type is
+one of the stable codes. `check_plan` takes a `CheckRequest` and returns `Facts`: the only way a workflow learns about the
+worker it runs on. `write_summary` takes a `SummaryFile`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from plans.model import Problem, Retry, ToolSpec, Value
+
+PREVIEW_CHARACTERS = 200
+"""Characters kept of a long value in a view (seed 000)."""
+
+
+class LargeValue(Value):
+    """A value kept outside history, named by the hash of its JSON text (UTF-8)."""
+
+    sha256: str = Field(description="Hex digest of the JSON text; its name in the value store.")
+    bytes: int = Field(description="Length of the JSON text.")
+    preview: str = Field(description="Its first 200 characters, for people.")
+
+
+class Call(Value):
+    """One step's call of its tool."""
+
+    args: dict[str, Any] = Field(description="Arguments, references filled in except those listed in `deferred`.")
+    plan_id: str
+    step_id: str
+    key: str = Field(description="The same over all attempts of the call, different for every other call.")
+    workspace: str = Field(description="Absolute directory the tool works in.")
+    timeout: float = Field(description="Seconds this attempt may take.")
+    retry: Retry = Field(description="Attempts (tool errors only; a worker's death does not count) and waits.")
+    approved: bool = Field(default=False, description="A person, or a waiver, has allowed what needs approval.")
+    seen: list[str] = Field(
+        default_factory=list, description="Those of the call's paths that this run made or read, relative."
+    )
+    deferred: list[list[str | int]] = Field(
+        default_factory=list, description="Places in `args` whose references the activity fills in from `values`."
+    )
+    values: dict[str, Any] = Field(default_factory=dict, description="Inline values for the deferred references.")
+    large: dict[str, LargeValue] = Field(default_factory=dict, description="Large values for the deferred references.")
+    quoting: dict[str, Literal["shell", "python"]] = Field(default_factory=dict)
+
+
+class Return(Value):
+    """What a tool gave back. Exactly one of `value` and `large` holds the value."""
+
+    value: Any = None
+    large: LargeValue | None = None
+    duration: float = Field(description="Milliseconds, of the attempt that succeeded.")
+    attempt: int = Field(default=1, description="Which attempt succeeded, tool errors counted only.")
+    read: list[str] = Field(default_factory=list, description="Files read, relative to the workspace.")
+    wrote: list[str] = Field(default_factory=list, description="Files and directories made or changed, relative.")
+
+
+class CheckRequest(Value):
+    """A plan to be checked by the worker that will run it."""
+
+    plan: Any = Field(description="The plan as it came, before any validation.")
+    workspace: str | None = Field(default=None, description="Asked for by the client; the plan's own comes second.")
+    inputs: dict[str, Any] = Field(default_factory=dict)
+
+
+class Facts(Value):
+    """What the workflow must know about the world before it starts; recorded once in history."""
+
+    problems: list[Problem] = Field(default_factory=list)
+    tools: dict[str, ToolSpec] = Field(default_factory=dict, description="The tools this plan names.")
+    workspace: str = ""
+    strict_approvals: bool = Field(default=False, description="PLANS_APPROVALS=strict: no waiver counts.")
+    search_attributes: bool = Field(default=False, description="The server knows PlanStatus and its kin.")
+    keeps_summaries: bool = Field(default=False, description="The worker has a place for SUMMARY.md files.")
+
+
+class SummaryFile(Value):
+    """The end of a run, to be kept for people."""
+
+    plan_id: str
+    markdown: str

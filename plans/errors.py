@@ -1,0 +1,68 @@
+"""The exceptions of the project, one tree, each with a stable code.
+
+    PlanError                 base; workflows declare it, so that it fails a run instead of wedging it
+    ├── InvalidPlan           a plan with problems; carries all of them
+    ├── Refused               a message (approval, edit, control) that cannot be accepted now
+    ├── BadReference          a `$step` or `{{step}}` that cannot be filled in
+    └── ToolError             a tool could not do its work; says whether another attempt may help
+
+A message says what is wrong, where, and what to do now. The codes are those of the fault list; they appear in `--json`
+output and in a step's result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from plans.model import Problem
+
+
+class PlanError(Exception):
+    """Base of every error of the project. `code` is stable, in capitals; the text is for people."""
+
+    code = "PLAN_ERROR"
+
+    def __init__(self, message: str, code: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        if code is not None:
+            self.code = code
+
+
+class InvalidPlan(PlanError):
+    """A plan that cannot run as it is. `problems` holds every one of them, never only the first."""
+
+    code = "INVALID_PLAN"
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        lines = "\n".join(f"- {problem.text}" for problem in problems)
+        super().__init__(f"The plan has {len(problems)} problem{'s' * (len(problems) != 1)}:\n{lines}")
+        self.problems = list(problems)
+
+
+class Refused(PlanError):
+    """A message that changes nothing: unknown step, decided already, stale version. `code` says which."""
+
+    code = "REFUSED"
+
+
+class BadReference(PlanError):
+    """A reference to a value that is not there, or that does not fit where it stands."""
+
+    code = "BAD_REFERENCE"
+
+
+class ToolError(PlanError):
+    """A tool could not do its work.
+
+    `retryable` is true when the same call may succeed later (a busy server, a time limit), false when it cannot (a missing
+    file, a conflict): then no further attempt is made, whatever the step's retry rule says. `retry_after` is in seconds and
+    replaces the step's own delay before the next attempt.
+    """
+
+    def __init__(self, code: str, message: str, *, retryable: bool = False, retry_after: float | None = None) -> None:
+        super().__init__(message, code)
+        self.retryable = retryable
+        self.retry_after = retry_after

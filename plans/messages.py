@@ -1,0 +1,92 @@
+"""What people and programs send to a running plan, and how a malformed message is refused.
+
+Handlers take whatever arrives and hand it to `read`: a message with no argument, two arguments, a wrong type or too many
+bytes becomes a `Refused` with a sentence, never an exception that wedges the run (FAULTS 138-150, M7).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from pydantic import Field, ValidationError
+
+from plans.errors import Refused
+from plans.model import Value
+
+MAX_BYTES = 16_384
+"""Largest message accepted, as JSON (FAULTS, rule 6)."""
+
+
+class Approve(Value):
+    """A person lets a step start, with other arguments if given."""
+
+    step_id: str = Field(min_length=1, max_length=200)
+    by: str = Field(default="", max_length=200)
+    comment: str = Field(default="", max_length=2_000)
+    args: dict[str, Any] | None = None
+    version: int | None = Field(default=None, strict=True)
+
+
+class Deny(Value):
+    """A person does not let a step start: it is skipped."""
+
+    step_id: str = Field(min_length=1, max_length=200)
+    by: str = Field(default="", max_length=200)
+    comment: str = Field(default="", max_length=2_000)
+    version: int | None = Field(default=None, strict=True)
+
+
+class Decide(Approve):
+    """Either of them, for a caller who wants an answer."""
+
+    approved: bool = Field(strict=True)
+
+
+class Control(Value):
+    """Pause, unpause or begin."""
+
+    by: str = Field(default="", max_length=200)
+
+
+class Since(Value):
+    """The events after a number; at most `limit` of them."""
+
+    since: int = Field(default=0, ge=0)
+    limit: int = Field(default=1_000, ge=1, le=1_000)
+
+
+Message = TypeVar("Message", bound=Value)
+
+
+def read(kind: type[Message], arguments: Sequence[Any], optional: bool = False) -> Message:
+    """The message in what a handler was given. Raises Refused with what is wrong with it.
+
+    `optional` messages may come without an argument, or with null.
+    """
+    example = _example(kind)
+    if optional and (not arguments or list(arguments) == [None]):
+        return kind()
+    if len(arguments) != 1:
+        raise Refused(f"expected one JSON object like {example}, got {len(arguments)} arguments", "BAD_MESSAGE")
+    value = arguments[0]
+    if not isinstance(value, dict):
+        raise Refused(f"expected one JSON object like {example}, got {json.dumps(value)[:100]}", "BAD_MESSAGE")
+    if len(json.dumps(value)) > MAX_BYTES:
+        raise Refused(f"the message is larger than {MAX_BYTES} bytes", "MESSAGE_TOO_LARGE")
+    try:
+        return kind.model_validate(value)
+    except ValidationError as error:
+        raise Refused(f"{_first(error)}; expected an object like {example}", "BAD_MESSAGE") from error
+
+
+def _first(error: ValidationError) -> str:
+    first = error.errors(include_url=False)[0]
+    return f"{'.'.join(map(str, first['loc'])) or 'message'}: {first['msg']}"
+
+
+def _example(kind: type[Value]) -> str:
+    if kind is Decide:
+        return '{"stepId": "step_1", "approved": true}'
+    return '{"stepId": "step_1"}' if issubclass(kind, (Approve, Deny)) else "{}"

@@ -1,0 +1,129 @@
+"""Values inserted into code never become code: shell commands get quoted words, Python code gets literals.
+
+What stands around an insertion decides how it is written. Where that cannot be told for certain, the insertion is refused
+with the way to write it instead: a refusal is mended in a minute, an injected command is not (FAULTS, T7).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from typing import Any
+
+from plans.errors import BadReference
+
+_DOUBLE = re.compile(r'([\\"$`])')
+_INNER_SHELL = re.compile(
+    r"(^|[\s;|&(])(eval|source|\.)\s"
+    r"|\b(sh|bash|dash|zsh|ksh|env|python[\d.]*|perl|ruby|node|php)\b[^|;&]*\s-\w*[cer]\b"
+    r"|\b(case|ssh|xargs|watch|su|parallel|awk|find)\b"
+)
+"""Commands that read a quoted argument as code, and `case`, whose `)` would mislead the scan."""
+
+
+def join_shell(literals: list[str], values: list[str]) -> str:
+    """A shell command with each value as one inert piece of text, whatever characters it holds."""
+    command, scan = literals[0], _ShellScan(literals[0])
+    for value, literal in zip(values, literals[1:], strict=True):
+        if "\0" in value:
+            raise BadReference("a value with a NUL character cannot be part of a command")
+        context = scan.context()
+        if context != "plain" and _INNER_SHELL.search("".join(literals)):
+            raise BadReference(
+                "a value inside quotes in a command that runs another shell would be read as code there;"
+                " pass it as an argument instead: sh -c 'echo \"$1\"' _ {{step}}"
+            )
+        command += _shell_text(value, context) + literal
+        scan.feed(literal)
+    return command
+
+
+def join_python(literals: list[str], values: list[Any]) -> str:
+    """Python code with each value as a literal. Refused where a literal cannot stand, as inside quotes."""
+    names = [f"_inserted_value_{index}_" for index in range(len(values))]
+    code = literals[0] + "".join(name + literal for name, literal in zip(names, literals[1:], strict=True))
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError) as error:
+        raise BadReference(f"the Python code cannot be read with its values in place: {error}") from error
+    free = _names(tree) - {name for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for name in _names(node)}
+    if not free.issuperset(names):
+        raise BadReference("a value in Python code must stand by itself, outside quotes: data = {{step}}")
+    texts = {name: f"({value!r})" for name, value in zip(names, values, strict=True)}
+    # One pass: a value that looks like the name of another must not be replaced in its turn.
+    return re.sub("|".join(map(re.escape, names)), lambda match: texts[match[0]], code)
+
+
+def _names(tree: ast.AST) -> set[str]:
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+
+
+def _shell_text(value: str, context: str) -> str:
+    if context == "single":
+        return value.replace("'", "'\\''")
+    if context == "double":
+        return _DOUBLE.sub(r"\\\1", value)
+    return shlex.quote(value)
+
+
+class _ShellScan:
+    """Follows the quotes of a POSIX shell command far enough to know what an insertion stands in."""
+
+    def __init__(self, text: str) -> None:
+        self._stack = ["plain"]
+        self._refused = ""
+        self._skip = False
+        self._word_start = True
+        self.feed(text)
+
+    def context(self) -> str:
+        """`plain`, `single` or `double`. Raises BadReference where it cannot be told."""
+        if self._refused or self._skip:
+            raise BadReference(
+                f"a value cannot safely be inserted after {self._refused or 'a backslash'} in a command;"
+                " write it to a file in an earlier step, or pass it in `env`"
+            )
+        return self._stack[-1]
+
+    def feed(self, text: str) -> None:
+        """Read on over literal text."""
+        index = 0
+        while index < len(text):
+            index += self._step(text, index)
+
+    def _step(self, text: str, index: int) -> int:
+        char, top = text[index], self._stack[-1]
+        if self._skip:
+            self._skip = False
+        elif top == "single":
+            if char == "'":
+                self._stack.pop()
+        elif char == "\\":
+            self._skip = True
+        elif char == "`" or text.startswith(("${", "$((", "$'", "$["), index):
+            self._refuse(text[index : index + 2])
+        elif text.startswith("$(", index):
+            self._stack.append("plain")
+            return 2
+        elif char == '"':
+            self._stack.pop() if top == "double" else self._stack.append("double")
+        elif top == "plain":
+            self._plain(char, text, index)
+        self._word_start = char in " \t\n;|&("
+        return 1
+
+    def _plain(self, char: str, text: str, index: int) -> None:
+        if char == "'":
+            self._stack.append("single")
+        elif char == "(":
+            self._stack.append("plain")
+        elif char == ")" and len(self._stack) > 1:
+            self._stack.pop()
+        elif text.startswith("<<", index):
+            self._refuse("a here-document")
+        elif char == "#" and self._word_start:
+            self._refuse("a comment")
+
+    def _refuse(self, what: str) -> None:
+        self._refused = self._refused or what

@@ -1,0 +1,178 @@
+"""What happened to a plan: one serialisable value, carried whole by continue-as-new.
+
+A Run is a Plan with a state per step, the decisions people made, and a short log. It is compact: results are views, big
+values are references. Only `plans.schedule` sets a status; `plans.approvals` records decisions. Steps, log entries and
+status changes share one counter, `seq`, so that "everything after number N" has one meaning (DESIGN 2.2, query `events`).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from plans.calls import Facts, LargeValue
+from plans.model import Plan, Step, Value
+
+LOG_ENTRIES = 200
+"""Log entries a run keeps; the oldest go first."""
+
+
+class Status(StrEnum):
+    """Status of a step (seed 004). No other value ever leaves the system."""
+
+    PENDING = "pending"
+    BLOCKED = "blocked"
+    READY = "ready"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+class PlanStatus(StrEnum):
+    """Status of a plan (DESIGN 2.2)."""
+
+    DRAFT = "draft"
+    REVIEW = "review"
+    RUNNING = "running"
+    PAUSED = "paused"
+    COMPLETED = "completed"
+    PARTIAL = "partial"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+ENDED = frozenset({PlanStatus.COMPLETED, PlanStatus.PARTIAL, PlanStatus.FAILED, PlanStatus.CANCELLED})
+DONE = frozenset({Status.COMPLETED, Status.FAILED, Status.SKIPPED})
+
+
+class State(BaseModel):
+    """Base of the values that change while a plan runs. Only the workflow that owns the run changes them."""
+
+    model_config = ConfigDict(extra="forbid", alias_generator=to_camel, populate_by_name=True, serialize_by_alias=True)
+
+
+class Options(Value):
+    """How a client wants a plan run."""
+
+    workspace: str | None = Field(default=None, description="Absolute directory; the plan's own comes second.")
+    max_parallel: int | None = Field(default=None, ge=1, le=100, description="Comes before the plan's own.")
+    approve_all: bool = Field(default=False, description="`--yes`: nobody is asked.")
+    review: bool = Field(default=False, description="Wait for `begin` before the first step.")
+    inputs: dict[str, Any] = Field(default_factory=dict, description="Values of the plan's inputs.")
+    by: str = Field(default="", max_length=200, description="Who started it.")
+    history_limit: int | None = Field(
+        default=None, ge=10, description="Events after which the workflow continues as new; none: when the server says."
+    )
+
+
+class Result(Value):
+    """What a step gave (seed 004). `value` is absent when `large` says where it is kept."""
+
+    ok: bool
+    value: Any = None
+    large: LargeValue | None = None
+    error: str | None = None
+    code: str | None = Field(default=None, description="Stable code of the error.")
+    duration: float = Field(default=0.0, description="Milliseconds.")
+    timestamp: datetime = Field(description="When it ended, UTC.")
+    attempt: int = Field(default=1, description="Attempts used, tool errors counted only.")
+
+
+class Change(Value):
+    """A step took a status at a time; `seq` numbers all changes of a run."""
+
+    seq: int
+    time: datetime
+    status: Status
+
+
+class Decision(Value):
+    """What somebody decided on an approval."""
+
+    approved: bool
+    by: str = ""
+    comment: str = ""
+    args: dict[str, Any] | None = None
+    time: datetime
+    source: Literal["signal", "update", "timeout"] = "signal"
+
+
+class Entry(Value):
+    """One line of the run's log: a decision, a refusal, a pause. `stepId` is absent when it concerns the plan."""
+
+    seq: int
+    time: datetime
+    kind: str
+    text: str
+    step_id: str | None = None
+    status: str = Field(default="", description="The step's status at the time, or the plan's.")
+
+
+class StepState(State):
+    """What happened to one step so far."""
+
+    status: Status = Status.PENDING
+    awaiting: Literal["approval", "answer"] | None = None
+    never: bool = Field(default=False, description="Blocked for good.")
+    reason: str = Field(default="", description="Why it is blocked for good, or was skipped.")
+    result: Result | None = None
+    args: dict[str, Any] | None = Field(default=None, description="Arguments the approver put in place of the plan's.")
+    changes: list[Change] = Field(default_factory=list)
+    calls: int = Field(default=0, description="Activities started for it.")
+    deadline: datetime | None = Field(default=None, description="When the approval or the sleep is over.")
+    asked: dict[str, Any] | None = Field(default=None, description="The arguments shown to the approver.")
+    wrote: list[str] = Field(default_factory=list)
+
+
+class Run(State):
+    """A plan and what happened to it."""
+
+    plan: Plan
+    options: Options = Field(default_factory=Options)
+    facts: Facts = Field(default_factory=Facts)
+    inputs: dict[str, Any] = Field(default_factory=dict)
+    status: PlanStatus = PlanStatus.DRAFT
+    steps: dict[str, StepState]
+    decisions: dict[str, Decision] = Field(default_factory=dict)
+    known_files: dict[str, int] = Field(
+        default_factory=dict, description="Paths this run made or read, relative to the workspace; value: last seq."
+    )
+    log: list[Entry] = Field(default_factory=list)
+    seq: int = 0
+    started: datetime | None = None
+    ended: datetime | None = None
+    stopped: str = Field(default="", description="Why no further step may start: a critical failure, a cancellation.")
+
+    @classmethod
+    def of(cls, plan: Plan, options: Options, facts: Facts, inputs: dict[str, Any]) -> Run:
+        """A run of a plan in which nothing has happened yet."""
+        steps = {step.id: StepState() for step in plan.steps}
+        return cls(plan=plan, options=options, facts=facts, inputs=inputs, steps=steps)
+
+    @property
+    def paused(self) -> bool:
+        """Whether no step may start for now."""
+        return self.status is PlanStatus.PAUSED
+
+    def next_seq(self) -> int:
+        """The next number for a change or a log entry."""
+        self.seq += 1
+        return self.seq
+
+    def note(self, kind: str, text: str, time: datetime, step_id: str | None = None) -> None:
+        """Add a line to the log; the oldest line goes when it is full."""
+        status = self.steps[step_id].status if step_id else self.status
+        entry = Entry(seq=self.next_seq(), time=time, kind=kind, text=text[:1_000], step_id=step_id, status=status)
+        self.log.append(entry)
+        if len(self.log) > LOG_ENTRIES:
+            del self.log[0]
+
+    def args_of(self, step: Step) -> dict[str, Any]:
+        """The step's arguments, the approver's where they were changed."""
+        changed = self.steps[step.id].args
+        return step.args if changed is None else changed

@@ -1,0 +1,285 @@
+"""THE decision: which status follows from what. Nothing else in the project sets a status.
+
+Rules (DESIGN 2.5)
+- Before the plan begins every step is pending. Then a step with open dependencies is blocked, one without is ready.
+- A step's dependencies are those it states and those it references (REQUIREMENTS A7).
+- completed opens its dependents. skipped opens them too when a reviewer or a condition skipped it, except those that
+  reference its value; a denied step and a failed one block theirs for good, and so on down the graph.
+- A failed critical step stops the plan: nothing more starts, what runs may end, the rest is blocked for good.
+- The plan ends when nothing runs and nothing can start; then no step is running, ready or pending.
+
+    pending -> blocked -> ready -> running -> completed | failed | skipped
+
+Counters, not rescans: a settled step costs its dependents, not the plan. The counters are derived from the Run when a
+Schedule is made, so the Run alone is carried on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Mapping
+from datetime import datetime
+from itertools import islice
+from typing import NamedTuple
+
+from plans.conditions import roots_of
+from plans.errors import PlanError
+from plans.model import Step
+from plans.references import find
+from plans.run import DONE, ENDED, Change, PlanStatus, Result, Run, Status, StepState
+
+
+class IllegalMove(PlanError):
+    """A status that cannot follow from the present one: a mistake in the caller, never in a plan."""
+
+    code = "ILLEGAL_MOVE"
+
+
+class Outcome(NamedTuple):
+    """How a step ended. `opens`: dependents that do not use its value may run."""
+
+    status: Status
+    result: Result
+    opens: bool = True
+
+
+_MOVES = {
+    Status.PENDING: {Status.BLOCKED, Status.READY},
+    Status.BLOCKED: {Status.READY, Status.SKIPPED},
+    Status.READY: {Status.RUNNING, Status.SKIPPED, Status.FAILED, Status.BLOCKED},
+    Status.RUNNING: {Status.COMPLETED, Status.FAILED, Status.SKIPPED, Status.READY},
+}
+
+
+def dependencies(step: Step) -> dict[str, bool]:
+    """The steps this one needs, in reading order; true where it uses the value."""
+    found = dict.fromkeys(step.depends_on, False)
+    for reference in find(step.args):
+        found[reference.root] = True
+    for root in roots_of(step.when):
+        found[root] = True
+    return found
+
+
+class Schedule:
+    """The moves of one Run. Every method takes the time and returns the steps that became ready, in plan order."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.counts = Counter(state.status for state in run.steps.values())
+        self._position = {step.id: index for index, step in enumerate(run.plan.steps)}
+        self._needs: dict[str, dict[str, bool]] = {}
+        self._dependents: dict[str, list[str]] = {step.id: [] for step in run.plan.steps}
+        self._open: dict[str, int] = {}
+        self._ready: dict[str, None] = {}
+        self._asking: dict[str, None] = {}
+        self._running: dict[str, None] = {}
+        self._recent: deque[str] = deque(maxlen=20)
+        for step in run.plan.steps:
+            self._count(step)
+
+    def _count(self, step: Step) -> None:
+        needs = {name: uses for name, uses in dependencies(step).items() if name in self._position}
+        self._needs[step.id] = needs
+        for name in needs:
+            self._dependents[name].append(step.id)
+        self._open[step.id] = sum(self.run.steps[name].status not in DONE for name in needs)
+        state = self.run.steps[step.id]
+        if state.status is Status.RUNNING:
+            self._running[step.id] = None
+        if state.status is Status.READY:
+            (self._asking if state.awaiting else self._ready)[step.id] = None
+
+    @property
+    def ready(self) -> Mapping[str, None]:
+        """Steps that may start at once, in the order they became ready."""
+        return self._ready
+
+    @property
+    def asking(self) -> Mapping[str, None]:
+        """Ready steps that wait for a person, in the order they asked."""
+        return self._asking
+
+    @property
+    def running(self) -> int:
+        """How many steps run."""
+        return self.counts[Status.RUNNING]
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing runs and nothing is ready: the plan has come to its end."""
+        return not (self.running or self._ready or self._asking)
+
+    def step(self, step_id: str) -> Step:
+        """The step of that id."""
+        return self.run.plan.steps[self._position[step_id]]
+
+    def moving(self, limit: int) -> list[str]:
+        """The steps worth showing of a big plan: asking, running, then ready ones, then those that ended last."""
+        names = [*islice(self._asking, limit), *islice(self._running, limit), *islice(self._ready, limit)]
+        return [*names, *reversed(self._recent)][:limit]
+
+    def open_needs(self, step_id: str) -> list[str]:
+        """The dependencies that keep a step from starting: not done yet, or done in a way that blocks it."""
+        return [name for name, uses in self._needs[step_id].items() if not self._is_open(name, uses)]
+
+    def needs(self, step_id: str) -> dict[str, bool]:
+        """What a step depends on; true where it uses the value."""
+        return self._needs[step_id]
+
+    def begin(self, now: datetime) -> list[str]:
+        """The plan begins: every pending step becomes ready or blocked."""
+        if self.run.status not in (PlanStatus.DRAFT, PlanStatus.REVIEW):
+            raise IllegalMove(f"a plan that is {self.run.status} cannot begin")
+        self.run.status, self.run.started = PlanStatus.RUNNING, now
+        for step in self.run.plan.steps:
+            if self.run.steps[step.id].status is Status.PENDING:
+                self._move(step.id, Status.READY if not self._open[step.id] else Status.BLOCKED, now)
+        return list(self._ready)
+
+    def review(self) -> None:
+        """The plan waits for a person to begin it."""
+        if self.run.status is not PlanStatus.DRAFT:
+            raise IllegalMove(f"a plan that is {self.run.status} cannot go into review")
+        self.run.status = PlanStatus.REVIEW
+
+    def pause(self, now: datetime, text: str) -> bool:
+        """No step starts until `unpause`. False when there was nothing to pause."""
+        if self.run.status is not PlanStatus.RUNNING:
+            return False
+        self.run.status = PlanStatus.PAUSED
+        self.run.note("paused", text, now)
+        return True
+
+    def unpause(self, now: datetime, text: str) -> bool:
+        """Steps may start again. False when the plan was not paused."""
+        if self.run.status is not PlanStatus.PAUSED:
+            return False
+        self.run.status = PlanStatus.RUNNING
+        self.run.note("unpaused", text, now)
+        return True
+
+    def start(self, step_id: str, now: datetime) -> None:
+        """A ready step runs."""
+        self._move(step_id, Status.RUNNING, now)
+        self.run.steps[step_id].awaiting = None
+
+    def ask(self, step_id: str, now: datetime, deadline: datetime | None = None) -> None:
+        """A ready step waits for a person's approval, one that ran is ready again and asks."""
+        state = self.run.steps[step_id]
+        if state.status is Status.RUNNING:
+            self._move(step_id, Status.READY, now)
+        elif state.status is Status.READY:
+            state.changes.append(Change(seq=self.run.next_seq(), time=now, status=Status.READY))
+        else:
+            raise IllegalMove(f"step '{step_id}' is {state.status} and cannot ask for approval")
+        self._ready.pop(step_id, None)
+        self._asking[step_id] = None
+        state.awaiting, state.deadline = "approval", deadline
+
+    def answered(self, step_id: str) -> None:
+        """A person decided: the step goes on as a ready one."""
+        if step_id in self._asking:
+            del self._asking[step_id]
+            self._ready[step_id] = None
+            self.run.steps[step_id].awaiting = self.run.steps[step_id].deadline = None
+
+    def settle(self, step_id: str, outcome: Outcome, now: datetime) -> list[str]:
+        """A step ended: its dependents become ready, or are blocked for good."""
+        state = self.run.steps[step_id]
+        self._move(step_id, outcome.status, now)
+        state.result, state.awaiting, state.deadline = outcome.result, None, None
+        if outcome.status is Status.SKIPPED:
+            state.reason = outcome.result.error or ""
+            state.never = not outcome.opens
+        if outcome.status is Status.FAILED and self._is_critical(step_id):
+            self.stop(f"critical step '{step_id}' failed", now)
+        return self._release(step_id, now)
+
+    def stop(self, reason: str, now: datetime) -> None:
+        """Nothing more starts; what is ready is blocked for good, what runs may end."""
+        if self.run.stopped:
+            return
+        self.run.stopped = reason
+        self.run.note("stopped", reason, now)
+        for name in [*self._ready, *self._asking]:
+            self._move(name, Status.BLOCKED, now)
+            self._never(self.run.steps[name], reason)
+
+    def end(self, now: datetime, cancelled: bool = False) -> PlanStatus:
+        """Nothing runs any more: every step gets its last status, and the plan its own."""
+        if self.running:
+            raise IllegalMove(f"{self.running} steps are still running")
+        for name, state in self.run.steps.items():
+            if state.status in (Status.PENDING, Status.READY):
+                self._move(name, Status.BLOCKED, now)
+            if state.status is Status.BLOCKED and not state.never:
+                self._never(state, self.run.stopped or f"'{self.open_needs(name)[0]}' is not done")
+        self.run.status, self.run.ended = self._last_status(cancelled), now
+        return self.run.status
+
+    def _last_status(self, cancelled: bool) -> PlanStatus:
+        if cancelled:
+            return PlanStatus.CANCELLED
+        failed = (name for name, state in self.run.steps.items() if state.status is Status.FAILED)
+        if any(self._is_critical(name) for name in failed):
+            return PlanStatus.FAILED
+        whole = all(state.status in (Status.COMPLETED, Status.SKIPPED) for state in self.run.steps.values())
+        return PlanStatus.COMPLETED if whole else PlanStatus.PARTIAL
+
+    def _release(self, step_id: str, now: datetime) -> list[str]:
+        """Dependents of a settled step: count down, or block for good and go on to theirs."""
+        ready: list[str] = []
+        blocking = deque([step_id])
+        while blocking:
+            name = blocking.popleft()
+            for dependent in self._dependents[name]:
+                state = self.run.steps[dependent]
+                if state.status is not Status.BLOCKED or state.never:
+                    continue
+                if not self._is_open(name, self._needs[dependent][name]):
+                    self._never(state, f"'{name}' {self._how(name)}")
+                    blocking.append(dependent)
+                    continue
+                self._open[dependent] -= 1
+                if not self._open[dependent] and not self.run.stopped:
+                    self._move(dependent, Status.READY, now)
+                    ready.append(dependent)
+        return sorted(ready, key=self._position.__getitem__)
+
+    def _how(self, name: str) -> str:
+        state = self.run.steps[name]
+        if state.status is Status.BLOCKED:
+            return "is blocked"
+        return "failed" if state.status is Status.FAILED else f"was skipped: {state.reason}"
+
+    def _is_open(self, name: str, uses_value: bool) -> bool:
+        state = self.run.steps[name]
+        if state.status is Status.SKIPPED:
+            return not state.never and not uses_value
+        return state.status is Status.COMPLETED
+
+    def _is_critical(self, step_id: str) -> bool:
+        step = self.step(step_id)
+        return self.run.plan.defaults.critical if step.critical is None else step.critical
+
+    def _never(self, state: StepState, reason: str) -> None:
+        state.never, state.reason, state.awaiting = True, reason, None
+
+    def _move(self, step_id: str, to: Status, now: datetime) -> None:
+        state = self.run.steps[step_id]
+        legal = to in _MOVES.get(state.status, set()) and not (state.never and to is not Status.SKIPPED)
+        if not legal or self.run.status in ENDED:
+            raise IllegalMove(f"step '{step_id}' is {state.status} and cannot become {to}")
+        self.counts[state.status] -= 1
+        self.counts[to] += 1
+        state.status = to
+        state.changes.append(Change(seq=self.run.next_seq(), time=now, status=to))
+        for listed in (self._ready, self._asking, self._running):
+            listed.pop(step_id, None)
+        if to is Status.READY:
+            self._ready[step_id] = None
+        elif to is Status.RUNNING:
+            self._running[step_id] = None
+        elif to in DONE:
+            self._recent.append(step_id)

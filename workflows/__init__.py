@@ -1,0 +1,1 @@
+"""When things happen: deterministic workflows over the decisions of `plans`."""

@@ -1,0 +1,253 @@
+"""The steps of one run as activities and timers: starts what may start, settles what has ended.
+
+One loop, fed by done-callbacks: a step starts when its own dependencies are done, whatever else is still running. What
+follows from an outcome is decided by `plans.schedule`; this module only does it. Nothing here raises for what a step, a
+person or a server did.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from datetime import datetime
+from typing import Any
+
+from temporalio import workflow
+from temporalio.workflow import ActivityCancellationType
+
+with workflow.unsafe.imports_passed_through():
+    from plans import approvals
+    from plans.calls import Call
+    from plans.conditions import BadExpression, holds
+    from plans.errors import BadReference, Refused
+    from plans.messages import Decide
+    from plans.model import DEFAULT_PARALLEL, Step, ToolSpec
+    from plans.recording import files_in, note_files
+    from plans.references import Filled, fill, find
+    from plans.run import PlanStatus, Run, Status
+    from plans.schedule import Outcome, Schedule
+    from plans.values import StepValues, size_of
+    from workflows import policies
+    from workflows.outcomes import cancelled, completed, failed, of_activity, skipped
+
+ACTIVATION_BYTES = 1_000_000
+"""Arguments sent in one workflow task: the server refuses more than 4 MB of commands (TEMPORAL.md 2)."""
+
+
+class Execution:
+    """The moving parts of one run. The Run holds all that must survive; this can be made anew from it."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.schedule = Schedule(run)
+        self._steps = {step.id: step for step in run.plan.steps}
+        self._flying: dict[str, asyncio.Future[Any]] = {}
+        self._landed: deque[tuple[str, asyncio.Future[Any]]] = deque()
+        self._timers: dict[str, asyncio.Task[None]] = {}
+        self._expired: deque[str] = deque()
+        self._sent = 0
+        self._seen = -1
+
+    @property
+    def flying(self) -> bool:
+        """Whether an activity runs: it cannot be carried into another run of the workflow."""
+        return any(not self._spec(name).durable for name in self._flying)
+
+    @property
+    def has_news(self) -> bool:
+        """Whether something happened since the last turn."""
+        return bool(self._landed or self._expired or self.run.seq != self._seen)
+
+    def turn(self, starting: bool = True) -> None:
+        """Settle what ended, apply what was decided, start what may start."""
+        self._sent = 0
+        while self._landed:
+            self._settle(*self._landed.popleft())
+        while self._expired:
+            self._expire(self._expired.popleft())
+        for name in [name for name in self.schedule.asking if name in self.run.decisions]:
+            self._stop_timer(name)
+            self.schedule.answered(name)
+        if starting and self.run.status is PlanStatus.RUNNING:
+            self._start_ready()
+        self._seen = self.run.seq
+
+    def resume_timers(self) -> None:
+        """Set the timers again that a run of the workflow left to the next one."""
+        for name, state in self.run.steps.items():
+            if state.status is Status.RUNNING:
+                self._fly(name, self._sleep_until(state.deadline))
+            elif state.awaiting and state.deadline:
+                self._timers[name] = asyncio.create_task(self._wait_for_decision(name, state.deadline))
+
+    async def cancel(self) -> None:
+        """Tell every running step, wait until each has cleaned up, settle them."""
+        self.schedule.stop("the plan was cancelled", workflow.now())
+        for timer in self._timers.values():
+            timer.cancel()
+        for handle in self._flying.values():
+            handle.cancel()
+        while self._flying:
+            await workflow.wait_condition(lambda: bool(self._landed))
+            self.turn(starting=False)
+
+    def drop_timers(self) -> None:
+        """Stop the timers; their ends stand in the run, for the next run of the workflow."""
+        for task in [*self._timers.values(), *self._flying.values()]:
+            task.cancel()
+
+    def _start_ready(self) -> None:
+        limit = self.run.options.max_parallel or self.run.plan.max_parallel or DEFAULT_PARALLEL
+        while self.schedule.ready and self.schedule.running < limit:
+            if self._sent > ACTIVATION_BYTES and self._flying:
+                return
+            self._consider(self._steps[next(iter(self.schedule.ready))])
+
+    def _consider(self, step: Step) -> None:
+        """Start one ready step, or ask for it, or settle it at once."""
+        now, decision = workflow.now(), self.run.decisions.get(step.id)
+        if decision is not None and not decision.approved:
+            return self._end(step.id, skipped(approvals.DENIED, now, opens=False, code="DENIED"))
+        values = StepValues(self.run, self.schedule.needs(step.id))
+        try:
+            if step.when is not None and not holds(step.when, values.loaded()):
+                return self._end(step.id, skipped(f"condition not met: {step.when}", now))
+            filled = self._fill(step, values)
+        except (BadReference, BadExpression) as error:
+            return self._end(step.id, failed(error.code, error.message, now))
+        if decision is None and approvals.asks(self.run, step, filled.args):
+            return self._ask(step, filled.args, now)
+        self.schedule.start(step.id, now)
+        if self._spec(step.id).durable:
+            return self._sleep(step, filled.args, now)
+        return self._call(step, filled, values)
+
+    def _fill(self, step: Step, values: StepValues) -> Filled:
+        args = self.run.args_of(step)
+        values.add(reference.root for reference in find(args))
+        return fill(args, values.inline, self._spec(step.id).quoting, values.large)
+
+    def _call(self, step: Step, filled: Filled, values: StepValues) -> None:
+        spec, state, plan = self._spec(step.id), self.run.steps[step.id], self.run.plan
+        policy = policies.of_step(plan, step, spec)
+        state.calls += 1
+        decision = self.run.decisions.get(step.id)
+        call = Call(
+            args=filled.args,
+            plan_id=plan.id or "",
+            step_id=step.id,
+            key=f"{workflow.info().workflow_id}/{step.id}",
+            workspace=self.run.facts.workspace,
+            timeout=policy.timeout,
+            retry=policy.retry,
+            approved=decision is not None or approvals.is_waived(self.run, step),
+            seen=files_in(self.run, filled.args),
+            deferred=filled.deferred,
+            values=values.inline if filled.deferred else {},
+            large=values.large if filled.deferred else {},
+            quoting=spec.quoting if filled.deferred else {},
+        )
+        self._sent += size_of(call.args)
+        self._fly(
+            step.id,
+            workflow.start_activity(
+                step.tool,
+                call,
+                activity_id=step.id if state.calls == 1 else f"{step.id}#{state.calls}",
+                summary=f"{step.id} · {step.description}"[:200] if step.description else step.id,
+                start_to_close_timeout=policy.start_to_close,
+                heartbeat_timeout=policies.HEARTBEAT_TIMEOUT,
+                retry_policy=policy.retry_policy,
+                cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+            ),
+        )
+
+    def _sleep(self, step: Step, args: dict[str, Any], now: datetime) -> None:
+        seconds = float(args.get("seconds", 0))
+        self.run.steps[step.id].deadline = approvals.later(now, seconds)
+        self.run.steps[step.id].calls += 1
+        self._fly(step.id, self._sleep_until(self.run.steps[step.id].deadline))
+
+    async def _do_sleep(self, until: datetime | None) -> dict[str, Any]:
+        seconds = max(0.0, (until - workflow.now()).total_seconds()) if until else 0.0
+        if seconds:
+            await workflow.sleep(seconds, summary="sleep")
+        return {"value": {"until": until.isoformat() if until else None}, "duration": seconds * 1000}
+
+    def _sleep_until(self, until: datetime | None) -> asyncio.Task[dict[str, Any]]:
+        return asyncio.create_task(self._do_sleep(until))
+
+    def _fly(self, step_id: str, handle: asyncio.Future[Any]) -> None:
+        self._flying[step_id] = handle
+        handle.add_done_callback(lambda done: self._landed.append((step_id, done)))
+
+    def _ask(self, step: Step, args: dict[str, Any], now: datetime) -> None:
+        deadline = approvals.deadline_of(self.run, step, now)
+        self.schedule.ask(step.id, now, deadline)
+        self.run.steps[step.id].asked = args
+        if deadline:
+            self._timers[step.id] = asyncio.create_task(self._wait_for_decision(step.id, deadline))
+
+    async def _wait_for_decision(self, step_id: str, deadline: datetime) -> None:
+        await workflow.sleep(max(0.0, (deadline - workflow.now()).total_seconds()), summary=f"approval of {step_id}")
+        self._expired.append(step_id)
+
+    def _expire(self, step_id: str) -> None:
+        self._timers.pop(step_id, None)
+        if step_id not in self.schedule.asking or step_id in self.run.decisions:
+            return
+        now, rule = workflow.now(), approvals.rule_of(self.run, self._steps[step_id])
+        if rule.on_timeout == "fail":
+            self.run.note("expired", f"nobody decided on step '{step_id}' in {rule.timeout:g} s", now, step_id)
+            text = f"nobody decided in {rule.timeout:g} s"
+            return self._end(step_id, failed("APPROVAL_TIMEOUT", text, now))
+        message = Decide(
+            step_id=step_id, approved=rule.on_timeout == "approve", comment=f"nobody decided in {rule.timeout:g} s"
+        )
+        try:
+            approvals.decide(self.run, message, now, "timeout")
+        except Refused as refusal:
+            self.run.note("refused", refusal.message, now, step_id)
+
+    def _settle(self, step_id: str, handle: asyncio.Future[Any]) -> None:
+        self._flying.pop(step_id, None)
+        now, started = workflow.now(), self.run.steps[step_id].changes[-1].time
+        if handle.cancelled():
+            return self._end(step_id, cancelled(now, started))
+        error = handle.exception()
+        if error is not None:
+            outcome = of_activity(error, now, started)
+            if (
+                outcome.result.code == "APPROVAL_REQUIRED"
+                and step_id not in self.run.decisions
+                and not self.run.stopped
+            ):
+                return self._ask_again(step_id, outcome)
+            return self._end(step_id, outcome)
+        outcome, returned = completed(handle.result(), now, started)
+        note_files(self.run, step_id, returned)
+        return self._end(step_id, outcome)
+
+    def _ask_again(self, step_id: str, outcome: Outcome) -> None:
+        """The tool found that it needs a person's word after all, as write_file does over a file it does not know."""
+        now, step = workflow.now(), self._steps[step_id]
+        self.run.note("asks", outcome.result.error or "", now, step_id)
+        self._ask(step, self._shown_args(step), now)
+
+    def _shown_args(self, step: Step) -> dict[str, Any]:
+        try:
+            return self._fill(step, StepValues(self.run, self.schedule.needs(step.id))).args
+        except BadReference:
+            return self.run.args_of(step)
+
+    def _end(self, step_id: str, outcome: Outcome) -> None:
+        self._stop_timer(step_id)
+        self.schedule.settle(step_id, outcome, workflow.now())
+
+    def _stop_timer(self, step_id: str) -> None:
+        timer = self._timers.pop(step_id, None)
+        if timer:
+            timer.cancel()
+
+    def _spec(self, step_id: str) -> ToolSpec:
+        return self.run.facts.tools[self._steps[step_id].tool]
