@@ -63,23 +63,32 @@ async def connect(settings: Settings, say: Callable[[str], None] = lambda _: Non
 
 async def reach(settings: Settings, say: Callable[[str], None] = lambda _: None) -> Connection:
     """As `connect`, with what is known of the server. `say` is told before something takes long."""
+    return await find(settings) or await _embedded(await embedded.ensure(settings, say))
+
+
+async def find(settings: Settings) -> Connection | None:
+    """As `reach`, but nothing is started: None when only the embedded server is left and it does not run."""
     config = _config(settings)
     if "target_host" in config or "TEMPORAL_PROFILE" in settings.temporal:
         address = _checked_address(str(config.get("target_host", LOCAL)))
         client = await _client(config, address, SECONDS)
         return Connection(client, address, Origin.CONFIGURED, _usual_ui(address))
-    if settings.server == "auto":
-        found = await _already_running(settings, config)
+    own = embedded.recorded(settings)
+    is_on_usual_port = own is not None and own.address == f"{embedded.HOST}:{embedded.PORT}"
+    if settings.server == "auto" and not is_on_usual_port:
+        found = await _already_running(config)
         if found:
             return found
-    server = await embedded.ensure(settings, say)
+    return await _embedded(own) if own and own.accepts() else None
+
+
+async def _embedded(server: embedded.Server) -> Connection:
     return Connection(await _client({}, server.address, SECONDS), server.address, Origin.EMBEDDED, server.ui)
 
 
-async def _already_running(settings: Settings, config: Mapping[str, Any]) -> Connection | None:
-    """What answers on the usual port, be it our own server or another's; None if nothing does, or no Temporal."""
-    own = embedded.recorded(settings)
-    if own or not embedded.listens("localhost", embedded.PORT):
+async def _already_running(config: Mapping[str, Any]) -> Connection | None:
+    """What answers on the usual port; None if nothing does, or no Temporal."""
+    if not embedded.listens("localhost", embedded.PORT):
         return None
     try:
         client = await _client({"namespace": config.get("namespace", "default")}, LOCAL, LOCAL_SECONDS)

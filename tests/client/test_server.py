@@ -24,7 +24,12 @@ from client.temporal_binary import find_temporal
 async def embedded(state_dir: Path, temporal_binary: Path) -> AsyncIterator[Settings]:
     """Settings that lead to an embedded server; it is stopped at the end."""
     settings = Settings.read(
-        {"HOME": os.environ["HOME"], "PLANS_STATE_DIR": str(state_dir), "PLANS_SERVER": "embedded", "TEMPORAL_CONFIG_FILE": os.devnull}
+        {
+            "HOME": os.environ["HOME"],
+            "PLANS_STATE_DIR": str(state_dir),
+            "PLANS_SERVER": "embedded",
+            "TEMPORAL_CONFIG_FILE": os.devnull,
+        }
     )
     yield settings
     await server.stop(settings)

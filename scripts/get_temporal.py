@@ -1,0 +1,16 @@
+"""Get the `temporal` program as the embedded server would, and say where it is."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+
+from client.settings import Settings
+from client.temporal_binary import find_temporal
+from plans.errors import PlanError
+
+try:
+    print("temporal:", asyncio.run(find_temporal(Settings.read(os.environ), print)))
+except PlanError as error:
+    sys.exit(f"{error.code}: {error.message}")
