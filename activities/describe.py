@@ -1,0 +1,143 @@
+"""A tool's description, read from its function: JSON Schema of the arguments from the signature, texts from the
+docstring.
+
+Nothing is written twice, so nothing can disagree: an argument without a type or without a line under `Args:` is
+refused when the module is loaded. Names are camelCase in the schema (`old_text` is `oldText`), unknown arguments
+are refused.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic.alias_generators import to_camel
+from pydantic.errors import PydanticUserError
+from pydantic.json_schema import GenerateJsonSchema
+
+from plans.errors import PlanError
+
+_SECTION = re.compile(r"^(Args|Arguments|Returns|Raises|Yields|Notes?|Examples?):[ \t]*(.*)$")
+_ARGUMENT = re.compile(r"^(?: {2,4}|\t)(\w+)(?: ?\([^)]*\))?:[ \t]*(.*)$")
+
+
+@dataclass(frozen=True)
+class Description:
+    """What signature and docstring say."""
+
+    text: str
+    value: str
+    arguments: type[BaseModel]
+    context: str | None
+    """The parameter that receives the ToolContext, if there is one."""
+
+    def schema(self) -> dict[str, Any]:
+        """JSON Schema (draft 2020-12) of the arguments object."""
+        schema = self.arguments.model_json_schema(by_alias=True, schema_generator=_Untitled)
+        schema.pop("title", None)
+        schema.setdefault("properties", {})
+        return schema
+
+
+def describe(function: Callable[..., Any], context_type: type) -> Description:
+    """The description of a function. Raises PlanError BAD_TOOL, naming the function and what to add."""
+    sections = _sections(inspect.getdoc(function) or "")
+    texts = _argument_texts(sections.get("Args", []))
+    hints = _hints(function)
+    fields: dict[str, Any] = {}
+    context = None
+    for name, parameter in inspect.signature(function).parameters.items():
+        if hints.get(name) is context_type:
+            context = name
+            continue
+        fields[name] = _field(function, parameter, hints, texts)
+    unknown = sorted(set(texts) - set(fields))
+    if unknown:
+        raise bad_tool(function, f"describes '{unknown[0]}' under Args:, which it does not take; remove the line")
+    if not sections.get(""):
+        raise bad_tool(function, "has no docstring; say in a sentence what it does")
+    return Description(_joined(sections[""]), _joined(sections.get("Returns", [])), _model(function, fields), context)
+
+
+def bad_tool(function: Callable[..., Any], problem: str) -> PlanError:
+    """The error for a function that cannot be a tool as it is."""
+    return PlanError(f"tool '{getattr(function, '__qualname__', function)}' {problem}", "BAD_TOOL")
+
+
+class _Untitled(GenerateJsonSchema):
+    """Schemas without the titles that only repeat the names."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002
+        return False
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return get_type_hints(function, include_extras=True)
+    except NameError as error:
+        raise bad_tool(function, f"has a type that cannot be found: {error}; import it at run time") from error
+
+
+def _field(
+    function: Callable[..., Any], parameter: inspect.Parameter, hints: dict[str, Any], texts: dict[str, str]
+) -> tuple[Any, Any]:
+    name = parameter.name
+    if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+        raise bad_tool(function, f"takes '{name}' in a way no plan can give it; use plain named arguments")
+    if name not in hints:
+        raise bad_tool(function, f"has no type for '{name}'; annotate it")
+    if not texts.get(name):
+        raise bad_tool(function, f"does not describe '{name}'; add a line '{name}: ...' under Args:")
+    default = ... if parameter.default is parameter.empty else parameter.default
+    return Annotated[hints[name], Field(description=texts[name])], default
+
+
+def _model(function: Callable[..., Any], fields: dict[str, Any]) -> type[BaseModel]:
+    config = ConfigDict(extra="forbid", alias_generator=to_camel, protected_namespaces=())
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # an argument may be called `copy` or `json`
+            model: type[BaseModel] = create_model(function.__name__, __config__=config, **fields)
+            model.model_json_schema()
+    except (PydanticUserError, NameError, TypeError) as error:
+        raise bad_tool(function, f"has an argument no JSON value fits: {str(error).splitlines()[0]}") from error
+    return model
+
+
+def _sections(doc: str) -> dict[str, list[str]]:
+    """Lines of the docstring by section; the text before the first one under ``."""
+    sections: dict[str, list[str]] = {"": []}
+    current = sections[""]
+    for line in doc.splitlines():
+        header = _SECTION.match(line)
+        if header:
+            name = "Args" if header[1] == "Arguments" else header[1]
+            current = sections.setdefault(name, [])
+            line = header[2]
+        if line.strip() or current:
+            current.append(line)
+    return sections
+
+
+def _argument_texts(lines: list[str]) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    name = ""
+    for line in lines:
+        argument = _ARGUMENT.match(line)
+        if argument:
+            name = argument[1]
+            texts[name] = argument[2].strip()
+        elif name and line.strip():
+            texts[name] = f"{texts[name]} {line.strip()}".strip()
+    return texts
+
+
+def _joined(lines: list[str]) -> str:
+    """Paragraphs kept, lines within one joined."""
+    paragraphs = "\n".join(line.strip() for line in lines).strip().split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs if paragraph.strip())

@@ -1,0 +1,179 @@
+"""One attempt of a step: its tool, called with its arguments, as a Temporal activity under the tool's name.
+
+Order: fill in the deferred references, check the arguments, call the tool within its time, keep its value. A
+heartbeat about every second carries the tool's progress line and the number of tool errors so far. That number, not
+Temporal's own attempt count, decides when a step has failed: the death of a worker uses up no attempt (FAULTS, rule
+3), so the workflow schedules these activities with attempts without limit and a heartbeat timeout.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+from pydantic import ValidationError
+from temporalio import activity
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
+
+from activities.failures import tool_error
+from activities.results import keep
+from activities.tool import Tool, ToolContext
+from activities.values import INLINE_BYTES, ValueStore
+from activities.workspace import Workspace
+from plans.arguments import argument_problems
+from plans.calls import Call, LargeValue, Return
+from plans.errors import ToolError
+from plans.references import fill_at
+
+BEAT_SECONDS = 1.0
+LONGEST_WAIT = 86_400.0
+"""Seconds between two attempts, at most."""
+THREAD_GRACE = 2.0
+"""Seconds a tool in a thread gets to notice that it is cancelled."""
+
+
+def tool_activity(
+    tool: Tool, values: ValueStore, inline_bytes: int = INLINE_BYTES
+) -> Callable[[Call], Awaitable[Return]]:
+    """The activity that calls `tool`, for a worker to register. Values over `inline_bytes` go into the store."""
+
+    @activity.defn(name=tool.spec.name)
+    async def attempt(call: Call) -> Return:
+        errors = _errors_so_far(activity.info().heartbeat_details)
+        context = ToolContext(call, Workspace(call.workspace), again=activity.info().attempt > 1)
+        started = time.monotonic()
+        beat = asyncio.create_task(_beat(context, errors))
+        try:
+            value = await asyncio.to_thread(keep, await _call(tool, call, context, values), values, inline_bytes)
+            return _return(value, context, _since(started), errors + 1)
+        except (Exception, asyncio.CancelledError) as error:
+            if _is_cancelled(error):
+                raise
+            beat.cancel()
+            raise _failed(tool_error(error), call, errors, _since(started)) from None
+        finally:
+            beat.cancel()
+            context.cancel()
+
+    return attempt
+
+
+async def _call(tool: Tool, call: Call, context: ToolContext, values: ValueStore) -> Any:
+    args = await _filled(call, values)
+    keywords = _checked(tool, args, call, context)
+    try:
+        async with asyncio.timeout(call.timeout) as limit:
+            if inspect.iscoroutinefunction(tool.function):
+                return await tool.function(**keywords)
+            return await _in_thread(tool.function, keywords, context)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        where = f"; it last said: {context.line}" if context.line else ""
+        raise ToolError(
+            "STEP_TIMEOUT",
+            f"{tool.spec.name} took longer than {call.timeout:g} seconds, the step's timeout{where}",
+            retryable=True,
+        ) from None
+    except SystemExit as error:
+        raise ToolError("TOOL_FAILED", f"{tool.spec.name} tried to exit the worker ({error})") from None
+
+
+async def _filled(call: Call, values: ValueStore) -> dict[str, Any]:
+    """The arguments with the deferred references filled in, large values fetched."""
+    if not call.deferred:
+        return call.args
+    known = dict(call.values)
+    for root, large in call.large.items():
+        known[root] = await asyncio.to_thread(values.get, large)
+    return await asyncio.to_thread(fill_at, call.args, call.deferred, known, call.quoting)
+
+
+def _checked(tool: Tool, args: dict[str, Any], call: Call, context: ToolContext) -> dict[str, Any]:
+    """The function's keyword arguments. Raises INVALID_ARGS, or APPROVAL_REQUIRED for what nobody has allowed."""
+    problems = [f"{field}: {sentence}" for field, sentence in argument_problems(tool.spec, args)]
+    keywords: dict[str, Any] = {}
+    if not problems:
+        try:
+            keywords = tool.keywords(args, context)
+        except ValidationError as error:
+            problems = [f"args.{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
+    if problems:
+        raise ToolError("INVALID_ARGS", f"Invalid args for {tool.spec.name}: {'; '.join(problems)}")
+    if tool.spec.asks_by_default(args) and not call.approved:
+        raise ToolError("APPROVAL_REQUIRED", f"{tool.spec.name} needs a person's approval with these arguments")
+    return keywords
+
+
+async def _in_thread(function: Callable[..., Any], keywords: dict[str, Any], context: ToolContext) -> Any:
+    """Call a plain function in a thread. When cancelled, tell it, and give it a moment to end before going on."""
+    work = asyncio.ensure_future(asyncio.to_thread(_guarded, function, keywords))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        context.cancel()
+        await asyncio.wait([work], timeout=THREAD_GRACE)
+        if work.done() and not work.cancelled():
+            work.exception()  # looked at, so that it is not reported as forgotten
+        raise
+
+
+def _guarded(function: Callable[..., Any], keywords: dict[str, Any]) -> Any:
+    try:
+        return function(**keywords)
+    except (StopIteration, SystemExit) as error:  # neither may cross from a thread into the event loop
+        raise ToolError("TOOL_FAILED", f"{type(error).__name__}: {error}", retryable=True) from None
+
+
+async def _beat(context: ToolContext, errors: int) -> None:
+    while True:
+        await asyncio.sleep(BEAT_SECONDS)
+        activity.heartbeat({"errors": errors, "line": context.line})
+
+
+def _return(kept: Any, context: ToolContext, duration: float, attempt: int) -> Return:
+    large = isinstance(kept, LargeValue)
+    return Return(
+        value=None if large else kept,
+        large=kept if large else None,
+        duration=duration,
+        attempt=attempt,
+        read=context.files_read,
+        wrote=context.files_written,
+    )
+
+
+def _failed(error: ToolError, call: Call, errors: int, duration: float) -> ApplicationError:
+    """What Temporal is told: whether there is another attempt, and when."""
+    failed = errors + 1
+    final = not error.retryable or failed >= call.retry.attempts
+    if not final:
+        activity.heartbeat({"errors": failed, "line": error.message[:200]})
+    wait = error.retry_after if error.retry_after is not None else call.retry.delay * call.retry.factor**errors
+    return ApplicationError(
+        error.message,
+        {"code": error.code, "duration": duration, "attempt": failed},
+        type=error.code,
+        non_retryable=final,
+        next_retry_delay=None if final else timedelta(seconds=min(max(wait, 0.001), LONGEST_WAIT)),
+        category=ApplicationErrorCategory.BENIGN,
+    )
+
+
+def _is_cancelled(error: BaseException) -> bool:
+    """Whether we are told to stop, as opposed to a tool that lost a task of its own."""
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
+
+
+def _errors_so_far(details: Sequence[Any]) -> int:
+    errors = details[0].get("errors") if details and isinstance(details[0], dict) else 0
+    return errors if isinstance(errors, int) and errors >= 0 else 0
+
+
+def _since(started: float) -> float:
+    return round((time.monotonic() - started) * 1000, 3)

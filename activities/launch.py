@@ -1,0 +1,153 @@
+"""The parent of a command: starts it, and lets nothing of it live on. A program of its own, standard library only.
+
+    python -I -S launch.py CONTROL DIRECTORY GRACE COMMAND ...
+
+CONTROL is the reading end of a pipe whose writing end only the worker holds. When it closes, the worker is dead (or
+has given up waiting) and every process of the command is killed at once; a byte on it asks for the same, politely
+first: SIGTERM, GRACE seconds, SIGKILL. When the command itself ends, what it left behind is killed too. As a child
+subreaper this process inherits orphans, so that double forks and new sessions do not get away. It exits with the
+command's code, 128 + n for a signal. It runs in a process of its own because a threaded worker must not fork code
+by itself.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import select
+import signal
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+SET_PDEATHSIG, SET_CHILD_SUBREAPER = 1, 36
+MAX_OPEN_FILES = 4_096
+KILL_SECONDS = 30.0
+"""How long to go on killing: a process stuck in the kernel must not keep us for ever."""
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command to its end; returns its exit code."""
+    control, directory, grace, command = int(arguments[0]), int(arguments[1]), float(arguments[2]), arguments[3:]
+    _prctl(SET_CHILD_SUBREAPER, 1)
+    woken = _wake_on_signals()
+    main_child = _start(command, control, directory)
+    codes: dict[int, int] = {}
+    while main_child not in codes and _reap(codes):
+        ready, _, _ = select.select([control, woken], [], [])
+        if woken in ready:
+            os.read(woken, 1_024)
+        if control in ready:
+            if os.read(control, 1):
+                _ask_to_end(main_child, codes, woken, grace)
+            break
+    _kill_all(codes)
+    return _exit_code(codes.get(main_child))
+
+
+def _start(command: list[str], control: int, directory: int) -> int:
+    """Start the command in a session of its own; returns its process id."""
+    parent = os.getpid()
+    child = os.fork()
+    if child:
+        os.close(directory)
+        return child
+    try:
+        os.setsid()
+        os.fchdir(directory)
+        os.close(directory)
+        os.close(control)
+        _prctl(SET_PDEATHSIG, signal.SIGKILL)
+        _limit()
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)  # Python ignores them, and a command inherits that
+        if os.getppid() == parent:
+            os.execvp(command[0], command)  # noqa: S606
+    except OSError as error:
+        os.write(2, f"{command[0]}: {error.strerror}\n".encode())
+    os._exit(127)
+
+
+def _limit() -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MAX_OPEN_FILES if most == resource.RLIM_INFINITY else min(MAX_OPEN_FILES, most)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+
+
+def _ask_to_end(main_child: int, codes: dict[int, int], woken: int, grace: float) -> None:
+    """SIGTERM to the command's group, and time to clean up."""
+    with suppress(ProcessLookupError):
+        os.killpg(main_child, signal.SIGTERM)
+    deadline = time.monotonic() + grace
+    while _reap(codes) and (left := deadline - time.monotonic()) > 0:
+        select.select([woken], [], [], min(left, 0.2))
+        with suppress(BlockingIOError):
+            os.read(woken, 1_024)
+
+
+def _kill_all(codes: dict[int, int]) -> None:
+    """SIGKILL to every descendant until there is none. Repeated, because a process may fork while we look."""
+    deadline = time.monotonic() + KILL_SECONDS
+    while _reap(codes) and time.monotonic() < deadline:
+        for process in _descendants(os.getpid()):
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(process, signal.SIGKILL)
+        time.sleep(0.005)
+
+
+def _descendants(top: int) -> list[int]:
+    """Process ids below `top`, read from /proc. An orphan is below us: we are its subreaper."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError, ValueError, IndexError):
+                after_name = (entry / "stat").read_bytes().rpartition(b")")[2].split()
+                children.setdefault(int(after_name[1]), []).append(int(entry.name))
+    found: list[int] = []
+    pending = [top]
+    while pending:
+        below = children.get(pending.pop(), [])
+        found.extend(below)
+        pending.extend(below)
+    return found
+
+
+def _reap(codes: dict[int, int]) -> bool:
+    """Collect ended children; whether any child is left."""
+    with suppress(ChildProcessError):
+        while True:
+            process, status = os.waitpid(-1, os.WNOHANG)
+            if not process:
+                return True
+            codes[process] = status
+    return False
+
+
+def _wake_on_signals() -> int:
+    """A descriptor that becomes readable when a child ends. Signals to end are left to the control pipe."""
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    os.set_blocking(writing, False)
+    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: None)
+    return reading
+
+
+def _prctl(option: int, value: int) -> None:
+    with suppress(AttributeError, OSError):  # not on Linux: orphans cannot be inherited there
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def _exit_code(status: int | None) -> int:
+    if status is None:
+        return 128 + signal.SIGKILL
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else 128 - code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

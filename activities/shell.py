@@ -1,0 +1,147 @@
+"""The tools that run code: run_command and run_python. Both ask a person first, both run through
+`activities.process`.
+
+The exit code decides: 0 is success, another one fails the step unless `allowFailure`; then it is part of the value.
+The environment holds an allow list only (PATH, LANG, LC_*, TZ, TMPDIR), HOME is the workspace, standard input is
+empty, and no process outlives the step, `&` and `nohup` or not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+from collections.abc import Sequence
+from typing import Annotated, TypedDict
+
+from pydantic import Field
+
+from activities.process import MAX_COMMAND_BYTES, Ended, environment, run
+from activities.tool import Tool, ToolContext, tool
+from plans.errors import ToolError
+
+MAX_SECONDS = 86_400.0
+DEFAULT_SECONDS = 600.0
+SHOWN_LINES, SHOWN_CHARACTERS = 20, 2_000
+
+Seconds = Annotated[float, Field(gt=0, le=MAX_SECONDS)]
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class Finished(TypedDict):
+    """What a command gives back."""
+
+    stdout: str
+    stderr: str
+    exitCode: int
+
+
+@tool(approval="always", effect="opaque", timeout=MAX_SECONDS, quoting={"command": "shell"})
+async def run_command(
+    command: str,
+    context: ToolContext,
+    cwd: str = ".",
+    timeout: Seconds = DEFAULT_SECONDS,
+    env: dict[str, str] | None = None,
+    allow_failure: bool = False,
+) -> Finished:
+    """Run a shell command (`/bin/sh -c`) in the workspace. Processes it leaves behind are ended with it.
+
+    Args:
+        command: The command line; pipes, redirections and && work as in any shell.
+        cwd: Directory to run it in, relative to the workspace.
+        timeout: Seconds it may take.
+        env: Further environment variables.
+        allow_failure: Another exit code than 0 is no failure of the step.
+
+    Returns:
+        {stdout, stderr, exitCode}; of each output the first and last 128 KiB.
+    """
+    _check_code("command", command)
+    _check_env(env or {})
+    ended = await _run(["/bin/sh", "-c", command], context, cwd, timeout, env or {})
+    return _finished(ended, allow_failure)
+
+
+@tool(approval="always", effect="opaque", timeout=MAX_SECONDS, quoting={"code": "python"})
+async def run_python(
+    code: str, context: ToolContext, timeout: Seconds = DEFAULT_SECONDS, allow_failure: bool = False
+) -> Finished:
+    """Run Python code in a process of its own, in the workspace. Only the standard library is sure to be there.
+
+    Args:
+        code: The program.
+        timeout: Seconds it may take.
+        allow_failure: Another exit code than 0 is no failure of the step.
+
+    Returns:
+        {stdout, stderr, exitCode}; of each output the first and last 128 KiB.
+    """
+    _check_code("code", code)
+    ended = await _run([sys.executable, "-I", "-u", "-X", "utf8", "-c", code], context, ".", timeout, {})
+    return _finished(ended, allow_failure, shell=False)
+
+
+SHELL_TOOLS: tuple[Tool, ...] = (run_command, run_python)
+
+
+async def _run(command: Sequence[str], context: ToolContext, cwd: str, timeout: float, extra: dict[str, str]) -> Ended:
+    env = environment(os.environ, context.workspace.root, extra)
+    try:
+        async with asyncio.timeout(timeout) as limit:
+            with context.workspace.directory(cwd) as directory:
+                return await run(command, directory, env, context.progress)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        where = f"; its last line was: {context.line}" if context.line else ""
+        raise ToolError(
+            "COMMAND_TIMEOUT", f"the command took longer than {timeout:g} seconds and was ended{where}", retryable=True
+        ) from None
+
+
+def _finished(ended: Ended, allow_failure: bool, *, shell: bool = True) -> Finished:
+    if ended.exit_code < 0:
+        raise ToolError(
+            "COMMAND_FAILED", f"the command's launcher was killed (signal {-ended.exit_code})", retryable=True
+        )
+    if ended.exit_code and not allow_failure:
+        raise _failure(ended, shell)
+    return {"stdout": ended.stdout, "stderr": ended.stderr, "exitCode": ended.exit_code}
+
+
+def _failure(ended: Ended, shell: bool) -> ToolError:
+    said = _last_lines(ended.stderr) or _last_lines(ended.stdout)
+    message = f"exit code {ended.exit_code}" + (f": {said}" if said else "")
+    if shell and ended.exit_code == 127:
+        return ToolError("COMMAND_NOT_FOUND", f"{message}; install the program or mend its name")
+    if shell and ended.exit_code == 126:
+        return ToolError("NO_PERMISSION", f"{message}; the file is not executable")
+    return ToolError("COMMAND_FAILED", message, retryable=True)
+
+
+def _last_lines(text: str) -> str:
+    return "\n".join(text.rstrip().splitlines()[-SHOWN_LINES:])[-SHOWN_CHARACTERS:]
+
+
+def _check_code(name: str, text: str) -> None:
+    problem = ""
+    if not text.strip():
+        problem = "is empty"
+    elif "\0" in text:
+        problem = "has a NUL character in it"
+    elif any("\ud800" <= char <= "\udfff" for char in text):
+        problem = "is not valid Unicode"
+    elif len(text.encode()) > MAX_COMMAND_BYTES:
+        problem = "is longer than 128 KiB; write it to a file first and run that"
+    if problem:
+        raise ToolError("COMMAND_INVALID", f"the {name} {problem}")
+
+
+def _check_env(env: dict[str, str]) -> None:
+    for name, value in env.items():
+        if not _VARIABLE.fullmatch(name) or "\0" in value:
+            raise ToolError("INVALID_ARGS", f"env: {name!r} is no environment variable; use letters, digits and '_'")
+        if len(name.encode()) + len(value.encode("utf-8", "replace")) >= MAX_COMMAND_BYTES:
+            raise ToolError("INVALID_ARGS", f"env: the value of {name} is longer than 128 KiB; pass it in a file")
