@@ -22,7 +22,7 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from activities.failures import tool_error
 from activities.results import keep
 from activities.tool import Tool, ToolContext
-from activities.values import INLINE_BYTES, ValueStore
+from activities.values import ValueStore
 from activities.workspace import Workspace
 from plans.arguments import argument_problems
 from plans.calls import Call, LargeValue, Return
@@ -36,10 +36,8 @@ THREAD_GRACE = 2.0
 """Seconds a tool in a thread gets to notice that it is cancelled."""
 
 
-def tool_activity(
-    tool: Tool, values: ValueStore, inline_bytes: int = INLINE_BYTES
-) -> Callable[[Call], Awaitable[Return]]:
-    """The activity that calls `tool`, for a worker to register. Values over `inline_bytes` go into the store."""
+def tool_activity(tool: Tool, values: ValueStore) -> Callable[[Call], Awaitable[Return]]:
+    """The activity that calls `tool`, for a worker to register. Large values go into the store."""
 
     @activity.defn(name=tool.spec.name)
     async def attempt(call: Call) -> Return:
@@ -48,7 +46,7 @@ def tool_activity(
         started = time.monotonic()
         beat = asyncio.create_task(_beat(context, errors))
         try:
-            value = await asyncio.to_thread(keep, await _call(tool, call, context, values), values, inline_bytes)
+            value = await asyncio.to_thread(keep, await _call(tool, call, context, values), values)
             return _return(value, context, _since(started), errors + 1)
         except (Exception, asyncio.CancelledError) as error:
             if _is_cancelled(error):

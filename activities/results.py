@@ -20,8 +20,8 @@ MAX_DEPTH = 64
 """Lists and objects inside each other, at most."""
 
 
-def keep(value: Any, values: ValueStore, inline_bytes: int) -> Any | LargeValue:
-    """The value as history holds it: as read from its JSON text, or stored when that is longer than `inline_bytes`.
+def keep(value: Any, values: ValueStore) -> Any | LargeValue:
+    """The value as history holds it: as read from its JSON text, or stored when that is too long.
 
     Raises ToolError BAD_VALUE or VALUE_TOO_LARGE.
     """
@@ -33,7 +33,7 @@ def keep(value: Any, values: ValueStore, inline_bytes: int) -> Any | LargeValue:
             f"the value is {size // 1024 // 1024} MiB of JSON, the most is {MAX_BYTES // 1024 // 1024} MiB;"
             " write it to a file and return the path",
         )
-    return values.put(text) if size > inline_bytes else json.loads(text)
+    return values.put(text) if size > values.inline_bytes else json.loads(text)
 
 
 def json_text(value: Any) -> str:

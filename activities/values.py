@@ -24,10 +24,11 @@ MAX_BYTES = 64 * 1024 * 1024
 
 
 class ValueStore:
-    """A directory of values, made when the first one is kept."""
+    """A directory of values, for those whose JSON text is longer than `inline_bytes`."""
 
-    def __init__(self, directory: Path | str) -> None:
+    def __init__(self, directory: Path | str, inline_bytes: int = INLINE_BYTES) -> None:
         self.directory = Path(directory)
+        self.inline_bytes = inline_bytes
 
     def put(self, json_text: str) -> LargeValue:
         """Keep a JSON text; the same text twice is one file. Raises OSError when it cannot be written."""
