@@ -151,7 +151,12 @@ def _events(run: Run, since: int) -> Iterator[dict[str, Any]]:
             continue
         for change in state.changes:
             if change.seq > since:
-                event: dict[str, Any] = {"seq": change.seq, "time": _iso(change.time), "taskId": task, "stepId": step_id}
+                event: dict[str, Any] = {
+                    "seq": change.seq,
+                    "time": _iso(change.time),
+                    "taskId": task,
+                    "stepId": step_id,
+                }
                 event["status"] = change.status.value
                 if change.status in DONE and state.result and change is state.changes[-1]:
                     event |= {"progress": 100, "result": _short_result(state.result)}

@@ -49,9 +49,9 @@ class Execution:
         self._seen = -1
 
     @property
-    def flying(self) -> bool:
-        """Whether an activity runs: it cannot be carried into another run of the workflow."""
-        return any(not self._spec(name).durable for name in self._flying)
+    def flying(self) -> list[str]:
+        """The steps whose activities run: these cannot be carried into another run of the workflow."""
+        return [name for name in self._flying if not self._spec(name).durable]
 
     @property
     def has_news(self) -> bool:
@@ -90,11 +90,6 @@ class Execution:
         while self._flying:
             await workflow.wait_condition(lambda: bool(self._landed))
             self.turn(starting=False)
-
-    def drop_timers(self) -> None:
-        """Stop the timers; their ends stand in the run, for the next run of the workflow."""
-        for task in [*self._timers.values(), *self._flying.values()]:
-            task.cancel()
 
     def _start_ready(self) -> None:
         limit = self.run.options.max_parallel or self.run.plan.max_parallel or DEFAULT_PARALLEL

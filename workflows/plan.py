@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Any
 
 from temporalio import workflow
@@ -16,30 +17,24 @@ from temporalio.common import RawValue, SearchAttributeKey, SearchAttributeUpdat
 from temporalio.exceptions import ActivityError, ApplicationError, ApplicationErrorCategory
 
 with workflow.unsafe.imports_passed_through():
-    from pydantic import Field, ValidationError
+    from pydantic import ValidationError
 
     from plans import approvals, render, views
     from plans.calls import CheckRequest, Facts, SummaryFile
     from plans.errors import InvalidPlan, PlanError, Refused
     from plans.messages import Approve, Control, Decide, Deny, Since, read
-    from plans.model import Problem, Value
+    from plans.model import Problem
     from plans.reading import read_plan
-    from plans.run import ENDED, Options, PlanStatus, Run
+    from plans.run import ENDED, PlanStatus, Run
+    from plans.turnover import Move, Turnover
     from plans.validate import errors, input_values
     from workflows import policies
     from workflows.execution import Execution
+    from workflows.request import PlanRequest, invalid, read_request, step_of
 
 PLAN_STATUS = SearchAttributeKey.for_keyword("PlanStatus")
 PLAN_PENDING = SearchAttributeKey.for_keyword_list("PlanPending")
 PLAN_TITLE = SearchAttributeKey.for_text("PlanTitle")
-
-
-class PlanRequest(Value):
-    """What the workflow is started with: a plan and options; or, when it continues as new, the Run so far."""
-
-    plan: Any = Field(default=None, description="The plan as its author wrote it; validated by the workflow.")
-    options: Options = Field(default_factory=Options)
-    run: Run | None = None
 
 
 @workflow.defn(name="PlanWorkflow", failure_exception_types=[PlanError, ValidationError])
@@ -51,6 +46,7 @@ class PlanWorkflow:
         self._invalid: list[Problem] = []
         self._published: tuple[Any, ...] = ()
         self._execution: Execution | None = None
+        self._patience: asyncio.Task[None] | None = None
         try:
             self._open(read_request(arguments))
         except InvalidPlan as error:
@@ -115,26 +111,36 @@ class PlanWorkflow:
         """Turn after turn until nothing runs and nothing can start."""
         execution = self._started()
         execution.resume_timers()
+        turnover = Turnover(execution.run.options.history_limit)
         while True:
-            full = self._is_full()
-            execution.turn(starting=not full)
+            move = self._next_move(turnover)
+            execution.turn(starting=move is Move.START)
             self._publish()
             if execution.schedule.idle:
                 return
-            if full and not execution.flying:
+            if move is not Move.START and not execution.flying:
                 await self._continue_as_new()
-            await workflow.wait_condition(lambda: execution.has_news)
+            await self._news(turnover.until)
 
-    def _is_full(self) -> bool:
-        limit, info = self._started().run.options.history_limit, workflow.info()
-        if limit is not None and info.get_current_history_length() >= limit:
-            return True
-        return info.is_continue_as_new_suggested()
+    def _next_move(self, turnover: Turnover) -> Move:
+        info, flying = workflow.info(), self._started().flying
+        events, size = info.get_current_history_length(), info.get_current_history_size()
+        return turnover.decide(events, size, info.is_continue_as_new_suggested(), flying, workflow.now())
+
+    async def _news(self, until: datetime | None) -> None:
+        """Wait until something happens, or the time that holding back is to end."""
+        execution = self._started()
+        if until is not None and self._patience is None:
+            seconds = max(0.0, (until - workflow.now()).total_seconds())
+            self._patience = asyncio.create_task(workflow.sleep(seconds, summary="wait for running steps"))
+        patience = self._patience
+        await workflow.wait_condition(lambda: execution.has_news or (patience is not None and patience.done()))
+        if patience is not None and patience.done():
+            self._patience = None
 
     async def _continue_as_new(self) -> None:
         """Go on in a new run of the workflow, with the Run and nothing else."""
         await workflow.wait_condition(workflow.all_handlers_finished)
-        self._started().drop_timers()
         workflow.continue_as_new(PlanRequest(run=self._started().run))
 
     async def _summarize(self, cancelled: bool = False) -> dict[str, Any]:
@@ -290,28 +296,3 @@ class PlanWorkflow:
             raise Refused(f"the plan is {schedule.run.status} and cannot be paused", "NOT_RUNNING")
         elif what == "unpause" and not schedule.unpause(now, f"unpaused{by}"):
             raise Refused(f"the plan is {schedule.run.status}, not paused", "NOT_PAUSED")
-
-
-def read_request(arguments: Sequence[Any]) -> PlanRequest:
-    """The workflow's one argument. Raises InvalidPlan when it is missing, doubled or of another shape."""
-    if len(arguments) != 1 or not isinstance(arguments[0], dict):
-        text = 'start the workflow with one JSON object: {"plan": {"steps": [...]}, "options": {}}'
-        raise InvalidPlan([Problem(code="PLAN_SCHEMA", message=text)])
-    try:
-        return PlanRequest.model_validate(arguments[0])
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise InvalidPlan([Problem(code="PLAN_SCHEMA", field=place, message=first["msg"])]) from error
-
-
-def invalid(problems: list[Problem]) -> ApplicationError:
-    """The failure of a workflow whose plan cannot run; its detail is the list of problems."""
-    detail = [problem.model_dump(mode="json", exclude_none=True) for problem in problems]
-    return ApplicationError(InvalidPlan(problems).message[:8_000], detail, type="INVALID_PLAN", non_retryable=True)
-
-
-def step_of(arguments: Sequence[Any]) -> str | None:
-    """The step a message speaks of, if it can be told."""
-    found = arguments[0].get("stepId") if len(arguments) == 1 and isinstance(arguments[0], dict) else None
-    return found if isinstance(found, str) else None

@@ -1,0 +1,49 @@
+"""What starts a PlanWorkflow, read without trust: any shape of input becomes a request or a clean failure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from temporalio import workflow
+from temporalio.exceptions import ApplicationError
+
+with workflow.unsafe.imports_passed_through():
+    from pydantic import Field, ValidationError
+
+    from plans.errors import InvalidPlan
+    from plans.model import Problem, Value
+    from plans.run import Options, Run
+
+
+class PlanRequest(Value):
+    """What the workflow is started with: a plan and options; or, when it continues as new, the Run so far."""
+
+    plan: Any = Field(default=None, description="The plan as its author wrote it; validated by the workflow.")
+    options: Options = Field(default_factory=Options)
+    run: Run | None = None
+
+
+def read_request(arguments: Sequence[Any]) -> PlanRequest:
+    """The workflow's one argument. Raises InvalidPlan when it is missing, doubled or of another shape."""
+    if len(arguments) != 1 or not isinstance(arguments[0], dict):
+        text = 'start the workflow with one JSON object: {"plan": {"steps": [...]}, "options": {}}'
+        raise InvalidPlan([Problem(code="PLAN_SCHEMA", message=text)])
+    try:
+        return PlanRequest.model_validate(arguments[0])
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise InvalidPlan([Problem(code="PLAN_SCHEMA", field=place, message=first["msg"])]) from error
+
+
+def invalid(problems: list[Problem]) -> ApplicationError:
+    """The failure of a workflow whose plan cannot run; its detail is the list of problems."""
+    detail = [problem.model_dump(mode="json", exclude_none=True) for problem in problems]
+    return ApplicationError(InvalidPlan(problems).message[:8_000], detail, type="INVALID_PLAN", non_retryable=True)
+
+
+def step_of(arguments: Sequence[Any]) -> str | None:
+    """The step a message speaks of, if it can be told."""
+    found = arguments[0].get("stepId") if len(arguments) == 1 and isinstance(arguments[0], dict) else None
+    return found if isinstance(found, str) else None
