@@ -25,7 +25,7 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxR
 
 from activities.check import PlanChecker
 from activities.execute import tool_activity
-from activities.registry import builtin_tools, load_tools
+from activities.registry import load_tools
 from activities.summary import SummaryWriter
 from activities.tool import Tool
 from activities.values import ValueStore
@@ -47,13 +47,23 @@ STICKY = timedelta(seconds=2)
 CACHED_WORKFLOWS = 1_000
 
 
-def build(client: Client, settings: Settings, tools: Mapping[str, Tool], *, indexed: bool) -> Worker:
-    """A worker for the settings' task queue, not yet started. `indexed`: the server knows our search attributes."""
-    workspace = str(settings.workspace) if settings.workspace else None
-    checker = PlanChecker(tools, workspace, settings.approvals == "strict", indexed)
-    summaries = SummaryWriter(settings.state_dir / "summaries")
-    values = ValueStore(settings.state_dir / "values")
-    steps = [tool_activity(tool, values, settings.inline_bytes) for tool in tools.values() if not tool.spec.durable]
+def build(
+    client: Client, settings: Settings, tools: Mapping[str, Tool], *, indexed: bool, cached: int = CACHED_WORKFLOWS
+) -> Worker:
+    """A worker for the settings' task queue, not yet started. `indexed`: the server knows our search attributes.
+
+    `cached` plans are kept in memory; any other is replayed from its history when something happens to it.
+    """
+    checker = PlanChecker(
+        tools={name: tool.spec for name, tool in tools.items()},
+        default_workspace=str(settings.workspace) if settings.workspace else None,
+        strict_approvals=settings.approvals == "strict",
+        search_attributes=indexed,
+        keeps_summaries=True,
+    )
+    summaries = SummaryWriter(settings.state_dir)
+    values = ValueStore(settings.state_dir / "values", settings.inline_bytes)
+    steps = [tool_activity(tool, values) for tool in tools.values() if not tool.spec.durable]
     restrictions = SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH)
     return Worker(
         client,
@@ -64,7 +74,7 @@ def build(client: Client, settings: Settings, tools: Mapping[str, Tool], *, inde
         workflow_runner=SandboxedWorkflowRunner(restrictions=restrictions),
         activity_executor=ThreadPoolExecutor(settings.max_activities + 2, thread_name_prefix="step"),
         max_concurrent_activities=settings.max_activities,
-        max_cached_workflows=CACHED_WORKFLOWS,
+        max_cached_workflows=cached,
         workflow_task_poller_behavior=PollerBehaviorAutoscaling(),
         activity_task_poller_behavior=PollerBehaviorAutoscaling(),
         sticky_queue_schedule_to_start_timeout=STICKY,
@@ -74,7 +84,7 @@ def build(client: Client, settings: Settings, tools: Mapping[str, Tool], *, inde
 
 async def serve(settings: Settings) -> None:
     """Listen until told to stop; raises PlanError when there is no server, or a setting cannot be used."""
-    tools = {**builtin_tools(), **load_tools(settings.tools)}
+    tools = load_tools(settings.tools)
     connection = await reach(settings, _say)
     indexed = await search_attributes.ensure(connection.client)
     stopped = _stop_on_signals()
