@@ -1,7 +1,7 @@
 """The activity `check_plan`: a worker judges a plan by its own tools and tells the workflow what it must know.
 
-It reads the worker's tool list and settings and looks whether the workspace is there; it changes nothing. What it returns
-is recorded in history, and is all a workflow ever learns about its worker.
+It reads the worker's tool list and settings and looks whether the workspace is there; it changes nothing. What it
+returns is recorded in history, and is all a workflow ever learns about its worker.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class PlanChecker:
             return "", [_bad("no workspace is named; give --workspace, or set PLANS_WORKSPACE on the worker")]
         path = Path(name).expanduser()
         if not path.is_absolute():
-            path = Path(self.default_workspace or os.getcwd()) / path
+            path = Path(self.default_workspace or Path.cwd()) / path
         trouble = _trouble(path)
         return str(path.resolve()), [_bad(trouble)] if trouble else []
 

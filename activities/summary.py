@@ -32,7 +32,7 @@ class SummaryWriter:
                 stream.write(file.markdown)
                 stream.flush()
                 os.fsync(stream.fileno())
-            os.replace(temporary, folder / "SUMMARY.md")
+            Path(temporary).replace(folder / "SUMMARY.md")
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
             raise

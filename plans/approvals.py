@@ -1,8 +1,8 @@
 """Who must be asked before a step starts, and what a decision does to a run.
 
-A decision may come before the step waits; the first one counts, a later one is refused and said so (REQUIREMENTS B6). It
-is bound to the plan's version when it names one. Arguments put in place of the step's are validated before anything
-changes.
+A decision may come before the step waits; the first one counts, a later one is refused and said so (REQUIREMENTS B6).
+It is bound to the plan's version when it names one. Arguments put in place of the step's are validated before
+anything changes.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _sentence(step_id: str, decision: Decision) -> str:
 def _check_args(run: Run, step: Step, args: dict[str, Any]) -> None:
     if not run.facts.tools:
         raise Refused("arguments can be changed once the plan has been checked; send the decision again", "TOO_EARLY")
-    problems = argument_problems(run.facts.tools[step.tool], args, {name for name in run.steps} | {"inputs"})
+    problems = argument_problems(run.facts.tools[step.tool], args, {*run.steps, "inputs"})
     if problems:
         raise Refused("; ".join(f"{field}: {text}" for field, text in problems[:5]), "INVALID_ARGS")
 

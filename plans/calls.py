@@ -1,8 +1,8 @@
 """What crosses the border between the workflow and the activities: one typed value each way per activity.
 
-A step's tool is an activity that takes a `Call` and returns a `Return`; its failure is an application error whose type is
-one of the stable codes. `check_plan` takes a `CheckRequest` and returns `Facts`: the only way a workflow learns about the
-worker it runs on. `write_summary` takes a `SummaryFile`.
+A step's tool is an activity that takes a `Call` and returns a `Return`; its failure is an application error whose
+type is one of the stable codes. `check_plan` takes a `CheckRequest` and returns `Facts`: the only way a workflow
+learns about the worker it runs on. `write_summary` takes a `SummaryFile`.
 """
 
 from __future__ import annotations

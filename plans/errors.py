@@ -57,9 +57,9 @@ class BadReference(PlanError):
 class ToolError(PlanError):
     """A tool could not do its work.
 
-    `retryable` is true when the same call may succeed later (a busy server, a time limit), false when it cannot (a missing
-    file, a conflict): then no further attempt is made, whatever the step's retry rule says. `retry_after` is in seconds and
-    replaces the step's own delay before the next attempt.
+    `retryable` is true when the same call may succeed later (a busy server, a time limit), false when it cannot (a
+    missing file, a conflict): then no further attempt is made, whatever the step's retry rule says. `retry_after` is
+    in seconds and replaces the step's own delay before the next attempt.
     """
 
     def __init__(self, code: str, message: str, *, retryable: bool = False, retry_after: float | None = None) -> None:

@@ -1,7 +1,7 @@
 """What people and programs send to a running plan, and how a malformed message is refused.
 
-Handlers take whatever arrives and hand it to `read`: a message with no argument, two arguments, a wrong type or too many
-bytes becomes a `Refused` with a sentence, never an exception that wedges the run (FAULTS 138-150, M7).
+Handlers take whatever arrives and hand it to `read`: a message with no argument, two arguments, a wrong type or too
+many bytes becomes a `Refused` with a sentence, never an exception that wedges the run (FAULTS 138-150, M7).
 """
 
 from __future__ import annotations

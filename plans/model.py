@@ -16,7 +16,7 @@ from pydantic.alias_generators import to_camel
 MAX_STEPS = 20_000
 """Steps a plan may have (FAULTS, rule 6)."""
 MAX_PARALLEL = 100
-"""Steps of one plan in flight at most: the server fails a workflow task with more completions buffered (TEMPORAL.md 2)."""
+"""Steps of one plan in flight at most: with more completions buffered the server fails a task (TEMPORAL.md 2)."""
 DEFAULT_PARALLEL = 64
 """Steps in flight when neither plan nor client says otherwise (TEMPORAL.md 2)."""
 
@@ -36,7 +36,7 @@ class Value(BaseModel):
 
 
 class Retry(Value):
-    """How often a step is tried and how long it waits between: `delay`, then `delay * factor`, ... (seed 004: 1 s, 2 s)."""
+    """How often a step is tried, and how long it waits: `delay`, then `delay * factor`, ... (seed 004: 1 s, 2 s)."""
 
     attempts: int = Field(default=3, ge=1, le=100, strict=True, description="Attempts in all, the first included.")
     delay: float = Field(default=1.0, ge=0, le=86_400, strict=True, description="Seconds before the second attempt.")

@@ -1,7 +1,7 @@
 """Values inserted into code never become code: shell commands get quoted words, Python code gets literals.
 
-What stands around an insertion decides how it is written. Where that cannot be told for certain, the insertion is refused
-with the way to write it instead: a refusal is mended in a minute, an injected command is not (FAULTS, T7).
+What stands around an insertion decides how it is written. Where that cannot be told for certain, the insertion is
+refused with the way to write it instead: a refusal is mended in a minute, an injected command is not (FAULTS, T7).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """From text or data to a Plan: structure, before meaning.
 
-`parse_json` turns text into data and refuses what JSON readers quietly accept: repeated keys, NaN and infinities, lone
-surrogates, bottomless nesting. `read_plan` turns data into a Plan, or into every problem of its shape, each with its step
-and field. What the plan means (tools, cycles, references) is judged by `plans.validate`.
+`parse_json` turns text into data and refuses what JSON readers quietly accept: repeated keys, NaN and infinities,
+lone surrogates, bottomless nesting. `read_plan` turns data into a Plan, or into every problem of its shape, each with
+its step and field. What the plan means (tools, cycles, references) is judged by `plans.validate`.
 """
 
 from __future__ import annotations

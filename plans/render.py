@@ -1,7 +1,8 @@
 """A run as text: the display of seed 000, Markdown for the Temporal UI, the summary, and graphs.
 
-Everything but `details` works on the JSON view, so that clients render what they were sent. Texts of plans and tools are
-shown with control and bidirectional characters escaped: what a step wrote cannot redraw the reader's screen (FAULTS, T18).
+Everything but `details` works on the JSON view, so that clients render what they were sent. Texts of plans and tools
+are shown with control and bidirectional characters escaped: what a step wrote cannot redraw the reader's screen
+(FAULTS, T18).
 """
 
 from __future__ import annotations
@@ -162,7 +163,7 @@ def details(run: Run, schedule: Schedule) -> str:
     shown = run.plan.steps
     if len(shown) > DETAIL_STEPS:
         names = schedule.moving(DETAIL_STEPS)
-        shown = [step for step in (schedule.step(name) for name in names)]
+        shown = [schedule.step(name) for name in names]
     for step in shown:
         state = run.steps[step.id]
         note = state.reason or (state.result.error if state.result and state.result.error else "")

@@ -1,8 +1,9 @@
 """What happened to a plan: one serialisable value, carried whole by continue-as-new.
 
-A Run is a Plan with a state per step, the decisions people made, and a short log. It is compact: results are views, big
-values are references. Only `plans.schedule` sets a status; `plans.approvals` records decisions. Steps, log entries and
-status changes share one counter, `seq`, so that "everything after number N" has one meaning (DESIGN 2.2, query `events`).
+A Run is a Plan with a state per step, the decisions people made, and a short log. It is compact: results are views,
+big values are references. Only `plans.schedule` sets a status; `plans.approvals` records decisions. Steps, log
+entries and status changes share one counter, `seq`, so that "everything after number N" has one meaning (DESIGN 2.2,
+query `events`).
 """
 
 from __future__ import annotations

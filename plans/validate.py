@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any
@@ -59,13 +60,20 @@ def input_values(plan: Plan, given: Mapping[str, Any]) -> tuple[dict[str, Any], 
     return values, found
 
 
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+}
+
+
 def _has_type(value: Any, declared: Input) -> bool:
     if declared.type in ("integer", "number") and isinstance(value, bool):
         return False
-    kinds: dict[str, tuple[type, ...]] = {
-        "string": (str,), "integer": (int,), "number": (int, float), "boolean": (bool,), "array": (list,), "object": (dict,)
-    }  # fmt: skip
-    return isinstance(value, kinds[declared.type])
+    return isinstance(value, _KINDS[declared.type])
 
 
 def _ids(plan: Plan) -> Iterator[Problem]:
@@ -198,10 +206,8 @@ def _ring(needs: dict[str, list[str]], stuck: set[str]) -> list[str]:
 
 def _needs(step: Step) -> list[str]:
     roots = [reference.root for reference in find(step.args)]
-    try:
+    with suppress(BadExpression):  # told already, with its place
         roots += roots_of(step.when)
-    except BadExpression:
-        pass  # told already, with its place
     return list(dict.fromkeys([*step.depends_on, *roots]))
 
 

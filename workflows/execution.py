@@ -194,8 +194,8 @@ class Execution:
         now, rule = workflow.now(), approvals.rule_of(self.run, self._steps[step_id])
         if rule.on_timeout == "fail":
             self.run.note("expired", f"nobody decided on step '{step_id}' in {rule.timeout:g} s", now, step_id)
-            text = f"nobody decided in {rule.timeout:g} s"
-            return self._end(step_id, failed("APPROVAL_TIMEOUT", text, now))
+            self._end(step_id, failed("APPROVAL_TIMEOUT", f"nobody decided in {rule.timeout:g} s", now))
+            return
         message = Decide(
             step_id=step_id, approved=rule.on_timeout == "approve", comment=f"nobody decided in {rule.timeout:g} s"
         )

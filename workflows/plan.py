@@ -176,7 +176,7 @@ class PlanWorkflow:
         execution = self._started()
         run = execution.run
         workflow.set_current_details(render.details(run, execution.schedule))
-        shown = (run.status.value, [name for name in list(execution.schedule.asking)[:100]])
+        shown = (run.status.value, list(execution.schedule.asking)[:100])
         if not run.facts.search_attributes or shown == self._published:
             return
         first = not self._published
@@ -235,7 +235,7 @@ class PlanWorkflow:
         self._try("begin", None, lambda: self._control(read(Control, arguments, optional=True), "begin"))
 
     @workflow.signal(dynamic=True)
-    def unknown(self, name: str, arguments: Sequence[RawValue]) -> None:
+    def unknown(self, name: str, _: Sequence[RawValue]) -> None:
         """A signal nobody knows is said so in the log."""
 
         def refuse() -> None:

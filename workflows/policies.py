@@ -1,7 +1,8 @@
 """One table: kind of activity -> time limits, attempts, what is never retried.
 
-A step's attempts (seed 004: three, waiting 1 s then 2 s) count tool errors only. They are counted by the activity, which
-ends the retries itself with a non-retryable error; the policy allows for the deaths of workers on top (FAULTS, rule 3).
+A step's attempts (seed 004: three, waiting 1 s then 2 s) count tool errors only. They are counted by the activity,
+which ends the retries itself with a non-retryable error; the policy allows for the deaths of workers on top (FAULTS,
+rule 3).
 """
 
 from __future__ import annotations
