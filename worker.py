@@ -15,6 +15,7 @@ import os
 import signal
 import socket
 import sys
+import traceback
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -111,7 +112,11 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
 
 def main() -> None:
     """Run as a program; leaves without tearing the interpreter down, which the SDK's threads do not always survive."""
-    code = run(sys.argv[1:], os.environ)
+    try:
+        code = run(sys.argv[1:], os.environ)
+    except Exception:
+        traceback.print_exc()
+        code = 1
     gc.collect()
     sys.stdout.flush()
     sys.stderr.flush()

@@ -15,9 +15,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.envconfig import ClientConfig
+from temporalio.service import RPCError, RPCStatusCode
 
 from client import server as embedded
 from client.errors import NotConnected
@@ -119,7 +121,9 @@ async def _client(config: Mapping[str, Any], address: str, seconds: float) -> Cl
     reason = f"no answer within {seconds:.0f} s"
     try:
         async with asyncio.timeout(seconds):
-            return await Client.connect(**options)
+            client = await Client.connect(**options)
+            await _require_namespace(client, address)
+            return client
     except TimeoutError:
         pass
     except RuntimeError as error:  # what the SDK raises for every failure to connect
@@ -128,6 +132,18 @@ async def _client(config: Mapping[str, Any], address: str, seconds: float) -> Cl
         f"No Temporal server could be reached at {address}: {reason}. Start it, or set TEMPORAL_ADDRESS to one that "
         "runs; without TEMPORAL_ADDRESS and profile `plan` starts a server of its own."
     )
+
+
+async def _require_namespace(client: Client, address: str) -> None:
+    try:
+        await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace=client.namespace))
+    except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            raise NotConnected(
+                f"There is no namespace '{client.namespace}' at {address}. Create it with `temporal operator namespace "
+                f"create --namespace {client.namespace}`, or set TEMPORAL_NAMESPACE to one that exists."
+            ) from None
+        # a key may be allowed to run workflows and yet not to look at namespaces
 
 
 def _reason(text: str) -> str:

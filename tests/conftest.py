@@ -98,8 +98,8 @@ def settings(environ: dict[str, str]) -> Settings:
 @pytest_asyncio.fixture
 async def worker(temporal_client: Client, settings: Settings) -> AsyncIterator[Worker]:
     """A worker of ours with the built-in tools, listening to the test's queue."""
-    from activities.registry import builtin_tools
+    from activities.registry import load_tools
     from worker import build
 
-    async with build(temporal_client, settings, builtin_tools(), indexed=True) as running:
+    async with build(temporal_client, settings, load_tools(()), indexed=True) as running:
         yield running

@@ -23,10 +23,14 @@ MAY_IMPORT = {
     "worker": OURS - {"worker"},
 }
 PURE_LIBRARIES = {"pydantic", "pydantic_core", "jmespath", "jsonschema", "annotated_types", "typing_extensions"}
-PURE_STDLIB = frozenset(
-    "__future__ abc ast base64 bisect collections contextlib copy dataclasses datetime decimal difflib enum fractions functools graphlib hashlib heapq "
-    "html itertools json keyword math numbers operator posixpath re shlex string textwrap types typing unicodedata urllib uuid warnings".split()
-)
+# fmt: off
+PURE_STDLIB = {
+    "__future__", "abc", "ast", "base64", "bisect", "collections", "contextlib", "copy", "dataclasses",
+    "datetime", "decimal", "difflib", "enum", "fractions", "functools", "graphlib", "hashlib", "heapq",
+    "html", "itertools", "json", "keyword", "math", "numbers", "operator", "posixpath", "re",
+    "shlex", "string", "textwrap", "types", "typing", "unicodedata", "urllib", "uuid", "warnings",
+}
+# fmt: on
 IMPURE_CALLS = {"open", "input", "print", "exec", "eval", "compile", "__import__", "breakpoint", "globals"}
 IMPURE_ATTRIBUTES = {
     *(("datetime", "now"), ("datetime", "utcnow"), ("datetime", "today"), ("date", "today")),

@@ -51,6 +51,11 @@ async def test_a_server_that_never_answers_is_given_up_after_ten_seconds(tmp_pat
             await connect(settings(tmp_path, TEMPORAL_ADDRESS=address))
 
 
+async def test_a_namespace_that_does_not_exist_is_named_with_what_to_do(tmp_path: Path, server: Server) -> None:
+    with pytest.raises(NotConnected, match=r"no namespace 'nowhere'.*namespace create"):
+        await connect(settings(tmp_path, TEMPORAL_ADDRESS=server.address, TEMPORAL_NAMESPACE="nowhere"))
+
+
 @pytest.mark.parametrize("address", ["x", "h:0", "h:70000", "h:x", ":7233", "h:²"])
 async def test_an_address_without_a_real_port_is_refused_by_name(tmp_path: Path, address: str) -> None:
     with pytest.raises(SettingError) as caught:

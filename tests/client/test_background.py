@@ -1,0 +1,103 @@
+"""The background worker: one for each server and queue, replaced when its settings change, gone when told to go."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from temporalio.client import Client
+from temporalio.worker import Worker
+
+from client.background import WorkerFailed, ensure_worker, recorded, stop_workers
+from client.connect import Connection, reach
+from client.queues import listeners
+from client.settings import Settings
+
+
+@pytest_asyncio.fixture
+async def connection(settings: Settings) -> AsyncIterator[Connection]:
+    """A connection to the test's server; background workers started for it are stopped at the end."""
+    yield await reach(settings)
+    await stop_workers(settings.with_flags(grace=1))
+
+
+async def test_it_listens_when_ensured_and_a_second_call_finds_it(settings: Settings, connection: Connection) -> None:
+    first, second = await asyncio.gather(ensure_worker(settings, connection), ensure_worker(settings, connection))
+    assert first is not None
+    assert first == second
+    assert recorded(settings) == [first]
+    assert first.identity in await listeners(connection.client, settings.task_queue)
+
+
+async def test_a_killed_one_is_replaced_and_not_taken_for_alive(settings: Settings, connection: Connection) -> None:
+    first = await ensure_worker(settings, connection)
+    assert first
+    os.kill(first.pid, signal.SIGKILL)
+    await first.stop(grace=5)
+    assert first.identity not in await listeners(connection.client, settings.task_queue)
+    second = await ensure_worker(settings, connection)
+    assert second
+    assert second.pid != first.pid
+
+
+async def test_other_settings_mean_another_worker_while_the_first_finishes_its_steps(
+    settings: Settings, connection: Connection, workspace: Path
+) -> None:
+    first = await ensure_worker(settings, connection)
+    plan = {
+        "steps": [
+            {"id": "a", "tool": "run_command", "args": {"command": "touch begun; until [ -e go ]; do sleep 0.05; done"}}
+        ]
+    }
+    running = await connection.client.start_workflow(
+        "PlanWorkflow", {"plan": plan, "options": {"approveAll": True}}, id="plan-kept", task_queue=settings.task_queue
+    )
+    async with asyncio.timeout(60):
+        while not (workspace / "begun").exists():
+            await asyncio.sleep(0.02)
+    second = await ensure_worker(settings.with_flags(approvals="strict"), connection)
+    assert first
+    assert second
+    assert first.pid != second.pid
+    assert {worker.pid for worker in recorded(settings)} == {first.pid, second.pid}
+    (workspace / "go").touch()
+    summary = await asyncio.wait_for(running.result(), 60)
+    assert summary["status"] == "completed"
+    async with asyncio.timeout(60):
+        while first.is_alive():
+            await asyncio.sleep(0.05)
+
+
+async def test_none_is_started_where_somebody_listens_already(
+    settings: Settings, connection: Connection, worker: Worker, temporal_client: Client
+) -> None:
+    async with asyncio.timeout(30):
+        while not await listeners(temporal_client, settings.task_queue):
+            await asyncio.sleep(0.05)
+    assert await ensure_worker(settings, connection) is None
+
+
+async def test_none_is_started_when_it_is_switched_off_or_the_server_is_elsewhere(
+    settings: Settings, connection: Connection
+) -> None:
+    assert await ensure_worker(settings.with_flags(auto_worker=False), connection) is None
+    elsewhere = Connection(connection.client, "temporal.example:7233", connection.origin)
+    assert await ensure_worker(settings, elsewhere) is None
+
+
+async def test_one_that_cannot_start_shows_the_end_of_its_log(settings: Settings, connection: Connection) -> None:
+    with pytest.raises(WorkerFailed, match="BAD_SETTING:PLANS_TOOLS"):
+        await ensure_worker(settings.with_flags(tools="no.such.module"), connection)
+
+
+async def test_stopping_ends_all_of_them(settings: Settings, connection: Connection) -> None:
+    running = await ensure_worker(settings, connection)
+    assert running
+    assert await stop_workers(settings) == [running]
+    assert not running.is_alive()
+    assert await stop_workers(settings) == []
