@@ -49,7 +49,13 @@ CACHED_WORKFLOWS = 1_000
 
 
 def build(
-    client: Client, settings: Settings, tools: Mapping[str, Tool], *, indexed: bool, cached: int = CACHED_WORKFLOWS
+    client: Client,
+    settings: Settings,
+    tools: Mapping[str, Tool],
+    *,
+    indexed: bool,
+    cached: int = CACHED_WORKFLOWS,
+    workflows: Sequence[type] = (PlanWorkflow,),
 ) -> Worker:
     """A worker for the settings' task queue, not yet started. `indexed`: the server knows our search attributes.
 
@@ -70,7 +76,7 @@ def build(
         client,
         task_queue=settings.task_queue,
         identity=f"{WORKER}{os.getpid()}@{socket.gethostname()}",
-        workflows=[PlanWorkflow],
+        workflows=workflows,
         activities=[*steps, checker.check_plan, summaries.write_summary],
         workflow_runner=SandboxedWorkflowRunner(restrictions=restrictions),
         activity_executor=ThreadPoolExecutor(settings.max_activities + 2, thread_name_prefix="step"),
