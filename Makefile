@@ -39,11 +39,14 @@ test-stack: setup
 bench: setup
 	$(BIN)/python -m benchmarks $(ARGS)
 
-# Newest versions that fit pyproject.toml, with hashes and without addresses of any index.
+# Newest versions that fit pyproject.toml, with hashes and without addresses of any index. The worker's image gets the
+# same versions without the development tools.
+COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-emit-find-links --no-annotate --no-header --quiet
 lock: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --upgrade --generate-hashes \
-		--no-emit-index-url --no-emit-find-links --no-annotate --no-header --quiet --output-file requirements.lock
+	$(COMPILE) --extra dev --upgrade --output-file requirements.lock
+	$(COMPILE) --constraint requirements.lock --output-file docker/requirements.lock
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov

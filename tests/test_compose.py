@@ -1,0 +1,130 @@
+"""docker-compose.yml, Dockerfile and locks, as far as they can be judged without Docker.
+
+That the same files work is shown by tests/stack: it starts the same server with docker/temporal.yaml, sets up the
+tables and the namespace with the same scripts, and runs a plan.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from client.server import FAST, SEARCH_ATTRIBUTES
+from client.settings import PREFIX, Settings
+
+ROOT = Path(__file__).parent.parent
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+SET_UP = {"schema", "namespace"}
+DOCKERFILE = (ROOT / "Dockerfile").read_text()
+
+
+def test_the_parts_are_there() -> None:
+    assert set(SERVICES) == {"postgresql", "schema", "temporal", "namespace", "ui", "worker"}
+
+
+@pytest.mark.parametrize("name", sorted(SERVICES))
+def test_every_image_has_a_full_version(name: str) -> None:
+    assert re.search(r":\d+\.\d+(\.\d+)?(-[\w.-]+)?$", SERVICES[name]["image"])
+    assert "latest" not in SERVICES[name]["image"]
+
+
+def test_the_server_is_the_version_everything_else_is_tested_with() -> None:
+    assert SERVICES["temporal"]["image"] == "temporalio/server:1.29.1"
+    assert SERVICES["schema"]["image"].startswith("temporalio/admin-tools:1.29.1-")
+    assert re.search(r"^FROM python:3\.11\.\d+-slim-bookworm$", DOCKERFILE, re.M)
+
+
+@pytest.mark.parametrize("name", sorted(set(SERVICES) - SET_UP))
+def test_every_lasting_service_has_a_health_check_and_comes_back(name: str) -> None:
+    assert SERVICES[name]["healthcheck"]["test"][0] in ("CMD", "CMD-SHELL")
+    assert SERVICES[name]["restart"] == "unless-stopped"
+
+
+def test_each_waits_for_what_it_needs() -> None:
+    def needs(name: str) -> dict[str, str]:
+        return {other: rule["condition"] for other, rule in SERVICES[name]["depends_on"].items()}
+
+    assert needs("schema") == {"postgresql": "service_healthy"}
+    assert needs("temporal") == {"schema": "service_completed_successfully"}
+    assert needs("namespace") == {"temporal": "service_healthy"}
+    assert needs("ui") == needs("worker") == {"namespace": "service_completed_successfully"}
+
+
+def test_ports_are_published_on_the_loopback_interface_only() -> None:
+    published = [port for service in SERVICES.values() for port in service.get("ports", [])]
+    assert published == ["127.0.0.1:7233:7233", "127.0.0.1:8233:8080"]
+
+
+def test_data_is_kept_in_volumes() -> None:
+    assert set(COMPOSE["volumes"]) == {"postgresql", "workspace", "state"}
+    assert SERVICES["postgresql"]["volumes"] == ["postgresql:/var/lib/postgresql/data"]
+    assert "state:/var/lib/plans" in SERVICES["worker"]["volumes"]
+
+
+def test_the_worker_has_no_rights() -> None:
+    worker = SERVICES["worker"]
+    assert worker["read_only"] is True
+    assert worker["cap_drop"] == ["ALL"]
+    assert worker["security_opt"] == ["no-new-privileges:true"]
+    assert re.search(r"^USER 10001:10001$", DOCKERFILE, re.M)
+
+
+def test_the_worker_gets_longer_to_stop_than_its_steps_get_to_finish() -> None:
+    worker = SERVICES["worker"]
+    assert float(worker["stop_grace_period"].removesuffix("s")) > float(worker["environment"]["PLANS_GRACE"])
+
+
+def test_every_setting_given_to_the_worker_exists() -> None:
+    given = set(SERVICES["worker"]["environment"]) | set(re.findall(r"\b(PLANS_\w+)=", DOCKERFILE))
+    known = {PREFIX + name.upper() for name in Settings.model_fields}
+    assert {name for name in given if name.startswith(PREFIX)} <= known
+
+
+def test_files_named_by_the_services_exist_and_scripts_may_be_run() -> None:
+    for name in ("set-up-schema.sh", "set-up-namespace.sh"):
+        script = ROOT / "docker" / name
+        assert script.stat().st_mode & 0o111
+        assert script.read_text().splitlines()[0] == "#!/bin/sh"
+    server = SERVICES["temporal"]
+    mounted = server["environment"]["DYNAMIC_CONFIG"].replace("/etc/plans", "docker")
+    assert (ROOT / mounted).is_file()
+    assert (ROOT / "docker/temporal.yaml").is_file()
+    assert server["entrypoint"] == [
+        *("temporal-server", "--root", "/etc", "--config", "plans", "--env", "temporal", "--allow-no-auth")
+    ]
+
+
+def test_the_server_is_tuned_and_indexed_like_the_embedded_one() -> None:
+    dynamic = yaml.safe_load((ROOT / "docker/dynamicconfig.yaml").read_text())
+    assert {key: dynamic[key][0]["value"] for key in FAST} == FAST
+    script = (ROOT / "docker/set-up-namespace.sh").read_text()
+    assert dict(re.findall(r"^add (\w+) (\w+)$", script, re.M)) == SEARCH_ATTRIBUTES
+
+
+def test_the_image_is_built_from_what_is_not_ignored() -> None:
+    kept = {line.removeprefix("!") for line in (ROOT / ".dockerignore").read_text().splitlines() if line[:1] == "!"}
+    copied = set(re.findall(r"^COPY (\S+) ", DOCKERFILE, re.M))
+    assert copied == kept
+    assert all((ROOT / path).exists() for path in copied)
+
+
+@pytest.mark.parametrize("lock", ["requirements.lock", "docker/requirements.lock"])
+def test_a_lock_has_a_hash_for_everything_and_no_address(lock: str) -> None:
+    text = (ROOT / lock).read_text()
+    assert "://" not in text
+    assert "index-url" not in text
+    for requirement in re.split(r"\n(?=\S)", text.strip()):
+        assert re.match(r"[\w.-]+==\S+", requirement), requirement
+        assert "--hash=sha256:" in requirement, requirement
+
+
+def test_the_image_gets_the_versions_that_were_tested() -> None:
+    def pinned(lock: str) -> set[str]:
+        return set(re.findall(r"^[\w.-]+==\S+", (ROOT / lock).read_text(), re.M))
+
+    assert pinned("docker/requirements.lock") < pinned("requirements.lock")
