@@ -21,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 from temporalio.client import Client
+from temporalio.converter import StorageDriver
 from temporalio.worker import PollerBehaviorAutoscaling, Worker
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
@@ -31,7 +32,7 @@ from activities.summary import SummaryWriter
 from activities.tool import Tool
 from activities.values import ValueStore
 from client import search_attributes
-from client.connect import Connection, reach
+from client.connect import Connection, reach, storage
 from client.errors import NotConnected
 from client.queues import WORKER
 from client.settings import Settings
@@ -69,7 +70,7 @@ def build(
         keeps_summaries=True,
     )
     summaries = SummaryWriter(settings.state_dir)
-    values = ValueStore(settings.state_dir / "values", settings.inline_bytes)
+    values = ValueStore(_driver(client, settings), settings.inline_bytes)
     steps = [tool_activity(tool, values) for tool in tools.values() if not tool.spec.durable]
     restrictions = SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH)
     return Worker(
@@ -87,6 +88,12 @@ def build(
         sticky_queue_schedule_to_start_timeout=STICKY,
         graceful_shutdown_timeout=timedelta(seconds=settings.grace),
     )
+
+
+def _driver(client: Client, settings: Settings) -> StorageDriver:
+    """The storage the client keeps large payloads in; values of steps go to the same place."""
+    external = client.data_converter.external_storage
+    return external.drivers[0] if external else storage(settings)
 
 
 async def serve(settings: Settings) -> None:
