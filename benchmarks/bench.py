@@ -1,0 +1,27 @@
+"""What every measurement is given: how often, how big, where, and whom to tell."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.stand import Stand
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The settings of one run of the benchmarks."""
+
+    repeats: int
+    quick: bool
+    say: Callable[[str], None]
+
+    @asynccontextmanager
+    async def stand(self, *, durable: bool = False) -> AsyncIterator[Stand]:
+        """A fresh stand, gone afterwards."""
+        with tempfile.TemporaryDirectory(prefix="plans-bench-", ignore_cleanup_errors=True) as folder:
+            async with Stand(Path(folder), durable=durable) as stand:
+                yield stand

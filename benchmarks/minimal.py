@@ -1,0 +1,115 @@
+"""The yardstick: the workflow one would write by hand for a graph of steps, and nothing else in it.
+
+The best loop we know: activities with done-callbacks, one `wait_condition`, counters of open dependencies, a bound on
+what is in flight, continue-as-new when the server suggests it. It calls the same activities as a plan does. No checks,
+approvals, pauses, log, views, summaries, nor anything for people to look at.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from datetime import timedelta
+from typing import Any
+
+from temporalio import workflow
+
+with workflow.unsafe.imports_passed_through():
+    from pydantic import BaseModel, Field
+
+    from plans.calls import Call, LargeValue, Return
+    from plans.model import Retry
+
+IN_FLIGHT = 64
+
+
+class GraphStep(BaseModel):
+    """One step."""
+
+    id: str
+    tool: str
+    args: dict[str, Any]
+    needs: list[str] = Field(default_factory=list)
+
+
+class Graph(BaseModel):
+    """What is to be done, and what is done already."""
+
+    workspace: str
+    steps: list[GraphStep]
+    done: dict[str, Return] = Field(default_factory=dict)
+
+
+@workflow.defn(name="MinimalWorkflow")
+class MinimalWorkflow:
+    """Runs a graph; its result is the number of steps."""
+
+    @workflow.run
+    async def run(self, graph: Graph) -> int:
+        """Start what may start, wait for news, count down, until nothing is left."""
+        self._graph, self._done = graph, graph.done
+        self._landed: deque[tuple[str, Any]] = deque()
+        self._flying = 0
+        self._count()
+        while self._flying or self._ready:
+            full = workflow.info().is_continue_as_new_suggested()
+            if full and not self._flying:
+                workflow.continue_as_new(graph)
+            while not full and self._ready and self._flying < IN_FLIGHT:
+                self._start(self._ready.popleft())
+            await workflow.wait_condition(lambda: bool(self._landed))
+            while self._landed:
+                self._settle(*self._landed.popleft())
+        return len(self._done)
+
+    def _count(self) -> None:
+        self._dependents: dict[str, list[GraphStep]] = {step.id: [] for step in self._graph.steps}
+        self._open: dict[str, int] = {}
+        for step in self._graph.steps:
+            for name in step.needs:
+                self._dependents[name].append(step)
+            self._open[step.id] = sum(name not in self._done for name in step.needs)
+        steps = self._graph.steps
+        self._ready = deque(step for step in steps if step.id not in self._done and not self._open[step.id])
+
+    def _start(self, step: GraphStep) -> None:
+        self._flying += 1
+        handle = workflow.start_activity(
+            step.tool,
+            self._call(step),
+            activity_id=step.id,
+            result_type=Return,
+            start_to_close_timeout=timedelta(seconds=90),
+            heartbeat_timeout=timedelta(seconds=5),
+        )
+        handle.add_done_callback(lambda done: self._landed.append((step.id, done)))
+
+    def _call(self, step: GraphStep) -> Call:
+        args: dict[str, Any] = {}
+        large: dict[str, LargeValue] = {}
+        for key, value in step.args.items():
+            args[key] = value
+            if isinstance(value, str) and value.startswith("$"):
+                returned = self._done[value[1:]]
+                if returned.large is None:
+                    args[key] = returned.value
+                else:
+                    large[value[1:]] = returned.large
+        return Call(
+            args=args,
+            plan_id="minimal",
+            step_id=step.id,
+            key=step.id,
+            workspace=self._graph.workspace,
+            timeout=60.0,
+            retry=Retry(),
+            deferred=[[key] for key, value in args.items() if isinstance(value, str) and value[1:] in large],
+            large=large,
+        )
+
+    def _settle(self, step_id: str, handle: Any) -> None:
+        self._flying -= 1
+        self._done[step_id] = handle.result()
+        for dependent in self._dependents[step_id]:
+            self._open[dependent.id] -= 1
+            if not self._open[dependent.id]:
+                self._ready.append(dependent)

@@ -1,0 +1,40 @@
+"""One worker process of a benchmark: `python -m benchmarks.serve plan|minimal`, settings from PLANS_* and TEMPORAL_ADDRESS.
+
+Both kinds are the project's own worker, from the same settings; they differ in the workflow they know.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import sys
+
+from activities.registry import load_tools
+from benchmarks.minimal import MinimalWorkflow
+from client.connect import connect
+from client.settings import Settings
+from worker import build
+from workflows.plan import PlanWorkflow
+
+WORKFLOWS = {"plan": PlanWorkflow, "minimal": MinimalWorkflow}
+
+
+async def serve(kind: str) -> None:
+    """Listen until SIGTERM."""
+    settings = Settings.read(os.environ)
+    client = await connect(settings)
+    stopped = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
+    tools = load_tools(settings.tools)
+    async with build(client, settings, tools, indexed=True, workflows=[WORKFLOWS[kind]]):
+        print("listening", flush=True)
+        await stopped.wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(sys.argv[1]))
+    gc.collect()
+    sys.stdout.flush()
+    os._exit(0)

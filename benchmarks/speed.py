@@ -1,0 +1,89 @@
+"""Wall time, CPU and events of PlanWorkflow beside the hand-written workflow: the rows every plan pays for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from benchmarks import graphs
+from benchmarks.bench import Bench
+from benchmarks.graphs import Steps
+from benchmarks.sample import Sample, middle, ratio
+from benchmarks.stand import KINDS, Stand
+from benchmarks.tables import Table
+
+WALL, CPU, EVENTS = 1.10, 1.5, 0.05
+"""At most: wall time and worker CPU as multiples of the hand-written workflow's, and events per step above its own."""
+Paired = dict[str, list[Sample]]
+
+
+def workloads(quick: bool) -> dict[str, list[Steps]]:
+    """The graphs by name; each list runs at the same time."""
+    small = 10 if quick else 1
+    return {
+        f"chain {200 // small}": [graphs.chain(200 // small)],
+        f"fan-out and join {200 // small}": [graphs.fan_out(200 // small)],
+        f"layered {1_000 // small}": [graphs.layered(1_000 // small)],
+        f"10 KB references {200 // small}": [graphs.references(200 // small, 10_000)],
+        f"{50 // small} plans of 20": [graphs.chain(10) + _renamed(graphs.fan_out(10))] * (50 // small),
+    }
+
+
+async def measure(bench: Bench) -> list[Table]:
+    """Each workload on both, in turns."""
+    table = Table(
+        title="Speed",
+        columns=["workload", "wall s", "by hand s", "ratio", "worker CPU ms/step", "ratio ", "server CPU ms/step", "ratio  ",
+                 "events/step", "by hand", "bytes/step", "ratio   "],
+        note=f"Bars: wall time {WALL:.2f}, worker CPU {CPU}, events +{EVENTS} per step.",
+    )  # fmt: skip
+    async with bench.stand() as stand:
+        for name, workload in workloads(bench.quick).items():
+            bench.say(name)
+            add(table, name, await paired(stand, workload, bench.repeats))
+    return [table]
+
+
+async def paired(stand: Stand, workload: list[Steps], repeats: int) -> Paired:
+    """The same graphs on both in turns: A B, B A, A B, ... after one round that does not count."""
+    samples: Paired = {kind: [] for kind in KINDS}
+    for turn in range(repeats + 1):
+        for kind in KINDS if turn % 2 else reversed(KINDS):
+            sample = await stand.run(kind, workload)
+            if turn:
+                samples[kind].append(sample)
+    return samples
+
+
+def add(table: Table, name: str, samples: Paired) -> None:
+    """The row of one workload."""
+    ours, theirs = samples["plan"], samples["minimal"]
+    wall, worker = ratio(ours, theirs, _seconds), ratio(ours, theirs, _worker)
+    events, by_hand = middle(ours, _events), middle(theirs, _events)
+    table.add(
+        name,
+        f"{middle(ours, _seconds):.2f}",
+        f"{middle(theirs, _seconds):.2f}",
+        f"{wall:.2f}",
+        f"{1_000 * middle(ours, _worker):.2f}",
+        f"{worker:.2f}",
+        f"{1_000 * middle(ours, _server):.2f}",
+        f"{ratio(ours, theirs, _server):.2f}",
+        f"{events:.2f}",
+        f"{by_hand:.2f}",
+        f"{middle(ours, _bytes):.0f}",
+        f"{ratio(ours, theirs, _bytes):.2f}",
+        reached=wall <= WALL and worker <= CPU and events <= by_hand + EVENTS,
+    )
+
+
+def _renamed(steps: Steps) -> Steps:
+    return [
+        {**step, "id": f"w{step['id']}", "dependsOn": [f"w{name}" for name in step["dependsOn"]]} for step in steps
+    ]
+
+
+_seconds: Callable[[Sample], float] = lambda sample: sample.seconds  # noqa: E731
+_worker: Callable[[Sample], float] = lambda sample: sample.worker_cpu / sample.steps  # noqa: E731
+_server: Callable[[Sample], float] = lambda sample: sample.server_cpu / sample.steps  # noqa: E731
+_events: Callable[[Sample], float] = lambda sample: sample.events / sample.steps  # noqa: E731
+_bytes: Callable[[Sample], float] = lambda sample: sample.history_bytes / sample.steps  # noqa: E731

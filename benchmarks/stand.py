@@ -1,0 +1,165 @@
+"""The test stand: a server as `plan` starts it, and one worker process for each kind of workflow, all of its own.
+
+    async with Stand(folder, durable=True) as stand:
+        sample = await stand.run("plan", [graphs.chain(200)])
+
+`durable` keeps the server's data on disk, as for users; without, it is kept in memory, which is faster and so shows our own
+share of the time more sharply.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+import uuid
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from temporalio.client import Client, WorkflowHandle
+
+from benchmarks.graphs import Steps
+from benchmarks.history import Size, size_of
+from benchmarks.minimal import Graph, GraphStep
+from benchmarks.processes import Watched
+from benchmarks.sample import Sample
+from client import detached, starting
+from client.connect import connect
+from client.queues import listeners
+from client.server import HOST, Server, flags, free_ports
+from client.settings import Settings
+from client.temporal_binary import find_temporal
+from plans.run import Options
+
+Kind = Literal["plan", "minimal"]
+KINDS: tuple[Kind, Kind] = ("plan", "minimal")
+ROOT = Path(__file__).parent.parent
+PATIENCE = 60.0
+
+
+class Stand:
+    """A server and two workers in a folder; both end with the `async with`."""
+
+    client: Client
+    server: Server
+
+    def __init__(self, folder: Path, *, durable: bool) -> None:
+        self.folder, self.durable = folder, durable
+        self.workspace = folder / "workspace"
+        self._workers: dict[Kind, detached.Process] = {}
+
+    async def __aenter__(self) -> Self:
+        self.workspace.mkdir(parents=True)
+        try:
+            await self._start_server()
+            self.client = await connect(self.settings("plan"))
+            for kind in KINDS:
+                await self.start_worker(kind)
+        except BaseException:
+            await self._stop()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stop()
+
+    def worker(self, kind: Kind) -> Watched:
+        """The worker process of a kind."""
+        return Watched(self._workers[kind].pid)
+
+    def environ(self, kind: Kind) -> dict[str, str]:
+        """The environment of a command or worker on this stand."""
+        kept = {name: os.environ[name] for name in ("HOME", "PATH", "LANG", "GOPATH") if name in os.environ}
+        return kept | {
+            "TEMPORAL_ADDRESS": self.server.address,
+            "PLANS_TASK_QUEUE": f"bench-{kind}",
+            "PLANS_STATE_DIR": str(self.folder / "state"),
+            "PLANS_WORKSPACE": str(self.workspace),
+            "PLANS_TOOLS": "benchmarks.tools",
+            "PLANS_AUTO_WORKER": "off",
+            "PYTHONPATH": str(ROOT),
+        }
+
+    def settings(self, kind: Kind) -> Settings:
+        """The same as settings."""
+        return Settings.read(self.environ(kind))
+
+    async def start_worker(self, kind: Kind) -> None:
+        """Start the worker of a kind and wait until it listens."""
+        log = self.folder / f"worker-{kind}.log"
+        command = [sys.executable, "-m", "benchmarks.serve", kind]
+        pid, began = detached.start(command, log, self.environ(kind))
+        self._workers[kind] = detached.Process(pid=pid, began=began)
+        async with asyncio.timeout(PATIENCE):
+            while not await listeners(self.client, f"bench-{kind}"):
+                if not self._workers[kind].is_alive():
+                    raise RuntimeError(f"the worker ended at once: {detached.tail(log)}")
+                await asyncio.sleep(0.05)
+
+    async def stop_worker(self, kind: Kind) -> None:
+        """Stop the worker of a kind."""
+        await self._workers.pop(kind).stop(10.0)
+
+    async def start(self, kind: Kind, steps: Steps, options: Options | None = None) -> WorkflowHandle[Any, Any]:
+        """Start one plan, or the same graph by hand."""
+        name, queue = f"bench-{uuid.uuid4().hex[:12]}", f"bench-{kind}"
+        if kind == "plan":
+            options = options or Options(workspace=str(self.workspace))
+            plan = {"title": "benchmark", "steps": steps}
+            started = await starting.start(self.client, plan, options=options, plan_id=name, queue=queue)
+            return self.client.get_workflow_handle(started.workflow_id, run_id=started.run_id)
+        graph = Graph(workspace=str(self.workspace), steps=[_by_hand(step) for step in steps])
+        handle = await self.client.start_workflow("MinimalWorkflow", graph, id=name, task_queue=queue)
+        return self.client.get_workflow_handle(name, run_id=handle.first_execution_run_id)
+
+    async def run(self, kind: Kind, graphs: list[Steps]) -> Sample:
+        """Run graphs at the same time, one workflow each, and tell what it took."""
+        worker, server = self.worker(kind), Watched(self.server.pid)
+        worker.forget_peak()
+        worker_cpu, server_cpu, began = worker.cpu, server.cpu, time.perf_counter()
+        handles = await asyncio.gather(*(self.start(kind, steps) for steps in graphs))
+        await asyncio.gather(*(handle.result() for handle in handles))
+        seconds = time.perf_counter() - began
+        worker_cpu, server_cpu = worker.cpu - worker_cpu, server.cpu - server_cpu
+        sizes: list[Size] = [size for handle in handles for size in await size_of(self.client, handle)]
+        return Sample(
+            steps=sum(map(len, graphs)),
+            seconds=seconds,
+            worker_cpu=worker_cpu,
+            server_cpu=server_cpu,
+            peak_memory=worker.peak_memory,
+            events=sum(size.events for size in sizes),
+            longest_run=max(size.events for size in sizes),
+            history_bytes=sum(size.bytes for size in sizes),
+            runs=len(sizes),
+        )
+
+    async def _start_server(self) -> None:
+        temporal = await find_temporal(Settings.read({"HOME": os.environ.get("HOME", "")}), print)
+        port, ui_port = free_ports(0, 0)
+        database = self.folder / "temporal.db" if self.durable else None
+        pid, began = detached.start(
+            [str(temporal), *flags(port, ui_port, database)], self.folder / "server.log", os.environ
+        )
+        self.server = Server(pid=pid, began=began, address=f"{HOST}:{port}", ui=f"http://{HOST}:{ui_port}")
+        async with asyncio.timeout(PATIENCE):
+            while not self.server.accepts():
+                if not self.server.is_alive():
+                    raise RuntimeError(f"the server ended at once: {detached.tail(self.folder / 'server.log')}")
+                await asyncio.sleep(0.05)
+
+    async def _stop(self) -> None:
+        for worker in self._workers.values():
+            await worker.stop(10.0)
+        if hasattr(self, "server"):
+            await self.server.stop(5.0)
+
+
+def _by_hand(step: dict[str, Any]) -> GraphStep:
+    """A plan's step for the minimal workflow, which does not look for dependencies in references."""
+    used = [value[1:] for value in step["args"].values() if isinstance(value, str) and value.startswith("$")]
+    return GraphStep(id=step["id"], tool=step["tool"], args=step["args"], needs=[*step.get("dependsOn", []), *used])
