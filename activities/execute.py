@@ -46,7 +46,7 @@ def tool_activity(tool: Tool, values: ValueStore) -> Callable[[Call], Awaitable[
         started = time.monotonic()
         beat = asyncio.create_task(_beat(context, errors))
         try:
-            value = await asyncio.to_thread(keep, await _call(tool, call, context, values), values)
+            value = await keep(await _call(tool, call, context, values), values)
             return _return(value, context, _since(started), errors + 1)
         except (Exception, asyncio.CancelledError) as error:
             if _is_cancelled(error):
@@ -87,7 +87,7 @@ async def _filled(call: Call, values: ValueStore) -> dict[str, Any]:
         return call.args
     known = dict(call.values)
     for root, large in call.large.items():
-        known[root] = await asyncio.to_thread(values.get, large)
+        known[root] = await values.get(large)
     return await asyncio.to_thread(fill_at, call.args, call.deferred, known, call.quoting)
 
 
@@ -128,8 +128,10 @@ def _guarded(function: Callable[..., Any], keywords: dict[str, Any]) -> Any:
 
 
 async def _beat(context: ToolContext, errors: int) -> None:
+    allowed = activity.info().heartbeat_timeout
+    pause = min(BEAT_SECONDS, allowed.total_seconds() / 3) if allowed else BEAT_SECONDS
     while True:
-        await asyncio.sleep(BEAT_SECONDS)
+        await asyncio.sleep(pause)
         activity.heartbeat({"errors": errors, "line": context.line})
 
 

@@ -6,6 +6,7 @@ past 64) is refused here, where only the step fails.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterable
 from typing import Any
@@ -20,12 +21,12 @@ MAX_DEPTH = 64
 """Lists and objects inside each other, at most."""
 
 
-def keep(value: Any, values: ValueStore) -> Any | LargeValue:
+async def keep(value: Any, values: ValueStore) -> Any | LargeValue:
     """The value as history holds it: as read from its JSON text, or stored when that is too long.
 
     Raises ToolError BAD_VALUE or VALUE_TOO_LARGE.
     """
-    text = json_text(value)
+    text = await asyncio.to_thread(json_text, value)
     size = len(text.encode())
     if size > MAX_BYTES:
         raise ToolError(
@@ -33,7 +34,7 @@ def keep(value: Any, values: ValueStore) -> Any | LargeValue:
             f"the value is {size // 1024 // 1024} MiB of JSON, the most is {MAX_BYTES // 1024 // 1024} MiB;"
             " write it to a file and return the path",
         )
-    return values.put(text) if size > values.inline_bytes else json.loads(text)
+    return await values.put(text) if size > values.inline_bytes else json.loads(text)
 
 
 def json_text(value: Any) -> str:

@@ -17,10 +17,11 @@ from typing import Any
 
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
-from temporalio.contrib.pydantic import pydantic_data_converter
+from temporalio.converter import StorageDriver
 from temporalio.envconfig import ClientConfig
 from temporalio.service import RPCError, RPCStatusCode
 
+from activities.storage import LocalDirectory, converter
 from client import server as embedded
 from client.errors import NotConnected
 from client.settings import SettingError, Settings
@@ -65,7 +66,7 @@ async def connect(settings: Settings, say: Callable[[str], None] = lambda _: Non
 
 async def reach(settings: Settings, say: Callable[[str], None] = lambda _: None) -> Connection:
     """As `connect`, with what is known of the server. `say` is told before something takes long."""
-    return await find(settings) or await _embedded(await embedded.ensure(settings, say))
+    return await find(settings) or await _embedded(settings, await embedded.ensure(settings, say))
 
 
 async def find(settings: Settings) -> Connection | None:
@@ -73,27 +74,28 @@ async def find(settings: Settings) -> Connection | None:
     config = _config(settings)
     if "target_host" in config or "TEMPORAL_PROFILE" in settings.temporal:
         address = _checked_address(str(config.get("target_host", LOCAL)))
-        client = await _client(config, address, SECONDS)
+        client = await _client(settings, config, address, SECONDS)
         return Connection(client, address, Origin.CONFIGURED, _usual_ui(address))
     own = embedded.recorded(settings)
     is_on_usual_port = own is not None and own.address == f"{embedded.HOST}:{embedded.PORT}"
     if settings.server == "auto" and not is_on_usual_port:
-        found = await _already_running(config)
+        found = await _already_running(settings, config)
         if found:
             return found
-    return await _embedded(own) if own and own.accepts() else None
+    return await _embedded(settings, own) if own and own.accepts() else None
 
 
-async def _embedded(server: embedded.Server) -> Connection:
-    return Connection(await _client({}, server.address, SECONDS), server.address, Origin.EMBEDDED, server.ui)
+async def _embedded(settings: Settings, server: embedded.Server) -> Connection:
+    client = await _client(settings, {}, server.address, SECONDS)
+    return Connection(client, server.address, Origin.EMBEDDED, server.ui)
 
 
-async def _already_running(config: Mapping[str, Any]) -> Connection | None:
+async def _already_running(settings: Settings, config: Mapping[str, Any]) -> Connection | None:
     """What answers on the usual port; None if nothing does, or no Temporal."""
     if not embedded.listens("localhost", embedded.PORT):
         return None
     try:
-        client = await _client({"namespace": config.get("namespace", "default")}, LOCAL, LOCAL_SECONDS)
+        client = await _client(settings, {"namespace": config.get("namespace", "default")}, LOCAL, LOCAL_SECONDS)
     except NotConnected:
         return None
     return Connection(client, LOCAL, Origin.LOCAL, _usual_ui(LOCAL))
@@ -115,9 +117,19 @@ def _checked_address(address: str) -> str:
     return address
 
 
-async def _client(config: Mapping[str, Any], address: str, seconds: float) -> Client:
+def storage(settings: Settings) -> StorageDriver:
+    """Where data too large for history is kept: a directory, or with PLANS_STORAGE=s3://BUCKET the SDK's S3 driver."""
+    if settings.storage == "local":
+        return LocalDirectory(settings.state_dir / "values")
+    from activities.s3 import s3_driver  # boto3 takes a while to load, and only some need it
+
+    return s3_driver(settings.storage.removeprefix("s3://"))
+
+
+async def _client(settings: Settings, config: Mapping[str, Any], address: str, seconds: float) -> Client:
     identity = f"{_user()}@{socket.gethostname()}"
-    options = {**config, "target_host": address, "identity": identity, "data_converter": pydantic_data_converter}
+    data_converter = converter(storage(settings), settings.external_bytes)
+    options = {**config, "target_host": address, "identity": identity, "data_converter": data_converter}
     reason = f"no answer within {seconds:.0f} s"
     try:
         async with asyncio.timeout(seconds):

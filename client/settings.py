@@ -59,6 +59,10 @@ class Settings(BaseModel):
     """Whether a command keeps a worker running in the background on this machine."""
     inline_bytes: int = Field(default=8_192, ge=256, le=262_144)
     """A longer value is kept in a file instead of Temporal's history."""
+    storage: str = Field(default="local", pattern=r"^(local|s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])$")
+    """Where data too large for history is kept: `local`, in the state directory, or `s3://BUCKET`."""
+    external_bytes: int = Field(default=65_536, ge=1_024, le=1_048_576)
+    """Payloads of workflows from this size on are kept there; history holds a reference."""
     max_activities: int = Field(default=100, ge=1, le=1_000)
     """Steps one worker runs at the same time."""
     grace: float = Field(default=10.0, ge=0, le=86_400, allow_inf_nan=False)

@@ -20,7 +20,8 @@ PREVIEW_CHARACTERS = 200
 class LargeValue(Value):
     """A value kept outside history, named by the hash of its JSON text (UTF-8)."""
 
-    sha256: str = Field(description="Hex digest of the JSON text; its name in the value store.")
+    sha256: str = Field(description="Hex digest of the JSON text.")
+    claim: dict[str, str] = Field(default_factory=dict, description="How the storage driver finds it again.")
     bytes: int = Field(description="Length of the JSON text.")
     preview: str = Field(description="Its first 200 characters, for people.")
 

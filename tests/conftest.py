@@ -15,13 +15,16 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from temporalio.client import Client
-from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.worker import Worker
 
+from activities.storage import LocalDirectory, converter
 from client import detached
 from client.server import HOST, Server, flags, free_ports
 from client.settings import Settings
 from client.temporal_binary import find_temporal
+
+AT_ONCE = 'history.workflowIdReuseMinimalInterval="0s"'
+"""The server holds back a workflow that continues as new within a second; tests let it do so all the time."""
 
 
 @pytest_asyncio.fixture(scope="session")
@@ -35,7 +38,8 @@ async def server(temporal_binary: Path, tmp_path_factory: pytest.TempPathFactory
     """A development server with our settings and search attributes, in memory."""
     port, ui_port = free_ports(0, 0)
     log = tmp_path_factory.mktemp("server") / "server.log"
-    pid, began = detached.start([str(temporal_binary), *flags(port, ui_port, None)], log, os.environ)
+    command = [str(temporal_binary), *flags(port, ui_port, None), "--dynamic-config-value", AT_ONCE]
+    pid, began = detached.start(command, log, os.environ)
     running = Server(pid=pid, began=began, address=f"{HOST}:{port}", ui=f"http://{HOST}:{ui_port}")
     try:
         async with asyncio.timeout(60):
@@ -48,9 +52,10 @@ async def server(temporal_binary: Path, tmp_path_factory: pytest.TempPathFactory
 
 
 @pytest_asyncio.fixture(scope="session")
-async def temporal_client(server: Server) -> Client:
-    """A client of that server."""
-    return await Client.connect(server.address, data_converter=pydantic_data_converter, identity="tester@tests")
+async def temporal_client(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Client:
+    """A client of that server, with a directory for large data that its workers share."""
+    shared = converter(LocalDirectory(tmp_path_factory.mktemp("values")))
+    return await Client.connect(server.address, data_converter=shared, identity="tester@tests")
 
 
 @pytest.fixture

@@ -1,0 +1,119 @@
+"""Where data too large for history is kept, through Temporal's external storage interface.
+
+`LocalDirectory` is a driver of our own: a directory of files named by the hash of their content, complete as soon as
+they have their name, proved by the hash when read. Every worker and client of a task queue must see the same
+directory; across machines use the SDK's S3 driver (`activities.s3`). `converter` makes the data converter that workers,
+clients and replayers share.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import hashlib
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from temporalio.api.common.v1 import Payload
+from temporalio.contrib.pydantic import pydantic_data_converter
+from temporalio.converter import (
+    DataConverter,
+    ExternalStorage,
+    StorageDriver,
+    StorageDriverClaim,
+    StorageDriverRetrieveContext,
+    StorageDriverStoreContext,
+)
+
+from plans.errors import PlanError
+
+EXTERNAL_BYTES = 65_536
+"""Payloads from this size on are kept outside history."""
+
+
+class StorageError(PlanError):
+    """Stored data is missing or damaged. Code VALUE_MISSING or VALUE_CORRUPT."""
+
+
+class LocalDirectory(StorageDriver):
+    """A directory of payloads by content. The same content twice is one file; what is stored never changes."""
+
+    def __init__(self, directory: Path | str) -> None:
+        self.directory = Path(directory)
+
+    def name(self) -> str:
+        """The name claims are found again by."""
+        return "plans-directory"
+
+    def type(self) -> str:
+        """The kind of driver."""
+        return "plans.directory"
+
+    async def store(self, _: StorageDriverStoreContext, payloads: Sequence[Payload]) -> list[StorageDriverClaim]:
+        """Keep payloads. Raises OSError when the directory cannot be written."""
+        return [await asyncio.to_thread(self._store, payload) for payload in payloads]
+
+    async def retrieve(self, _: StorageDriverRetrieveContext, claims: Sequence[StorageDriverClaim]) -> list[Payload]:
+        """The payloads again. Raises StorageError."""
+        return [await asyncio.to_thread(self._retrieve, claim.claim_data["sha256"]) for claim in claims]
+
+    def path(self, digest: str) -> Path:
+        """The file of a content hash."""
+        return self.directory / digest[:2] / digest[2:]
+
+    def _store(self, payload: Payload) -> StorageDriverClaim:
+        data = payload.SerializeToString()
+        digest = hashlib.sha256(data).hexdigest()
+        path = self.path(digest)
+        if path.exists():
+            os.utime(path)  # a sweep spares what was wanted lately
+        else:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_whole(path, data)
+        return StorageDriverClaim({"sha256": digest})
+
+    def _retrieve(self, digest: str) -> Payload:
+        path = self.path(digest)
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            raise StorageError(
+                f"the stored value {digest[:12]} is not in {self.directory}; all workers and clients must share one"
+                " state directory: restore it, or run the step that made the value again",
+                "VALUE_MISSING",
+            ) from None
+        if hashlib.sha256(data).hexdigest() != digest:
+            raise StorageError(
+                f"the stored value {path} no longer has the content it is named after; remove the file and run the"
+                " step that made the value again",
+                "VALUE_CORRUPT",
+            )
+        return Payload.FromString(data)
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file that appears with all its content or not at all, mode 0600. Raises OSError; leaves nothing then."""
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
+    temporary = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(descriptor)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def converter(driver: StorageDriver, threshold: int = EXTERNAL_BYTES) -> DataConverter:
+    """Pydantic values as JSON; payloads from `threshold` bytes on in the driver's care."""
+    storage = ExternalStorage(drivers=[driver], payload_size_threshold=threshold)
+    return dataclasses.replace(pydantic_data_converter, external_storage=storage)

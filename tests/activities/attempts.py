@@ -1,0 +1,83 @@
+"""Runs one attempt of a tool as a worker would, without a server: real files, real processes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.exceptions import ApplicationError
+from temporalio.testing import ActivityEnvironment
+
+from activities.execute import tool_activity
+from activities.registry import builtin_tools
+from activities.tool import Tool
+from activities.values import ValueStore
+from plans.calls import Call, Return
+from plans.model import Retry
+
+
+@dataclass(frozen=True)
+class Attempts:
+    """How the next attempts are made. `replace` what a test wants otherwise."""
+
+    workspace: Path
+    values: ValueStore
+    approved: bool = True
+    seen: Sequence[str] = ()
+    again: bool = False
+    errors: int = 0
+    timeout: float = 30.0
+    retry: Retry = field(default_factory=Retry)
+    beats: list[dict[str, Any]] = field(default_factory=list)
+
+    def but(self, **changes: Any) -> Attempts:
+        """The same with something changed."""
+        return replace(self, **changes)
+
+    def call(self, args: dict[str, Any]) -> Call:
+        """What the workflow would send."""
+        return Call(
+            args=args,
+            plan_id="p",
+            step_id="s",
+            key="plan-p/s",
+            workspace=str(self.workspace),
+            timeout=self.timeout,
+            retry=self.retry,
+            approved=self.approved,
+            seen=list(self.seen),
+        )
+
+    def environment(self) -> ActivityEnvironment:
+        """Where an attempt runs; its heartbeats are kept."""
+        environment = ActivityEnvironment()
+        attempt = 2 if self.again else 1
+        details = [{"errors": self.errors}] if self.errors else []
+        environment.info = replace(environment.info, attempt=attempt, heartbeat_details=details)
+        environment.on_heartbeat = self.beats.append
+        return environment
+
+    async def run(self, tool: str | Tool, call: Call | None = None, /, **args: Any) -> Return:
+        """What the attempt gave back."""
+        chosen = builtin_tools()[tool] if isinstance(tool, str) else tool
+        activity = tool_activity(chosen, self.values)
+        result: Return = await self.environment().run(activity, call or self.call(args))
+        return result
+
+    async def value(self, tool: str | Tool, /, **args: Any) -> Any:
+        """The value it gave back, wherever it is kept."""
+        result = await self.run(tool, **args)
+        return await self.values.get(result.large) if result.large else result.value
+
+    async def error(self, tool: str | Tool, /, **args: Any) -> ApplicationError:
+        """The error it ended with."""
+        with pytest.raises(ApplicationError) as caught:
+            await self.run(tool, **args)
+        return caught.value
+
+    async def code(self, tool: str | Tool, /, **args: Any) -> str | None:
+        """The code of that error."""
+        return (await self.error(tool, **args)).type

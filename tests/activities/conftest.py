@@ -1,0 +1,17 @@
+"""What the tests of the tools share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from activities.storage import LocalDirectory
+from activities.values import ValueStore
+from tests.activities.attempts import Attempts
+
+
+@pytest.fixture
+def attempts(workspace: Path, state_dir: Path) -> Attempts:
+    """Attempts in an empty workspace, approved."""
+    return Attempts(workspace, ValueStore(LocalDirectory(state_dir / "values")))

@@ -1,0 +1,64 @@
+"""A workflow of one step, and a worker for it, to see what a real server makes of a tool's attempts."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+from typing import Any
+
+from temporalio import workflow
+from temporalio.client import Client, WorkflowHandle
+from temporalio.common import RetryPolicy
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+
+from activities.execute import tool_activity
+from activities.tool import Tool
+from activities.values import ValueStore
+from plans.calls import Call, Return
+
+
+@workflow.defn
+class OneStep:
+    """Calls one tool, as PlanWorkflow does."""
+
+    @workflow.run
+    async def run(self, tool: str, call: Call, heartbeat: float) -> Return:
+        """The tool's answer."""
+        answer: Return = await workflow.execute_activity(
+            tool,
+            call,
+            result_type=Return,
+            start_to_close_timeout=timedelta(seconds=60),
+            heartbeat_timeout=timedelta(seconds=heartbeat),
+            retry_policy=RetryPolicy(initial_interval=timedelta(milliseconds=100), maximum_attempts=0),
+            cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+        )
+        return answer
+
+
+def worker(client: Client, queue: str, tools: list[Tool], values: ValueStore, grace: float = 5.0) -> Worker:
+    """A worker with these tools."""
+    return Worker(
+        client,
+        task_queue=queue,
+        workflows=[OneStep],
+        activities=[tool_activity(tool, values) for tool in tools],
+        workflow_runner=UnsandboxedWorkflowRunner(),
+        graceful_shutdown_timeout=timedelta(seconds=grace),
+        max_heartbeat_throttle_interval=timedelta(seconds=1),
+    )
+
+
+async def start(
+    client: Client, queue: str, tool: str, call: Call, heartbeat: float = 5.0
+) -> WorkflowHandle[Any, Return]:
+    """The workflow, begun."""
+    return await client.start_workflow(
+        OneStep.run,
+        args=[tool, call, heartbeat],
+        id=f"one-{uuid.uuid4().hex}",
+        task_queue=queue,
+        execution_timeout=timedelta(seconds=60),
+    )
+
+

@@ -1,0 +1,167 @@
+"""Attempts on a real server: what counts as one, what a cancel does, what a worker's death leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+from temporalio.client import Client, WorkflowFailureError
+from temporalio.exceptions import ActivityError, ApplicationError, CancelledError
+
+from activities.shell import run_command
+from activities.tool import ToolContext, tool
+from activities.values import ValueStore
+from client.server import Server
+from plans.errors import ToolError
+from plans.model import Retry
+from tests.activities import one_step
+from tests.activities.attempts import Attempts
+
+LINGERS = 1.3
+"""Longer than the first heartbeat, so that the last one meets the client's throttle."""
+
+
+@tool
+def failing(path: str, context: ToolContext, retryable: bool = True, lingers: float = 0.0) -> None:
+    """Write a line and fail.
+
+    Args:
+        path: Where the line goes.
+        retryable: Whether another attempt may help.
+        lingers: Seconds before it fails.
+    """
+    with (Path(context.workspace.root) / path).open("a") as file:
+        file.write("tried\n")
+    time.sleep(lingers)
+    raise ToolError("NO_LUCK", "it failed", retryable=retryable)
+
+
+async def outcome(handle: one_step.WorkflowHandle[object, object]) -> ApplicationError:
+    """The tool's error, as the workflow sees it."""
+    with pytest.raises(WorkflowFailureError) as caught:
+        await handle.result()
+    assert isinstance(caught.value.cause, ActivityError)
+    assert isinstance(caught.value.cause.cause, ApplicationError)
+    return caught.value.cause.cause
+
+
+@pytest.mark.parametrize("lingers", [0.0, LINGERS])
+async def test_a_failing_tool_is_tried_as_often_as_the_step_says(
+    temporal_client: Client, queue: str, attempts: Attempts, lingers: float
+) -> None:
+    call = attempts.but(retry=Retry(attempts=3, delay=0.0)).call({"path": "log", "lingers": lingers})
+    async with one_step.worker(temporal_client, queue, [failing], attempts.values):
+        error = await outcome(await one_step.start(temporal_client, queue, "failing", call))
+    assert (attempts.workspace / "log").read_text() == "tried\n" * 3
+    assert error.type == "NO_LUCK"
+    assert error.message == "it failed"
+    assert error.details[0]["attempt"] == 3
+
+
+async def test_an_error_that_cannot_get_better_is_tried_once(
+    temporal_client: Client, queue: str, attempts: Attempts
+) -> None:
+    call = attempts.call({"path": "log", "retryable": False})
+    async with one_step.worker(temporal_client, queue, [failing], attempts.values):
+        error = await outcome(await one_step.start(temporal_client, queue, "failing", call))
+    assert error.non_retryable
+    assert (attempts.workspace / "log").read_text() == "tried\n"
+
+
+async def test_cancelling_ends_a_command_and_all_it_started_before_the_step_is_cancelled(
+    temporal_client: Client, queue: str, attempts: Attempts
+) -> None:
+    command = "sleep 300 & echo $! > child; (setsid sleep 300 & echo $! > away); echo ready > ready; sleep 300"
+    async with one_step.worker(temporal_client, queue, [run_command], attempts.values):
+        handle = await one_step.start(
+            temporal_client, queue, "run_command", attempts.call({"command": command})
+        )
+        await until(lambda: (attempts.workspace / "ready").exists())
+        await handle.cancel()
+        with pytest.raises(WorkflowFailureError) as caught:
+            await handle.result()
+        assert not any(is_alive(attempts.workspace / name) for name in ("child", "away"))
+    cause = caught.value.cause
+    assert isinstance(cause.cause if isinstance(cause, ActivityError) else cause, CancelledError)
+
+
+async def test_the_death_of_a_worker_uses_up_no_attempt_and_leaves_no_process(
+    temporal_client: Client, server: Server, queue: str, attempts: Attempts, state_dir: Path
+) -> None:
+    command = "echo try >> log; if [ $(wc -l < log) -lt 3 ]; then echo $$ > pid; sleep 300; fi; exit 9"
+    call = attempts.but(retry=Retry(attempts=1)).call({"command": command})
+    handle = await one_step.start(temporal_client, queue, "run_command", call, heartbeat=1.0)
+    for tries in (1, 2):
+        process = await worker_process(server.address, queue, state_dir)
+        await until(lambda: tries_in(attempts.workspace) == tries and is_alive(attempts.workspace / "pid"))  # noqa: B023
+        process.send_signal(signal.SIGKILL)
+        await process.wait()
+        await until(lambda: not is_alive(attempts.workspace / "pid"))
+    async with one_step.worker(temporal_client, queue, [run_command], attempts.values):
+        error = await outcome(handle)
+    assert (error.type, error.details[0]["attempt"]) == ("COMMAND_FAILED", 1)
+    assert tries_in(attempts.workspace) == 3
+
+
+async def test_a_worker_that_stops_hands_its_step_to_the_next_one(
+    temporal_client: Client, queue: str, attempts: Attempts
+) -> None:
+    command = "echo try >> log; [ $(wc -l < log) -gt 1 ] || sleep 300; echo done"
+    call = attempts.but(retry=Retry(attempts=1)).call({"command": command})
+    handle = await one_step.start(temporal_client, queue, "run_command", call, heartbeat=5.0)
+    async with one_step.worker(temporal_client, queue, [run_command], attempts.values, grace=0.2):
+        await until(lambda: tries_in(attempts.workspace) == 1)
+    async with one_step.worker(temporal_client, queue, [run_command], attempts.values):
+        result = await handle.result()
+    assert (result.value["stdout"], result.attempt) == ("done\n", 1)
+
+
+async def worker_process(address: str, queue: str, state_dir: Path) -> asyncio.subprocess.Process:
+    """A worker in a process of its own, to be killed."""
+    program = f"""
+        import asyncio
+        from temporalio.client import Client
+        from temporalio.contrib.pydantic import pydantic_data_converter
+        from activities.shell import run_command
+        from activities.storage import LocalDirectory
+        from activities.values import ValueStore
+        from tests.activities import one_step
+
+        async def main():
+            client = await Client.connect({address!r}, data_converter=pydantic_data_converter)
+            await one_step.worker(client, {queue!r}, [run_command], ValueStore(LocalDirectory({str(state_dir)!r}))).run()
+
+        asyncio.run(main())
+    """
+    return await asyncio.create_subprocess_exec(
+        sys.executable, "-c", textwrap.dedent(program), cwd=Path(__file__).parents[2]
+    )
+
+
+async def until(condition: object, seconds: float = 30.0) -> None:
+    """Wait for a condition."""
+    assert callable(condition)
+    async with asyncio.timeout(seconds):
+        while not condition():
+            await asyncio.sleep(0.02)
+
+
+def tries_in(workspace: Path) -> int:
+    """How often the command began."""
+    log = workspace / "log"
+    return log.read_text().count("\n") if log.exists() else 0
+
+
+def is_alive(pid_file: Path) -> bool:
+    """Whether the process named in a file runs."""
+    try:
+        os.kill(int(pid_file.read_text()), 0)
+    except (OSError, ValueError):
+        return False
+    return True

@@ -1,0 +1,119 @@
+"""Data too large for history: kept by content, proved when read, the same through a directory and through S3."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from temporalio.api.common.v1 import Payload
+from temporalio.converter import StorageDriverClaim, StorageDriverRetrieveContext, StorageDriverStoreContext
+
+from activities.s3 import s3_driver
+from activities.storage import LocalDirectory, StorageError, converter
+from activities.values import ValueStore
+from plans.errors import ToolError
+
+STORE, RETRIEVE = StorageDriverStoreContext(), StorageDriverRetrieveContext()
+
+
+def payload(text: str) -> Payload:
+    return Payload(metadata={"encoding": b"json/plain"}, data=text.encode())
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> LocalDirectory:
+    return LocalDirectory(tmp_path / "values")
+
+
+async def test_what_is_stored_comes_back_and_the_same_content_is_one_file(directory: LocalDirectory) -> None:
+    claims = await directory.store(STORE, [payload("a"), payload("b"), payload("a")])
+    assert [item.data for item in await directory.retrieve(RETRIEVE, claims)] == [b"a", b"b", b"a"]
+    assert len([path for path in directory.directory.rglob("*") if path.is_file()]) == 2
+
+
+async def test_files_are_for_their_owner_only(directory: LocalDirectory) -> None:
+    claim = (await directory.store(STORE, [payload("secret")]))[0]
+    assert directory.path(claim.claim_data["sha256"]).stat().st_mode & 0o077 == 0
+
+
+async def test_a_damaged_file_is_refused(directory: LocalDirectory) -> None:
+    claim = (await directory.store(STORE, [payload("a")]))[0]
+    directory.path(claim.claim_data["sha256"]).write_bytes(b"something else")
+    with pytest.raises(StorageError, match="no longer has the content") as caught:
+        await directory.retrieve(RETRIEVE, [claim])
+    assert caught.value.code == "VALUE_CORRUPT"
+
+
+async def test_a_missing_file_is_named_with_what_to_do(directory: LocalDirectory) -> None:
+    with pytest.raises(StorageError, match="must share one") as caught:
+        await directory.retrieve(RETRIEVE, [StorageDriverClaim({"sha256": "0" * 64})])
+    assert caught.value.code == "VALUE_MISSING"
+
+
+async def test_a_full_disk_leaves_nothing_behind() -> None:
+    with pytest.raises(NotADirectoryError):
+        await LocalDirectory("/dev/full/values").store(STORE, [payload("a")])
+
+
+async def test_large_payloads_leave_history_and_small_ones_stay(directory: LocalDirectory) -> None:
+    data = converter(directory, threshold=1_000)
+    small, large = await data.encode(["x" * 10, "y" * 2_000])
+    assert small.data == b'"xxxxxxxxxx"'
+    assert len(large.data) < 500
+    assert await data.decode([small, large]) == ["x" * 10, "y" * 2_000]
+
+
+async def test_values_of_steps_are_kept_by_the_same_driver(directory: LocalDirectory) -> None:
+    values = ValueStore(directory)
+    large = await values.put('{"rows": [1, 2]}')
+    assert await values.get(large) == {"rows": [1, 2]}
+    next(path for path in directory.directory.rglob("*") if path.is_file()).unlink()
+    with pytest.raises(ToolError) as caught:
+        await values.get(large)
+    assert caught.value.code == "VALUE_MISSING"
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A bucket on an S3 server of this machine."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-c", "from moto.server import main; main()", "-H", "127.0.0.1", "-p", str(port)]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.05)
+        for name, value in {
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_DEFAULT_REGION": "us-east-1",
+        }.items():
+            monkeypatch.setenv(name, value)
+        import boto3
+
+        boto3.client("s3").create_bucket(Bucket="plans")
+        yield "plans"
+    finally:
+        server.kill()
+        server.wait()
+
+
+async def test_s3_keeps_them_as_well(bucket: str) -> None:
+    assert os.environ["AWS_ENDPOINT_URL"].startswith("http://127.0.0.1")
+    driver = s3_driver(bucket)
+    claims = await driver.store(STORE, [payload("a" * 100_000), payload("b")])
+    assert [item.data for item in await driver.retrieve(RETRIEVE, claims)] == [b"a" * 100_000, b"b"]
+    values = ValueStore(driver)
+    assert await values.get(await values.put('["x"]')) == ["x"]
