@@ -18,6 +18,6 @@ def sleep(seconds: Annotated[float, Field(ge=0, le=31_536_000)]) -> NoReturn:  #
         seconds: How long, up to a year.
 
     Returns:
-        null.
+        {until}, the moment the time was over.
     """
     raise ToolError("BAD_TOOL", "sleep is a timer of the workflow; a worker must not register it as an activity")
