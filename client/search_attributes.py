@@ -28,8 +28,16 @@ async def ensure(client: Client) -> bool:
             attributes = {name: TYPES[SEARCH_ATTRIBUTES[name]] for name in missing}
             request = AddSearchAttributesRequest(namespace=client.namespace, search_attributes=attributes)
             await client.operator_service.add_search_attributes(request)
+    except RPCError:  # not allowed, or not supported: it may know them all the same
+        pass
+    return await known(client)
+
+
+async def known(client: Client) -> bool:
+    """Whether the server knows our search attributes; nothing is added. Never raises."""
+    try:
         await client.count_workflows("PlanStatus = 'none' AND PlanPending = 'none' AND PlanTitle = 'none'")
-    except RPCError:  # not allowed, not supported, or not known everywhere yet
+    except RPCError:
         return False
     return True
 

@@ -1,0 +1,172 @@
+"""What is there and what is missing: one finding for each thing a plan needs. It starts and changes nothing.
+
+A finding that is not good says what to do. Printing is the command line's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import shutil
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from client import background, search_attributes, temporal_binary
+from client.connect import Connection, Origin, find
+from client.errors import NotConnected
+from client.known_tools import known_tools
+from client.queues import listeners
+from client.settings import Settings
+from plans.errors import PlanError
+
+VERSION_SECONDS = 10.0
+LITTLE_BYTES = 500 * 1024 * 1024
+
+
+class Verdict(StrEnum):
+    """How a finding is to be taken."""
+
+    GOOD = "good"
+    WARNING = "warning"
+    """Plans run, but something will be missing."""
+    BAD = "bad"
+    """Plans do not run before this is mended."""
+
+
+class Finding(BaseModel):
+    """One thing that was looked at."""
+
+    model_config = ConfigDict(frozen=True)
+
+    subject: str
+    verdict: Verdict
+    text: str
+    """What was found, and what to do about it."""
+
+
+async def examine(environ: Mapping[str, str]) -> list[Finding]:
+    """Every finding, in the order in which one would mend things. Never raises."""
+    findings = [_python()]
+    try:
+        settings = Settings.read(environ)
+    except PlanError as error:
+        return [*findings, _bad("settings", error.message)]
+    findings.append(_good("settings", f"queue '{settings.task_queue}', approvals {settings.approvals}"))
+    findings += [_state(settings), _workspace(settings), _tools(settings), _rights()]
+    return findings + await _server(settings)
+
+
+def _python() -> Finding:
+    return _good("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
+
+
+def _state(settings: Settings) -> Finding:
+    """The nearest existing directory decides: the rest is made when it is needed."""
+    place = next(path for path in (settings.state_dir, *settings.state_dir.parents) if path.exists())
+    if not os.access(place, os.W_OK | os.X_OK):
+        return _bad("state", f"{settings.state_dir} cannot be written to; change that or set PLANS_STATE_DIR")
+    free = shutil.disk_usage(place).free
+    text = f"{settings.state_dir}, {free / 1024**3:.1f} GiB free"
+    return (
+        _good("state", text) if free > LITTLE_BYTES else _warning("state", f"{text}; make room for the server's data")
+    )
+
+
+def _workspace(settings: Settings) -> Finding:
+    if settings.workspace is None:
+        return _good(
+            "workspace", f"none set: a plan names its own, or the directory it is started in, now {Path.cwd()}"
+        )
+    return _good("workspace", str(settings.workspace))
+
+
+def _tools(settings: Settings) -> Finding:
+    try:
+        tools = known_tools(settings)
+    except PlanError as error:
+        return _bad("tools", error.message)
+    return _good("tools", f"{len(tools)}: {', '.join(tools)}")
+
+
+def _rights() -> Finding:
+    if os.geteuid() == 0:
+        return _warning("user", "root: commands of a plan may do anything; better run as a user of its own")
+    return _good("user", f"not root (id {os.geteuid()})")
+
+
+async def _server(settings: Settings) -> list[Finding]:
+    try:
+        connection = await find(settings)
+    except NotConnected as error:
+        return [_bad("server", error.message)]
+    except PlanError as error:
+        return [_bad("settings", error.message)]
+    if connection is None:
+        return [await _program(settings)]
+    place = f"{connection.address}, namespace '{connection.client.namespace}' ({connection.origin.value})"
+    ui = (
+        _good("ui", connection.ui)
+        if connection.ui
+        else _warning("ui", "not known where the Temporal UI of this server is")
+    )
+    return [_good("server", place), ui, await _indexed(connection), await _worker(settings, connection)]
+
+
+async def _program(settings: Settings) -> Finding:
+    """No server runs: whether one can be started."""
+    program = temporal_binary.installed(settings)
+    if program:
+        version = await _version(program)
+        return _good("server", f"none runs; the first plan starts one with {program} ({version})")
+    if shutil.which("go"):
+        return _warning("server", "none runs; the first plan gets or builds one, which takes some minutes once")
+    return _bad("server", f"none runs, and there is no `temporal` program to start one. {temporal_binary.INSTRUCTIONS}")
+
+
+async def _version(program: Path) -> str:
+    try:
+        async with asyncio.timeout(VERSION_SECONDS):
+            process = await asyncio.create_subprocess_exec(str(program), "--version", stdout=asyncio.subprocess.PIPE)
+            output, _ = await process.communicate()
+    except (OSError, TimeoutError) as error:
+        return f"does not say its version: {error}"
+    return output.decode(errors="replace").strip()
+
+
+async def _indexed(connection: Connection) -> Finding:
+    if await search_attributes.known(connection.client):
+        return _good("search", "plans can be searched by status, title and who they wait for")
+    text = (
+        "this server does not know PlanStatus, PlanPending and PlanTitle; a worker adds them at its start where it may"
+    )
+    return _warning("search", text)
+
+
+async def _worker(settings: Settings, connection: Connection) -> Finding:
+    present = await listeners(connection.client, settings.task_queue)
+    if present:
+        return _good("worker", f"{len(present)} listening to queue '{settings.task_queue}': {', '.join(present)}")
+    starts = settings.auto_worker and connection.is_on_this_machine
+    if starts:
+        ours = background.recorded(settings)
+        text = "none listens; the next command starts one" + (f" ({len(ours)} for other queues)" if ours else "")
+        return _good("worker", text) if connection.origin is Origin.EMBEDDED else _warning("worker", text)
+    return _warning(
+        "worker", f"none listens to queue '{settings.task_queue}': plans wait. Start one with `plan worker`"
+    )
+
+
+def _good(subject: str, text: str) -> Finding:
+    return Finding(subject=subject, verdict=Verdict.GOOD, text=text)
+
+
+def _warning(subject: str, text: str) -> Finding:
+    return Finding(subject=subject, verdict=Verdict.WARNING, text=text)
+
+
+def _bad(subject: str, text: str) -> Finding:
+    return Finding(subject=subject, verdict=Verdict.BAD, text=text)

@@ -1,0 +1,83 @@
+"""`plan doctor`: each thing that is missing gets its finding, and says what to do."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from temporalio.client import Client
+from temporalio.worker import Worker
+
+from client.doctor import Finding, Verdict, examine
+from client.search_attributes import ensure, known
+
+
+def by_subject(findings: list[Finding]) -> dict[str, Finding]:
+    return {finding.subject: finding for finding in findings}
+
+
+@pytest.fixture
+def alone(state_dir: Path) -> dict[str, str]:
+    """An environment in which no server runs."""
+    return {
+        "HOME": os.environ["HOME"],
+        "PLANS_STATE_DIR": str(state_dir),
+        "PLANS_SERVER": "embedded",
+        "TEMPORAL_CONFIG_FILE": os.devnull,
+    }
+
+
+async def test_all_is_good_where_a_worker_listens(environ: dict[str, str], worker: Worker, queue: str) -> None:
+    found = by_subject(await examine(environ))
+    assert {name for name, finding in found.items() if finding.verdict is Verdict.BAD} == set()
+    assert found["server"].text.startswith(environ["TEMPORAL_ADDRESS"])
+    assert found["search"].verdict is Verdict.GOOD
+    assert "read_file" in found["tools"].text
+
+
+async def test_a_queue_nobody_listens_to_is_a_warning(environ: dict[str, str]) -> None:
+    found = by_subject(await examine(environ | {"PLANS_AUTO_WORKER": "off"}))
+    assert found["worker"].verdict is Verdict.WARNING
+    assert "plan worker" in found["worker"].text
+
+
+async def test_a_bad_setting_ends_the_examination(environ: dict[str, str]) -> None:
+    found = by_subject(await examine(environ | {"PLANS_GRACE": "soon"}))
+    assert found["settings"].verdict is Verdict.BAD
+    assert "PLANS_GRACE" in found["settings"].text
+    assert "server" not in found
+
+
+async def test_a_server_that_is_down_is_bad_and_named(environ: dict[str, str]) -> None:
+    found = by_subject(await examine(environ | {"TEMPORAL_ADDRESS": "127.0.0.1:9"}))
+    assert found["server"].verdict is Verdict.BAD
+    assert "127.0.0.1:9" in found["server"].text
+
+
+async def test_tools_that_cannot_be_used_are_bad_and_named(alone: dict[str, str]) -> None:
+    found = by_subject(await examine(alone | {"PLANS_TOOLS": "no.such.module"}))
+    assert found["tools"].verdict is Verdict.BAD
+    assert "no.such.module" in found["tools"].text
+
+
+async def test_nothing_is_started_by_looking(alone: dict[str, str], state_dir: Path) -> None:
+    found = by_subject(await examine(alone))
+    assert found["server"].text.startswith("none runs; the first plan")
+    assert list(state_dir.iterdir()) == []
+
+
+async def test_without_a_program_the_ways_to_one_are_named(
+    alone: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert shutil.which("go") is None
+    found = by_subject(await examine(alone | {"PLANS_CACHE_DIR": str(tmp_path / "cache")}))
+    assert found["server"].verdict is Verdict.BAD
+    assert "install Go" in found["server"].text
+
+
+async def test_our_search_attributes_are_known_to_a_server_of_ours(temporal_client: Client) -> None:
+    assert await known(temporal_client)
+    assert await ensure(temporal_client)
