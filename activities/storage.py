@@ -57,7 +57,7 @@ class LocalDirectory(StorageDriver):
 
     async def retrieve(self, _: StorageDriverRetrieveContext, claims: Sequence[StorageDriverClaim]) -> list[Payload]:
         """The payloads again. Raises StorageError."""
-        return [await asyncio.to_thread(self._retrieve, claim.claim_data["sha256"]) for claim in claims]
+        return [await asyncio.to_thread(self._retrieve, claim.claim_data.get("sha256", "")) for claim in claims]
 
     def path(self, digest: str) -> Path:
         """The file of a content hash."""
@@ -78,7 +78,7 @@ class LocalDirectory(StorageDriver):
         path = self.path(digest)
         try:
             data = path.read_bytes()
-        except FileNotFoundError:
+        except (FileNotFoundError, IsADirectoryError):
             raise StorageError(
                 f"the stored value {digest[:12]} is not in {self.directory}; all workers and clients must share one"
                 " state directory: restore it, or run the step that made the value again",

@@ -87,7 +87,7 @@ async def test_nesting_up_to_the_limit_is_fine(attempts: Attempts) -> None:
 
 
 async def test_deferred_references_are_filled_in_from_inline_and_stored_values(attempts: Attempts) -> None:
-    large = attempts.values.put('"' + "y" * 20_000 + '"')
+    large = await attempts.values.put('"' + "y" * 20_000 + '"')
     call = attempts.call({"path": "$inputs.name", "content": "{{big}}!"}).model_copy(
         update={"deferred": [["path"], ["content"]], "values": {"inputs": {"name": "out"}}, "large": {"big": large}}
     )
