@@ -46,7 +46,7 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.1
 lock: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet uv
 	$(COMPILE) --extra dev --upgrade --output-file requirements.lock
-	$(COMPILE) --constraint requirements.lock --output-file docker/requirements.lock
+	$(COMPILE) --extra s3 --constraint requirements.lock --output-file docker/requirements.lock
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov

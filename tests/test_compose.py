@@ -7,11 +7,14 @@ tables and the namespace with the same scripts, and runs a plan.
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from client.server import FAST, SEARCH_ATTRIBUTES
 from client.settings import PREFIX, Settings
@@ -63,7 +66,7 @@ def test_ports_are_published_on_the_loopback_interface_only() -> None:
 def test_data_is_kept_in_volumes() -> None:
     assert set(COMPOSE["volumes"]) == {"postgresql", "workspace", "state"}
     assert SERVICES["postgresql"]["volumes"] == ["postgresql:/var/lib/postgresql/data"]
-    assert "state:/var/lib/plans" in SERVICES["worker"]["volumes"]
+    assert SERVICES["worker"]["volumes"] == ["${WORKSPACE:-workspace}:/workspace", "${STATE:-state}:/var/lib/plans"]
 
 
 def test_the_worker_has_no_rights() -> None:
@@ -121,6 +124,15 @@ def test_a_lock_has_a_hash_for_everything_and_no_address(lock: str) -> None:
     for requirement in re.split(r"\n(?=\S)", text.strip()):
         assert re.match(r"[\w.-]+==\S+", requirement), requirement
         assert "--hash=sha256:" in requirement, requirement
+
+
+def test_the_lock_fits_what_the_project_asks_for() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    asked = project["dependencies"] + [each for extra in project["optional-dependencies"].values() for each in extra]
+    lock = (ROOT / "requirements.lock").read_text()
+    pinned = {canonicalize_name(name): version for name, version in re.findall(r"^([\w.-]+)==(\S+)", lock, re.M)}
+    for requirement in map(Requirement, asked):
+        assert pinned[canonicalize_name(requirement.name)] in requirement.specifier, requirement
 
 
 def test_the_image_gets_the_versions_that_were_tested() -> None:
