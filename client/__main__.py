@@ -1,0 +1,5 @@
+"""`python -m client` is `plan`."""
+
+from client.cli import main
+
+main()

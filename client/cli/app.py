@@ -1,0 +1,146 @@
+"""The command line `plan`: which commands there are, and how every error ends.
+
+Exit codes: 0 done; 1 the plan ended otherwise than completed; 2 invalid plan, argument or setting; 3 no Temporal
+server, or no worker to ask; 4 no such plan; 130 interrupted. No error shows a traceback, unless `plan --debug` asks for
+it.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from importlib import metadata
+from typing import Annotated, Any
+
+import typer
+
+from client.background import WorkerFailed
+from client.cli import control, hosting, looking, offline, output, starting
+from client.cli.request import PlanRefused
+from client.errors import NotConnected, PlanNotFound
+from plans.errors import PlanError
+
+ENDED_OTHERWISE, BAD_INPUT, NOT_CONNECTED, NOT_FOUND, INTERRUPTED = 1, 2, 3, 4, 130
+
+app = typer.Typer(
+    name="plan",
+    help="Plans that survive: run plans of tool steps on Temporal, with approvals by people.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+_COMMANDS: dict[str, Callable[..., None]] = {
+    "run": starting.run,
+    "start": starting.start,
+    "check": offline.check_file,
+    "list": looking.list_,
+    "show": looking.show,
+    "watch": looking.watch,
+    "summary": looking.summary,
+    "graph": looking.graph,
+    "pending": looking.pending,
+    "approve": control.approve,
+    "deny": control.deny,
+    "begin": control.begin,
+    "pause": control.pause,
+    "unpause": control.unpause,
+    "cancel": control.cancel,
+    "tools": offline.tools,
+    "schema": offline.schema,
+    "up": hosting.up,
+    "down": hosting.down,
+}
+for _name, _command in _COMMANDS.items():
+    app.command(_name)(_command)
+app.command(
+    "worker",
+    add_help_option=False,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+)(hosting.worker)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        try:
+            output.show(f"plan {metadata.version('plans-that-survive')}")
+        except metadata.PackageNotFoundError:
+            output.show("plan (not installed, run from its source)")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    del version, debug  # read by their callback, and by `main` before anything can fail
+
+
+def main() -> None:
+    """Run as a program; leaves without tearing the interpreter down, which the SDK's threads do not always survive."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    code = run(sys.argv[1:])
+    gc.collect()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:  # whoever read us has seen enough
+            code = code or ENDED_OTHERWISE
+    os._exit(code)
+
+
+def run(arguments: list[str]) -> int:
+    """Run a command; returns its exit code."""
+    as_json = "--json" in arguments
+    try:
+        return int(app(arguments, prog_name="plan", standalone_mode=False) or 0)
+    except PlanError as error:
+        _show_traceback(arguments)
+        _show_error(error, as_json)
+        return _code(error)
+    except (KeyboardInterrupt, typer.Abort):
+        output.say("\nInterrupted.")
+        return INTERRUPTED
+    except BrokenPipeError:
+        return ENDED_OTHERWISE
+    except Exception as error:
+        _show_traceback(arguments)
+        found, code = _unforeseen(error)
+        output.show_error(found, as_json=as_json)
+        return code
+
+
+def _show_error(error: PlanError, as_json: bool) -> None:
+    if isinstance(error, PlanRefused) and not as_json:
+        lines = [error.file.line(problem) for problem in error.problems]
+        output.show_problems(error.problems, error.file.name, lines)
+    else:
+        output.show_error(error, as_json=as_json)
+
+
+def _code(error: PlanError) -> int:
+    if isinstance(error, (NotConnected, WorkerFailed)):
+        return NOT_CONNECTED
+    return NOT_FOUND if isinstance(error, PlanNotFound) else BAD_INPUT
+
+
+def _unforeseen(error: Exception) -> tuple[PlanError, int]:
+    """A usage error of the command line's own library, or something nobody thought of."""
+    if isinstance(error, typer.TyperException):
+        return PlanError(error.format_message(), "BAD_USAGE"), BAD_INPUT
+    text = f"{type(error).__name__}: {error}\nThis should not happen; plan --debug shows where it did."
+    return PlanError(text, "UNEXPECTED"), ENDED_OTHERWISE
+
+
+def _show_traceback(arguments: list[str]) -> None:
+    if "--debug" in arguments:
+        traceback.print_exc()
+
+
+def _interrupt(*_: Any) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,82 @@
+"""Commands that tell a plan something: approve, deny, begin, pause, unpause, cancel."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any
+
+import typer
+
+from client import runs
+from client.cli import connected, output
+from client.cli.connected import Connected, who
+from client.cli.options import AsJson, By, Comment, Id, Step, Version
+from client.plan_ids import plan_id
+from client.runs import Choice
+from plans.errors import PlanError
+
+Args = Annotated[str | None, typer.Option("--args", metavar="JSON", help="Arguments in place of the step's.")]
+
+
+def approve(
+    plan: Id, step: Step, by: By = None, comment: Comment = "", args: Args = None, version: Version = None,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Let a step start that waits for approval, or will."""
+    choice = Choice(step_id=step, by=by or who(), comment=comment, args=_args(args), version=version)
+    sentence = connected.run(lambda here: runs.approve(here.client, plan, choice))
+    _tell(plan, sentence, as_json, stepId=step, approved=True)
+
+
+def deny(
+    plan: Id, step: Step, by: By = None, comment: Comment = "", version: Version = None, as_json: AsJson = False
+) -> None:
+    """Do not let a step start: it is skipped, and what depends on it is blocked."""
+    choice = Choice(step_id=step, by=by or who(), comment=comment, version=version)
+    sentence = connected.run(lambda here: runs.deny(here.client, plan, choice))
+    _tell(plan, sentence, as_json, stepId=step, approved=False)
+
+
+def begin(plan: Id, by: By = None, as_json: AsJson = False) -> None:
+    """Start a plan that waits in review."""
+    _send(plan, lambda here: runs.begin(here.client, plan, by or who()), "the review ends", as_json)
+
+
+def pause(plan: Id, by: By = None, as_json: AsJson = False) -> None:
+    """Start no further step until `unpause`; what runs goes on."""
+    _send(plan, lambda here: runs.pause(here.client, plan, by or who()), "no further step starts", as_json)
+
+
+def unpause(plan: Id, by: By = None, as_json: AsJson = False) -> None:
+    """Let a paused plan go on."""
+    _send(plan, lambda here: runs.unpause(here.client, plan, by or who()), "steps start again", as_json)
+
+
+def cancel(plan: Id, as_json: AsJson = False) -> None:
+    """End a plan: running steps are told, and clean up."""
+    _send(plan, lambda here: runs.cancel(here.client, plan), "running steps are told to end", as_json)
+
+
+def _send(plan: str, action: Callable[[Connected], Awaitable[None]], sentence: str, as_json: bool) -> None:
+    connected.run(action)
+    _tell(plan, sentence, as_json)
+
+
+def _tell(plan: str, sentence: str, as_json: bool, **found: Any) -> None:
+    if as_json:
+        output.show_json({"planId": plan_id(plan), **found, "message": sentence})
+    else:
+        output.show(f"{plan_id(plan)}: {sentence}")
+
+
+def _args(text: str | None) -> dict[str, Any] | None:
+    if text is None:
+        return None
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise PlanError(f"--args is no JSON: {error}", "INVALID_ARGS") from error
+    if not isinstance(found, dict):
+        raise PlanError('--args is no JSON object; write {"name": value}', "INVALID_ARGS")
+    return found

@@ -1,0 +1,78 @@
+"""Following a plan to its end, and what is said then: a board on a terminal, lines or JSON elsewhere."""
+
+from __future__ import annotations
+
+import sys
+
+from rich.text import Text
+
+from client import runs
+from client.cli.board import MARKS
+from client.cli.connected import Connected, who
+from client.cli.lines import Lines
+from client.cli.output import out, say, seconds, show, show_json
+from client.cli.screen import Screen
+from client.plan_ids import plan_id
+from client.runs import Summary
+from client.speaking import ask_patiently
+from plans.errors import PlanError
+from plans.render import line
+
+_STYLE = {"completed": MARKS["completed"], "failed": MARKS["failed"]}
+
+
+async def follow(here: Connected, plan: str, *, as_json: bool) -> Summary:
+    """Show what happens until the plan has ended; returns its summary. Raises InvalidPlan if the worker refused it."""
+    try:
+        if as_json:
+            await _print_events(here, plan)
+        elif sys.stdout.isatty():
+            await Screen(here.client, plan_id(plan), who()).follow()
+        else:
+            await _print_lines(here, plan)
+    except PlanError as error:
+        if error.code != "QUERY_FAILED":
+            raise
+        await runs.wait(here.client, plan)  # a plan that never began cannot be asked; this says why
+        raise
+    return await runs.wait(here.client, plan)
+
+
+def show_summary(summary: Summary) -> None:
+    """The end of a plan, for people."""
+    sign, style = _STYLE.get(summary.status.value, ("!", "yellow"))
+    done = sum(summary.counts.get(status, 0) for status in ("completed", "skipped"))
+    total = summary.counts.get("total", 0)
+    head = Text.assemble((f"{sign} {summary.status.value}", f"bold {style}"))
+    head.append(f"   {done} of {total} steps" if total else "")
+    head.append(f"   {seconds(summary.duration)}" if summary.ended_at else "")
+    rows = [head]
+    rows += [Text(f"  {line(summary.stopped)}")] if summary.stopped else []
+    for failure in summary.failed:
+        rows.append(Text.assemble(("  failed   ", "red"), f"{failure.step_id}: {line(failure.error)}"))
+    for reason in summary.skipped:
+        rows.append(Text.assemble(("  skipped  ", "dim"), f"{reason.step_id}: {line(reason.reason)}"))
+    for reason in summary.blocked:
+        rows.append(Text.assemble(("  blocked  ", "dim"), f"{reason.step_id}: {line(reason.reason)}"))
+    files = ", ".join(map(line, summary.files_written[:20]))
+    more = len(summary.files_written) - 20
+    rows += [Text.assemble(("  files    ", "dim"), files + (f", and {more} more" if more > 0 else ""))] if files else []
+    out().print(Text("\n").join(rows))
+
+
+def exit_code(summary: Summary) -> int:
+    """0 when every step was completed or skipped, else 1."""
+    return 0 if summary.is_completed else 1
+
+
+async def _print_events(here: Connected, plan: str) -> None:
+    async for event in runs.watch(here.client, plan, say=say):
+        show_json(event.model_dump(mode="json", exclude_unset=True), on_one_line=True)
+
+
+async def _print_lines(here: Connected, plan: str) -> None:
+    lines: Lines | None = None
+    async for event in runs.watch(here.client, plan, say=say):
+        lines = lines or Lines(plan_id(plan), await ask_patiently(here.client, plan, say, "plan"))
+        for row in lines.of(event):
+            show(row)

@@ -1,0 +1,69 @@
+"""Commands about what plans run on: up, down, worker, doctor."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+
+import typer
+
+from client import server as embedded
+from client.background import stop_workers, worker_command
+from client.cli import output
+from client.cli.output import say
+from client.connect import Connection, Origin, reach
+from client.settings import Settings
+
+
+def up() -> None:
+    """Run server, Temporal UI and worker in the foreground until Ctrl-C; all data is kept."""
+    raise typer.Exit(asyncio.run(_up(Settings.read(os.environ))))
+
+
+def down() -> None:
+    """Stop the server and the worker that were left running in the background; all data is kept."""
+    asyncio.run(_down(Settings.read(os.environ)))
+
+
+def worker(context: typer.Context) -> None:
+    """Run the steps of plans until told to stop; `plan worker --help` lists its flags."""
+    sys.stdout.flush()
+    command = [*worker_command(), *context.args]
+    os.execv(command[0], command)  # noqa: S606 - the worker takes this process over, signals and all
+
+
+async def _up(settings: Settings) -> int:
+    was_running = embedded.recorded(settings) is not None
+    connection = await reach(settings, say)
+    ours = connection.origin is Origin.EMBEDDED and not was_running
+    try:
+        output.show(_where(connection))
+        return await _work(connection)
+    finally:
+        if ours:
+            await embedded.stop(settings)
+            say("The server is stopped; its data is kept.")
+
+
+async def _work(connection: Connection) -> int:
+    """A worker in the foreground until it ends, or until it is told to stop and has done so."""
+    environ = os.environ | {"TEMPORAL_ADDRESS": connection.address, "TEMPORAL_NAMESPACE": connection.client.namespace}
+    process = await asyncio.create_subprocess_exec(*worker_command(), env=environ, start_new_session=True)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, process.send_signal, number)
+    return await process.wait()
+
+
+async def _down(settings: Settings) -> None:
+    workers = await stop_workers(settings)
+    server = await embedded.stop(settings)
+    stopped = [*(f"worker {each.pid}" for each in workers), *([f"server at {server.address}"] if server else [])]
+    output.show(f"Stopped: {', '.join(stopped)}." if stopped else "Nothing was running.")
+
+
+def _where(connection: Connection) -> str:
+    rows = [f"server  {connection.address} ({connection.origin.value})"]
+    return "\n".join(rows + ([f"ui      {connection.ui}"] if connection.ui else []))

@@ -1,0 +1,66 @@
+"""Progress as plain lines, one per event, for logs and pipes.
+
+A step is told when it starts, asks, ends; that it waits its turn is not. Keeps what it needs to know of the steps from
+the plan's view, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from client.cli.board import ASKING, MARKS
+from client.cli.output import seconds
+from client.runs import Event
+from plans.render import line
+from plans.views import shorten
+
+
+class Lines:
+    """The lines of one plan's events."""
+
+    def __init__(self, plan: str, view: Mapping[str, Any]) -> None:
+        self._plan = plan
+        self._steps = {step["id"]: step for step in view["steps"]}
+        self._width = min(24, max(len(name) for name in self._steps))
+        self._ready: set[str] = set()
+
+    def of(self, event: Event) -> list[str]:
+        """What to print for an event; often nothing."""
+        if event.logs:
+            return [self._row(event, " ", line(str(entry["text"]))) for entry in event.logs]
+        step = self._steps.get(event.step_id, {})
+        if event.status == "ready":
+            return self._asks(event, step)
+        if event.status == "running":
+            self._ready.add(event.step_id)  # when it is ready again, it asks
+            return [self._row(event, MARKS["running"][0], self._what(step))]
+        if event.status in ("completed", "failed", "skipped"):
+            return [self._row(event, MARKS[event.status][0], self._how(event))]
+        return []
+
+    def _asks(self, event: Event, step: Mapping[str, Any]) -> list[str]:
+        if event.step_id not in self._ready:
+            self._ready.add(event.step_id)
+            return []
+        ways = f"plan approve {self._plan} {event.step_id}   or: plan deny {self._plan} {event.step_id}"
+        question = f"needs approval: {line(step.get('tool', ''))} {line(shorten(step.get('args', {})))}"
+        return [self._row(event, ASKING[0], question), self._row(event, " ", ways)]
+
+    def _what(self, step: Mapping[str, Any]) -> str:
+        return line(" · ".join(part for part in (step.get("tool"), step.get("description")) if part))
+
+    def _how(self, event: Event) -> str:
+        result = event.result or {}
+        took = seconds(float(result.get("duration", 0)) / 1000)
+        if event.status == "completed":
+            return f"completed in {took}"
+        reason = line(str(result.get("error") or ""))[:300]
+        code = f" {result['code']}" if result.get("code") else ""
+        return f"failed after {took}:{code} {reason}" if event.status == "failed" else f"skipped: {reason}"
+
+    def _row(self, event: Event, mark: str, text: str) -> str:
+        clock = datetime.fromisoformat(event.time).astimezone().strftime("%H:%M:%S")
+        name = line(event.step_id or "plan")
+        return f"{clock}  {mark} {name:<{self._width}}  {text}".rstrip()

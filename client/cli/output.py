@@ -1,0 +1,110 @@
+"""What the command line prints: results on standard output, everything else on standard error.
+
+Texts of plans and tools are escaped and never read as markup: what a step wrote cannot redraw the screen (FAULTS, T18).
+Errors are one block that begins with a stable code; with `--json` they are an object of the same content.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from plans.errors import InvalidPlan, PlanError
+from plans.model import Problem
+from plans.render import line, safe
+
+
+PIPE_WIDTH = 240
+"""Columns of a table that goes to a file or a pipe."""
+
+
+def out() -> Console:
+    """The console of results. Lines are never broken when they go to a file or a pipe."""
+    return _console(sys.stdout.isatty(), stderr=False)
+
+
+def err() -> Console:
+    """The console of remarks and errors."""
+    return _console(sys.stderr.isatty(), stderr=True)
+
+
+def _console(terminal: bool, *, stderr: bool) -> Console:
+    width = None if terminal else PIPE_WIDTH
+    return Console(stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=not terminal, width=width)
+
+
+def say(sentence: str) -> None:
+    """A remark about what goes on, quiet and apart from the results."""
+    err().print(Text(safe(sentence), style="dim"))
+
+
+def show(text: str) -> None:
+    """A text as it is, escaped, never wrapped."""
+    out().print(Text(safe(text)), soft_wrap=True)
+
+
+def show_json(data: Any, *, on_one_line: bool = False) -> None:
+    """A value as JSON. Control and direction characters are written as escapes, which JSON reads back as they were."""
+    indent, separators = (None, (",", ":")) if on_one_line else (2, None)
+    text = json.dumps(data, ensure_ascii=False, indent=indent, separators=separators, default=str)
+    sys.stdout.write(safe(text.replace("\t", "\\t")) + "\n")
+    sys.stdout.flush()
+
+
+def show_error(error: PlanError, *, as_json: bool, where: str = "") -> None:
+    """An error as one block, or as an object."""
+    if as_json:
+        found: dict[str, Any] = {"code": error.code, "message": error.message}
+        if isinstance(error, InvalidPlan):
+            found["problems"] = [problem.model_dump(mode="json", exclude_none=True) for problem in error.problems]
+        show_json({"error": found})
+    elif isinstance(error, InvalidPlan):
+        show_problems(error.problems, where)
+    else:
+        head, *rest = safe(error.message).splitlines() or [""]
+        err().print(Text.assemble((f"{error.code}: ", "bold red"), head, *(f"\n  {each}" for each in rest)))
+
+
+def show_problems(problems: Sequence[Problem], where: str = "", lines: Sequence[int | None] = ()) -> None:
+    """Every problem of a plan: place and code on one line, the sentence on the next."""
+    errors = sum(problem.severity == "error" for problem in problems)
+    warnings = len(problems) - errors
+    counts = [_count(errors, "problem")] if errors else []
+    counts += [_count(warnings, "warning")] if warnings else []
+    text = Text.assemble((f"{line(where) or 'The plan'}: {', '.join(counts)}", "bold"))
+    for index, problem in enumerate(problems):
+        style = "red" if problem.severity == "error" else "yellow"
+        number = lines[index] if index < len(lines) else None
+        place = [f"line {number}"] if number else []
+        place += [f"step '{line(problem.step_id)}'"] if problem.step_id else []
+        place += [line(problem.field)] if problem.field else []
+        text.append("\n  ").append(problem.code, style)
+        text.append(f"  {', '.join(place)}" if place else "", "dim")
+        text.append(f"\n    {line(problem.message)}")
+    err().print(text)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
+def seconds(duration: float) -> str:
+    """A duration for people: 0.3 s, 12 s, 3:05, 1:02:03."""
+    duration = max(0.0, duration)
+    if duration < 9.95:
+        return f"{duration:.1f} s"
+    minutes, rest = divmod(round(duration), 60)
+    if not minutes:
+        return f"{rest} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def compact(value: Any) -> str:
+    """A value as JSON on one line."""
+    return json.dumps(value, ensure_ascii=False, default=str)

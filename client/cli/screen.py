@@ -1,0 +1,124 @@
+"""The live board on a terminal: shows the plan's view as it changes, and asks for the approvals it waits for.
+
+Keys count only while a question is on the screen, and only for the step and the version it names. What a key decides
+goes to the plan as an update; its refusal is shown, and the plan goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+from temporalio.client import Client
+
+from client import runs
+from client.cli.board import ASKING, board
+from client.cli.keys import forget_typed, keys
+from client.cli.output import out
+from client.runs import Choice
+from client.speaking import ask_patiently
+from plans.errors import PlanError
+from plans.render import line
+from plans.views import shorten
+
+READING_SECONDS = 0.4
+"""A key pressed sooner after a question appeared was meant for something else."""
+SHARE = 10
+"""A view is asked for again after so many times the time it took, so that watching a big plan costs a tenth of it."""
+
+
+class Screen:
+    """One plan on the terminal."""
+
+    def __init__(self, client: Client, plan: str, who: str) -> None:
+        self._client, self._plan, self._who = client, plan, who
+        self._console = out()
+        self._view: dict[str, Any] | None = None
+        self._later: set[str] = set()
+        self._asked: tuple[str, int] | None = None
+        self._since = 0.0
+        self._notice = ""
+        self._sending: set[asyncio.Task[None]] = set()
+
+    async def follow(self) -> None:
+        """Show the plan until it has ended; the last board stays on the screen."""
+        with (
+            Live(
+                get_renderable=self._render, console=self._console, refresh_per_second=4, vertical_overflow="crop"
+            ) as live,
+            keys(self._pressed),
+        ):
+            async for _ in runs.changes(self._client, self._plan, self._say):
+                began = time.monotonic()
+                self._view = await ask_patiently(self._client, self._plan, self._say, "plan")
+                self._notice = ""
+                self._ask()
+                live.refresh()
+                await asyncio.sleep(SHARE * (time.monotonic() - began) if len(self._view["steps"]) > 200 else 0)
+            self._asked = None
+
+    def _render(self) -> RenderableType:
+        if self._view is None:
+            return Text(self._notice or "Waiting for the plan ...", style="dim")
+        return board(self._view, datetime.now(UTC), _height(self._console), self._footer())
+
+    def _footer(self) -> RenderableType | None:
+        rows = []
+        item = self._question()
+        if item:
+            number = len(self._view["pending"]) if self._view else 0
+            more = f"  ({number - 1} more)" if number > 1 else ""
+            what = f"{line(item['tool'])} {line(shorten(item['args']))}"
+            rows.append(Text.assemble(("Approve ", ASKING[1]), (line(item["stepId"]), "bold"), f"?  {what}{more}"))
+            rows.append(Text("  [y]es   [n]o   [l]ater", style="bold"))
+        if self._notice:
+            rows.append(Text(line(self._notice), style="dim"))
+        return Group(*rows) if rows else None
+
+    def _ask(self) -> None:
+        """Put the next question on the screen; keys that were pressed before it are no answer."""
+        item = next((item for item in self._waiting() if item["stepId"] not in self._later), None)
+        asked = (item["stepId"], item["version"]) if item else None
+        if asked != self._asked:
+            self._asked, self._since = asked, time.monotonic()
+            forget_typed()
+
+    def _waiting(self) -> list[dict[str, Any]]:
+        return list(self._view["pending"]) if self._view else []
+
+    def _question(self) -> Mapping[str, Any] | None:
+        return next((item for item in self._waiting() if self._asked and item["stepId"] == self._asked[0]), None)
+
+    def _pressed(self, key: str) -> None:
+        if self._asked is None or time.monotonic() - self._since < READING_SECONDS:
+            return
+        step_id, version = self._asked
+        if key in "lL":
+            self._later.add(step_id)
+            self._notice = f"Later: plan approve {self._plan} {step_id}   or: plan deny {self._plan} {step_id}"
+            self._ask()
+        elif key in "yYnN":
+            self._asked = None
+            choice = Choice(step_id=step_id, by=self._who, version=version)
+            task = asyncio.create_task(self._decide(choice, approved=key in "yY"))
+            self._sending.add(task)
+            task.add_done_callback(self._sending.discard)
+
+    async def _decide(self, choice: Choice, *, approved: bool) -> None:
+        try:
+            await runs.decide(self._client, self._plan, choice, approved=approved)
+        except PlanError as error:
+            self._say(error.message)
+
+    def _say(self, sentence: str) -> None:
+        self._notice = sentence
+
+
+def _height(console: Console) -> int:
+    return max(8, console.height - 1)

@@ -1,0 +1,121 @@
+"""`plan run` and `plan start`: from a plan file to a running plan."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from client import runs
+from client.cli import connected, output
+from client.cli.connected import Connected
+from client.cli.follow import exit_code, follow, show_summary
+from client.cli.options import AsJson, File
+from client.cli.request import Flags, PlanRefused, Request, prepare
+from client.runs import Started, Summary
+from client.settings import Settings
+from plans.model import MAX_PARALLEL
+from plans.render import line
+
+INTERRUPTED = 130
+
+Workspace = Annotated[str | None, typer.Option("--workspace", metavar="DIR", help="Directory the tools work in.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Approve every step beforehand.")]
+MaxParallel = Annotated[
+    int | None, typer.Option("--max-parallel", metavar="N", min=1, max=MAX_PARALLEL, help="Steps at a time.")
+]
+Review = Annotated[bool, typer.Option("--review", help="Wait for `plan begin` before the first step.")]
+Inputs = Annotated[list[str] | None, typer.Option("--input", metavar="NAME=VALUE", help="A value for the plan.")]
+NewId = Annotated[str | None, typer.Option("--id", metavar="ID", help="Name of the plan; never used twice.")]
+
+
+def run(
+    file: File,
+    workspace: Workspace = None,
+    yes: Yes = False,
+    max_parallel: MaxParallel = None,
+    review: Review = False,
+    inputs: Inputs = None,
+    plan_id: NewId = None,
+    as_json: AsJson = False,
+) -> None:
+    """Start a plan and follow it to its end."""
+    flags = Flags(workspace, yes, max_parallel, review, tuple(inputs or ()), plan_id)
+    request = prepare(file, flags, Settings.read(os.environ))
+    begun: list[Started] = []
+    try:
+        summary = connected.run(lambda here: _run(here, request, begun, as_json))
+    except KeyboardInterrupt:
+        say_how_to_return(begun[0].plan_id if begun else None)
+        raise typer.Exit(INTERRUPTED) from None
+    raise typer.Exit(exit_code(summary))
+
+
+def start(
+    file: File,
+    workspace: Workspace = None,
+    yes: Yes = False,
+    max_parallel: MaxParallel = None,
+    review: Review = False,
+    inputs: Inputs = None,
+    plan_id: NewId = None,
+    as_json: AsJson = False,
+) -> None:
+    """Start a plan and return; it goes on by itself."""
+    flags = Flags(workspace, yes, max_parallel, review, tuple(inputs or ()), plan_id)
+    request = prepare(file, flags, Settings.read(os.environ))
+    connected.run(lambda here: _start_and_tell(here, request, as_json))
+
+
+def say_how_to_return(plan: str | None) -> None:
+    """What became of the plan when the command was interrupted."""
+    if plan is None:
+        output.say("\nInterrupted; nothing was started.")
+    else:
+        output.say(f"\nThe plan goes on. Back to it: plan watch {plan}   End it: plan cancel {plan}")
+
+
+async def _run(here: Connected, request: Request, begun: list[Started], as_json: bool) -> Summary:
+    started = await _start(here, request)
+    begun.append(started)
+    link = here.link(started.workflow_id)
+    if as_json:
+        summary = await runs.wait(here.client, started.plan_id)
+        output.show_json(_as_json(started, link) | {"summary": summary.model_dump(mode="json")})
+        return summary
+    title = line(request.plan.title or request.file.stem)
+    output.show(f"{title}\nplan {started.plan_id}" + (f"   {link}" if link else ""))
+    summary = await follow(here, started.plan_id, as_json=False)
+    show_summary(summary)
+    return summary
+
+
+async def _start_and_tell(here: Connected, request: Request, as_json: bool) -> None:
+    started = await _start(here, request)
+    link = here.link(started.workflow_id)
+    if as_json:
+        output.show_json(_as_json(started, link))
+        return
+    rows = [f"plan      {started.plan_id}", f"workflow  {started.workflow_id}"]
+    output.show("\n".join(rows + ([f"ui        {link}"] if link else [])))
+
+
+async def _start(here: Connected, request: Request) -> Started:
+    if request.unknown_tools and here.keeps_worker:
+        raise PlanRefused(request.unknown_tools, request.file)
+    if request.warnings or request.unknown_tools:
+        remarks = [problem.model_copy(update={"severity": "warning"}) for problem in request.unknown_tools]
+        output.show_problems(request.warnings + remarks, request.file.name)
+    return await runs.start(
+        here.client,
+        request.file.data,
+        options=request.options(here.settings, local=here.connection.is_on_this_machine),
+        plan_id=request.flags.id,
+        name=request.file.stem,
+        queue=here.settings.task_queue,
+    )
+
+
+def _as_json(started: Started, link: str | None) -> dict[str, object]:
+    return started.model_dump(mode="json") | {"ui": link}

@@ -1,0 +1,108 @@
+"""Approving and denying: a message to the plan, and the certainty that it counted.
+
+A signal gets no answer, so after one the plan's log is read: it says whether the decision was taken, or why it was
+refused. An update is answered at once; it needs a worker that listens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from temporalio.client import Client, RPCTimeoutOrCancelledError, WorkflowUpdateFailedError
+from temporalio.exceptions import ApplicationError
+
+from client.errors import NoWorker, PlanClosed
+from client.plan_ids import workflow_id
+from client.speaking import PATIENCE, RPC_TIMEOUT, about, ask
+from plans.errors import PlanError, Refused
+from plans.model import Value
+from plans.run import Decision
+
+Verb = Literal["approve", "deny"]
+_DONE = {"approve": "approved", "deny": "denied"}
+
+
+class Choice(Value):
+    """What a person decides about a step."""
+
+    step_id: str
+    by: str = ""
+    comment: str = ""
+    args: dict[str, Any] | None = None
+    version: int | None = None
+
+    def message(self) -> dict[str, Any]:
+        """As the plan reads it."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+
+async def by_signal(client: Client, plan: str, verb: Verb, choice: Choice) -> str:
+    """Send the decision and see it recorded; returns the plan's sentence about it.
+
+    Raises Refused with the plan's own sentence, PlanClosed, PlanNotFound; NoWorker when the decision is delivered, but
+    nobody is there to take it yet.
+    """
+    before = await _last_entry(client, plan)
+    message = {name: value for name, value in choice.message().items() if verb == "approve" or name != "args"}
+    with about(plan):
+        await client.get_workflow_handle(workflow_id(plan)).signal(verb, message, rpc_timeout=RPC_TIMEOUT)
+    if before is None:
+        raise NoWorker(f"delivered, and counts as soon as a worker serves plan '{plan}'; start one: plan worker")
+    return await _outcome(client, plan, verb, choice, before)
+
+
+async def by_update(client: Client, plan: str, choice: Choice, approved: bool) -> Decision:
+    """Send the decision and get the plan's answer. Raises Refused, PlanClosed, PlanNotFound, NoWorker."""
+    handle = client.get_workflow_handle(workflow_id(plan))
+    message = choice.message() | {"approved": approved}
+    try:
+        with about(plan):
+            answer = await handle.execute_update("decide", message, rpc_timeout=RPC_TIMEOUT)
+    except WorkflowUpdateFailedError as error:
+        cause = error.cause
+        if not isinstance(cause, ApplicationError):
+            raise PlanError(str(cause), "REFUSED") from error
+        kind = PlanClosed if cause.type == "PLAN_CLOSED" else Refused
+        raise kind(cause.message, cause.type) from error
+    except RPCTimeoutOrCancelledError as error:
+        raise NoWorker(f"plan '{plan}' did not answer; is there a worker? start one: plan worker") from error
+    return Decision.model_validate(answer)
+
+
+async def _last_entry(client: Client, plan: str) -> int | None:
+    """The number of the newest line of the log; None when nobody can tell."""
+    try:
+        return max((entry["seq"] for entry in await _log(client, plan)), default=0)
+    except NoWorker:
+        return None
+
+
+async def _outcome(client: Client, plan: str, verb: Verb, choice: Choice, before: int) -> str:
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        fresh = [entry for entry in await _log(client, plan) if entry["seq"] > before]
+        mine = [entry for entry in fresh if entry.get("stepId") == choice.step_id and entry["kind"] == _DONE[verb]]
+        if mine:
+            return str(mine[-1]["text"])
+        refusal = next((entry for entry in fresh if _refuses(entry, verb, choice)), None)
+        if refusal:
+            code, _, sentence = refusal["text"].removeprefix("REFUSED:").partition(f" {verb}: ")
+            raise Refused(sentence, code)
+        await asyncio.sleep(0.1)
+    text = (
+        f"the decision was delivered, but the plan has not recorded it after {PATIENCE:.0f} s; see `plan show {plan}`"
+    )
+    raise PlanError(text, "UNCONFIRMED")
+
+
+def _refuses(entry: Mapping[str, Any], verb: Verb, choice: Choice) -> bool:
+    about_step = entry.get("stepId") in (None, choice.step_id)
+    return entry["kind"] == "refused" and about_step and f" {verb}: " in entry["text"]
+
+
+async def _log(client: Client, plan: str) -> list[dict[str, Any]]:
+    view = await ask(client, plan, "plan")
+    return list(view["log"])

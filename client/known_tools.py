@@ -1,0 +1,12 @@
+"""The tools this machine knows: the built-in ones, and those of PLANS_TOOLS. A worker elsewhere may know more."""
+
+from __future__ import annotations
+
+from activities.registry import load_tools
+from client.settings import Settings
+from plans.model import ToolSpec
+
+
+def known_tools(settings: Settings) -> dict[str, ToolSpec]:
+    """Their descriptions by name. Raises PlanError when a module of the user's own cannot be used."""
+    return {name: tool.spec for name, tool in sorted(load_tools(settings.tools).items())}

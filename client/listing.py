@@ -1,0 +1,83 @@
+"""All plans of a server, read from its index: title, status, times. No worker is asked.
+
+`PlanStatus` says more than Temporal's own status and is used where the server knows it, but never against it: a plan
+that was terminated from outside is not running, whatever it said last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import datetime
+
+from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus
+from temporalio.common import SearchAttributeKey
+from temporalio.service import RPCError
+
+from client.plan_ids import plan_id
+from client.speaking import translated
+from plans.model import Value
+from plans.run import PlanStatus
+
+PLANS = "WorkflowType = 'PlanWorkflow' AND ExecutionStatus != 'ContinuedAsNew'"
+_STATUS = SearchAttributeKey.for_keyword("PlanStatus")
+_PENDING = SearchAttributeKey.for_keyword_list("PlanPending")
+_BY_TEMPORAL = {
+    WorkflowExecutionStatus.RUNNING: PlanStatus.RUNNING,
+    WorkflowExecutionStatus.COMPLETED: PlanStatus.COMPLETED,
+    WorkflowExecutionStatus.FAILED: PlanStatus.FAILED,
+    WorkflowExecutionStatus.TIMED_OUT: PlanStatus.FAILED,
+}
+
+
+class Listed(Value):
+    """One plan as the server's index knows it."""
+
+    plan_id: str
+    workflow_id: str
+    title: str
+    status: PlanStatus
+    steps: int | None = None
+    waiting: list[str] | None = None
+    """Steps that wait for a person; none when the server does not index them."""
+    started_at: datetime
+    ended_at: datetime | None = None
+    is_open: bool
+
+
+async def list_plans(client: Client, *, running: bool = False, limit: int | None = None) -> AsyncIterator[Listed]:
+    """The plans, newest first as far as the server sorts them. `running`: only those that have not ended."""
+    query = PLANS + (" AND ExecutionStatus = 'Running'" if running else "")
+    try:
+        async for execution in client.list_workflows(query, limit=limit):
+            yield await _listed(execution)
+    except RPCError as error:
+        raise translated(error, "") from error
+
+
+async def _listed(execution: WorkflowExecution) -> Listed:
+    memo = await execution.memo()
+    steps = memo.get("steps")
+    return Listed(
+        plan_id=plan_id(execution.id),
+        workflow_id=execution.id,
+        title=str(memo.get("title", "")),
+        status=_status(execution),
+        steps=steps if isinstance(steps, int) else None,
+        waiting=_waiting(execution),
+        started_at=execution.start_time,
+        ended_at=execution.close_time,
+        is_open=execution.status is WorkflowExecutionStatus.RUNNING,
+    )
+
+
+def _status(execution: WorkflowExecution) -> PlanStatus:
+    by_temporal = _BY_TEMPORAL.get(execution.status or WorkflowExecutionStatus.RUNNING, PlanStatus.CANCELLED)
+    own = execution.typed_search_attributes.get(_STATUS)
+    trusted = (WorkflowExecutionStatus.RUNNING, WorkflowExecutionStatus.COMPLETED)
+    return PlanStatus(own) if own in list(PlanStatus) and execution.status in trusted else by_temporal
+
+
+def _waiting(execution: WorkflowExecution) -> list[str] | None:
+    if execution.typed_search_attributes.get(_STATUS) is None:
+        return None
+    return list(execution.typed_search_attributes.get(_PENDING) or [])

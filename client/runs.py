@@ -1,0 +1,179 @@
+"""The client API: one typed function per verb. Everything the command line does, a script does with these.
+
+    started = await runs.start(client, {"steps": [...]}, options=Options(workspace="/data"))
+    await runs.approve(client, started.plan_id, Choice(step_id="remove", by="ann"))
+    summary = await runs.wait(client, started.plan_id)
+
+A plan is named by its plan id or its workflow id. Errors are PlanErrors: PlanNotFound, PlanExists, PlanClosed,
+BadPlanId, Refused, InvalidPlan, NotConnected, NoWorker. A view is the plan's own JSON (query `plan`), as
+`plan show --json` prints it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError
+from temporalio.service import RPCError
+
+from client import deciding
+from client.changes import changes
+from client.deciding import Choice
+from client.errors import NoWorker, PlanClosed
+from client.listing import Listed, list_plans
+from client.plan_ids import plan_id, workflow_id
+from client.speaking import LOST, RPC_TIMEOUT, about, ask, ask_patiently, describe, translated
+from client.starting import Started, start
+from client.summary import Summary, ended_otherwise, of_failure
+from plans.model import Value
+from plans.run import Decision
+
+__all__ = [
+    "Choice", "Decision", "Event", "Listed", "Pending", "Started", "Summary",
+    "approve", "begin", "cancel", "changes", "decide", "deny", "list_plans", "pause", "pending", "show", "start",
+    "summary", "text", "unpause", "wait", "watch",
+]  # fmt: skip
+
+View = dict[str, Any]
+RETRY_SECONDS = 1.0
+
+
+class Event(Value):
+    """One thing that happened (seed 004's ProgressEvent, numbered and dated); to the plan when `stepId` is empty."""
+
+    seq: int
+    time: str
+    task_id: str
+    step_id: str
+    status: str
+    progress: int | None = None
+    result: dict[str, Any] | None = None
+    logs: list[dict[str, Any]] | None = None
+
+
+class Pending(Value):
+    """A decision somebody is asked for."""
+
+    plan_id: str
+    title: str = ""
+    step_id: str
+    kind: str
+    tool: str
+    description: str = ""
+    args: dict[str, Any]
+    since: str | None = None
+    deadline: str | None = None
+    version: int
+
+
+async def show(client: Client, plan: str) -> View:
+    """The plan with the status and result of every step."""
+    return dict(await ask(client, plan, "plan"))
+
+
+async def text(client: Client, plan: str) -> str:
+    """The plan as text."""
+    return str(await ask(client, plan, "text"))
+
+
+async def summary(client: Client, plan: str) -> Summary:
+    """Where the plan stands, or how it ended."""
+    return Summary.model_validate(await ask(client, plan, "summary"))
+
+
+async def watch(
+    client: Client, plan: str, since: int = 0, say: Callable[[str], None] = lambda _: None
+) -> AsyncIterator[Event]:
+    """What happened after event number `since`, and what happens, until the plan has ended.
+
+    Whoever comes late gets everything; nothing is missed while server or worker are away, which `say` is told.
+    """
+    async for _ in changes(client, plan, say):
+        while found := await ask_patiently(client, plan, say, "events", {"since": since}):
+            for event in map(Event.model_validate, found):
+                since = event.seq
+                yield event
+
+
+async def wait(client: Client, plan: str) -> Summary:
+    """The summary, when the plan has ended; it says how. Raises InvalidPlan when the plan was refused by the worker."""
+    await describe(client, plan)
+    handle = client.get_workflow_handle(workflow_id(plan))
+    while True:
+        try:
+            return Summary.model_validate(await handle.result())
+        except WorkflowFailureError as error:
+            return of_failure(error, plan) or await _asked(client, plan, error.cause)
+        except RPCError as error:
+            if error.status not in LOST:
+                raise translated(error, plan) from error
+            await asyncio.sleep(RETRY_SECONDS)
+
+
+async def approve(client: Client, plan: str, choice: Choice) -> str:
+    """Let a step start, by signal; returns the plan's sentence about it. Raises Refused, PlanClosed, NoWorker."""
+    return await deciding.by_signal(client, plan, "approve", choice)
+
+
+async def deny(client: Client, plan: str, choice: Choice) -> str:
+    """Do not let a step start, by signal; otherwise as `approve`."""
+    return await deciding.by_signal(client, plan, "deny", choice)
+
+
+async def decide(client: Client, plan: str, choice: Choice, *, approved: bool) -> Decision:
+    """Approve or deny by update, which is answered. Raises Refused, PlanClosed, NoWorker."""
+    return await deciding.by_update(client, plan, choice, approved)
+
+
+async def pending(client: Client) -> AsyncIterator[Pending]:
+    """What people are asked for, in all plans that run. Plans that nobody can speak for are left out."""
+    async for listed in list_plans(client, running=True):
+        if listed.waiting == []:
+            continue
+        try:
+            view = await show(client, listed.plan_id)
+        except NoWorker:
+            continue
+        for item in view["pending"]:
+            yield Pending.model_validate({**item, "planId": listed.plan_id, "title": view.get("title", "")})
+
+
+async def pause(client: Client, plan: str, by: str = "") -> None:
+    """No further step starts until `unpause`; what runs may end."""
+    await _signal(client, plan, "pause", by)
+
+
+async def unpause(client: Client, plan: str, by: str = "") -> None:
+    """Steps may start again."""
+    await _signal(client, plan, "unpause", by)
+
+
+async def begin(client: Client, plan: str, by: str = "") -> None:
+    """The review is over: the plan starts."""
+    await _signal(client, plan, "begin", by)
+
+
+async def cancel(client: Client, plan: str) -> None:
+    """End the plan: running steps are told and clean up. Raises PlanClosed when it has ended already."""
+    description = await describe(client, plan)
+    if description.status is not WorkflowExecutionStatus.RUNNING:
+        name = plan_id(plan)
+        raise PlanClosed(f"plan '{name}' has ended; there is nothing to cancel. `plan summary {name}` shows it")
+    with about(plan):
+        await client.get_workflow_handle(workflow_id(plan)).cancel(rpc_timeout=RPC_TIMEOUT)
+
+
+async def _signal(client: Client, plan: str, name: str, by: str) -> None:
+    with about(plan):
+        message = {"by": by} if by else {}
+        await client.get_workflow_handle(workflow_id(plan)).signal(name, message, rpc_timeout=RPC_TIMEOUT)
+
+
+async def _asked(client: Client, plan: str, cause: BaseException | None) -> Summary:
+    """The summary of a plan that was cancelled, asked for; a short one of our own when nobody answers."""
+    try:
+        return await summary(client, plan)
+    except NoWorker:
+        return ended_otherwise(plan, cause)

@@ -1,0 +1,106 @@
+"""Speaking with the server about one plan: what its errors mean, and asking a plan something.
+
+Every RPC error that a user can meet becomes a PlanError with a sentence. Queries are answered by a worker: when none
+listens, that is said after a few seconds instead of waiting on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus, WorkflowQueryFailedError
+from temporalio.service import RPCError, RPCStatusCode
+
+from client.errors import NotConnected, NoWorker, PlanClosed, PlanNotFound
+from client.plan_ids import plan_id, workflow_id
+from client.queues import listeners
+from plans.errors import PlanError
+
+RPC_TIMEOUT = timedelta(seconds=10)
+QUERY_TIMEOUT = timedelta(seconds=4)
+PATIENCE = 30.0
+"""Seconds a plan may take to answer although a worker listens."""
+
+LOST = frozenset({
+    RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED, RPCStatusCode.ABORTED,
+    RPCStatusCode.UNKNOWN, RPCStatusCode.INTERNAL,
+})  # fmt: skip
+"""What the SDK reports when the server is away or too busy: worth another attempt."""
+_UNANSWERED = LOST | {RPCStatusCode.FAILED_PRECONDITION}
+
+
+@contextmanager
+def about(plan: str) -> Iterator[None]:
+    """Errors of the server inside are errors about this plan."""
+    try:
+        yield
+    except RPCError as error:
+        raise translated(error, plan) from error
+
+
+def translated(error: RPCError, plan: str) -> PlanError:
+    """The error in the project's words."""
+    name = plan_id(plan)
+    if error.status is RPCStatusCode.NOT_FOUND:
+        if "already completed" in error.message:
+            return PlanClosed(f"plan '{name}' has ended; it takes no messages any more. `plan summary {name}` shows it")
+        return PlanNotFound(f"there is no plan '{name}'; `plan list` shows what there is")
+    if error.status in LOST:
+        return NotConnected(f"the Temporal server did not answer: {error.message or error.status.name.lower()}")
+    if error.status in (RPCStatusCode.UNAUTHENTICATED, RPCStatusCode.PERMISSION_DENIED):
+        return NotConnected(f"the Temporal server refused: {error.message}; check TEMPORAL_API_KEY and TEMPORAL_TLS*")
+    return PlanError(f"the Temporal server refused: {error.message}", "SERVER_REFUSED")
+
+
+async def describe(client: Client, plan: str) -> WorkflowExecutionDescription:
+    """What the server knows of the plan's newest run. Raises PlanNotFound."""
+    with about(plan):
+        return await client.get_workflow_handle(workflow_id(plan)).describe(rpc_timeout=RPC_TIMEOUT)
+
+
+async def ask(client: Client, plan: str, query: str, *arguments: Any) -> Any:
+    """The plan's answer to a query. Raises PlanNotFound, NoWorker, NotConnected."""
+    handle = client.get_workflow_handle(workflow_id(plan))
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return await handle.query(query, *arguments, rpc_timeout=QUERY_TIMEOUT)
+        except WorkflowQueryFailedError as error:
+            raise PlanError(f"plan '{plan_id(plan)}' could not answer: {error.message}", "QUERY_FAILED") from error
+        except RPCError as error:
+            if error.status not in _UNANSWERED or time.monotonic() > deadline:
+                raise translated(error, plan) from error
+        await _require_worker(client, plan)
+        await asyncio.sleep(0.1)
+
+
+async def ask_patiently(client: Client, plan: str, say: Callable[[str], None], query: str, *arguments: Any) -> Any:
+    """As `ask`, but waits for server and worker as long as the plan has not ended; `say` is told once."""
+    told = False
+    while True:
+        try:
+            return await ask(client, plan, query, *arguments)
+        except NotConnected as error:
+            if isinstance(error, NoWorker) and await _has_ended(client, plan):
+                raise
+            if not told:
+                say(error.message)
+            told = True
+        await asyncio.sleep(1.0)
+
+
+async def _has_ended(client: Client, plan: str) -> bool:
+    return (await describe(client, plan)).status is not WorkflowExecutionStatus.RUNNING
+
+
+async def _require_worker(client: Client, plan: str) -> None:
+    queue = (await describe(client, plan)).task_queue
+    with about(plan):
+        if await listeners(client, queue):
+            return
+    raise NoWorker(f"no worker serves queue '{queue}', so plan '{plan_id(plan)}' waits; start one: plan worker")

@@ -1,0 +1,96 @@
+"""Starting a plan: its id, its request, and what Temporal's UI shows of it from the first moment.
+
+The plan is sent as its author wrote it; the worker judges it again. An id that was ever used before starts nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from temporalio.client import Client
+from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.exceptions import WorkflowAlreadyStartedError
+from temporalio.service import RPCError
+
+from client import plan_ids
+from client.errors import PlanExists
+from client.speaking import RPC_TIMEOUT, translated
+from plans.errors import InvalidPlan, PlanError
+from plans.model import Plan, Problem, Value
+from plans.reading import read_plan
+from plans.render import line, markdown
+from plans.run import Options
+
+SUMMARY_BYTES = 200
+DETAILS_BYTES = 20_000
+"""What Temporal shows of a static summary and of static details at most."""
+
+
+class Started(Value):
+    """A plan that was started."""
+
+    plan_id: str
+    workflow_id: str
+    run_id: str
+
+
+async def start(
+    client: Client,
+    plan: Any,
+    *,
+    options: Options | None = None,
+    plan_id: str | None = None,
+    name: str = "",
+    queue: str = "plans",
+) -> Started:
+    """Start a plan, given as the data of a plan file; returns at once.
+
+    `plan_id` comes before the plan's own id; without either, one is made from the title or from `name`. Raises
+    InvalidPlan when the data is no plan, PlanExists, BadPlanId, NotConnected.
+    """
+    checked = read_plan(plan)
+    if isinstance(checked, list):
+        raise InvalidPlan(checked)
+    given = plan_id if plan_id is not None else checked.id
+    chosen = plan_ids.invented(checked.title or name) if given is None else plan_ids.checked(given)
+    title = checked.title or name or chosen
+    request = {
+        "plan": {**plan, "id": chosen},
+        "options": (options or Options()).model_dump(mode="json", exclude_none=True),
+    }
+    try:
+        handle = await client.start_workflow(
+            "PlanWorkflow",
+            request,
+            id=plan_ids.workflow_id(chosen),
+            task_queue=queue,
+            id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+            id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+            memo={"title": title[:1_000], "steps": len(checked.steps)},
+            static_summary=_cut(f"{line(title)} · {_steps(checked)}", SUMMARY_BYTES),
+            static_details=_cut(markdown(checked.model_dump(mode="json", exclude_none=True)), DETAILS_BYTES),
+            rpc_timeout=RPC_TIMEOUT,
+        )
+    except WorkflowAlreadyStartedError:
+        text = f"there is a plan '{chosen}' already, and ids are never used twice; choose another with --id"
+        raise PlanExists(text) from None
+    except RPCError as error:
+        raise _refused(error, chosen) from error
+    return Started(plan_id=chosen, workflow_id=handle.id, run_id=handle.first_execution_run_id or "")
+
+
+def _refused(error: RPCError, plan_id: str) -> PlanError:
+    if "size exceeds limit" in error.message or "larger than max" in error.message:
+        text = "the plan is larger than the server takes (2 MB); split it, or put long texts into files"
+        return InvalidPlan([Problem(code="PLAN_TOO_LARGE", message=text)])
+    return translated(error, plan_id)
+
+
+def _steps(plan: Plan) -> str:
+    return f"{len(plan.steps)} step{'s' * (len(plan.steps) != 1)}"
+
+
+def _cut(text: str, limit: int) -> str:
+    """A text of at most so many bytes, no character cut in two."""
+    data = text.encode()
+    return text if len(data) <= limit else data[: limit - 3].decode(errors="ignore") + "…"
