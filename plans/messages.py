@@ -14,6 +14,7 @@ from pydantic import Field, ValidationError
 
 from plans.errors import Refused
 from plans.model import Value
+from plans.reading import Unreadable, check_depth, check_values
 
 MAX_BYTES = 16_384
 """Largest message accepted, as JSON (FAULTS, rule 6)."""
@@ -72,9 +73,15 @@ def read(kind: type[Message], arguments: Sequence[Any], optional: bool = False) 
         raise Refused(f"expected one JSON object like {example}, got {len(arguments)} arguments", "BAD_MESSAGE")
     value = arguments[0]
     if not isinstance(value, dict):
-        raise Refused(f"expected one JSON object like {example}, got {json.dumps(value)[:100]}", "BAD_MESSAGE")
-    if len(json.dumps(value)) > MAX_BYTES:
+        raise Refused(f"expected one JSON object like {example}, got {repr(value)[:100]}", "BAD_MESSAGE")
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    if len(text.encode(errors="replace")) > MAX_BYTES:
         raise Refused(f"the message is larger than {MAX_BYTES} bytes", "MESSAGE_TOO_LARGE")
+    try:
+        check_depth(text)
+        check_values(value)
+    except Unreadable as error:
+        raise Refused(error.problem.message, "BAD_MESSAGE") from error
     try:
         return kind.model_validate(value)
     except ValidationError as error:

@@ -1,0 +1,62 @@
+"""Tools for tests, loaded as a user's own would be (PLANS_TOOLS): they write down when they start and when they end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+from temporalio import activity
+
+from activities.tool import ToolContext, tool
+from plans.errors import ToolError
+
+
+@tool(effect="keyed")
+async def work(name: str, context: ToolContext, seconds: float = 0.0, value: Any = None, fails: int = 0) -> Any:
+    """Write `start NAME ATTEMPT` into the ledger, wait, write `end NAME ATTEMPT`.
+
+    Args:
+        name: What to write.
+        seconds: How long to wait.
+        value: What to give back; the name, if nothing is given.
+        fails: So many calls fail before one succeeds.
+
+    Returns:
+        The value.
+    """
+    attempt = activity.info().attempt
+    _write(context, f"start {name} {attempt}")
+    await asyncio.sleep(seconds)
+    if _count(context, name) <= fails:
+        raise ToolError("BUSY", f"call {_count(context, name)} of {name} fails", retryable=True)
+    _write(context, f"end {name} {attempt}")
+    return name if value is None else value
+
+
+@tool(effect="pure")
+async def refuse(code: str) -> None:
+    """Fail in a way that no further attempt can mend.
+
+    Args:
+        code: The error's code.
+
+    Returns:
+        Nothing, ever.
+    """
+    raise ToolError(code, f"refused with {code}")
+
+
+def _write(context: ToolContext, line: str) -> None:
+    file = os.open(Path(context.workspace.root) / "ledger.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        os.write(file, f"{line}\n".encode())
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _count(context: ToolContext, name: str) -> int:
+    lines = (Path(context.workspace.root) / "ledger.txt").read_text().splitlines()
+    return sum(line.split()[:2] == ["start", name] for line in lines)

@@ -1,0 +1,24 @@
+"""Waiting for a condition, with an end: what tests do instead of sleeping."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from collections.abc import Callable
+from typing import Any
+
+PATIENCE = 30.0
+"""Seconds until a condition that does not come true is a failure: far more than any of them takes."""
+
+
+async def until(look: Callable[[], Any], what: str, *, patience: float = PATIENCE, every: float = 0.03) -> Any:
+    """The first true thing `look` (async or not) returns. Raises AssertionError, saying `what` did not happen."""
+    deadline = time.monotonic() + patience
+    while True:
+        seen = look()
+        found = await seen if inspect.isawaitable(seen) else seen
+        if found:
+            return found
+        assert time.monotonic() < deadline, f"not within {patience:g} s: {what}; last seen: {found!r}"
+        await asyncio.sleep(every)

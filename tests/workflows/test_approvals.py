@@ -1,0 +1,249 @@
+"""Approvals on a real server: before, while and after a step waits; by signal, update and command line."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.client import WorkflowUpdateFailedError
+from temporalio.exceptions import ApplicationError
+
+from client.server import Server
+from tests.driving import Plans, refusals, statuses, step, work
+from tests.workflows.conftest import MakeWorker
+
+
+def gate(step_id: str = "gate", *needs: str, **more: Any) -> dict[str, Any]:
+    """A step that a person must approve."""
+    return work(step_id, *needs, requiresApproval=True, **more)
+
+
+@pytest.mark.modes("plain", "short", "uncached")
+async def test_an_approval_lets_the_waiting_step_start(plans: Plans) -> None:
+    plan = await plans.start([work("a"), gate("gate", "a"), work("b", "gate")])
+    view = await plan.until_asked("gate")
+    assert [each["stepId"] for each in view["pending"]] == ["gate"]
+    assert view["pending"][0]["args"] == {"name": "gate", "seconds": 0.0}
+    await plan.approve("gate", by="ann", comment="fine")
+    view = await plan.ended()
+    assert view["status"] == "completed"
+    assert view["pending"] == []
+    assert any(entry["text"] == "step 'gate' approved by ann: fine" for entry in view["log"])
+
+
+async def test_an_approval_that_comes_before_there_is_a_worker_counts(idle: Plans, make_worker: MakeWorker) -> None:
+    plan = await idle.start([work("a"), gate("gate", "a")])
+    await plan.approve("gate")
+    async with make_worker():
+        view = await plan.ended()
+    assert view["status"] == "completed"
+
+
+async def test_an_approval_that_comes_before_the_step_is_ready_counts(plans: Plans) -> None:
+    plan = await plans.start([work("a", seconds=0.5), gate("gate", "a")])
+    await plan.until_status("a", "running")
+    await plan.approve("gate", by="early")
+    view = await plan.ended()
+    assert view["status"] == "completed"
+    assert "early" in next(entry["text"] for entry in view["log"] if entry["kind"] == "approved")
+
+
+async def test_a_second_decision_changes_nothing_and_is_said_so(plans: Plans) -> None:
+    plan = await plans.start([gate(), gate("other")])
+    await plan.until_asked("gate")
+    await plan.deny("gate", by="ann")
+    await plan.approve("gate", by="bob")
+    await plan.until_logged("refused", "ALREADY_DECIDED")
+    await plan.until_status("gate", "skipped")
+    await plan.approve("other")
+    view = await plan.ended()
+    assert refusals(view) == ["REFUSED:ALREADY_DECIDED approve: step 'gate' was denied already by ann"]
+    assert statuses(view) == {"gate": "skipped", "other": "completed"}
+
+
+async def test_a_decision_about_a_step_that_is_done_or_does_not_exist_is_refused(plans: Plans) -> None:
+    plan = await plans.start([work("done"), gate("gate", "done")])
+    await plan.until_asked("gate")
+    await plan.approve("done")
+    await plan.deny("nowhere")
+    view = await plan.until_logged("refused", "UNKNOWN_STEP")
+    assert [text.split()[0] for text in refusals(view)] == ["REFUSED:TOO_LATE", "REFUSED:UNKNOWN_STEP"]
+    await plan.approve("gate")
+    assert (await plan.ended())["status"] == "completed"
+
+
+async def test_a_decision_about_another_version_of_the_plan_is_refused(plans: Plans) -> None:
+    plan = await plans.start([gate()], version=3)
+    await plan.until_asked("gate")
+    await plan.approve("gate", version=2)
+    view = await plan.until_logged("refused", "STALE_VERSION")
+    assert "awaiting" in step(view, "gate")
+    await plan.approve("gate", version=3)
+    assert (await plan.ended())["status"] == "completed"
+
+
+async def test_arguments_of_the_approver_are_checked_and_used(plans: Plans) -> None:
+    plan = await plans.start([gate()])
+    await plan.until_asked("gate")
+    await plan.approve("gate", args={"nme": "x"})
+    view = await plan.until_logged("refused", "INVALID_ARGS")
+    assert "awaiting" in step(view, "gate")
+    await plan.approve("gate", args={"name": "gate", "value": 42})
+    view = await plan.ended()
+    assert step(view, "gate")["result"]["value"] == 42
+    assert step(view, "gate")["args"] == {"name": "gate", "value": 42}
+
+
+@pytest.mark.modes("plain", "short", "uncached")
+async def test_a_denied_step_is_skipped_and_blocks_what_depends_on_it(plans: Plans) -> None:
+    plan = await plans.start([gate(), work("after", "gate"), work("beside")])
+    await plan.until_asked("gate")
+    await plan.deny("gate", by="ann")
+    view = await plan.ended()
+    assert statuses(view) == {"gate": "skipped", "after": "blocked", "beside": "completed"}
+    assert step(view, "gate")["result"]["error"] == "User denied approval"
+    assert step(view, "after")["blockedBy"] == ["gate"]
+    assert view["status"] == "partial"
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "code"),
+    [("deny", "skipped", "DENIED"), ("approve", "completed", None), ("fail", "failed", "APPROVAL_TIMEOUT")],
+)
+async def test_when_the_time_is_over_the_rule_decides(plans: Plans, answer: str, status: str, code: str | None) -> None:
+    view = await plans.run([gate(approval={"timeout": 0.3, "onTimeout": answer})])
+    assert step(view, "gate")["status"] == status
+    assert step(view, "gate")["result"].get("code") == code
+    assert any("nobody decided" in entry["text"] for entry in view["log"])
+
+
+async def test_a_decision_in_time_stops_the_clock(plans: Plans) -> None:
+    plan = await plans.start([gate(approval={"timeout": 1.0, "onTimeout": "deny"}, seconds=1.5)])
+    await plan.until_asked("gate")
+    await plan.approve("gate")
+    view = await plan.ended()
+    assert view["status"] == "completed"
+    assert not any("nobody decided" in entry["text"] for entry in view["log"])
+
+
+async def test_decide_answers_and_approves(plans: Plans) -> None:
+    plan = await plans.start([gate()])
+    await plan.until_asked("gate")
+    answer = await plan.handle.execute_update("decide", {"stepId": "gate", "approved": True, "by": "ann"})
+    assert answer["approved"] is True
+    assert answer["by"] == "ann"
+    assert (await plan.ended())["status"] == "completed"
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        ({"stepId": "nowhere", "approved": True}, "UNKNOWN_STEP"),
+        ({"stepId": "gate"}, "BAD_MESSAGE"),
+        ({"stepId": "gate", "approved": "yes"}, "BAD_MESSAGE"),
+        ({"stepId": "gate", "approved": True, "args": {"nme": 1}}, "INVALID_ARGS"),
+        ({"stepId": "gate", "approved": True, "version": 9}, "STALE_VERSION"),
+        (None, "BAD_MESSAGE"),
+    ],
+)
+@pytest.mark.modes("plain")
+async def test_a_refused_decision_leaves_nothing_in_the_history(plans: Plans, message: Any, code: str) -> None:
+    plan = await plans.start([gate()])
+    await plan.until_asked("gate")
+    before = len(await plan.events())
+    with pytest.raises(WorkflowUpdateFailedError) as raised:
+        await plan.handle.execute_update("decide", message)
+    assert isinstance(raised.value.cause, ApplicationError)
+    assert raised.value.cause.type == code
+    assert len(await plan.events()) == before
+    await plan.deny("gate")
+    assert statuses(await plan.ended()) == {"gate": "skipped"}
+
+
+@pytest.mark.modes("plain")
+async def test_the_same_update_sent_twice_is_one_decision(plans: Plans) -> None:
+    plan = await plans.start([gate(), gate("last", "gate")])
+    await plan.until_asked("gate")
+    message = {"stepId": "gate", "approved": True, "by": "ann"}
+    first = await plan.handle.execute_update("decide", message, id="one")
+    assert await plan.handle.execute_update("decide", message, id="one") == first
+    await plan.approve("last")
+    view = await plan.ended()
+    assert [entry["kind"] for entry in view["log"] if entry.get("stepId") == "gate"] == ["approved"]
+
+
+async def test_destructive_tools_ask_by_default_and_a_plan_may_waive_it(plans: Plans) -> None:
+    steps: list[dict[str, Any]] = [
+        {"id": "asks", "tool": "run_command", "args": {"command": "echo a"}},
+        {"id": "waived", "tool": "run_command", "args": {"command": "echo b"}, "requiresApproval": False},
+    ]
+    plan = await plans.start(steps)
+    await plan.until_status("waived", "completed")
+    assert step(await plan.until_asked("asks"), "asks")["requiresApproval"] is True
+    await plan.deny("asks")
+    assert statuses(await plan.ended()) == {"asks": "skipped", "waived": "completed"}
+
+
+async def test_yes_to_all_asks_nobody(plans: Plans) -> None:
+    command = {"id": "asks", "tool": "run_command", "args": {"command": "echo a"}}
+    assert (await plans.run([command, gate()], {"approveAll": True}))["status"] == "completed"
+
+
+async def test_a_strict_worker_honours_no_waiver(idle: Plans, make_worker: MakeWorker) -> None:
+    command = {"id": "asks", "tool": "run_command", "args": {"command": "echo a"}, "requiresApproval": False}
+    async with make_worker(approvals="strict"):
+        plan = await idle.start([command, work("free")], {"approveAll": True})
+        await plan.until_asked("asks")
+        await plan.approve("asks")
+        view = await plan.ended()
+    assert statuses(view) == {"asks": "completed", "free": "completed"}
+
+
+async def test_writing_over_a_file_the_run_does_not_know_asks_first(plans: Plans) -> None:
+    (plans.workspace / "theirs.txt").write_text("theirs")
+    plan = await plans.start([{"id": "write", "tool": "write_file", "args": {"path": "theirs.txt", "content": "ours"}}])
+    view = await plan.until_asked("write")
+    assert (plans.workspace / "theirs.txt").read_text() == "theirs"
+    assert any("theirs.txt" in entry["text"] for entry in view["log"] if entry["kind"] == "asks")
+    await plan.approve("write")
+    assert (await plan.ended())["status"] == "completed"
+    assert (plans.workspace / "theirs.txt").read_text() == "ours"
+    assert set(await plan.scheduled()) == {"check_plan", "write", "write#2", "write_summary"}
+
+
+async def test_writing_over_a_file_the_run_read_or_made_asks_nobody(plans: Plans) -> None:
+    (plans.workspace / "read.txt").write_text("theirs")
+    steps = [
+        {"id": "read", "tool": "read_file", "args": {"path": "read.txt"}},
+        {"id": "over", "tool": "write_file", "args": {"path": "./read.txt", "content": "{{read}} and ours"}},
+        {"id": "make", "tool": "write_file", "args": {"path": "made.txt", "content": "1"}},
+        {"id": "again", "tool": "write_file", "args": {"path": "made.txt", "content": "2"}, "dependsOn": ["make"]},
+    ]
+    assert (await plans.run(steps))["status"] == "completed"
+    assert (plans.workspace / "read.txt").read_text() == "theirs and ours"
+    assert (plans.workspace / "made.txt").read_text() == "2"
+
+
+@pytest.mark.modes("plain")
+async def test_temporals_own_command_line_approves(plans: Plans, temporal_binary: Path, server: Server) -> None:
+    plan = await plans.start([gate("s2")])
+    await plan.until_asked("s2")
+    command = [str(temporal_binary), "workflow", "signal", "--address", server.address, "--workflow-id", plan.id]
+    command += ["--name", "approve", "--input", '{"stepId":"s2"}']
+    done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (await plan.ended())["status"] == "completed"
+
+
+async def test_many_contrary_decisions_at_once_give_one_decision_each(plans: Plans) -> None:
+    names = [f"gate{number}" for number in range(8)]
+    plan = await plans.start([gate(name) for name in names])
+    await asyncio.gather(*(send(name) for name in names for send in (plan.approve, plan.deny, plan.approve)))
+    view = await plan.ended()
+    assert set(statuses(view).values()) <= {"completed", "skipped"}
+    decided = [entry["stepId"] for entry in view["log"] if entry["kind"] in ("approved", "denied")]
+    assert sorted(decided) == names
+    assert {text.split()[0] for text in refusals(view)} <= {"REFUSED:ALREADY_DECIDED", "REFUSED:TOO_LATE"}

@@ -1,0 +1,124 @@
+"""Pause, unpause, begin and cancel on a real server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError
+from temporalio.exceptions import CancelledError
+
+from tests.driving import Plans, Started, View, refusals, statuses, step, work
+from tests.waiting import until
+from tests.workflows.conftest import MakeWorker
+
+TREE = "sleep 301 & echo $! >> pids; (setsid sh -c 'echo $$ >> pids; exec sleep 302' &) ; echo $$ >> pids; sleep 303"
+"""A command with a child in the background, one in a session of its own, and one in the foreground."""
+
+
+async def test_a_paused_plan_starts_no_step_until_it_is_unpaused(plans: Plans) -> None:
+    plan = await plans.start([work("a", seconds=0.5), work("b", "a")])
+    await plan.until_status("a", "running")
+    await plan.signal("pause", {"by": "ann"})
+    view = await plan.until_status("a", "completed")
+    assert view["status"] == "paused"
+    assert statuses(view) == {"a": "completed", "b": "ready"}
+    await plan.signal("unpause")
+    view = await plan.ended()
+    assert view["status"] == "completed"
+    assert [entry["text"] for entry in view["log"]] == ["paused by ann", "unpaused"]
+
+
+async def test_pausing_a_paused_plan_is_refused_and_said_so(plans: Plans) -> None:
+    plan = await plans.start([work("gate", requiresApproval=True)])
+    await plan.until_asked("gate")
+    await plan.signal("unpause", {})
+    await plan.signal("pause", None)
+    await plan.signal("pause")
+    view = await plan.until_logged("refused", "NOT_RUNNING")
+    assert [text.split()[0] for text in refusals(view)] == ["REFUSED:NOT_PAUSED", "REFUSED:NOT_RUNNING"]
+    await plan.approve("gate")
+    await plan.signal("unpause")
+    assert (await plan.ended())["status"] == "completed"
+
+
+async def test_an_approval_during_a_pause_counts_afterwards(plans: Plans) -> None:
+    plan = await plans.start([work("gate", requiresApproval=True)])
+    await plan.until_asked("gate")
+    await plan.signal("pause")
+    await plan.approve("gate")
+    view = await plan.until_logged("approved")
+    assert step(view, "gate")["status"] == "ready"
+    await plan.signal("unpause")
+    assert (await plan.ended())["status"] == "completed"
+
+
+async def test_a_plan_in_review_starts_when_it_is_begun(plans: Plans) -> None:
+    plan = await plans.start([work("a")], {"review": True})
+    view = await plan.until(lambda view: view["status"] == "review", "review")
+    assert statuses(view) == {"a": "pending"}
+    await plan.signal("begin", {"by": "ann"})
+    view = await plan.ended()
+    assert view["status"] == "completed"
+    assert [entry["text"] for entry in view["log"]] == ["review ended by ann"]
+
+
+async def test_cancelling_ends_the_running_command_and_all_it_started(plans: Plans) -> None:
+    command = {"id": "tree", "tool": "run_command", "args": {"command": TREE}, "requiresApproval": False}
+    plan = await plans.start([work("done"), {**command, "dependsOn": ["done"]}, work("after", "tree")])
+    pids = plans.workspace / "pids"
+    await until(lambda: pids.exists() and len(pids.read_text().split()) == 3, "the tree of processes is up")
+    await plan.handle.cancel()
+    view = await _cancelled(plan)
+    assert statuses(view) == {"done": "completed", "tree": "failed", "after": "blocked"}
+    assert step(view, "tree")["result"]["code"] == "CANCELLED"
+    assert [pid for pid in pids.read_text().split() if Path("/proc", pid).exists()] == []
+
+
+@pytest.mark.modes("plain", "short", "uncached")
+async def test_cancelling_a_plan_that_waits_or_sleeps_ends_it(plans: Plans) -> None:
+    nap = {"id": "nap", "tool": "sleep", "args": {"seconds": 600.0}}
+    gate = work("gate", requiresApproval=True, approval={"timeout": 600.0})
+    plan = await plans.start([nap, gate, work("after", "gate")])
+    await plan.until_asked("gate")
+    await plan.until_status("nap", "running")
+    await plan.handle.cancel()
+    view = await _cancelled(plan)
+    assert statuses(view) == {"nap": "failed", "gate": "blocked", "after": "blocked"}
+
+
+async def test_cancelling_a_paused_plan_ends_it(plans: Plans) -> None:
+    plan = await plans.start([work("gate", requiresApproval=True)])
+    await plan.until_asked("gate")
+    await plan.signal("pause")
+    await plan.until_logged("paused")
+    await plan.handle.cancel()
+    assert statuses(await _cancelled(plan)) == {"gate": "blocked"}
+
+
+async def test_cancelling_a_plan_in_review_ends_it(plans: Plans) -> None:
+    plan = await plans.start([work("a")], {"review": True})
+    await plan.until(lambda view: view["status"] == "review", "review")
+    await plan.handle.cancel()
+    assert statuses(await _cancelled(plan)) == {"a": "blocked"}
+
+
+async def test_a_plan_cancelled_before_any_worker_saw_it_ends_cancelled(idle: Plans, make_worker: MakeWorker) -> None:
+    plan = await idle.start([work("a")])
+    await plan.handle.cancel()
+    async with make_worker():
+        assert statuses(await _cancelled(plan)) == {"a": "blocked"}
+    assert idle.ledger == []
+
+
+async def _cancelled(plan: Started) -> View:
+    """The view after a cancellation, which must have gone as it should."""
+    with pytest.raises(WorkflowFailureError) as raised:
+        await plan.handle.result()
+    assert isinstance(raised.value.cause, CancelledError)
+    assert (await plan.handle.describe()).status is WorkflowExecutionStatus.CANCELED
+    view = await plan.view()
+    assert view["status"] == "cancelled"
+    assert (await plan.handle.query("summary"))["status"] == "cancelled"
+    assert not set(statuses(view).values()) & {"running", "ready", "pending"}
+    return view

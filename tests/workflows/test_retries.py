@@ -1,0 +1,94 @@
+"""Attempts on a real server: how many, how long between them, and what is never tried again."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from tests.driving import Plans, Started, step, work
+
+COUNT = "date +%s.%N >> tries; exit 3"
+
+
+@pytest.mark.modes("plain")
+async def test_a_failing_step_is_tried_three_times_after_one_second_and_two(plans: Plans) -> None:
+    command = {"id": "fails", "tool": "run_command", "args": {"command": COUNT}, "requiresApproval": False}
+    plan = await plans.start([command])
+    view = await plan.ended()
+    times = [float(line) for line in (plans.workspace / "tries").read_text().split()]
+    assert [round(after - before) >= least for (before, after), least in zip(pairwise(times), (1, 2), strict=True)] == [
+        True, True
+    ]  # fmt: skip
+    assert step(view, "fails")["result"]["attempt"] == 3
+    assert step(view, "fails")["result"]["code"] == "COMMAND_FAILED"
+    policy = (await plan.scheduled())["fails"].retry_policy
+    assert policy.initial_interval.ToTimedelta().total_seconds() == 1.0
+    assert policy.backoff_coefficient == 2.0
+    assert policy.maximum_attempts >= 3
+
+
+async def test_a_step_that_works_at_the_second_attempt_completes(plans: Plans) -> None:
+    view = await plans.run([work("a", args={"fails": 1}, retry={"attempts": 3, "delay": 0.05}), work("b", "a")])
+    assert view["status"] == "completed"
+    assert step(view, "a")["result"]["attempt"] == 2
+    assert [line for line in plans.ledger if line[1] == "a"] == [
+        ["start", "a", "1"],
+        ["start", "a", "2"],
+        ["end", "a", "2"],
+    ]
+
+
+async def test_a_step_may_say_how_often_it_is_tried(plans: Plans) -> None:
+    view = await plans.run(
+        [
+            work("once", args={"fails": 9}, retry={"attempts": 1}),
+            work("twice", args={"fails": 9}, retry={"attempts": 2, "delay": 0.05}),
+        ]
+    )
+    tries = [name for what, name, _ in plans.ledger if what == "start"]
+    assert sorted(tries) == ["once", "twice", "twice"]
+    assert step(view, "once")["result"]["code"] == "BUSY"
+    assert step(view, "twice")["result"]["attempt"] == 2
+
+
+@pytest.mark.parametrize(
+    ("call", "code"),
+    [
+        ({"tool": "refuse", "args": {"code": "CONFLICT"}}, "CONFLICT"),
+        ({"tool": "read_file", "args": {"path": "missing.txt"}}, "NOT_FOUND"),
+        ({"tool": "read_file", "args": {"path": "$outside"}}, "PATH_OUTSIDE"),
+        ({"tool": "read_file", "args": {"path": "$number"}}, "INVALID_ARGS"),
+        ({"tool": "edit_file", "args": {"path": "a.txt", "oldText": "absent", "newText": "y"}}, "EDIT_NO_MATCH"),
+    ],
+)
+async def test_what_cannot_get_better_is_tried_once(plans: Plans, call: dict[str, Any], code: str) -> None:
+    (plans.workspace / "a.txt").write_text("text")
+    steps = [work("number", args={"value": 5}), work("outside", args={"value": "../x"}), {"id": "bad", **call}]
+    plan = await plans.start(steps)
+    view = await plan.ended()
+    assert step(view, "bad")["status"] == "failed"
+    assert step(view, "bad")["result"]["code"] == code
+    assert await _attempts(plan, "bad") == 1
+
+
+async def test_a_step_that_takes_too_long_is_ended_and_tried_again(plans: Plans) -> None:
+    steps = [work("slow", seconds=30.0, timeout=0.2, retry={"attempts": 2, "delay": 0.05})]
+    plan = await plans.start(steps)
+    view = await plan.ended()
+    assert step(view, "slow")["result"]["code"] == "STEP_TIMEOUT"
+    assert await _attempts(plan, "slow") == 2
+
+
+async def _attempts(plan: Started, activity_id: str) -> int:
+    """Attempts the server made of one activity."""
+    events = await plan.events()
+    scheduled = {
+        event.event_id for event in events if event.activity_task_scheduled_event_attributes.activity_id == activity_id
+    }
+    return max(
+        event.activity_task_started_event_attributes.attempt
+        for event in events
+        if event.activity_task_started_event_attributes.scheduled_event_id in scheduled
+    )
