@@ -10,11 +10,12 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from plans.arguments import argument_problems
 from plans.errors import Refused
 from plans.messages import Decide
 from plans.model import ApprovalRule, Step
 from plans.run import DONE, Decision, Run, Status
+from plans.schedule import dependencies
+from plans.validate import call_problems
 
 DENIED = "User denied approval"
 """What a denied step says (seed 004)."""
@@ -92,9 +93,12 @@ def _sentence(step_id: str, decision: Decision) -> str:
 def _check_args(run: Run, step: Step, args: dict[str, Any]) -> None:
     if not run.facts.tools:
         raise Refused("arguments can be changed once the plan has been checked; send the decision again", "TOO_EARLY")
-    problems = argument_problems(run.facts.tools[step.tool], args, {*run.steps, "inputs"})
+    completed = {name for name, state in run.steps.items() if state.status is Status.COMPLETED}
+    usable = completed | (run.steps.keys() & dependencies(step).keys())
+    changed = step.model_copy(update={"args": args})
+    problems = call_problems(changed, run.facts.tools, usable, set(run.plan.inputs))
     if problems:
-        raise Refused("; ".join(f"{field}: {text}" for field, text in problems[:5]), "INVALID_ARGS")
+        raise Refused("; ".join(f"{problem.field}: {problem.message}" for problem in problems[:5]), "INVALID_ARGS")
 
 
 def later(now: datetime, seconds: float) -> datetime:

@@ -14,22 +14,29 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
 from plans.model import ToolSpec
-from plans.references import find, is_literal
+from plans.references import Reference, find, is_literal
 
 
 def argument_problems(spec: ToolSpec, args: Mapping[str, Any], known: Container[str] = ()) -> list[tuple[str, str]]:
     """What is wrong with arguments that may hold references, as (field, sentence), in a stable order."""
-    pending = [
-        reference.place for reference in find(dict(args)) if reference.whole and not is_literal(reference, known)
-    ]
+    pending = [reference for reference in find(dict(args)) if not is_literal(reference, known)]
     found = [
         sentence
         for error in Draft202012Validator(spec.args_schema).iter_errors(dict(args))
-        if not any(place[: len(error.absolute_path)] == tuple(error.absolute_path) for place in pending)
-        or error.validator in ("required", "additionalProperties")
+        if not any(_waits(error, reference) for reference in pending)
         for sentence in _sentences(spec, error)
     ]
     return sorted(set(found))
+
+
+def _waits(error: ValidationError, reference: Reference) -> bool:
+    """Whether the error may be gone once the reference is filled in; one inserted into a text stays a text."""
+    if error.validator in ("required", "additionalProperties"):
+        return False
+    path = tuple(error.absolute_path)
+    if reference.whole:
+        return reference.place[: len(path)] == path
+    return reference.place == path and error.validator not in ("type", "anyOf")
 
 
 def _sentences(spec: ToolSpec, error: ValidationError) -> list[tuple[str, str]]:

@@ -13,29 +13,25 @@ from typing import Any
 import jmespath
 from jmespath.exceptions import JMESPathError
 
-from plans.errors import PlanError
+from plans.errors import BadExpression
 
 MAX_CHARACTERS = 1_000
 MAX_DEPTH = 64
-
-
-class BadExpression(PlanError):
-    """An expression that cannot be read, or not be applied to the values it is given."""
-
-    code = "BAD_EXPRESSION"
 
 
 def compiled(expression: str) -> Any:
     """The parsed expression. Raises BadExpression with the place of the mistake."""
     if len(expression) > MAX_CHARACTERS:
         raise BadExpression(f"the expression has {len(expression)} characters; {MAX_CHARACTERS} are allowed")
-    if max(expression.count(mark) for mark in "([{!") > MAX_DEPTH:
-        raise BadExpression(f"the expression is nested deeper than {MAX_DEPTH}")
+    if max(expression.count(mark) for mark in "([{!&|") > 2 * MAX_DEPTH:
+        raise BadExpression(f"the expression is nested deeper than {MAX_DEPTH}; take the value apart in a step")
     try:
-        return _parse(expression)
+        found = _parse(expression)
     except (JMESPathError, RecursionError) as error:
-        text = " ".join(str(error).split())[:200]
-        raise BadExpression(f"'{expression[:80]}' is no JMESPath expression: {text}") from error
+        raise BadExpression(f"'{expression[:80]}' is no JMESPath expression: {_one_line(error)}") from error
+    if _depth(found.parsed) > MAX_DEPTH:
+        raise BadExpression(f"the expression is nested deeper than {MAX_DEPTH}; take the value apart in a step")
+    return found
 
 
 @lru_cache(maxsize=1_000)
@@ -43,17 +39,22 @@ def _parse(expression: str) -> Any:
     return jmespath.compile(expression)
 
 
+def search(expression: str, value: Any) -> Any:
+    """What the expression finds in a value. Raises BadExpression when it does not fit the value."""
+    try:
+        return compiled(expression).search(value)
+    except (JMESPathError, RecursionError, TypeError, ValueError, ArithmeticError) as error:
+        raise BadExpression(f"'{expression[:80]}' cannot be applied: {_one_line(error)}") from error
+
+
 def holds(expression: str, values: Mapping[str, Any]) -> bool:
     """Whether the condition is true: JMESPath's own rule, where null, false, `""`, `[]` and `{}` are not."""
-    try:
-        found = compiled(expression).search(dict(values))
-    except JMESPathError as error:
-        raise BadExpression(f"'{expression[:80]}': {' '.join(str(error).split())[:200]}") from error
+    found = search(expression, dict(values))
     return found not in (None, False, "", [], {}) or (found == 0 and found is not False)
 
 
 def roots_of(expression: str | None) -> list[str]:
-    """The names an expression takes from its surroundings, in order, each once."""
+    """The names an expression takes from its surroundings, in order, each once; `@` for all of them at once."""
     if not expression:
         return []
     return list(dict.fromkeys(_roots(compiled(expression).parsed)))
@@ -65,6 +66,22 @@ def _roots(node: dict[str, Any]) -> list[str]:
         return [str(node["value"])]
     if kind in ("subexpression", "index_expression", "pipe", "projection", "value_projection", "filter_projection"):
         return _roots(children[0])
-    if kind in ("literal", "current", "identity", "expref"):
+    if kind in ("current", "identity"):
+        return ["@"]
+    if kind in ("literal", "expref"):
         return []
     return [name for child in children if isinstance(child, dict) for name in _roots(child)]
+
+
+def _depth(parsed: dict[str, Any]) -> int:
+    """How deep the parsed expression is nested. Iterative: this is what keeps the recursive ones within bounds."""
+    deepest, stack = 0, [(parsed, 1)]
+    while stack:
+        node, depth = stack.pop()
+        deepest = max(deepest, depth)
+        stack.extend((child, depth + 1) for child in node.get("children", []) if isinstance(child, dict))
+    return deepest
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]

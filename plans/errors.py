@@ -4,6 +4,8 @@
     ├── InvalidPlan           a plan with problems; carries all of them
     ├── Refused               a message (approval, edit, control) that cannot be accepted now
     ├── BadReference          a `$step` or `{{step}}` that cannot be filled in
+    ├── BadExpression         a JMESPath expression that cannot be read or applied
+    ├── IllegalMove           a status that cannot follow from the present one
     └── ToolError             a tool could not do its work; says whether another attempt may help
 
 A message says what is wrong, where, and what to do now. The codes are those of the fault list; they appear in `--json`
@@ -52,6 +54,18 @@ class BadReference(PlanError):
     """A reference to a value that is not there, or that does not fit where it stands."""
 
     code = "BAD_REFERENCE"
+
+
+class BadExpression(PlanError):
+    """An expression that cannot be read, or not be applied to the values it is given."""
+
+    code = "BAD_EXPRESSION"
+
+
+class IllegalMove(PlanError):
+    """A status that cannot follow from the present one: a mistake in the caller, never in a plan."""
+
+    code = "ILLEGAL_MOVE"
 
 
 class ToolError(PlanError):

@@ -8,44 +8,63 @@ from __future__ import annotations
 
 import ast
 import re
-import shlex
 from typing import Any
 
 from plans.errors import BadReference
 
 _DOUBLE = re.compile(r'([\\"$`])')
-_INNER_SHELL = re.compile(
-    r"(^|[\s;|&(])(eval|source|\.)\s"
-    r"|\b(sh|bash|dash|zsh|ksh|env|python[\d.]*|perl|ruby|node|php)\b[^|;&]*\s-\w*[cer]\b"
-    r"|\b(case|ssh|xargs|watch|su|parallel|awk|find)\b"
+_START = r"(?:^|[\s;|&({])"
+_INTERPRETER = r"(?:ba|da|z|k|a)?sh\b|(?:python[\d.]*|perl|ruby|node|php)\b"
+_READS_CODE = re.compile(
+    rf"{_START}(?:[\w/.-]*/)?(?:{_INTERPRETER})[^|;&\n]*\s-\w*[cer]\b|{_START}(?:source|\.|awk|gawk|mawk|sed)\s"
 )
-"""Commands that read a quoted argument as code, and `case`, whose `)` would mislead the scan."""
+"""Commands that read one of their arguments as code: no value may stand inside quotes with it."""
+_AT_CODE = re.compile(rf"{_START}(?:[\w/.-]*/)?(?:{_INTERPRETER})[^|;&\n]*\s-\w*[cer]\s*$")
+"""What follows is that argument itself."""
+_ALL_CODE = re.compile(
+    rf"{_START}(?:eval|ssh|su)\s|(?:^|[;|&({{]|\b(?:then|do|else))\s*(?:trap|let|declare|typeset|watch|parallel)\s"
+    rf"|\|\s*(?:\w*/)*(?:{_INTERPRETER})\s*(?:-s?\s*)?(?:$|[;&|)\n])"
+)
+"""Commands that read everything they are given as code, and a pipe into an interpreter."""
+_CASE = re.compile(rf"{_START}case\s.*\sin\s", re.DOTALL)
 
 
 def join_shell(literals: list[str], values: list[str]) -> str:
     """A shell command with each value as one inert piece of text, whatever characters it holds."""
-    command, scan = literals[0], _ShellScan(literals[0])
+    command, before, scan = literals[0], literals[0], _ShellScan(literals[0])
+    whole = "".join(literals)
     for value, literal in zip(values, literals[1:], strict=True):
         if "\0" in value:
-            raise BadReference("a value with a NUL character cannot be part of a command")
+            raise BadReference("a value with a NUL character cannot be part of a command; take it out")
         context = scan.context()
-        if context != "plain" and _INNER_SHELL.search("".join(literals)):
-            raise BadReference(
-                "a value inside quotes in a command that runs another shell would be read as code there;"
-                " pass it as an argument instead: sh -c 'echo \"$1\"' _ {{step}}"
-            )
+        _refuse_inner_code(context, before, whole)
         command += _shell_text(value, context) + literal
+        before += literal
         scan.feed(literal)
     return command
 
 
+def _refuse_inner_code(context: str, before: str, whole: str) -> None:
+    if _CASE.search(before):
+        raise BadReference("a value cannot safely be inserted after `case ... in` in a command; use `if`, or `env`")
+    inside = context != "plain" and _READS_CODE.search(whole)
+    if inside or _AT_CODE.search(before) or _ALL_CODE.search(whole):
+        raise BadReference(
+            "a value in the code of another shell or interpreter would be read as code there;"
+            " pass it as an argument instead: sh -c 'echo \"$1\"' _ {{step}}"
+        )
+
+
 def join_python(literals: list[str], values: list[Any]) -> str:
     """Python code with each value as a literal. Refused where a literal cannot stand, as inside quotes."""
-    names = [f"_inserted_value_{index}_" for index in range(len(values))]
+    stem = "_inserted_value_"
+    while any(stem in literal for literal in literals):
+        stem += "_"
+    names = [f"{stem}{index}_" for index in range(len(values))]
     code = literals[0] + "".join(name + literal for name, literal in zip(names, literals[1:], strict=True))
     try:
         tree = ast.parse(code)
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise BadReference(f"the Python code cannot be read with its values in place: {error}") from error
     free = _names(tree) - {name for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for name in _names(node)}
     if not free.issuperset(names):
@@ -64,7 +83,7 @@ def _shell_text(value: str, context: str) -> str:
         return value.replace("'", "'\\''")
     if context == "double":
         return _DOUBLE.sub(r"\\\1", value)
-    return shlex.quote(value)
+    return "'" + value.replace("'", "'\\''") + "'"  # always: a bare `if`, `a=b` or `~x` means something
 
 
 class _ShellScan:
@@ -74,14 +93,16 @@ class _ShellScan:
         self._stack = ["plain"]
         self._refused = ""
         self._skip = False
+        self._dollar = False
         self._word_start = True
         self.feed(text)
 
     def context(self) -> str:
         """`plain`, `single` or `double`. Raises BadReference where it cannot be told."""
-        if self._refused or self._skip:
+        refused = self._refused or ("a backslash" if self._skip else "a dollar sign" if self._dollar else "")
+        if refused:
             raise BadReference(
-                f"a value cannot safely be inserted after {self._refused or 'a backslash'} in a command;"
+                f"a value cannot safely be inserted after {refused} in a command;"
                 " write it to a file in an earlier step, or pass it in `env`"
             )
         return self._stack[-1]
@@ -94,6 +115,7 @@ class _ShellScan:
 
     def _step(self, text: str, index: int) -> int:
         char, top = text[index], self._stack[-1]
+        self._dollar = char == "$" and top != "single" and not self._skip
         if self._skip:
             self._skip = False
         elif top == "single":
@@ -105,17 +127,20 @@ class _ShellScan:
             self._refuse(text[index : index + 2])
         elif text.startswith("$(", index):
             self._stack.append("plain")
+            self._dollar, self._word_start = False, True
             return 2
         elif char == '"':
             self._stack.pop() if top == "double" else self._stack.append("double")
         elif top == "plain":
             self._plain(char, text, index)
-        self._word_start = char in " \t\n;|&("
+        self._word_start = char in " \t\n;|&()<>"
         return 1
 
     def _plain(self, char: str, text: str, index: int) -> None:
         if char == "'":
             self._stack.append("single")
+        elif text.startswith("((", index) or (self._word_start and re.match(r"\[\[\s", text[index:])):
+            self._refuse(text[index : index + 2])  # arithmetic runs what it finds in an index: a[$(x)]
         elif char == "(":
             self._stack.append("plain")
         elif char == ")" and len(self._stack) > 1:

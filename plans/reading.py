@@ -55,7 +55,7 @@ def parse_json(text: str | bytes) -> Any:
 def check_depth(text: str) -> None:
     """Refuse a text nested deeper than any plan needs, before a recursive parser sees it."""
     depth = 0
-    for match in re.finditer(r'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', text, re.DOTALL):
+    for match in re.finditer(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', text, re.DOTALL):
         mark = match[0]
         depth += (mark in "[{") - (mark in "]}")
         if depth > MAX_DEPTH:
@@ -63,17 +63,18 @@ def check_depth(text: str) -> None:
 
 
 def check_values(data: Any) -> None:
-    """Refuse values that no JSON text can carry: infinities, lone surrogates, NUL characters in names."""
-    stack = [data]
+    """Refuse values that no plan can carry: infinities, lone surrogates, bottomless nesting."""
+    stack: list[tuple[Any, int]] = [(data, 1)]
     while stack:
-        item = stack.pop()
+        item, depth = stack.pop()
+        if depth > MAX_DEPTH + 1:
+            raise Unreadable("PLAN_TOO_DEEP", f"nested deeper than {MAX_DEPTH}; flatten the arguments")
         if isinstance(item, float) and item - item != 0:
             raise Unreadable("PLAN_NOT_FINITE", f"{item} is no JSON number; write a finite one, or a string")
         if isinstance(item, Mapping):
-            stack.extend(item.values())
-            stack.extend(item.keys())
+            stack.extend((each, depth + 1) for pair in item.items() for each in pair)
         elif isinstance(item, list):
-            stack.extend(item)
+            stack.extend((each, depth + 1) for each in item)
         elif isinstance(item, str) and re.search("[\ud800-\udfff]", item):
             raise Unreadable("PLAN_BAD_TEXT", "a text holds half a character (a lone surrogate); write the whole one")
 
@@ -84,11 +85,12 @@ def read_plan(data: Any) -> Plan | list[Problem]:
     if problems:
         return problems
     try:
+        check_values(data)
         plan = Plan.model_validate(data)
+    except Unreadable as error:
+        return [error.problem]
     except ValidationError as error:
         return [_problem(data, detail) for detail in error.errors(include_url=False)]
-    except RecursionError:
-        return [Problem(code="PLAN_TOO_DEEP", message=f"nested deeper than {MAX_DEPTH}; flatten the arguments")]
     return _sizes(plan) or plan
 
 
@@ -138,7 +140,7 @@ def _shape(data: Any) -> list[Problem]:
 def _sizes(plan: Plan) -> list[Problem]:
     problems = []
     for step in plan.steps:
-        size = len(json.dumps(step.args))
+        size = len(json.dumps(step.args, ensure_ascii=False).encode())
         if size > MAX_ARGS_BYTES:
             text = f"the arguments have {size} bytes, {MAX_ARGS_BYTES} are allowed; put the data into a file"
             problems.append(Problem(code="PLAN_TOO_LARGE", step_id=step.id, field="args", message=text))
@@ -158,11 +160,21 @@ def _problem(data: Any, detail: ErrorDetails) -> Problem:
     step_id = None
     if len(location) > 1 and location[0] == "steps" and isinstance(location[1], int):
         step = data["steps"][location[1]]
-        step_id = str(step.get("id", f"#{location[1] + 1}")) if isinstance(step, Mapping) else f"#{location[1] + 1}"
+        name = step.get("id") if isinstance(step, Mapping) else None
+        step_id = name[:128] if isinstance(name, str) and name else f"#{location[1] + 1}"
         location = location[2:] or ["step"]
-    field = ".".join(map(str, location)) or None
-    code = "PLAN_BAD_TEXT" if "\0" in str(detail["input"])[:1_000] else "PLAN_SCHEMA"
+    field = ".".join(map(str, location))[:300] or None
+    code = _code(location, detail) if location else "PLAN_SCHEMA"
     return Problem(code=code, step_id=step_id, field=field, message=_sentence(detail, step_id is not None))
+
+
+def _code(location: list[str | int], detail: ErrorDetails) -> str:
+    field, given = location[0], detail["input"]
+    if isinstance(given, str) and "\0" in given:
+        return "PLAN_BAD_TEXT"
+    if field in ("dependsOn", "depends_on") and detail["type"] == "string_pattern_mismatch":
+        return "UNKNOWN_DEPENDENCY"
+    return "UNKNOWN_TOOL" if field == "tool" and detail["type"] not in ("missing", "extra_forbidden") else "PLAN_SCHEMA"
 
 
 def _sentence(detail: ErrorDetails, in_step: bool) -> str:
@@ -171,6 +183,10 @@ def _sentence(detail: ErrorDetails, in_step: bool) -> str:
         return f"'{name}' is missing; add it"
     if kind == "extra_forbidden":
         return _unknown_field(detail, name, in_step)
+    if detail["loc"][-1:] == ("tool",):
+        return f"Unknown tool: {_short(detail['input'])}; name a tool, `plan tools` lists them"
+    if kind == "string_pattern_mismatch" and detail["loc"][-2:-1] in (("dependsOn",), ("depends_on",)):
+        return f"Unknown dependency: {_short(detail['input'])}; name a step of the plan"
     if kind == "string_pattern_mismatch":
         return f"{_short(detail['input'])} is no id: write 1 to 128 letters, digits, '_' or '-'"
     text = detail["msg"].removeprefix("Value error, ").replace("Input should be", "should be")

@@ -4,7 +4,8 @@
 - `{{step_1.name}}` inserts a value into a longer text: texts as they are, everything else as JSON.
 - `inputs` is a root like a step: `$inputs.name`, `{{inputs.name}}`.
 - A string that begins with `$$` is that string with one dollar sign less; `{{{{x}}}}` is the literal `{{x}}`.
-- Any other dollar sign is left as it is; so is `$5`, unless a step is called `5` (REQUIREMENTS B2).
+- Any other dollar sign is left as it is; so are `$1.50`, and `$5` unless a step is called `5` (REQUIREMENTS B2).
+- An argument that is code takes values only inside a text: a whole reference would make the value itself the code.
 
 A text produced by filling is never looked at again, so a value cannot smuggle a reference in.
 """
@@ -17,10 +18,8 @@ from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import jmespath
-from jmespath.exceptions import JMESPathError
-
-from plans.errors import BadReference
+from plans.conditions import search
+from plans.errors import BadExpression, BadReference
 from plans.quoting import join_python, join_shell
 
 INPUTS = "inputs"
@@ -32,7 +31,14 @@ Quoting = Mapping[str, Literal["shell", "python"]]
 
 _ID = r"[A-Za-z0-9_][A-Za-z0-9_-]*"
 _WHOLE = re.compile(rf"\$({_ID})((?:\.|\[).*)?", re.DOTALL)
-_INSERT = re.compile(rf"\{{\{{\{{\{{(.*?)\}}\}}\}}\}}|\{{\{{\s*({_ID})\s*((?:\.|\[|\|).*?)?\s*\}}\}}", re.DOTALL)
+_INSIDE = r"(?:(?!\{\{|\}\}).)*+"  # nothing that opens or closes: each character is looked at once
+_INSERT = re.compile(rf"\{{{{4}}({_INSIDE})\}}{{4}}|\{{{{2}}\s*+({_ID})\s*+((?:\.|\[|\|){_INSIDE})?\}}{{2}}", re.DOTALL)
+
+
+_WHOLE_CODE = (
+    "'{}' would run the value itself as code; write it to a file in an earlier step and run that file, or insert it as"
+    " data, as in: echo {{{{step}}}}"
+)
 
 
 @dataclass(frozen=True)
@@ -67,8 +73,8 @@ def in_text(text: str, place: tuple[str | int, ...] = ()) -> list[Reference]:
         return []
     whole = _WHOLE.fullmatch(text)
     if whole:
-        if whole[1].isdigit() and whole[2] and not whole[2].startswith("["):
-            return []  # `$1.50` is a price
+        if whole[1].isdigit() and re.match(r"\.\d", whole[2] or ""):
+            return []  # `$1.50` is a price; no path begins with a digit
         return [Reference(place, whole[1], path_of(whole[2]), text, True)]
     return [
         Reference(place, match[2], path_of(match[3]), match[0], False)
@@ -86,7 +92,7 @@ def path_of(rest: str | None) -> str:
     """The JMESPath expression in what follows a root: `.rows[0]` -> `rows[0]`, `| [0]` -> `@ | [0]`, nothing -> ``."""
     rest = (rest or "").strip()
     if rest.startswith("."):
-        return rest[1:]
+        return rest[1:] or rest
     return f"@ {rest}" if rest.startswith("|") else rest
 
 
@@ -136,17 +142,22 @@ def fill_text(text: str, values: Mapping[str, Any], language: str | None = None)
         return text[1:]
     references = in_text(text)
     if references and references[0].whole:
+        if language and not is_literal(references[0], values):
+            raise BadReference(_WHOLE_CODE.format(text))
         return text if is_literal(references[0], values) else look_up(references[0], values)
-    if "{{" not in text:
-        return text
-    literals, inserted = _pieces(text, values)
-    if not inserted:
-        return "".join(literals)
-    if language == "shell":
-        return join_shell(literals, [as_text(value) for value in inserted])
-    if language == "python":
-        return join_python(literals, inserted)
-    return _interleave(literals, [as_text(value) for value in inserted])
+    return _insert(text, lambda reference: look_up(reference, values), language)
+
+
+def check_code(text: Any, language: str) -> None:
+    """Whether values may stand where a code argument mentions them. Raises BadReference where they may not."""
+    if not isinstance(text, str):
+        return
+    references = in_text(text)
+    if references and references[0].whole:
+        if references[0].root and not references[0].root.isdigit():
+            raise BadReference(_WHOLE_CODE.format(text))
+    elif references:
+        _insert(text, lambda _: "x", language)
 
 
 def look_up(reference: Reference, values: Mapping[str, Any]) -> Any:
@@ -157,9 +168,9 @@ def look_up(reference: Reference, values: Mapping[str, Any]) -> Any:
     if not reference.path:
         return value
     try:
-        found = jmespath.search(reference.path, value)
-    except JMESPathError as error:
-        raise BadReference(f"'{reference.text}': {one_line(str(error))}") from error
+        found = search(reference.path, value)
+    except BadExpression as error:
+        raise BadReference(f"'{reference.text}': {error.message}") from error
     if found is None:
         raise BadReference(
             f"'{reference.text}': the value of '{reference.root}' has nothing at '{reference.path}'"
@@ -182,11 +193,6 @@ def describe(value: Any) -> str:
     return "null" if value is None else f"a {type(value).__name__}"
 
 
-def one_line(text: str) -> str:
-    """A library's message on one line, bounded."""
-    return " ".join(text.split())[:300]
-
-
 def _language(place: tuple[str | int, ...], quoting: Quoting) -> str | None:
     return quoting.get(str(place[0])) if len(place) == 1 else None
 
@@ -201,7 +207,20 @@ def _map(value: Any, change: Callable[[str, tuple[str | int, ...]], Any], place:
     return value
 
 
-def _pieces(text: str, values: Mapping[str, Any]) -> tuple[list[str], list[Any]]:
+def _insert(text: str, value_of: Callable[[Reference], Any], language: str | None) -> str:
+    if "{{" not in text:
+        return text
+    literals, inserted = _pieces(text, value_of)
+    if not inserted:
+        return "".join(literals)
+    if language == "shell":
+        return join_shell(literals, [as_text(value) for value in inserted])
+    if language == "python":
+        return join_python(literals, inserted)
+    return _interleave(literals, [as_text(value) for value in inserted])
+
+
+def _pieces(text: str, value_of: Callable[[Reference], Any]) -> tuple[list[str], list[Any]]:
     """The literal texts around the insertions (one more than these), and the values to insert."""
     literals, inserted, end = [""], [], 0
     for match in _INSERT.finditer(text):
@@ -210,7 +229,7 @@ def _pieces(text: str, values: Mapping[str, Any]) -> tuple[list[str], list[Any]]
         if match[2] is None:
             literals[-1] += "{{" + match[1] + "}}"
         else:
-            inserted.append(look_up(Reference((), match[2], path_of(match[3]), match[0], False), values))
+            inserted.append(value_of(Reference((), match[2], path_of(match[3]), match[0], False)))
             literals.append("")
     literals[-1] += text[end:]
     return literals, inserted

@@ -18,7 +18,11 @@ MARKS = {"completed": "✓", "failed": "✗", "running": ">", "skipped": "-", "r
 """Marks of the display; a ready step that waits for nobody has none."""
 DETAIL_STEPS = 40
 """Steps listed in the current details; of longer plans those that move are shown."""
-_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff\U000e0000-\U000e007f]"
+)
+_MERMAID = re.compile(r'["#<>&;%`]')
+"""What means something to Mermaid even inside quotes: entities, HTML, `%%{...}%%` directives."""
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|#])")
 
 
@@ -54,7 +58,7 @@ def _step_rows(view: Mapping[str, Any], step: Mapping[str, Any], positions: Mapp
     row = f"  {index}: [{mark}] {line(step['description'] or step['id'])}"
     calls = view.get("step_tool_history", {}).get(str(index), [])
     if not calls and step["status"] in ("pending", "blocked", "ready"):
-        needs = [positions[name] for name in step["dependsOn"] if name in positions]
+        needs = sorted({positions[name] for name in step.get("needs", step["dependsOn"]) if name in positions})
         rows = [row + (f" (depends on: {needs})" if needs else "")]
         return rows + ([f"      Notes: {line(_notes(step))}"] if _notes(step) else [])
     files = view.get("step_files", {}).get(str(index), [])
@@ -126,7 +130,7 @@ def summary_markdown(summary: Mapping[str, Any], view: Mapping[str, Any] | None 
     rows += _section("Failed", [f"`{item['stepId']}`: {md(item['error'])}" for item in summary["failed"]])
     rows += _section("Skipped", [f"`{item['stepId']}`: {md(item['reason'])}" for item in summary["skipped"]])
     rows += _section("Blocked", [f"`{item['stepId']}`: {md(item['reason'])}" for item in summary["blocked"]])
-    rows += _section("Files written", [f"`{line(path)}`" for path in summary["filesWritten"]])
+    rows += _section("Files written", [code(path) for path in summary["filesWritten"]])
     if summary["tokens"]:
         rows += _section("Tokens", [f"{name}: {count}" for name, count in summary["tokens"].items()])
     if view is not None and len(view["steps"]) <= 500:
@@ -184,14 +188,19 @@ def md(value: str) -> str:
     return _MARKDOWN.sub(r"\\\1", line(str(value)))
 
 
+def code(value: str) -> str:
+    """A name as code inside Markdown; one that holds a backtick, which would end the code, as text."""
+    return md(value) if "`" in value else f"`{line(value)}`"
+
+
 def mermaid(view: Mapping[str, Any]) -> str:
     """The graph for Mermaid; colours by status when there is one."""
     rows = ["flowchart TD"]
     names = {step["id"]: f"s{index}" for index, step in enumerate(view["steps"])}
     for step in view["steps"]:
-        label = line(step.get("description") or step["id"]).replace('"', "#quot;").replace("<", "#lt;")
+        label = line(f"{step['id']}: {step.get('description') or step['tool']}")
         status = f":::{step['status']}" if "status" in step else ""
-        rows.append(f'    {names[step["id"]]}["{step["id"]}: {label}"]{status}')
+        rows.append(f'    {names[step["id"]]}["{_MERMAID.sub(_entity, label)}"]{status}')
     for before, after in _edges(view):
         rows.append(f"    {names[before]} --> {names[after]}")
     colours = {"completed": "#bfb", "failed": "#fbb", "running": "#bdf", "skipped": "#ddd", "blocked": "#fed"}
@@ -203,11 +212,18 @@ def dot(view: Mapping[str, Any]) -> str:
     """The graph for Graphviz."""
     rows = ["digraph plan {", "  rankdir=TB; node [shape=box];"]
     for step in view["steps"]:
-        label = f"{step['id']}: {line(step.get('description') or step['tool'])}".replace("\\", "\\\\").replace(
-            '"', '\\"'
-        )
-        rows.append(f'  "{step["id"]}" [label="{label}"];')
-    return "\n".join([*rows, *(f'  "{before}" -> "{after}";' for before, after in _edges(view)), "}"])
+        label = f"{step['id']}: {step.get('description') or step['tool']}"
+        rows.append(f"  {_dot(step['id'])} [label={_dot(label)}];")
+    return "\n".join([*rows, *(f"  {_dot(before)} -> {_dot(after)};" for before, after in _edges(view)), "}"])
+
+
+def _dot(value: str) -> str:
+    text = line(value).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'
+
+
+def _entity(match: re.Match[str]) -> str:
+    return f"#{ord(match[0])};"
 
 
 def _edges(view: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -7,6 +7,7 @@ Rules (DESIGN 2.5)
   reference its value; a denied step and a failed one block theirs for good, and so on down the graph.
 - A failed critical step stops the plan: nothing more starts, what runs may end, the rest is blocked for good.
 - The plan ends when nothing runs and nothing can start; then no step is running, ready or pending.
+- A move that cannot follow raises IllegalMove and changes nothing.
 
     pending -> blocked -> ready -> running -> completed | failed | skipped
 
@@ -23,16 +24,10 @@ from itertools import islice
 from typing import NamedTuple
 
 from plans.conditions import roots_of
-from plans.errors import PlanError
+from plans.errors import IllegalMove
 from plans.model import Step
 from plans.references import find
 from plans.run import DONE, ENDED, Change, PlanStatus, Result, Run, Status, StepState
-
-
-class IllegalMove(PlanError):
-    """A status that cannot follow from the present one: a mistake in the caller, never in a plan."""
-
-    code = "ILLEGAL_MOVE"
 
 
 class Outcome(NamedTuple):
@@ -77,6 +72,9 @@ class Schedule:
         self._recent: deque[str] = deque(maxlen=20)
         for step in run.plan.steps:
             self._count(step)
+        moved = [name for name, state in run.steps.items() if state.changes]
+        for name in sorted(moved, key=lambda name: run.steps[name].changes[-1].seq):
+            self._list(name)
 
     def _count(self, step: Step) -> None:
         needs = {name: uses for name, uses in dependencies(step).items() if name in self._position}
@@ -84,11 +82,18 @@ class Schedule:
         for name in needs:
             self._dependents[name].append(step.id)
         self._open[step.id] = sum(self.run.steps[name].status not in DONE for name in needs)
-        state = self.run.steps[step.id]
-        if state.status is Status.RUNNING:
-            self._running[step.id] = None
+
+    def _list(self, step_id: str) -> None:
+        """Put a step into the list of those that are ready, ask, run or have ended, as its status says."""
+        for listed in (self._ready, self._asking, self._running):
+            listed.pop(step_id, None)
+        state = self.run.steps[step_id]
         if state.status is Status.READY:
-            (self._asking if state.awaiting else self._ready)[step.id] = None
+            (self._asking if state.awaiting else self._ready)[step_id] = None
+        elif state.status is Status.RUNNING:
+            self._running[step_id] = None
+        elif state.status in DONE:
+            self._recent.append(step_id)
 
     @property
     def ready(self) -> Mapping[str, None]:
@@ -134,7 +139,8 @@ class Schedule:
         self.run.status, self.run.started = PlanStatus.RUNNING, now
         for step in self.run.plan.steps:
             if self.run.steps[step.id].status is Status.PENDING:
-                self._move(step.id, Status.READY if not self._open[step.id] else Status.BLOCKED, now)
+                waits = self._open[step.id] or self.run.stopped
+                self._move(step.id, Status.BLOCKED if waits else Status.READY, now)
         return list(self._ready)
 
     def review(self) -> None:
@@ -160,35 +166,40 @@ class Schedule:
         return True
 
     def start(self, step_id: str, now: datetime) -> None:
-        """A ready step runs."""
+        """A ready step runs. Not while the plan is paused, nor while the step waits for a person."""
+        if self.run.status is not PlanStatus.RUNNING:
+            raise IllegalMove(f"step '{step_id}' cannot start: the plan is {self.run.status}")
+        if step_id in self._asking:
+            raise IllegalMove(f"step '{step_id}' cannot start: it waits for {self.run.steps[step_id].awaiting}")
         self._move(step_id, Status.RUNNING, now)
-        self.run.steps[step_id].awaiting = None
 
     def ask(self, step_id: str, now: datetime, deadline: datetime | None = None) -> None:
         """A ready step waits for a person's approval, one that ran is ready again and asks."""
-        state = self.run.steps[step_id]
+        state = self._state(step_id)
+        if self.run.stopped or step_id in self._asking:
+            raise IllegalMove(f"step '{step_id}' cannot ask: {self.run.stopped or 'it asks already'}")
         if state.status is Status.RUNNING:
             self._move(step_id, Status.READY, now)
         elif state.status is Status.READY:
             state.changes.append(Change(seq=self.run.next_seq(), time=now, status=Status.READY))
         else:
             raise IllegalMove(f"step '{step_id}' is {state.status} and cannot ask for approval")
-        self._ready.pop(step_id, None)
-        self._asking[step_id] = None
         state.awaiting, state.deadline = "approval", deadline
+        self._list(step_id)
 
     def answered(self, step_id: str) -> None:
         """A person decided: the step goes on as a ready one."""
         if step_id in self._asking:
-            del self._asking[step_id]
-            self._ready[step_id] = None
             self.run.steps[step_id].awaiting = self.run.steps[step_id].deadline = None
+            self._list(step_id)
 
     def settle(self, step_id: str, outcome: Outcome, now: datetime) -> list[str]:
         """A step ended: its dependents become ready, or are blocked for good."""
-        state = self.run.steps[step_id]
+        if outcome.status not in DONE:
+            raise IllegalMove(f"step '{step_id}' cannot end as {outcome.status}")
+        state = self._state(step_id)
         self._move(step_id, outcome.status, now)
-        state.result, state.awaiting, state.deadline = outcome.result, None, None
+        state.result, state.deadline = outcome.result, None
         if outcome.status is Status.SKIPPED:
             state.reason = outcome.result.error or ""
             state.never = not outcome.opens
@@ -198,7 +209,7 @@ class Schedule:
 
     def stop(self, reason: str, now: datetime) -> None:
         """Nothing more starts; what is ready is blocked for good, what runs may end."""
-        if self.run.stopped:
+        if self.run.stopped or self.run.status in ENDED:
             return
         self.run.stopped = reason
         self.run.note("stopped", reason, now)
@@ -208,13 +219,13 @@ class Schedule:
 
     def end(self, now: datetime, cancelled: bool = False) -> PlanStatus:
         """Nothing runs any more: every step gets its last status, and the plan its own."""
-        if self.running:
-            raise IllegalMove(f"{self.running} steps are still running")
+        if self.running or self.run.status in ENDED:
+            raise IllegalMove(f"a plan that is {self.run.status} with {self.running} running steps cannot end")
         for name, state in self.run.steps.items():
             if state.status in (Status.PENDING, Status.READY):
                 self._move(name, Status.BLOCKED, now)
             if state.status is Status.BLOCKED and not state.never:
-                self._never(state, self.run.stopped or f"'{self.open_needs(name)[0]}' is not done")
+                self._never(state, self.run.stopped or self._why_not(name))
         self.run.status, self.run.ended = self._last_status(cancelled), now
         return self.run.status
 
@@ -247,6 +258,10 @@ class Schedule:
                     ready.append(dependent)
         return sorted(ready, key=self._position.__getitem__)
 
+    def _why_not(self, name: str) -> str:
+        needs = self.open_needs(name)
+        return f"'{needs[0]}' is not done" if needs else "the plan ended before it started"
+
     def _how(self, name: str) -> str:
         state = self.run.steps[name]
         if state.status is Status.BLOCKED:
@@ -264,22 +279,20 @@ class Schedule:
         return self.run.plan.defaults.critical if step.critical is None else step.critical
 
     def _never(self, state: StepState, reason: str) -> None:
-        state.never, state.reason, state.awaiting = True, reason, None
+        state.never, state.reason, state.deadline = True, reason, None
 
     def _move(self, step_id: str, to: Status, now: datetime) -> None:
-        state = self.run.steps[step_id]
-        legal = to in _MOVES.get(state.status, set()) and not (state.never and to is not Status.SKIPPED)
-        if not legal or self.run.status in ENDED:
+        state = self._state(step_id)
+        if state.never or to not in _MOVES.get(state.status, ()) or self.run.status in ENDED:
             raise IllegalMove(f"step '{step_id}' is {state.status} and cannot become {to}")
         self.counts[state.status] -= 1
         self.counts[to] += 1
         state.status = to
         state.changes.append(Change(seq=self.run.next_seq(), time=now, status=to))
-        for listed in (self._ready, self._asking, self._running):
-            listed.pop(step_id, None)
-        if to is Status.READY:
-            self._ready[step_id] = None
-        elif to is Status.RUNNING:
-            self._running[step_id] = None
-        elif to in DONE:
-            self._recent.append(step_id)
+        state.awaiting = None
+        self._list(step_id)
+
+    def _state(self, step_id: str) -> StepState:
+        if step_id not in self.run.steps:
+            raise IllegalMove(f"the plan has no step '{step_id}'")
+        return self.run.steps[step_id]

@@ -6,7 +6,6 @@ was judged before, by `plans.reading`. A plan without problems of severity `erro
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from difflib import get_close_matches
@@ -14,9 +13,14 @@ from itertools import pairwise
 from typing import Any
 
 from plans.arguments import argument_problems
-from plans.conditions import BadExpression, compiled, roots_of
+from plans.conditions import compiled, roots_of
+from plans.cycles import rings
+from plans.errors import BadExpression, BadReference
 from plans.model import Input, Plan, Problem, Step, ToolSpec
-from plans.references import INPUTS, find, is_literal
+from plans.references import INPUTS, check_code, find, is_literal
+
+MAX_HINTED = 1_000
+"""Names among which the nearest is looked for: that takes time, and a plan may hold many mistakes."""
 
 
 def problems(plan: Plan, tools: Mapping[str, ToolSpec]) -> list[Problem]:
@@ -27,8 +31,14 @@ def problems(plan: Plan, tools: Mapping[str, ToolSpec]) -> list[Problem]:
         found += _dependencies(step, known)
         found += _tool(step, tools, known)
         found += _references(step, known, set(plan.inputs))
+        found += _code(step, tools)
         found += _condition(step, known)
-    return found + _cycles(plan, known)
+    return [*found, *_cycles(plan, known), *_defaults(plan)]
+
+
+def call_problems(step: Step, tools: Mapping[str, ToolSpec], usable: set[str], inputs: set[str]) -> list[Problem]:
+    """Everything wrong with a step's call alone, when it may use the values of the `usable` steps."""
+    return [*_tool(step, tools, usable), *_references(step, usable, inputs), *_code(step, tools)]
 
 
 def errors(found: list[Problem]) -> list[Problem]:
@@ -53,8 +63,8 @@ def input_values(plan: Plan, given: Mapping[str, Any]) -> tuple[dict[str, Any], 
         if value is None:
             text = f"the input '{name}' is required; give it with --input {name}=VALUE"
             found.append(Problem(code="MISSING_INPUT", field=f"inputs.{name}", message=text))
-        elif not _has_type(value, declared):
-            text = f"{value!r} is no {declared.type}"
+        elif name in given and not _has_type(value, declared):
+            text = f"{_short(value)} is no {declared.type}; give one"
             found.append(Problem(code="BAD_INPUT", field=f"inputs.{name}", message=text))
         values[name] = value
     return values, found
@@ -70,6 +80,13 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
 }
 
 
+def _defaults(plan: Plan) -> Iterator[Problem]:
+    for name, declared in plan.inputs.items():
+        if declared.default is not None and not _has_type(declared.default, declared):
+            text = f"the default {_short(declared.default)} is no {declared.type}; write one, or change the type"
+            yield Problem(code="BAD_INPUT", field=f"inputs.{name}.default", message=text)
+
+
 def _has_type(value: Any, declared: Input) -> bool:
     if declared.type in ("integer", "number") and isinstance(value, bool):
         return False
@@ -78,15 +95,17 @@ def _has_type(value: Any, declared: Input) -> bool:
 
 def _ids(plan: Plan) -> Iterator[Problem]:
     seen: dict[str, str] = {}
+    exact: set[str] = set()
     for step in plan.steps:
         folded = step.id.casefold()
-        if seen.get(folded) == step.id:
+        if step.id in exact:
             text = f"the id '{step.id}' is used by more than one step; give each its own"
             yield Problem(code="PLAN_DUPLICATE_ID", step_id=step.id, field="id", message=text)
         elif folded in seen:
             text = f"'{step.id}' and '{seen[folded]}' differ only in case; that is easily misread"
             yield Problem(code="PLAN_DUPLICATE_ID", step_id=step.id, field="id", message=text, severity="warning")
         seen.setdefault(folded, step.id)
+        exact.add(step.id)
         if step.id == INPUTS:
             text = f"'{INPUTS}' is the name of the plan's inputs; call the step something else"
             yield Problem(code="PLAN_SCHEMA", step_id=step.id, field="id", message=text)
@@ -117,7 +136,7 @@ def _references(step: Step, known: set[str], inputs: set[str]) -> Iterator[Probl
     for reference in find(step.args):
         if is_literal(reference, known):
             continue
-        field = ".".join(["args", *map(str, reference.place)])
+        field = _field(reference.place)
         text = _reference_problem(reference.root, reference.path, reference.text, step, known, inputs)
         if text:
             yield Problem(code="BAD_REFERENCE", step_id=step.id, field=field, message=text)
@@ -141,6 +160,17 @@ def _reference_problem(root: str, path: str, text: str, step: Step, known: set[s
     return ""
 
 
+def _code(step: Step, tools: Mapping[str, ToolSpec]) -> Iterator[Problem]:
+    """Values in code, where they could not be told from the code: said before the plan starts."""
+    quoting = tools[step.tool].quoting if step.tool in tools else {}
+    for name, language in quoting.items():
+        text = step.args.get(name)
+        try:
+            check_code(text, language)
+        except BadReference as error:
+            yield Problem(code="BAD_REFERENCE", step_id=step.id, field=f"args.{name}", message=error.message)
+
+
 def _condition(step: Step, known: set[str]) -> Iterator[Problem]:
     if step.when is None:
         return
@@ -148,7 +178,7 @@ def _condition(step: Step, known: set[str]) -> Iterator[Problem]:
     yield from found
     for root in [] if found else roots_of(step.when):
         if root == step.id or root not in known | {INPUTS}:
-            text = f"'{root}' is no earlier step and not `inputs`{_near(root, known)}"
+            text = f"'{root}' is no earlier step and not `{INPUTS}`; write STEP.field{_near(root, known)}"
             yield Problem(code="BAD_REFERENCE", step_id=step.id, field="when", message=text)
 
 
@@ -161,47 +191,30 @@ def _expression(expression: str, step: Step, field: str) -> Iterator[Problem]:
 
 def _cycles(plan: Plan, known: set[str]) -> list[Problem]:
     """A problem per cycle, naming its steps; and one per reference in it that waits for its own step."""
-    stated = {step.id: set(step.depends_on) for step in plan.steps}
-    needs = {step.id: [name for name in _needs(step) if name in known and name != step.id] for step in plan.steps}
+    steps = {step.id: step for step in plan.steps}
+    needs = {
+        name: [other for other in _needs(step) if other in known and other != name] for name, step in steps.items()
+    }
     found: list[Problem] = []
-    while stuck := _stuck(needs):
-        ring = _ring(needs, stuck)
+    for ring in rings(needs):
         shown = " -> ".join(ring if len(ring) <= 12 else [*ring[:10], "...", ring[-1]])
         text = f"Plan contains circular dependencies: {shown} ({len(ring) - 1} steps); take one of them out"
         found.append(Problem(code="PLAN_CYCLE", step_id=ring[0], field="dependsOn", message=text))
         for name, needed in pairwise(ring):
-            if needed not in stated[name]:
+            if needed not in steps[name].depends_on:
                 text = f"the value of '{needed}' cannot be used here: '{needed}' itself waits for '{name}'"
-                found.append(Problem(code="BAD_REFERENCE", step_id=name, field="args", message=text))
-        needs = {name: others for name, others in needs.items() if name not in ring}
+                place = _mention(steps[name], needed)
+                found.append(Problem(code="BAD_REFERENCE", step_id=name, field=place, message=text))
     return found
 
 
-def _stuck(needs: dict[str, list[str]]) -> set[str]:
-    """What is left when, again and again, every step that depends on nothing left is taken away."""
-    dependents: dict[str, list[str]] = {name: [] for name in needs}
-    left = dict.fromkeys(needs, 0)
-    for name, others in needs.items():
-        for other in others:
-            if other in needs:
-                dependents[other].append(name)
-                left[name] += 1
-    free = deque(name for name, count in left.items() if not count)
-    while free:
-        for dependent in dependents[free.popleft()]:
-            left[dependent] -= 1
-            if not left[dependent]:
-                free.append(dependent)
-    return {name for name, count in left.items() if count}
+def _mention(step: Step, root: str) -> str:
+    places = (reference.place for reference in find(step.args) if reference.root == root)
+    return next((_field(place) for place in places), "when")
 
 
-def _ring(needs: dict[str, list[str]], stuck: set[str]) -> list[str]:
-    path: dict[str, int] = {}
-    name = next(name for name in needs if name in stuck)
-    while name not in path:
-        path[name] = len(path)
-        name = next(other for other in needs[name] if other in stuck)
-    return [*list(path)[path[name] :], name]
+def _field(place: tuple[str | int, ...]) -> str:
+    return ".".join(["args", *map(str, place)])
 
 
 def _needs(step: Step) -> list[str]:
@@ -212,5 +225,10 @@ def _needs(step: Step) -> list[str]:
 
 
 def _near(name: str, known: Mapping[str, Any] | set[str]) -> str:
-    near = get_close_matches(name, sorted(known), 1)
+    near = get_close_matches(name, sorted(known), 1) if len(known) <= MAX_HINTED else []
     return f"; did you mean '{near[0]}'?" if near else ""
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

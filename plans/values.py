@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from plans.calls import LargeValue
-from plans.conditions import BadExpression
+from plans.conditions import roots_of
+from plans.errors import BadExpression
 from plans.references import INPUTS, strings
 from plans.run import Run, Status
 
@@ -31,13 +32,14 @@ class StepValues:
             else:
                 self.inline[name] = state.result.value
 
-    def loaded(self) -> Mapping[str, Any]:
-        """The inline values, for a condition. Raises BadExpression when one of them is kept elsewhere."""
-        for name, large in self.large.items():
-            raise BadExpression(
-                f"the value of '{name}' has {large.bytes} bytes, too large for a condition;"
-                " add a step that takes out what the condition needs"
-            )
+    def loaded(self, condition: str) -> Mapping[str, Any]:
+        """The inline values, for a condition. Raises BadExpression when one that it uses is kept elsewhere."""
+        for name in roots_of(condition):
+            if name in self.large:
+                raise BadExpression(
+                    f"the value of '{name}' has {self.large[name].bytes} bytes, too large for a condition;"
+                    " add a step that takes out what the condition needs"
+                )
         return self.inline
 
 

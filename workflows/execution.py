@@ -18,8 +18,8 @@ from temporalio.workflow import ActivityCancellationType
 with workflow.unsafe.imports_passed_through():
     from plans import approvals
     from plans.calls import Call
-    from plans.conditions import BadExpression, holds
-    from plans.errors import BadReference, Refused
+    from plans.conditions import holds
+    from plans.errors import BadExpression, BadReference, Refused
     from plans.messages import Decide
     from plans.model import DEFAULT_PARALLEL, Step, ToolSpec
     from plans.recording import files_in, note_files
@@ -105,7 +105,7 @@ class Execution:
             return self._end(step.id, skipped(approvals.DENIED, now, opens=False, code="DENIED"))
         values = StepValues(self.run, self.schedule.needs(step.id))
         try:
-            if step.when is not None and not holds(step.when, values.loaded()):
+            if step.when is not None and not holds(step.when, values.loaded(step.when)):
                 return self._end(step.id, skipped(f"condition not met: {step.when}", now))
             filled = self._fill(step, values)
         except (BadReference, BadExpression) as error:
