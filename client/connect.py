@@ -96,7 +96,9 @@ async def _already_running(settings: Settings, config: Mapping[str, Any]) -> Con
         return None
     try:
         client = await _client(settings, {"namespace": config.get("namespace", "default")}, LOCAL, LOCAL_SECONDS)
-    except NotConnected:
+    except NotConnected as error:
+        if error.code == "NO_NAMESPACE":
+            raise
         return None
     return Connection(client, LOCAL, Origin.LOCAL, _usual_ui(LOCAL))
 
@@ -153,7 +155,8 @@ async def _require_namespace(client: Client, address: str) -> None:
         if error.status is RPCStatusCode.NOT_FOUND:
             raise NotConnected(
                 f"There is no namespace '{client.namespace}' at {address}. Create it with `temporal operator namespace "
-                f"create --namespace {client.namespace}`, or set TEMPORAL_NAMESPACE to one that exists."
+                f"create --namespace {client.namespace}`, or set TEMPORAL_NAMESPACE to one that exists.",
+                "NO_NAMESPACE",
             ) from None
         # a key may be allowed to run workflows and yet not to look at namespaces
 

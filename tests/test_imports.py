@@ -22,12 +22,20 @@ MAY_IMPORT = {
     "client": {"plans", "activities", "workflows", "client"},
     "worker": OURS - {"worker"},
 }
-PURE_LIBRARIES = {"pydantic", "pydantic_core", "jmespath", "jsonschema", "annotated_types", "typing_extensions"}
+PURE_LIBRARIES = {
+    "pydantic",
+    "pydantic_core",
+    "jmespath",
+    "jsonschema",
+    "referencing",
+    "annotated_types",
+    "typing_extensions",
+}
 # fmt: off
 PURE_STDLIB = {
     "__future__", "abc", "ast", "base64", "bisect", "collections", "contextlib", "copy", "dataclasses",
     "datetime", "decimal", "difflib", "enum", "fractions", "functools", "graphlib", "hashlib", "heapq",
-    "html", "itertools", "json", "keyword", "math", "numbers", "operator", "posixpath", "re",
+    "html", "ipaddress", "itertools", "json", "keyword", "math", "numbers", "operator", "posixpath", "re",
     "shlex", "string", "textwrap", "types", "typing", "unicodedata", "urllib", "uuid", "warnings",
 }
 # fmt: on

@@ -1,0 +1,18 @@
+"""`make demo`: a real plan on the embedded server, in a workspace of its own, and where to look at it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+workspace = Path(tempfile.mkdtemp(prefix="plans-demo-"))
+plan = [sys.executable, "-m", "client"]
+code = subprocess.run([*plan, "run", "examples/first-steps.yaml", "--workspace", str(workspace)], cwd=ROOT).returncode
+if code == 0:
+    print(f"\n{workspace / 'report.md'} says:\n{(workspace / 'report.md').read_text()}")
+    print("The server keeps running, so that the plan can be looked at; `plan down` stops it.")
+sys.exit(code)
