@@ -19,10 +19,13 @@ from plans.references import Reference, find, is_literal
 
 def argument_problems(spec: ToolSpec, args: Mapping[str, Any], known: Container[str] = ()) -> list[tuple[str, str]]:
     """What is wrong with arguments that may hold references, as (field, sentence), in a stable order."""
+    errors = list(Draft202012Validator(spec.args_schema).iter_errors(dict(args)))
+    if not errors:
+        return []  # by far the most calls; looking for references in long texts takes longer than all the rest
     pending = [reference for reference in find(dict(args)) if not is_literal(reference, known)]
     found = [
         sentence
-        for error in Draft202012Validator(spec.args_schema).iter_errors(dict(args))
+        for error in errors
         if not any(_waits(error, reference) for reference in pending)
         for sentence in _sentences(spec, error)
     ]
