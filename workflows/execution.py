@@ -24,7 +24,7 @@ with workflow.unsafe.imports_passed_through():
     from plans.model import DEFAULT_PARALLEL, Step, ToolSpec
     from plans.recording import files_in, note_files
     from plans.references import Filled, fill, find
-    from plans.run import PlanStatus, Run, Status
+    from plans.run import PlanStatus, Run, Status, StepState
     from plans.schedule import Outcome, Schedule
     from plans.values import StepValues, size_of
     from workflows import policies
@@ -76,7 +76,7 @@ class Execution:
         """Set the timers again that a run of the workflow left to the next one."""
         for name, state in self.run.steps.items():
             if state.status is Status.RUNNING:
-                self._fly(name, self._sleep_until(state.deadline))
+                self._fly(name, self._sleep_until(state))
             elif state.awaiting and state.deadline:
                 self._timers[name] = asyncio.create_task(self._wait_for_decision(name, state.deadline))
 
@@ -159,18 +159,19 @@ class Execution:
 
     def _sleep(self, step: Step, args: dict[str, Any], now: datetime) -> None:
         seconds = float(args.get("seconds", 0))
-        self.run.steps[step.id].deadline = approvals.later(now, seconds)
-        self.run.steps[step.id].calls += 1
-        self._fly(step.id, self._sleep_until(self.run.steps[step.id].deadline))
+        state = self.run.steps[step.id]
+        state.deadline, state.calls = approvals.later(now, seconds), state.calls + 1
+        self._fly(step.id, self._sleep_until(state))
 
-    async def _do_sleep(self, until: datetime | None) -> dict[str, Any]:
-        seconds = max(0.0, (until - workflow.now()).total_seconds()) if until else 0.0
-        if seconds:
+    async def _do_sleep(self, until: datetime, began: datetime) -> dict[str, Any]:
+        seconds = (until - workflow.now()).total_seconds()
+        if seconds > 0:
             await workflow.sleep(seconds, summary="sleep")
-        return {"value": {"until": until.isoformat() if until else None}, "duration": seconds * 1000}
+        return {"value": {"until": until.isoformat()}, "duration": (until - began).total_seconds() * 1000}
 
-    def _sleep_until(self, until: datetime | None) -> asyncio.Task[dict[str, Any]]:
-        return asyncio.create_task(self._do_sleep(until))
+    def _sleep_until(self, state: StepState) -> asyncio.Task[dict[str, Any]]:
+        began = state.changes[-1].time
+        return asyncio.create_task(self._do_sleep(state.deadline or began, began))
 
     def _fly(self, step_id: str, handle: asyncio.Future[Any]) -> None:
         self._flying[step_id] = handle

@@ -1,0 +1,109 @@
+"""Going on in a new run of the workflow: nothing that was done, decided or timed is lost on the way.
+
+Every other test here also runs with a history of ten events; these look at the change itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from temporalio.api.enums.v1 import EventType
+
+from tests.driving import Plans, refusals, statuses, step, work
+
+CHAIN = [work("s0"), *(work(f"s{number}", f"s{number - 1}") for number in range(1, 15))]
+
+
+@pytest.mark.modes("plain")
+@pytest.mark.parametrize("limit", [10, 20, 30])
+async def test_a_plan_longer_than_its_history_goes_on_in_new_runs(plans: Plans, limit: int) -> None:
+    plan = await plans.start(CHAIN, {"historyLimit": limit})
+    view = await plan.ended()
+    histories = await plan.histories()
+    assert view["status"] == "completed"
+    assert len(histories) > 2
+    assert all(len(history.events) <= limit + 10 for history in histories)
+    assert [line[:2] for line in plans.ledger] == [[what, f"s{n}"] for n in range(15) for what in ("start", "end")]
+    assert await plan.handle.query("events", {"since": 0}) == sorted(
+        await plan.handle.query("events", {"since": 0}), key=lambda event: event["seq"]
+    )
+
+
+@pytest.mark.modes("short")
+async def test_messages_sent_while_the_runs_change_are_all_counted(plans: Plans) -> None:
+    gates = [work(f"g{number}", *([f"g{number - 1}"] if number else []), requiresApproval=True) for number in range(12)]
+    plan = await plans.start(gates)
+
+    async def send(number: int) -> None:
+        await plan.approve(f"g{number}", by=f"person{number}")
+        await plan.signal("approve", {"stepId": "nowhere", "by": str(number)})
+
+    await asyncio.gather(*(send(number) for number in range(12)))
+    view = await plan.ended()
+    assert view["status"] == "completed"
+    assert len(refusals(view)) == 12
+    approved = [entry["text"] for entry in view["log"] if entry["kind"] == "approved"]
+    assert sorted(approved) == sorted(f"step 'g{number}' approved by person{number}" for number in range(12))
+    assert len(await plan.histories()) > 2
+
+
+@pytest.mark.modes("short")
+async def test_updates_sent_while_the_runs_change_are_all_answered(plans: Plans) -> None:
+    gates = [work(f"g{number}", requiresApproval=True) for number in range(6)]
+    plan = await plans.start([work("first", seconds=0.2), *gates])
+    messages = [{"stepId": f"g{number}", "approved": True} for number in range(6)]
+    await plan.until_asked("g5")
+    answers = await asyncio.gather(*(plan.handle.execute_update("decide", message) for message in messages))
+    assert all(answer["approved"] for answer in answers)
+    assert (await plan.ended())["status"] == "completed"
+
+
+@pytest.mark.modes("short")
+async def test_timers_go_on_where_they_were(plans: Plans) -> None:
+    rule = {"timeout": 1.5, "onTimeout": "approve"}
+    steps: list[dict[str, Any]] = [
+        {"id": "nap", "tool": "sleep", "args": {"seconds": 1.5}},
+        work("gate", requiresApproval=True, approval=rule),
+        *CHAIN,
+    ]
+    plan = await plans.start(steps)
+    view = await plan.ended()
+    assert view["status"] == "completed"
+    assert _seconds(step(view, "nap")) == pytest.approx(1.5, abs=0.9)
+    assert any("nobody decided" in entry["text"] for entry in view["log"])
+    wanted = EventType.EVENT_TYPE_TIMER_STARTED
+    starts = [sum(event.event_type == wanted for event in history.events) for history in await plan.histories()]
+    assert sum(count > 0 for count in starts) > 1
+
+
+@pytest.mark.modes("short")
+async def test_a_pause_and_a_review_outlive_the_run_they_began_in(plans: Plans) -> None:
+    plan = await plans.start([work("a", seconds=0.3), *(work(f"b{number}", "a") for number in range(3))])
+    await plan.until_status("a", "running")
+    await plan.signal("pause")
+    await plan.until_status("a", "completed")
+    for number in range(12):
+        await plan.signal("nonsense", number)
+    view = await plan.until(lambda view: len(refusals(view)) == 12, "12 refusals")
+    assert view["status"] == "paused"
+    assert len(await plan.histories()) > 1
+    await plan.signal("unpause")
+    assert set(statuses(await plan.ended()).values()) == {"completed"}
+
+
+@pytest.mark.modes("plain")
+async def test_a_plan_in_review_that_gets_many_messages_does_not_outgrow_its_history(plans: Plans) -> None:
+    plan = await plans.start([work("a")], {"review": True, "historyLimit": 20})
+    await plan.until(lambda view: view["status"] == "review", "review")
+    for number in range(30):
+        await plan.signal("nonsense", number)
+    await plan.until(lambda view: len(refusals(view)) == 30, "30 refusals")
+    await plan.signal("begin")
+    assert (await plan.ended())["status"] == "completed"
+    assert len(await plan.histories()) > 1
+
+
+def _seconds(view: dict[str, Any]) -> float:
+    return float(view["result"]["duration"]) / 1_000
