@@ -60,7 +60,7 @@ async def ensure_worker(settings: Settings, connection: Connection) -> Backgroun
     settings.state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     async with detached.lock(settings.state_dir / "worker.lock"):
         record = _record(settings, connection)
-        environ = _environ(settings, connection)
+        environ = worker_environ(settings, connection)
         present = BackgroundWorker.read(record)
         if present and present.fingerprint != _fingerprint(environ, settings):
             _retire(present, record)
@@ -96,7 +96,7 @@ def _record(settings: Settings, connection: Connection) -> Path:
     return settings.state_dir / f"worker-{name}.json"
 
 
-def _environ(settings: Settings, connection: Connection) -> dict[str, str]:
+def worker_environ(settings: Settings, connection: Connection) -> dict[str, str]:
     """What the worker is told: the settings in force here, and the server this command found."""
     temporal = settings.temporal
     if connection.origin is not Origin.CONFIGURED:  # no key, certificate or profile is meant for this server

@@ -54,6 +54,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "schema": offline.schema,
     "up": hosting.up,
     "down": hosting.down,
+    "doctor": hosting.doctor,
 }
 for _name, _command in _COMMANDS.items():
     app.command(_name)(_command)
@@ -97,8 +98,9 @@ def main() -> None:
 def run(arguments: list[str]) -> int:
     """Run a command; returns its exit code."""
     as_json = "--json" in arguments
+    rest = [argument for argument in arguments if argument != "--debug"]
     try:
-        return int(app(arguments, prog_name="plan", standalone_mode=False) or 0)
+        return int(app(rest, prog_name="plan", standalone_mode=False) or 0)
     except PlanError as error:
         _show_traceback(arguments)
         _show_error(error, as_json)
@@ -133,6 +135,8 @@ def _unforeseen(error: Exception) -> tuple[PlanError, int]:
     """A usage error of the command line's own library, or something nobody thought of."""
     if isinstance(error, typer.TyperException):
         return PlanError(error.format_message(), "BAD_USAGE"), BAD_INPUT
+    if isinstance(error, OSError):
+        return PlanError(str(error), "SYSTEM_ERROR"), ENDED_OTHERWISE
     text = f"{type(error).__name__}: {error}\nThis should not happen; plan --debug shows where it did."
     return PlanError(text, "UNEXPECTED"), ENDED_OTHERWISE
 

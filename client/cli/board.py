@@ -130,12 +130,13 @@ def _folded(steps: Sequence[View]) -> RenderableType:
 def _counts(view: View) -> RenderableType:
     counts = view["counts"]
     text = Text()
-    for status in ("running", "completed", "failed", "skipped", "ready", "blocked", "pending"):
-        if counts.get(status):
-            text.append(" · " if text else "").append(f"{counts[status]} {status}", MARKS[status][1])
     waiting = len(view["pending"])
+    for status in ("running", "completed", "failed", "skipped", "ready", "blocked", "pending"):
+        number = counts.get(status, 0) - (waiting if status == "ready" else 0)
+        if number:
+            text.append(" · " if text else "").append(f"{number} {status}", MARKS[status][1])
     if waiting:
-        text.append(" · ").append(f"{waiting} waiting for you", ASKING[1])
+        text.append(" · " if text else "").append(f"{waiting} waiting for you", ASKING[1])
     return text
 
 

@@ -6,15 +6,23 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Sequence
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
 from client import server as embedded
-from client.background import stop_workers, worker_command
+from client.background import stop_workers, worker_command, worker_environ
 from client.cli import output
+from client.cli.options import AsJson
 from client.cli.output import say
 from client.connect import Connection, Origin, reach
+from client.doctor import Finding, Verdict, examine
 from client.settings import Settings
+from plans.render import safe
+
+_VERDICTS = {Verdict.GOOD: ("✓", "green"), Verdict.WARNING: ("!", "yellow"), Verdict.BAD: ("✗", "red")}
 
 
 def up() -> None:
@@ -34,27 +42,39 @@ def worker(context: typer.Context) -> None:
     os.execv(command[0], command)  # noqa: S606 - the worker takes this process over, signals and all
 
 
+def doctor(as_json: AsJson = False) -> None:
+    """Say what is there and what is missing; nothing is started or changed."""
+    findings = asyncio.run(examine(os.environ))
+    if as_json:
+        output.show_json([finding.model_dump(mode="json") for finding in findings])
+    else:
+        output.out().print(_findings(findings))
+    if any(finding.verdict is Verdict.BAD for finding in findings):
+        raise typer.Exit(1)
+
+
 async def _up(settings: Settings) -> int:
     was_running = embedded.recorded(settings) is not None
     connection = await reach(settings, say)
     ours = connection.origin is Origin.EMBEDDED and not was_running
     try:
         output.show(_where(connection))
-        return await _work(connection)
+        return await _work(settings, connection)
     finally:
         if ours:
             await embedded.stop(settings)
             say("The server is stopped; its data is kept.")
 
 
-async def _work(connection: Connection) -> int:
+async def _work(settings: Settings, connection: Connection) -> int:
     """A worker in the foreground until it ends, or until it is told to stop and has done so."""
-    environ = os.environ | {"TEMPORAL_ADDRESS": connection.address, "TEMPORAL_NAMESPACE": connection.client.namespace}
+    kept = {name: text for name, text in os.environ.items() if not name.startswith(("PLANS_", "TEMPORAL_"))}
+    environ = kept | worker_environ(settings, connection)
     process = await asyncio.create_subprocess_exec(*worker_command(), env=environ, start_new_session=True)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, process.send_signal, number)
-    return await process.wait()
+    return max(await process.wait(), 0)
 
 
 async def _down(settings: Settings) -> None:
@@ -67,3 +87,11 @@ async def _down(settings: Settings) -> None:
 def _where(connection: Connection) -> str:
     rows = [f"server  {connection.address} ({connection.origin.value})"]
     return "\n".join(rows + ([f"ui      {connection.ui}"] if connection.ui else []))
+
+
+def _findings(findings: Sequence[Finding]) -> Table:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for finding in findings:
+        mark, style = _VERDICTS[finding.verdict]
+        table.add_row(Text(mark, style=style), Text(finding.subject, style="bold"), Text(safe(finding.text)))
+    return table

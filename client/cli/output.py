@@ -18,7 +18,6 @@ from plans.errors import InvalidPlan, PlanError
 from plans.model import Problem
 from plans.render import line, safe
 
-
 PIPE_WIDTH = 240
 """Columns of a table that goes to a file or a pipe."""
 

@@ -7,6 +7,7 @@ goes to the plan as an update; its refusal is shown, and the plan goes on.
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -29,6 +30,8 @@ from plans.views import shorten
 
 READING_SECONDS = 0.4
 """A key pressed sooner after a question appeared was meant for something else."""
+NOTICE_SECONDS = 8.0
+"""How long a remark stays on the screen."""
 SHARE = 10
 """A view is asked for again after so many times the time it took, so that watching a big plan costs a tenth of it."""
 
@@ -43,7 +46,7 @@ class Screen:
         self._later: set[str] = set()
         self._asked: tuple[str, int] | None = None
         self._since = 0.0
-        self._notice = ""
+        self._notice, self._noticed = "", 0.0
         self._sending: set[asyncio.Task[None]] = set()
 
     async def follow(self) -> None:
@@ -57,7 +60,6 @@ class Screen:
             async for _ in runs.changes(self._client, self._plan, self._say):
                 began = time.monotonic()
                 self._view = await ask_patiently(self._client, self._plan, self._say, "plan")
-                self._notice = ""
                 self._ask()
                 live.refresh()
                 await asyncio.sleep(SHARE * (time.monotonic() - began) if len(self._view["steps"]) > 200 else 0)
@@ -76,8 +78,8 @@ class Screen:
             more = f"  ({number - 1} more)" if number > 1 else ""
             what = f"{line(item['tool'])} {line(shorten(item['args']))}"
             rows.append(Text.assemble(("Approve ", ASKING[1]), (line(item["stepId"]), "bold"), f"?  {what}{more}"))
-            rows.append(Text("  [y]es   [n]o   [l]ater", style="bold"))
-        if self._notice:
+            rows.append(Text(f"  {self._answers(item['stepId'])}", style="bold"))
+        if self._notice and time.monotonic() - self._noticed < NOTICE_SECONDS:
             rows.append(Text(line(self._notice), style="dim"))
         return Group(*rows) if rows else None
 
@@ -101,7 +103,7 @@ class Screen:
         step_id, version = self._asked
         if key in "lL":
             self._later.add(step_id)
-            self._notice = f"Later: plan approve {self._plan} {step_id}   or: plan deny {self._plan} {step_id}"
+            self._say(f"Later: {self._commands(step_id)}")
             self._ask()
         elif key in "yYnN":
             self._asked = None
@@ -116,8 +118,14 @@ class Screen:
         except PlanError as error:
             self._say(error.message)
 
+    def _answers(self, step_id: str) -> str:
+        return "[y]es   [n]o   [l]ater" if sys.stdin.isatty() else self._commands(step_id)
+
+    def _commands(self, step_id: str) -> str:
+        return f"plan approve {self._plan} {step_id}   or: plan deny {self._plan} {step_id}"
+
     def _say(self, sentence: str) -> None:
-        self._notice = sentence
+        self._notice, self._noticed = sentence, time.monotonic()
 
 
 def _height(console: Console) -> int:

@@ -16,7 +16,6 @@ from client.cli.request import Flags, PlanRefused, Request, prepare
 from client.runs import Started, Summary
 from client.settings import Settings
 from plans.model import MAX_PARALLEL
-from plans.render import line
 
 INTERRUPTED = 130
 
@@ -73,7 +72,7 @@ def say_how_to_return(plan: str | None) -> None:
     if plan is None:
         output.say("\nInterrupted; nothing was started.")
     else:
-        output.say(f"\nThe plan goes on. Back to it: plan watch {plan}   End it: plan cancel {plan}")
+        output.say(f"\nThe plan goes on.\n  back to it  plan watch {plan}\n  end it      plan cancel {plan}")
 
 
 async def _run(here: Connected, request: Request, begun: list[Started], as_json: bool) -> Summary:
@@ -84,8 +83,7 @@ async def _run(here: Connected, request: Request, begun: list[Started], as_json:
         summary = await runs.wait(here.client, started.plan_id)
         output.show_json(_as_json(started, link) | {"summary": summary.model_dump(mode="json")})
         return summary
-    title = line(request.plan.title or request.file.stem)
-    output.show(f"{title}\nplan {started.plan_id}" + (f"   {link}" if link else ""))
+    output.show(f"plan {started.plan_id}" + (f"\n{link}" if link else ""))
     summary = await follow(here, started.plan_id, as_json=False)
     show_summary(summary)
     return summary

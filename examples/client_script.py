@@ -1,0 +1,65 @@
+"""A client script: start a plan, approve a step by signal, print the result.
+
+    python examples/client_script.py [WORKSPACE]
+
+Works against the embedded server, which it starts if need be, or against any other (TEMPORAL_ADDRESS). The plan
+writes a note, reads it, and deletes it, which needs approval.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import sys
+from pathlib import Path
+
+from client import runs
+from client.background import ensure_worker
+from client.connect import reach
+from client.runs import Choice, Summary
+from client.settings import Settings
+from plans.run import Options
+
+PLAN = {
+    "title": "Write, read and remove a note",
+    "steps": [
+        {"id": "write", "tool": "write_file", "args": {"path": "note.txt", "content": "Plans survive."}},
+        {"id": "read", "tool": "read_file", "args": {"path": "note.txt"}, "dependsOn": ["write"]},
+        {"id": "remove", "tool": "delete_file", "args": {"path": "note.txt"}, "dependsOn": ["read"]},
+    ],
+}
+
+
+async def run(workspace: Path) -> Summary:
+    """Run the plan in a directory; returns its summary."""
+    settings = Settings.read(os.environ)
+    connection = await reach(settings, print)
+    await ensure_worker(settings, connection)
+    client = connection.client
+
+    options = Options(workspace=str(workspace.resolve()), by="the script")
+    started = await runs.start(client, PLAN, options=options, queue=settings.task_queue)
+    print(f"Started {started.plan_id}; the Temporal UI shows it at {connection.workflow_link(started.workflow_id)}")
+
+    async for event in runs.watch(client, started.plan_id):
+        print(f"  {event.step_id or 'plan':8} {event.logs[0]['text'] if event.logs else event.status}")
+        if event.step_id == "read" and event.status == "completed":
+            print("  " + await runs.approve(client, started.plan_id, Choice(step_id="remove", by="the script")))
+
+    view = await runs.show(client, started.plan_id)
+    print("The note said:", view["steps"][1]["result"]["value"])
+    return await runs.wait(client, started.plan_id)
+
+
+def main() -> None:
+    """Run it, print how it ended, and leave without tearing the interpreter down (see `client.cli.app.main`)."""
+    summary = asyncio.run(run(Path(sys.argv[1] if len(sys.argv) > 1 else ".")))
+    print(f"The plan is {summary.status}: {summary.counts}, {summary.duration:.1f} s")
+    gc.collect()
+    sys.stdout.flush()
+    os._exit(0 if summary.is_completed else 1)
+
+
+if __name__ == "__main__":
+    main()
