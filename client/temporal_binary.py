@@ -59,7 +59,9 @@ async def _download(folder: Path, say: Callable[[str], None]) -> str | None:
             await environment.shutdown()
     except (RuntimeError, TimeoutError) as error:
         return f"The SDK's download failed ({str(error).splitlines()[0] if str(error) else 'time limit'})."
-    fetched = max(folder.glob("temporal-sdk-python-*"), key=lambda path: path.stat().st_mtime)
+    fetched = max(folder.glob("temporal-sdk-python-*"), key=lambda path: path.stat().st_mtime, default=None)
+    if fetched is None:
+        return "The SDK's download left no program behind."
     fetched.replace(folder / "temporal")
     return None
 

@@ -131,9 +131,9 @@ async def stack(
 
 
 @pytest_asyncio.fixture(scope="session")
-async def stack_client(stack: str) -> Client:
+async def stack_client(stack: str, tmp_path_factory: pytest.TempPathFactory) -> Client:
     """A client of that server."""
-    return await connect(Settings.read({"HOME": os.environ["HOME"], "TEMPORAL_ADDRESS": stack}))
+    return await connect(Settings.read({"HOME": str(tmp_path_factory.mktemp("home")), "TEMPORAL_ADDRESS": stack}))
 
 
 async def set_up_namespace(
