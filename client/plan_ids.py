@@ -47,6 +47,6 @@ def checked(given: str) -> str:
 def invented(title: str) -> str:
     """An id for a new plan: words of its title, and six random characters."""
     plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
-    words = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:40].strip("-") or "plan"
-    slug = words.removeprefix(PREFIX) or "plan"
-    return f"{slug}-{''.join(secrets.choice(_BASE32) for _ in range(6))}"
+    words = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:40].strip("-")
+    words = re.sub(r"^(plan(-|$))+", "", words) or "untitled"  # it must not look like a workflow id
+    return f"{words}-{''.join(secrets.choice(_BASE32) for _ in range(6))}"

@@ -1,0 +1,48 @@
+"""Names of plans: what may name one, and what is made up."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from client.errors import BadPlanId
+from client.plan_ids import checked, invented, plan_id, workflow_id
+
+
+def test_a_plan_is_named_by_its_plan_id_or_its_workflow_id() -> None:
+    assert workflow_id("a") == workflow_id("plan-a") == "plan-a"
+    assert plan_id("plan-a") == plan_id("a") == "a"
+
+
+@pytest.mark.parametrize("text", ["", "a b", "a\n", "x" * 1_001, "../a", "ä", "-a"])
+def test_a_text_that_can_name_no_plan_is_refused(text: str) -> None:
+    with pytest.raises(BadPlanId):
+        workflow_id(text)
+    with pytest.raises(BadPlanId):
+        checked(text)
+
+
+def test_a_new_id_cannot_look_like_a_workflow_id() -> None:
+    with pytest.raises(BadPlanId):
+        checked("plan-a")
+
+
+@pytest.mark.parametrize(
+    ("title", "begins"),
+    [
+        ("Clean up: the data!", "clean-up-the-data-"),
+        ("Ärger", "arger-"),
+        ("計画", "untitled-"),
+        ("", "untitled-"),
+        ("Plan", "untitled-"),
+        ("Plan plan the week", "the-week-"),
+        ("x" * 99, "x" * 40 + "-"),
+    ],
+)
+def test_an_invented_id_begins_with_the_title_and_can_be_used(title: str, begins: str) -> None:
+    made = invented(title)
+    assert made.startswith(begins)
+    assert re.fullmatch(r".*-[a-z2-7]{6}", made)
+    assert made != invented(title)
+    assert plan_id(workflow_id(made)) == made == checked(made)
