@@ -1,0 +1,90 @@
+"""The live board: what is shown of a plan, and how it fits the screen."""
+
+from __future__ import annotations
+
+import io
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Console
+
+from client.cli.board import board, chosen
+
+NOW = datetime(2026, 1, 1, 12, 0, 10, tzinfo=UTC)
+STARTED = "2026-01-01T12:00:00Z"
+
+
+def step(name: str, status: str, **more: Any) -> dict[str, Any]:
+    return {"id": name, "tool": "read_file", "description": f"Do {name}", "args": {}, "status": status, **more}
+
+
+def view(*steps: dict[str, Any]) -> dict[str, Any]:
+    counts: dict[str, int] = {"total": len(steps)}
+    for each in steps:
+        counts[each["status"]] = counts.get(each["status"], 0) + 1
+    pending = [{"stepId": each["id"]} for each in steps if each.get("awaiting")]
+    head = {"id": "p", "title": "My plan", "status": "running", "startedAt": STARTED, "pending": pending}
+    return head | {"counts": counts, "steps": list(steps)}
+
+
+def drawn(shown: dict[str, Any], height: int = 24, width: int = 80) -> list[str]:
+    """The lines of the board on a screen of that size."""
+    file = io.StringIO()
+    console = Console(file=file, width=width, height=height, force_terminal=True, color_system=None, markup=True)
+    console.print(board(shown, NOW, height))
+    return file.getvalue().splitlines()
+
+
+def test_each_step_is_a_line_with_its_mark_and_its_time() -> None:
+    lines = drawn(
+        view(
+            step("a", "completed", result={"duration": 3200}),
+            step("b", "running", startedAt="2026-01-01T12:00:08Z"),
+            step("c", "failed", result={"code": "NOT_FOUND", "error": "there is no x"}),
+            step("d", "ready", awaiting="approval"),
+            step("e", "blocked"),
+        )
+    )
+    assert "My plan" in lines[0]
+    assert lines[0].rstrip().endswith("running  10 s")
+    assert lines[1].rstrip().endswith("2/5")
+    rows = {row.split()[1]: row for row in lines[2:7]}
+    assert rows["a"].startswith("✓")
+    assert rows["a"].rstrip().endswith("3.2 s")
+    assert rows["b"].startswith("▸")
+    assert rows["b"].rstrip().endswith("2.0 s")
+    assert "there is no x" in rows["c"]
+    assert rows["d"].startswith("?")
+    assert "needs approval" in rows["d"]
+    assert lines[7].rstrip() == "1 running · 1 completed · 1 failed · 1 blocked · 1 waiting for you"
+
+
+def test_a_big_plan_fits_the_screen_and_shows_what_moves_first() -> None:
+    steps = [step(f"s{number}", "blocked") for number in range(500)]
+    steps[100] = step("asks", "ready", awaiting="approval")
+    steps[250] = step("runs", "running", startedAt=STARTED)
+    steps[499] = step("broke", "failed", result={"error": "no"})
+    lines = drawn(view(*steps), height=20)
+    assert len(lines) <= 20
+    text = "\n".join(lines)
+    assert text.index("asks") < text.index("runs") < text.index("broke")
+    assert "… and" in text
+
+
+def test_what_was_done_last_is_shown_before_what_was_done_first() -> None:
+    steps = [step(f"s{n}", "completed", endedAt=f"2026-01-01T12:00:{n:02}Z") for n in range(50)]
+    assert chosen(steps, 11) == list(range(40, 50))
+
+
+def test_long_texts_are_cut_and_no_line_is_wider_than_the_screen() -> None:
+    lines = drawn(view(step("x" * 100, "running", startedAt=STARTED, description="very long " * 50)), width=60)
+    assert max(map(len, lines)) <= 60
+    assert "…" in lines[2]
+
+
+def test_texts_of_a_plan_are_neither_markup_nor_control_characters() -> None:
+    hostile = "[red]x[/red] \x1b[2J \u202e"
+    text = "\n".join(drawn(view(step("a", "running", startedAt=STARTED, description=hostile)) | {"title": hostile}))
+    assert "[red]x[/red]" in text
+    assert "\x1b" not in text
+    assert "\u202e" not in text

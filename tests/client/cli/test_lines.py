@@ -1,0 +1,46 @@
+"""Plain progress lines: what is told of an event, and what is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from client.cli.lines import Lines
+from client.runs import Event
+
+VIEW = {"steps": [{"id": "remove", "tool": "delete_file", "description": "Remove it", "args": {"path": "x"}}]}
+
+
+def told(*events: tuple[str, dict[str, Any]]) -> list[str]:
+    """The lines, without their clock."""
+    lines = Lines("p", VIEW)
+    found = []
+    for number, (status, more) in enumerate(events):
+        given = {"seq": number, "time": "2026-01-01T12:00:00Z", "taskId": "p", "stepId": "remove", "status": status}
+        found += lines.of(Event.model_validate(given | more))
+    return [row[10:] for row in found]
+
+
+def test_a_step_is_told_when_it_starts_and_when_it_ends() -> None:
+    result = {"result": {"ok": True, "duration": 3200}}
+    rows = told(("blocked", {}), ("ready", {}), ("running", {}), ("completed", result))
+    assert rows == ["▸ remove  delete_file · Remove it", "✓ remove  completed in 3.2 s"]
+
+
+def test_a_step_that_is_ready_again_asks_and_says_how_to_answer() -> None:
+    rows = told(("ready", {}), ("ready", {}))
+    assert rows[0] == '? remove  needs approval: delete_file {"path": "x"}'
+    assert "plan approve p remove" in rows[1]
+
+
+def test_a_step_that_ran_before_it_asks_is_told_as_well() -> None:
+    assert told(("ready", {}), ("running", {}), ("ready", {}))[1].startswith("? remove  needs approval")
+
+
+def test_a_failure_is_told_with_its_code_and_its_reason_on_one_line() -> None:
+    result = {"result": {"ok": False, "duration": 100, "code": "NOT_FOUND", "error": "no\x1b[2J\nfile"}}
+    assert told(("failed", result)) == ["✗ remove  failed after 0.1 s: NOT_FOUND no\\u001b[2J file"]
+
+
+def test_a_line_of_the_log_is_told_as_it_is() -> None:
+    entry = {"logs": [{"kind": "paused", "text": "paused by ann"}], "stepId": ""}
+    assert told(("running", entry)) == ["  plan    paused by ann"]
