@@ -126,6 +126,7 @@ class Plans:
     queue: str
     workspace: Path
     options: Mapping[str, Any] = field(default_factory=dict)
+    ceiling: timedelta = CEILING
 
     async def start(
         self, steps: list[dict[str, Any]], options: Mapping[str, Any] | None = None, **plan: Any
@@ -138,7 +139,7 @@ class Plans:
         """Start the workflow with whatever arguments."""
         workflow_id = f"plan-{uuid.uuid4().hex[:12]}"
         await self.client.start_workflow(
-            "PlanWorkflow", args=arguments, id=workflow_id, task_queue=self.queue, execution_timeout=CEILING
+            "PlanWorkflow", args=arguments, id=workflow_id, task_queue=self.queue, execution_timeout=self.ceiling
         )
         return Started(self.client, workflow_id)
 

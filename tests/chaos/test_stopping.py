@@ -1,0 +1,74 @@
+"""A worker asked to stop: running steps end or are handed back, the exit code is 0, and nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tests.chaos.conftest import Chaos
+from tests.driving import statuses, step, work
+from tests.waiting import until
+
+
+async def test_a_step_that_ends_within_the_grace_is_finished(chaos: Chaos) -> None:
+    await chaos.worker.up()
+    plan = await chaos.plans.start([work("short", seconds=1.0), work("after", "short")])
+    await until(lambda: chaos.plans.ledger, "the step has started")
+    assert await chaos.worker.stop() == 0
+    assert chaos.plans.ledger[:2] == [["start", "short", "1"], ["end", "short", "1"]]
+    await chaos.worker.up()
+    view = await plan.ended()
+    assert statuses(view) == {"short": "completed", "after": "completed"}
+    assert [name for what, name, _ in chaos.plans.ledger if what == "start"] == ["short", "after"]
+
+
+async def test_a_step_that_takes_longer_is_handed_back_with_nothing_left_running(chaos: Chaos) -> None:
+    command = "echo $$ >> pids; (setsid sh -c 'echo $$ >> pids; exec sleep 304' &); [ -e go ] || sleep 305"
+    args = {"command": command}
+    chaos.worker.environ["PLANS_GRACE"] = "0.5"
+    await chaos.worker.up()
+    retry = {"attempts": 1, "delay": 0.1}
+    plan = await chaos.plans.start(
+        [{"id": "long", "tool": "run_command", "args": args, "requiresApproval": False, "retry": retry}]
+    )
+    pids = chaos.plans.workspace / "pids"
+    await until(lambda: pids.exists() and len(pids.read_text().split()) == 2, "the command runs")
+    worker = chaos.worker.running
+    assert worker is not None
+    assert await chaos.worker.stop() == 0
+    assert [pid for pid in pids.read_text().split() if Path("/proc", pid).exists()] == []
+    assert _session(worker.pid) == []
+    (chaos.plans.workspace / "go").touch()
+    await chaos.worker.up()
+    view = await plan.ended()
+    assert statuses(view) == {"long": "completed"}
+    assert step(view, "long")["result"]["attempt"] == 1
+
+
+async def test_a_killed_worker_takes_its_commands_with_it(chaos: Chaos) -> None:
+    command = "echo $$ >> pids; (setsid sh -c 'echo $$ >> pids; exec sleep 306' &); [ -e go ] || sleep 307"
+    await chaos.worker.up()
+    plan = await chaos.plans.start(
+        [{"id": "long", "tool": "run_command", "args": {"command": command}, "requiresApproval": False}]
+    )
+    pids = chaos.plans.workspace / "pids"
+    await until(lambda: pids.exists() and len(pids.read_text().split()) == 2, "the command runs")
+    chaos.worker.kill()
+    first = pids.read_text().split()
+    await until(lambda: not any(Path("/proc", pid).exists() for pid in first), "the command's processes are gone")
+    (chaos.plans.workspace / "go").touch()
+    await chaos.worker.up()
+    assert statuses(await plan.ended()) == {"long": "completed"}
+
+
+def _session(leader: int) -> list[int]:
+    """Processes of the session that `leader` led."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if os.getsid(int(entry.name)) == leader:
+                    found.append(int(entry.name))
+            except ProcessLookupError:
+                continue
+    return found
