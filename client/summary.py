@@ -77,6 +77,5 @@ def ended_otherwise(plan: str, cause: BaseException | None) -> Summary:
     if isinstance(cause, CancelledError):
         return Summary(plan_id=plan_id(plan), status=PlanStatus.CANCELLED, stopped="the plan was cancelled")
     if isinstance(cause, TerminatedError):
-        why = f"terminated from outside: {cause.message}"
-        return Summary(plan_id=plan_id(plan), status=PlanStatus.CANCELLED, stopped=why)
+        return Summary(plan_id=plan_id(plan), status=PlanStatus.CANCELLED, stopped="terminated from outside")
     return Summary(plan_id=plan_id(plan), status=PlanStatus.FAILED, stopped=str(cause)[:500])
