@@ -68,20 +68,7 @@ async def http_request(
     Returns:
         {status, headers, body}; body is the parsed value where the answer is JSON, its text otherwise. At most 10 MiB.
     """
-    request = _request(url, method, headers or {}, body, context.call.key)
-    try:
-        async with asyncio.timeout(timeout) as limit, _client(url) as client:
-            response, content = await _exchange(client, request)
-    except TimeoutError:
-        if not limit.expired():
-            raise
-        raise ToolError("HTTP_TIMEOUT", f"{shown(url)} took longer than {timeout:g} seconds", retryable=True) from None
-    except (httpx.UnsupportedProtocol, httpx.LocalProtocolError) as error:
-        raise ToolError("INVALID_ARGS", f"the request to {shown(url)} cannot be sent: {error}") from None
-    except httpx.HTTPError as error:
-        raise ToolError(
-            "HTTP_UNREACHABLE", f"{shown(url)}: {type(error).__name__}: {error}; is the server up?", retryable=True
-        ) from None
+    response, content = await _send(_request(url, method, headers or {}, body, context.call.key), timeout)
     answer: Answer = {
         "status": response.status_code,
         "headers": {name.lower(): value for name, value in response.headers.items()},
@@ -115,6 +102,8 @@ def _address(url: str) -> httpx.URL:
             problem = "is no http or https address"
         elif address.userinfo:
             problem = "holds a user name or password; send an Authorization header instead"
+        elif address.port is not None and not 0 < address.port < 65_536:
+            problem = "has a port out of range (1 to 65535)"
         elif len(url) > MAX_URL_CHARACTERS:
             problem = f"is longer than {MAX_URL_CHARACTERS} characters"
     except (httpx.InvalidURL, ValueError) as error:
@@ -130,11 +119,26 @@ def _without_credentials(url: str) -> str:
     return f"{scheme}{separator}{host.rpartition('@')[2]}{slash}{path}"
 
 
-def _client(url: str) -> httpx.AsyncClient:
-    encrypted = httpx.URL(url).scheme == "https"
-    return httpx.AsyncClient(
-        trust_env=False, follow_redirects=False, timeout=MAX_SECONDS, verify=_tls() if encrypted else False
-    )
+async def _send(request: httpx.Request, timeout: float) -> tuple[httpx.Response, bytes]:
+    """The answer and its body. Raises HTTP_TIMEOUT, HTTP_UNREACHABLE or INVALID_ARGS."""
+    url = shown(str(request.url))
+    try:
+        async with asyncio.timeout(timeout) as limit, _client(request.url) as client:
+            return await _exchange(client, request)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise ToolError("HTTP_TIMEOUT", f"{url} took longer than {timeout:g} seconds", retryable=True) from None
+    except (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.InvalidURL) as error:
+        raise ToolError("INVALID_ARGS", f"the request to {url} cannot be sent: {error}") from None
+    except httpx.HTTPError as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise ToolError("HTTP_UNREACHABLE", f"{url}: {reason}; is the server up?", retryable=True) from None
+
+
+def _client(url: httpx.URL) -> httpx.AsyncClient:
+    verify = _tls() if url.scheme == "https" else False
+    return httpx.AsyncClient(trust_env=False, follow_redirects=False, timeout=MAX_SECONDS, verify=verify)
 
 
 @cache

@@ -7,7 +7,7 @@ has given up waiting) and every process of the command is killed at once; a byte
 first: SIGTERM, GRACE seconds, SIGKILL. When the command itself ends, what it left behind is killed too. As a child
 subreaper this process inherits orphans, so that double forks and new sessions do not get away. It exits with the
 command's code, 128 + n for a signal. It runs in a process of its own because a threaded worker must not fork code
-by itself.
+by itself. A command that kills this process by force can leave something behind: only a sandbox prevents that.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> int:
     woken = _wake_on_signals()
     main_child = _start(command, control, directory)
     codes: dict[int, int] = {}
-    while main_child not in codes and _reap(codes):
+    while _reap(codes) and main_child not in codes:
         ready, _, _ = select.select([control, woken], [], [])
         if woken in ready:
             os.read(woken, 1_024)

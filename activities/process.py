@@ -12,6 +12,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,8 +23,10 @@ GRACE_SECONDS = 2.0
 MAX_COMMAND_BYTES = 128 * 1024 - 1
 """One argument of a process, at most (Linux)."""
 
+DRAIN_SECONDS = 2.0
+"""How long output is waited for once the launcher has ended."""
+
 _LAUNCHER = str(Path(__file__).with_name("launch.py"))
-_DRAIN_SECONDS = 2.0
 _PASSED_ON = ("PATH", "LANG", "TZ", "TMPDIR")
 
 
@@ -79,8 +82,9 @@ async def run(command: Sequence[str], directory: int, env: Mapping[str, str], on
     try:
         return await asyncio.shield(work)
     except asyncio.CancelledError:
-        os.write(control_in, b"t")
-        await asyncio.wait([work], timeout=GRACE_SECONDS + 2 * _DRAIN_SECONDS)
+        with suppress(BrokenPipeError):  # the launcher has ended by itself
+            os.write(control_in, b"t")
+        await asyncio.wait([work], timeout=GRACE_SECONDS + 2 * DRAIN_SECONDS)
         raise
     finally:
         os.close(control_in)
@@ -93,36 +97,59 @@ def environment(base: Mapping[str, str], home: str, extra: Mapping[str, str]) ->
     return {"PATH": os.defpath, "LANG": "C.UTF-8", **passed, "HOME": home, "TERM": "dumb", **extra}
 
 
+class _Launched(asyncio.SubprocessProtocol):
+    """Takes in what a launcher says, until it has ended and, with all it started, let go of the pipes."""
+
+    def __init__(self, on_line: Callable[[str], None]) -> None:
+        self.outputs = {1: Output(), 2: Output()}
+        self.exited, self.silent = asyncio.Event(), asyncio.Event()
+        self._on_line = on_line
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        self.outputs[fd].add(data)
+        self._on_line(self.outputs[fd].last_line())
+
+    def process_exited(self) -> None:
+        self.exited.set()
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self.silent.set()
+
+
 async def _run(
     command: Sequence[str], control: int, directory: int, env: Mapping[str, str], on_line: Callable[[str], None]
 ) -> Ended:
-    directory = os.dup(directory)  # ours until the launcher has it, whoever stops waiting for us
+    launched = _Launched(on_line)
+    transport = await _launch(launched, command, control, os.dup(directory), env)
     try:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-I", "-S", _LAUNCHER, str(control), str(directory), str(GRACE_SECONDS), *command,
-            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-            env=env, start_new_session=True, pass_fds=(control, directory),
-        )  # fmt: skip
+        await launched.exited.wait()
+        with suppress(TimeoutError):  # somebody has killed the launcher and still holds a pipe
+            await asyncio.wait_for(launched.silent.wait(), DRAIN_SECONDS)
+    finally:
+        transport.close()
+    stdout, stderr = (launched.outputs[fd].text() for fd in (1, 2))
+    return Ended(stdout, stderr, transport.get_returncode() or 0)
+
+
+async def _launch(
+    launched: _Launched, command: Sequence[str], control: int, directory: int, env: Mapping[str, str]
+) -> asyncio.SubprocessTransport:
+    """Start the launcher. The descriptors are its own from then on, whoever stops waiting for it."""
+    launcher = [sys.executable, "-I", "-S", _LAUNCHER, str(control), str(directory), str(GRACE_SECONDS)]
+    try:
+        transport, _ = await asyncio.get_running_loop().subprocess_exec(
+            lambda: launched,
+            *launcher,
+            *command,
+            stdin=asyncio.subprocess.DEVNULL,
+            env=env,
+            start_new_session=True,
+            pass_fds=(control, directory),
+        )
     finally:
         os.close(control)
         os.close(directory)
-    stdout, stderr = Output(), Output()
-    readers = [
-        asyncio.create_task(_take_in(stream, output, on_line))
-        for stream, output in ((process.stdout, stdout), (process.stderr, stderr))
-        if stream is not None
-    ]
-    code = await process.wait()
-    _, open_still = await asyncio.wait(readers, timeout=_DRAIN_SECONDS)
-    for reader in open_still:  # somebody killed the launcher and holds the pipe
-        reader.cancel()
-    return Ended(stdout.text(), stderr.text(), code)
-
-
-async def _take_in(stream: asyncio.StreamReader, output: Output, on_line: Callable[[str], None]) -> None:
-    while data := await stream.read(65_536):
-        output.add(data)
-        on_line(output.last_line())
+    return transport
 
 
 def _looked_at(work: asyncio.Future[Ended]) -> None:

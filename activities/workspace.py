@@ -9,6 +9,7 @@ one too.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections import deque
@@ -175,7 +176,13 @@ class _Walk:
         self.links += 1
         if self.links > MAX_LINKS:
             raise ToolError("PATH_OUTSIDE", f"{shown(self.path)} goes through more than {MAX_LINKS} links")
-        target = os.readlink(name, dir_fd=self.here)
+        try:
+            target = os.readlink(name, dir_fd=self.here)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            pending.appendleft(name)  # no link any more: look again
+            return
         names = [part for part in target.split("/") if part not in ("", ".")]
         if target.startswith("/"):
             if ".." in names:

@@ -60,5 +60,3 @@ async def start(
         task_queue=queue,
         execution_timeout=timedelta(seconds=60),
     )
-
-

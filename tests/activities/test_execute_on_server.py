@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import sys
 import textwrap
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
-from temporalio.client import Client, WorkflowFailureError
+from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import ActivityError, ApplicationError, CancelledError
 
 from activities.shell import run_command
 from activities.tool import ToolContext, tool
-from activities.values import ValueStore
 from client.server import Server
+from plans.calls import Return
 from plans.errors import ToolError
 from plans.model import Retry
 from tests.activities import one_step
 from tests.activities.attempts import Attempts
+from tests.activities.processes import alive, until
 
 LINGERS = 1.3
 """Longer than the first heartbeat, so that the last one meets the client's throttle."""
@@ -42,7 +43,7 @@ def failing(path: str, context: ToolContext, retryable: bool = True, lingers: fl
     raise ToolError("NO_LUCK", "it failed", retryable=retryable)
 
 
-async def outcome(handle: one_step.WorkflowHandle[object, object]) -> ApplicationError:
+async def outcome(handle: WorkflowHandle[Any, Return]) -> ApplicationError:
     """The tool's error, as the workflow sees it."""
     with pytest.raises(WorkflowFailureError) as caught:
         await handle.result()
@@ -77,16 +78,14 @@ async def test_an_error_that_cannot_get_better_is_tried_once(
 async def test_cancelling_ends_a_command_and_all_it_started_before_the_step_is_cancelled(
     temporal_client: Client, queue: str, attempts: Attempts
 ) -> None:
-    command = "sleep 300 & echo $! > child; (setsid sleep 300 & echo $! > away); echo ready > ready; sleep 300"
+    command = "sleep 300 & echo $! >> pids; (setsid sleep 300 & echo $! >> pids); echo ready > ready; sleep 300"
     async with one_step.worker(temporal_client, queue, [run_command], attempts.values):
-        handle = await one_step.start(
-            temporal_client, queue, "run_command", attempts.call({"command": command})
-        )
+        handle = await one_step.start(temporal_client, queue, "run_command", attempts.call({"command": command}))
         await until(lambda: (attempts.workspace / "ready").exists())
         await handle.cancel()
         with pytest.raises(WorkflowFailureError) as caught:
             await handle.result()
-        assert not any(is_alive(attempts.workspace / name) for name in ("child", "away"))
+        assert alive(attempts.workspace) == []
     cause = caught.value.cause
     assert isinstance(cause.cause if isinstance(cause, ActivityError) else cause, CancelledError)
 
@@ -94,15 +93,15 @@ async def test_cancelling_ends_a_command_and_all_it_started_before_the_step_is_c
 async def test_the_death_of_a_worker_uses_up_no_attempt_and_leaves_no_process(
     temporal_client: Client, server: Server, queue: str, attempts: Attempts, state_dir: Path
 ) -> None:
-    command = "echo try >> log; if [ $(wc -l < log) -lt 3 ]; then echo $$ > pid; sleep 300; fi; exit 9"
+    command = "echo try >> log; if [ $(wc -l < log) -lt 3 ]; then echo $$ >> pids; sleep 300; fi; exit 9"
     call = attempts.but(retry=Retry(attempts=1)).call({"command": command})
     handle = await one_step.start(temporal_client, queue, "run_command", call, heartbeat=1.0)
     for tries in (1, 2):
         process = await worker_process(server.address, queue, state_dir)
-        await until(lambda: tries_in(attempts.workspace) == tries and is_alive(attempts.workspace / "pid"))  # noqa: B023
+        await until(lambda: tries_in(attempts.workspace) == tries and bool(alive(attempts.workspace)))  # noqa: B023
         process.send_signal(signal.SIGKILL)
         await process.wait()
-        await until(lambda: not is_alive(attempts.workspace / "pid"))
+        await until(lambda: not alive(attempts.workspace))
     async with one_step.worker(temporal_client, queue, [run_command], attempts.values):
         error = await outcome(handle)
     assert (error.type, error.details[0]["attempt"]) == ("COMMAND_FAILED", 1)
@@ -135,7 +134,8 @@ async def worker_process(address: str, queue: str, state_dir: Path) -> asyncio.s
 
         async def main():
             client = await Client.connect({address!r}, data_converter=pydantic_data_converter)
-            await one_step.worker(client, {queue!r}, [run_command], ValueStore(LocalDirectory({str(state_dir)!r}))).run()
+            values = ValueStore(LocalDirectory({str(state_dir)!r}))
+            await one_step.worker(client, {queue!r}, [run_command], values).run()
 
         asyncio.run(main())
     """
@@ -144,24 +144,7 @@ async def worker_process(address: str, queue: str, state_dir: Path) -> asyncio.s
     )
 
 
-async def until(condition: object, seconds: float = 30.0) -> None:
-    """Wait for a condition."""
-    assert callable(condition)
-    async with asyncio.timeout(seconds):
-        while not condition():
-            await asyncio.sleep(0.02)
-
-
 def tries_in(workspace: Path) -> int:
     """How often the command began."""
     log = workspace / "log"
     return log.read_text().count("\n") if log.exists() else 0
-
-
-def is_alive(pid_file: Path) -> bool:
-    """Whether the process named in a file runs."""
-    try:
-        os.kill(int(pid_file.read_text()), 0)
-    except (OSError, ValueError):
-        return False
-    return True
