@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from temporalio.api.enums.v1 import EventType
@@ -34,7 +35,7 @@ async def test_thirty_steps_survive_workers_that_are_killed(chaos: Chaos) -> Non
     plan = await chaos.plans.start(thirty_steps())
     settled: dict[str, list[str]] = {}
     for size in _moments(chaos, KILLS - 1):
-        await until(lambda size=size: len(chaos.plans.ledger) >= size, f"{size} lines in the ledger")
+        await until(_grown(chaos, size), f"{size} lines in the ledger")
         chaos.worker.kill()
         settled |= await _settled(chaos, plan)
         await chaos.worker.up()
@@ -45,7 +46,7 @@ async def test_thirty_steps_survive_a_server_that_is_killed(chaos: Chaos) -> Non
     await chaos.worker.up()
     plan = await chaos.plans.start(thirty_steps())
     for size in _moments(chaos, KILLS - 1):
-        await until(lambda size=size: len(chaos.plans.ledger) >= size, f"{size} lines in the ledger")
+        await until(_grown(chaos, size), f"{size} lines in the ledger")
         chaos.server.kill()
         await chaos.server.up()
     await _assert_complete(chaos, plan, {})
@@ -55,7 +56,7 @@ async def test_both_killed_together_lose_nothing(chaos: Chaos) -> None:
     await chaos.worker.up()
     plan = await chaos.plans.start(thirty_steps())
     (size,) = _moments(chaos, 1)
-    await until(lambda: len(chaos.plans.ledger) >= size, f"{size} lines in the ledger")
+    await until(_grown(chaos, size), f"{size} lines in the ledger")
     chaos.worker.kill()
     chaos.server.kill()
     await chaos.server.up()
@@ -69,7 +70,7 @@ async def test_the_death_of_a_worker_uses_up_no_attempt(chaos: Chaos) -> None:
     plan = await chaos.plans.start(steps)
     for kill in range(KILLS - 1):
         await chaos.worker.up()
-        await until(lambda kill=kill: _starts(chaos, "once") == kill + 1, f"attempt {kill + 1}")
+        await until(_started(chaos, "once", kill + 1), f"attempt {kill + 1}")
         chaos.worker.kill()
     await chaos.worker.up()
     view = await plan.ended()
@@ -96,6 +97,14 @@ async def test_an_approval_and_a_timer_outlive_every_process(chaos: Chaos) -> No
 def _moments(chaos: Chaos, count: int) -> list[int]:
     """Sizes of the ledger (40 lines in the end) at which to kill."""
     return sorted(chaos.chance.sample(range(2, 36), count))
+
+
+def _grown(chaos: Chaos, size: int) -> Callable[[], bool]:
+    return lambda: len(chaos.plans.ledger) >= size
+
+
+def _started(chaos: Chaos, name: str, times: int) -> Callable[[], bool]:
+    return lambda: _starts(chaos, name) == times
 
 
 def _starts(chaos: Chaos, name: str) -> int:

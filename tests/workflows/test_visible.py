@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,7 @@ async def test_plans_are_found_by_status_pending_step_and_title(plans: Plans) ->
         f"PlanTitle = '{plans.queue}' AND ExecutionStatus = 'Running'",
     ]
     for query in queries:
-        await until(lambda query=query: _count(plans.client, query), query)
+        await until(partial(_count, plans.client, query), query)
     await plan.approve("gate")
     await plan.ended()
     done = f"PlanStatus = 'completed' AND WorkflowId = '{plan.id}' AND PlanPending IS NULL"

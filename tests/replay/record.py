@@ -1,0 +1,106 @@
+"""Records the histories that every later version must replay: `python -m tests.replay.record [NAME ...]`.
+
+Runs each scenario on a server of its own and writes the history of every run of its workflow to `histories/`, without
+Runs each scenario on a server of its own and writes the history of every run of its workflow to `histories/`, without what
+tells of the machine it was recorded on. A history is recorded anew only when its scenario changes, or when a change
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import gc
+import json
+import os
+import re
+import socket
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from temporalio.client import Client, WorkflowHistory
+from temporalio.contrib.pydantic import pydantic_data_converter
+
+from activities.registry import load_tools
+from client import detached
+from client.server import HOST, Server, flags, free_ports
+from client.settings import Settings
+from client.temporal_binary import find_temporal
+from tests.driving import Plans
+from tests.replay.scenarios import SCENARIOS
+from tests.waiting import until
+from worker import build
+
+HISTORIES = Path(__file__).parent / "histories"
+ROOT = Path(__file__).parent.parent.parent
+_WORKER = re.compile(r"plans-worker-\d+@[^\"]*")
+
+
+async def record(names: list[str]) -> None:
+    """Run the scenarios and write their histories."""
+    HISTORIES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="plans-replay-") as folder:
+        settings = Settings.read({"HOME": os.environ["HOME"], "PLANS_STATE_DIR": folder, "PLANS_TASK_QUEUE": "replay"})
+        server = await _server(settings, Path(folder))
+        try:
+            client = await Client.connect(server.address, data_converter=pydantic_data_converter, identity="recorder")
+            async with build(client, settings, load_tools([str(ROOT / "tests" / "ledger_tools.py")]), indexed=True):
+                for name in names:
+                    workspace = Path(folder) / name
+                    workspace.mkdir()
+                    started = await SCENARIOS[name](Plans(client, "replay", workspace))
+                    _write(name, await started.histories())
+        finally:
+            await server.stop(grace=0)
+
+
+async def _server(settings: Settings, folder: Path) -> Server:
+    port, ui_port = free_ports(0, 0)
+    command = [str(await find_temporal(settings, print)), *flags(port, ui_port, None)]
+    command += ["--dynamic-config-value", 'history.workflowIdReuseMinimalInterval="0s"']
+    pid, began = detached.start(command, folder / "server.log", os.environ)
+    server = Server(pid=pid, began=began, address=f"{HOST}:{port}", ui="")
+    await until(server.accepts, "the server listens")
+    return server
+
+
+def _write(name: str, histories: list[WorkflowHistory]) -> None:
+    for old in HISTORIES.glob(f"{name}.[0-9]*.json"):
+        old.unlink()
+    for number, history in enumerate(histories, 1):
+        data = {"workflowId": history.workflow_id, **_neutral(history.to_json_dict())}
+        text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+        _assert_neutral(data, text)
+        (HISTORIES / f"{name}.{number}.json").write_text(text)
+    print(f"{name}: {len(histories)} runs, {sum(len(history.events) for history in histories)} events")
+
+
+def _neutral(value: Any) -> Any:
+    """The history without names of this machine and without stack traces."""
+    if isinstance(value, dict):
+        return {key: "" if key == "stackTrace" else _neutral(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_neutral(item) for item in value]
+    return _WORKER.sub("worker", value) if isinstance(value, str) else value
+
+
+def _assert_neutral(value: Any, text: str) -> None:
+    """Raises AssertionError when something of this machine is in it, payloads decoded."""
+    texts = [text, *(base64.b64decode(data).decode(errors="replace") for data in _payloads(value))]
+    for secret in (socket.gethostname() + '"', str(ROOT), os.environ["HOME"] + "/"):
+        assert not any(secret in each for each in texts), f"{secret} is in the history"
+
+
+def _payloads(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        own = [value["data"]] if isinstance(value.get("data"), str) and "metadata" in value else []
+        return own + [found for item in value.values() for found in _payloads(item)]
+    return [found for item in value for found in _payloads(item)] if isinstance(value, list) else []
+
+
+if __name__ == "__main__":
+    asyncio.run(record(sys.argv[1:] or list(SCENARIOS)))
+    gc.collect()
+    sys.stdout.flush()
+    os._exit(0)

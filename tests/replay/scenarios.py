@@ -1,0 +1,172 @@
+"""The plans whose histories are kept: one per thing a workflow can do. Each starts a plan and sees it to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from tests.driving import Plans, Started, work
+
+Scenario = Callable[[Plans], Awaitable[Started]]
+REFUSE = {"id": "bad", "tool": "refuse", "args": {"code": "CONFLICT"}}
+
+
+def gate(step_id: str = "gate", *needs: str, **more: Any) -> dict[str, Any]:
+    """A step that a person must approve."""
+    return work(step_id, *needs, requiresApproval=True, **more)
+
+
+def run(*steps: dict[str, Any], options: dict[str, Any] | None = None, **plan: Any) -> Scenario:
+    """A plan that needs nobody."""
+
+    async def scenario(plans: Plans) -> Started:
+        started = await plans.start(list(steps), options, **plan)
+        await started.ended()
+        return started
+
+    return scenario
+
+
+def send(
+    *messages: tuple[Any, ...], wait_for: str | None = "gate", steps: list[dict[str, Any]] | None = None
+) -> Scenario:
+    """A plan with a gate that is sent signals once the gate asks; `wait_for` None: at once."""
+
+    async def scenario(plans: Plans) -> Started:
+        started = await plans.start(steps or [work("a"), gate("gate", "a"), work("b", "gate")])
+        if wait_for:
+            await started.until_asked(wait_for)
+        for name, *arguments in messages:
+            await started.signal(name, *arguments)
+        await started.ended()
+        return started
+
+    return scenario
+
+
+async def decided(plans: Plans) -> Started:
+    """Decisions by update: a refused one, then one that counts."""
+    started = await plans.start([gate(), gate("other")])
+    await started.until_asked("other")
+    await started.handle.execute_update("decide", {"stepId": "gate", "approved": True, "by": "ann"})
+    await started.handle.execute_update("decide", {"stepId": "other", "approved": False})
+    await started.ended()
+    return started
+
+
+async def paused(plans: Plans) -> Started:
+    """A pause while a step runs, and its end."""
+    started = await plans.start([work("a", seconds=0.3), work("b", "a"), work("c", "a")])
+    await started.until_status("a", "running")
+    await started.signal("pause", {"by": "ann"})
+    await started.until_status("a", "completed")
+    await started.signal("unpause")
+    await started.ended()
+    return started
+
+
+async def reviewed(plans: Plans) -> Started:
+    """A plan that waits to be begun."""
+    started = await plans.start([work("a"), work("b", "a")], {"review": True})
+    await started.until(lambda view: view["status"] == "review", "review")
+    await started.signal("begin", {"by": "ann"})
+    await started.ended()
+    return started
+
+
+async def cancelled(plans: Plans) -> Started:
+    """A plan cancelled while a step runs, one sleeps and one asks."""
+    nap = {"id": "nap", "tool": "sleep", "args": {"seconds": 600.0}}
+    rule = {"timeout": 600.0}
+    started = await plans.start([work("long", seconds=60.0), nap, gate(approval=rule), work("after", "long")])
+    await started.until_asked("gate")
+    await started.until_status("long", "running")
+    await started.handle.cancel()
+    await started.ended()
+    return started
+
+
+async def overwritten(plans: Plans) -> Started:
+    """A tool that finds it needs a person's word."""
+    (plans.workspace / "theirs.txt").write_text("theirs")
+    started = await plans.start([{"id": "w", "tool": "write_file", "args": {"path": "theirs.txt", "content": "ours"}}])
+    await started.until_asked("w")
+    await started.approve("w")
+    await started.ended()
+    return started
+
+
+async def large(plans: Plans) -> Started:
+    """A value too large for history, used whole and inside a text."""
+    (plans.workspace / "big.txt").write_text("0123456789\n" * 20_000)
+    read = {"id": "read", "tool": "read_file", "args": {"path": "big.txt"}}
+    copy = {"id": "copy", "tool": "write_file", "args": {"path": "copy.txt", "content": "$read"}}
+    part = {"id": "part", "tool": "write_file", "args": {"path": "part.txt", "content": "<{{read}}>"}}
+    return await run(read, copy, part)(plans)
+
+
+CHAIN = [work("s0"), *(work(f"s{number}", f"s{number - 1}") for number in range(1, 6))]
+LAYERS = [
+    work(f"l{layer}n{node}", *(f"l{layer - 1}n{other}" for other in range(4) if layer))
+    for layer in range(4)
+    for node in range(4)
+]
+VALUES = [
+    work("source", args={"value": {"rows": [{"n": 1}, {"n": 2}]}}),
+    work("part", args={"value": "$source.rows[1].n"}),
+    work("text", args={"value": "{{part}} of {{inputs.total}}"}),
+]
+MALFORMED: list[tuple[Any, ...]] = [
+    *(
+        (name, *shape)
+        for name in ("approve", "deny", "pause", "nonsense")
+        for shape in ((None,), ("x",), (1, 2), ({"a": 1},))
+    ),
+    ("unpause",),
+    ("approve", {"stepId": "nowhere"}),
+    ("approve", {"stepId": "gate"}),
+]
+
+SCENARIOS: dict[str, Scenario] = {
+    "chain": run(*CHAIN, title="Chain"),
+    "fan-out": run(*(work(f"s{number}") for number in range(12)), work("end", *(f"s{number}" for number in range(12)))),
+    "layers": run(*LAYERS),
+    "limited": run(*(work(f"s{number}") for number in range(8)), maxParallel=2),
+    "values": run(*VALUES, inputs={"total": {"type": "integer", "default": 3}}),
+    "large": large,
+    "conditions": run(
+        work("n", args={"value": 3}), work("no", when="n > `5`"), work("yes", when="n < `5`"), work("z", "no")
+    ),
+    "approval": send(("approve", {"stepId": "gate", "by": "ann", "args": {"name": "gate", "value": 5}})),
+    "approval-early": send(
+        ("approve", {"stepId": "gate"}), wait_for=None, steps=[work("a", seconds=0.3), gate("gate", "a")]
+    ),
+    "approval-twice": send(
+        ("approve", {"stepId": "gate"}), ("deny", {"stepId": "gate"}), ("approve", {"stepId": "gate"})
+    ),
+    "approval-timeout": run(
+        *(gate(rule, approval={"timeout": 0.3, "onTimeout": rule}) for rule in ("deny", "approve", "fail"))
+    ),
+    "denial": send(("deny", {"stepId": "gate", "by": "ann"})),
+    "decide": decided,
+    "overwrite": overwritten,
+    "retry": run(work("a", args={"fails": 1}, retry={"attempts": 3, "delay": 0.05}), work("b", "a")),
+    "failure": run(REFUSE, work("after", "bad"), work("beside")),
+    "critical": run({**REFUSE, "critical": True}, work("slow", seconds=0.3), work("after", "slow")),
+    "timeout": run(work("slow", seconds=9.0, timeout=0.2, retry={"attempts": 1})),
+    "pause": paused,
+    "review": reviewed,
+    "cancel": cancelled,
+    "sleep": run({"id": "nap", "tool": "sleep", "args": {"seconds": 0.3}}, work("a", "nap"), work("b")),
+    "malformed": send(*MALFORMED),
+    "invalid": run(work("a", "missing")),
+    "continued": run(
+        *CHAIN, *VALUES, inputs={"total": {"type": "integer", "default": 3}}, options={"historyLimit": 12}
+    ),
+    "continued-timers": run(
+        {"id": "nap", "tool": "sleep", "args": {"seconds": 1.0}},
+        gate(approval={"timeout": 1.0, "onTimeout": "approve"}),
+        *CHAIN,
+        options={"historyLimit": 12},
+    ),
+}

@@ -1,0 +1,61 @@
+"""Plans that run while the code changes: every recorded history replays, and a change that would break them is seen."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.replay.scenarios import SCENARIOS
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
+
+MUTATIONS = {
+    "another activity id": ("execution.py", "activity_id=step.id if", 'activity_id="x" + step.id if'),
+    "another order": ("execution.py", "next(iter(self.schedule.ready))", "list(self.schedule.ready)[-1]"),
+    "a timer more": (
+        "plan.py",
+        "    async def _check(self) -> None:\n",
+        "    async def _check(self) -> None:\n        await workflow.sleep(1)\n",
+    ),
+    "no summary": ("plan.py", "        await self._keep_summary(summary)\n", ""),
+}
+
+
+def replay(code: Path, seed: str = "0") -> subprocess.CompletedProcess[str]:
+    """Replay all histories with a copy of the code, under a hash seed."""
+    environ = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(code)}
+    command = [sys.executable, str(HERE / "replayer.py")]
+    return subprocess.run(command, env=environ, cwd=code, capture_output=True, text=True, timeout=100, check=False)
+
+
+def test_every_scenario_has_its_history() -> None:
+    recorded = {path.stem.rpartition(".")[0] for path in (HERE / "histories").glob("*.json")}
+    assert recorded == set(SCENARIOS), "record what is missing: python -m tests.replay.record NAME"
+    assert len(recorded) >= 15
+    assert all((HERE / "histories" / f"{name}.2.json").exists() for name in SCENARIOS if name.startswith("continued"))
+
+
+@pytest.mark.parametrize("seed", ["0", "1", "4242"])
+def test_every_recorded_history_replays_under_any_hash_seed(seed: str) -> None:
+    done = replay(ROOT, seed)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_a_change_that_breaks_running_plans_is_seen(name: str, tmp_path: Path) -> None:
+    for package in ("plans", "workflows", "activities", "client"):
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "worker.py", tmp_path)
+    file, before, after = MUTATIONS[name]
+    path = tmp_path / "workflows" / file
+    assert before in path.read_text(), f"the mutation '{name}' no longer fits the code; adapt it"
+    path.write_text(path.read_text().replace(before, after))
+    done = replay(tmp_path)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "TMPRL1100" in done.stdout

@@ -1,0 +1,62 @@
+"""Steps bound to the workers of a queue: those with certain files or a certain capability."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from temporalio.client import Client
+
+from activities.registry import load_tools
+from client.settings import Settings
+from tests.driving import Plans, step
+from worker import build
+
+
+@pytest.fixture
+def far(tmp_path: Path) -> Path:
+    """The directory of the worker elsewhere."""
+    path = tmp_path / "far"
+    path.mkdir()
+    return path
+
+
+@pytest_asyncio.fixture
+async def far_queue(temporal_client: Client, settings: Settings, far: Path) -> AsyncIterator[str]:
+    """A queue whose worker has another directory."""
+    elsewhere = settings.with_flags(task_queue=f"{settings.task_queue}-far", workspace=str(far))
+    async with build(temporal_client, elsewhere, load_tools(()), indexed=True):
+        yield elsewhere.task_queue
+
+
+async def test_a_step_runs_where_its_queue_says_in_that_workers_own_directory(
+    plans: Plans, workspace: Path, far: Path, far_queue: str
+) -> None:
+    (far / "data.txt").write_text("from afar")
+    there = {"id": "there", "tool": "read_file", "args": {"path": "data.txt"}, "queue": far_queue}
+    view = await plans.run(
+        [there, {"id": "h", "tool": "write_file", "args": {"path": "copy.txt", "content": "$there"}}]
+    )
+    assert view["status"] == "completed"
+    assert (workspace / "copy.txt").read_text() == "from afar"
+    assert not (far / "copy.txt").exists()
+
+
+async def test_a_whole_plan_can_be_bound_to_a_queue(plans: Plans, far: Path, far_queue: str) -> None:
+    steps = [{"id": "a", "tool": "write_file", "args": {"path": "a.txt", "content": "a"}}]
+    view = await plans.run(steps, {"workspace": str(far)}, queue=far_queue)
+    assert view["status"] == "completed"
+    assert (far / "a.txt").read_text() == "a"
+
+
+async def test_a_tool_that_only_the_workers_of_the_queue_lack_is_told_before_anything_starts(
+    plans: Plans, workspace: Path, far_queue: str
+) -> None:
+    write = {"id": "w", "tool": "write_file", "args": {"path": "a.txt", "content": "a"}}
+    work = {"id": "x", "tool": "work", "args": {"name": "x"}, "queue": far_queue}
+    view = await plans.run([write, work])
+    assert view["status"] == "draft"
+    assert step(view, "w")["status"] == "pending"
+    assert not (workspace / "a.txt").exists()
