@@ -15,7 +15,7 @@ from typing import Any
 from temporalio import activity
 
 from plans.calls import CheckRequest, Facts
-from plans.model import Plan, Problem, ToolSpec
+from plans.model import Problem, ToolSpec
 from plans.reading import read_plan
 from plans.validate import input_values, problems
 
@@ -36,23 +36,22 @@ class PlanChecker:
         plan = read_plan(request.plan)
         if isinstance(plan, list):
             return Facts(problems=plan)
-        found = problems(plan, self.tools) + input_values(plan, request.inputs)[1]
-        workspace, trouble = self._workspace(request.workspace or plan.workspace)
+        queue = request.queue or plan.queue
+        here = [step for step in plan.steps if (step.queue or plan.queue) == queue]
+        found = problems(plan, self.tools, {step.id for step in plan.steps} - {step.id for step in here})
+        workspace, trouble = self._workspace(request.workspace or plan.workspace, request.queue is not None)
         return Facts(
-            problems=found + trouble,
-            tools=self._used(plan),
+            problems=found + input_values(plan, request.inputs)[1] + trouble,
+            tools={step.tool: self.tools[step.tool] for step in here if step.tool in self.tools},
             workspace=workspace,
             strict_approvals=self.strict_approvals,
             search_attributes=self.search_attributes,
             keeps_summaries=self.keeps_summaries,
         )
 
-    def _used(self, plan: Plan) -> dict[str, ToolSpec]:
-        names = dict.fromkeys(step.tool for step in plan.steps)
-        return {name: self.tools[name] for name in names if name in self.tools}
-
-    def _workspace(self, asked: str | None) -> tuple[str, list[Problem]]:
-        name = asked or self.default_workspace
+    def _workspace(self, asked: str | None, own_first: bool) -> tuple[str, list[Problem]]:
+        """The directory, and what is wrong with it. A worker with a queue of its own has a directory of its own."""
+        name = (self.default_workspace if own_first else None) or asked or self.default_workspace
         if not name:
             return "", [_bad("no workspace is named; give --workspace, or set PLANS_WORKSPACE on the worker")]
         path = Path(name).expanduser()

@@ -63,6 +63,9 @@ class CheckRequest(Value):
     """A plan to be checked by the worker that will run it."""
 
     plan: Any = Field(description="The plan as it came, before any validation.")
+    queue: str | None = Field(
+        default=None, description="The task queue asked: its worker judges the steps bound to it."
+    )
     workspace: str | None = Field(default=None, description="Asked for by the client; the plan's own comes second.")
     inputs: dict[str, Any] = Field(default_factory=dict)
 
@@ -72,7 +75,8 @@ class Facts(Value):
 
     problems: list[Problem] = Field(default_factory=list)
     tools: dict[str, ToolSpec] = Field(default_factory=dict, description="The tools this plan names.")
-    workspace: str = ""
+    workspace: str = Field(default="", description="Absolute directory of the steps bound to no queue of their own.")
+    workspaces: dict[str, str] = Field(default_factory=dict, description="By queue, that of the steps bound to it.")
     strict_approvals: bool = Field(default=False, description="PLANS_APPROVALS=strict: no waiver counts.")
     search_attributes: bool = Field(default=False, description="The server knows PlanStatus and its kin.")
     keeps_summaries: bool = Field(default=False, description="The worker has a place for SUMMARY.md files.")

@@ -90,6 +90,12 @@ class Step(Value):
     when: str | None = Field(
         default=None, max_length=1_000, description="JMESPath over finished steps and inputs; false skips the step."
     )
+    queue: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=200,
+        description="Task queue whose workers run the step: those with its files or capability.",
+    )
     notes: str = Field(default="", max_length=10_000, description="Remarks, shown under the step.")
 
 
@@ -102,6 +108,9 @@ class Plan(Value):
     title: str = Field(default="", max_length=1_000, description="One line for lists and headings.")
     workspace: str | None = Field(default=None, max_length=4_096, description="Directory the tools work in.")
     inputs: dict[StepId, Input] = Field(default_factory=dict, description="Typed parameters.")
+    queue: str | None = Field(
+        default=None, min_length=1, max_length=200, description="Task queue whose workers run the steps."
+    )
     max_parallel: int | None = Field(
         default=None, ge=1, le=MAX_PARALLEL, strict=True, description="Steps running at the same time, at most."
     )

@@ -173,6 +173,14 @@ class Run(State):
         if len(self.log) > LOG_ENTRIES:
             del self.log[0]
 
+    def queue_of(self, step: Step) -> str | None:
+        """The task queue the step is bound to; none: the workflow's own."""
+        return step.queue or self.plan.queue
+
+    def workspace_of(self, step: Step) -> str:
+        """The directory the step works in, on the workers of its queue."""
+        return self.facts.workspaces.get(step.queue or "", self.facts.workspace)
+
     def args_of(self, step: Step) -> dict[str, Any]:
         """The step's arguments, the approver's where they were changed."""
         changed = self.steps[step.id].args

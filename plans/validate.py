@@ -6,7 +6,7 @@ was judged before, by `plans.reading`. A plan without problems of severity `erro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import suppress
 from difflib import get_close_matches
 from itertools import pairwise
@@ -23,15 +23,18 @@ MAX_HINTED = 1_000
 """Names among which the nearest is looked for: that takes time, and a plan may hold many mistakes."""
 
 
-def problems(plan: Plan, tools: Mapping[str, ToolSpec]) -> list[Problem]:
-    """Everything wrong with a plan, in the order of its steps, those of the whole plan last."""
+def problems(plan: Plan, tools: Mapping[str, ToolSpec], elsewhere: Container[str] = ()) -> list[Problem]:
+    """Everything wrong with a plan, in the order of its steps, those of the whole plan last.
+
+    The tools of the steps in `elsewhere` are not judged: workers of another queue have them.
+    """
     known = {step.id for step in plan.steps}
     found = list(_ids(plan))
     for step in plan.steps:
         found += _dependencies(step, known)
-        found += _tool(step, tools, known)
+        if step.id not in elsewhere:
+            found += [*_tool(step, tools, known), *_code(step, tools)]
         found += _references(step, known, set(plan.inputs))
-        found += _code(step, tools)
         found += _condition(step, known)
     return [*found, *_cycles(plan, known), *_defaults(plan)]
 
@@ -127,7 +130,7 @@ def _tool(step: Step, tools: Mapping[str, ToolSpec], known: set[str]) -> Iterato
         hint = _near(step.tool.strip().lower(), tools) or "; `plan tools` lists them"
         yield Problem(code="UNKNOWN_TOOL", step_id=step.id, field="tool", message=f"Unknown tool: {step.tool}{hint}")
         return
-    for field, text in argument_problems(spec, step.args, known | {INPUTS}):
+    for field, text in argument_problems(spec, step.args, known):
         message = f"Invalid args for {step.tool}: {text}"
         yield Problem(code="INVALID_ARGS", step_id=step.id, field=field, message=message)
 
@@ -177,7 +180,7 @@ def _condition(step: Step, known: set[str]) -> Iterator[Problem]:
     found = list(_expression(step.when, step, "when"))
     yield from found
     for root in [] if found else roots_of(step.when):
-        if root == step.id or root not in known | {INPUTS}:
+        if root == step.id or (root not in known and root != INPUTS):
             text = f"'{root}' is no earlier step and not `{INPUTS}`; write STEP.field{_near(root, known)}"
             yield Problem(code="BAD_REFERENCE", step_id=step.id, field="when", message=text)
 

@@ -132,7 +132,7 @@ class Execution:
             plan_id=plan.id or "",
             step_id=step.id,
             key=f"{workflow.info().workflow_id}/{step.id}",
-            workspace=self.run.facts.workspace,
+            workspace=self.run.workspace_of(step),
             timeout=policy.timeout,
             retry=policy.retry,
             approved=decision is not None or approvals.is_waived(self.run, step),
@@ -147,7 +147,8 @@ class Execution:
             step.id,
             workflow.start_activity(
                 step.tool,
-                call,
+                call.model_dump(mode="json", exclude_defaults=True),
+                task_queue=self.run.queue_of(step),
                 activity_id=step.id if state.calls == 1 else f"{step.id}#{state.calls}",
                 summary=f"{step.id} · {step.description}"[:200] if step.description else step.id,
                 start_to_close_timeout=policy.start_to_close,

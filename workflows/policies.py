@@ -57,5 +57,9 @@ def of_step(plan: Plan, step: Step, spec: ToolSpec) -> Policy:
 
 CHECK = Policy(60.0, Retry(attempts=100, delay=1.0, factor=1.5))
 """Checking a plan reads nothing but the worker's own tools and the workspace's existence."""
+ASK_LLM = Policy(1_800.0, Retry(attempts=5, delay=2.0, factor=2.0))
+"""One question to the LLM. The worker keeps a shorter limit (PLANS_LLM_TIMEOUT) and counts the endpoint's errors."""
+SNAPSHOT = Policy(60.0, Retry(attempts=3, delay=1.0, factor=2.0))
+"""Looking at a workspace for the LLM."""
 SUMMARY = Policy(30.0, Retry(attempts=3, delay=1.0, factor=2.0))
 """Writing the summary: a full disk must not keep a finished plan from ending."""

@@ -37,7 +37,7 @@ def read_request(arguments: Sequence[Any]) -> PlanRequest:
         raise InvalidPlan([Problem(code="PLAN_SCHEMA", field=place, message=first["msg"])]) from error
 
 
-def invalid(problems: list[Problem]) -> ApplicationError:
+def invalid(problems: Sequence[Problem]) -> ApplicationError:
     """The failure of a workflow whose plan cannot run; its detail is the list of problems."""
     detail = [problem.model_dump(mode="json", exclude_none=True) for problem in problems]
     return ApplicationError(InvalidPlan(problems).message[:8_000], detail, type="INVALID_PLAN", non_retryable=True)

@@ -1,0 +1,141 @@
+"""What people and programs send to a running plan, and what they can ask of it.
+
+Messages may come at any moment, also before the plan is checked: each is read by `plans.messages`, decided by
+`plans.approvals`, and a bad one becomes a line in the run's log. Nothing that arrives can wedge a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from temporalio import workflow
+from temporalio.common import RawValue
+from temporalio.exceptions import ApplicationError
+
+with workflow.unsafe.imports_passed_through():
+    from plans import approvals, render, views
+    from plans.errors import PlanError, Refused
+    from plans.messages import Approve, Control, Decide, Deny, Since, read
+    from plans.model import Problem
+    from plans.run import ENDED, PlanStatus
+    from workflows.execution import Execution
+    from workflows.request import invalid, step_of
+
+
+class Mailbox:
+    """The signals, updates and queries of a PlanWorkflow; `_execution` is absent only when the plan is no plan."""
+
+    _execution: Execution | None = None
+    _invalid: Sequence[Problem] = ()
+
+    def _started(self) -> Execution:
+        if self._execution is None:
+            raise invalid(self._invalid)
+        return self._execution
+
+    def _view(self) -> dict[str, Any]:
+        return views.plan_view(self._started().run, self._started().schedule)
+
+    def _try(self, what: str, step_id: str | None, act: Callable[[], Any]) -> None:
+        """Do what a signal asks for; a refusal becomes a line in the log."""
+        if self._execution is None:
+            return
+        run = self._execution.run
+        try:
+            if run.status in ENDED:
+                raise Refused(f"the plan has ended ({run.status})", "PLAN_CLOSED")
+            act()
+        except Refused as refusal:
+            known = step_id if step_id in run.steps else None
+            run.note("refused", f"REFUSED:{refusal.code} {what}: {refusal.message}", workflow.now(), known)
+
+    @workflow.signal(
+        description='Let a waiting step start: {"stepId": "...", "by": "...", "comment": "...", "args": {}}'
+    )
+    def approve(self, *arguments: Any) -> None:
+        """A person lets a step start. Counts also before the step waits."""
+        self._try("approve", step_of(arguments), lambda: self._signal_decision(read(Approve, arguments), True))
+
+    @workflow.signal(description='Skip a waiting step: {"stepId": "...", "by": "...", "comment": "..."}')
+    def deny(self, *arguments: Any) -> None:
+        """A person does not let a step start."""
+        self._try("deny", step_of(arguments), lambda: self._signal_decision(read(Deny, arguments), False))
+
+    @workflow.signal(description="Start no further step until unpause.")
+    def pause(self, *arguments: Any) -> None:
+        """Running steps go on; nothing starts."""
+        self._try("pause", None, lambda: self._control(read(Control, arguments, optional=True), "pause"))
+
+    @workflow.signal(description="Let steps start again.")
+    def unpause(self, *arguments: Any) -> None:
+        """Steps start again."""
+        self._try("unpause", None, lambda: self._control(read(Control, arguments, optional=True), "unpause"))
+
+    @workflow.signal(description="End the review and start the plan.")
+    def begin(self, *arguments: Any) -> None:
+        """The review is over."""
+        self._try("begin", None, lambda: self._control(read(Control, arguments, optional=True), "begin"))
+
+    @workflow.signal(dynamic=True)
+    def unknown(self, name: str, _: Sequence[RawValue]) -> None:
+        """A signal nobody knows is said so in the log."""
+
+        def refuse() -> None:
+            raise Refused(f"there is no signal '{name[:100]}'", "UNKNOWN_SIGNAL")
+
+        self._try("signal", None, refuse)
+
+    @workflow.update(description='Approve or deny with an answer: {"stepId": "...", "approved": true}')
+    def decide(self, *arguments: Any) -> dict[str, Any]:
+        """As approve and deny; returns the decision as recorded."""
+        message = read(Decide, arguments)
+        return approvals.decide(self._started().run, message, workflow.now(), "update").model_dump(mode="json")
+
+    @decide.validator
+    def _may_decide(self, *arguments: Any) -> None:
+        try:
+            run = self._started().run
+            if run.status in ENDED:
+                raise Refused(f"the plan has ended ({run.status})", "PLAN_CLOSED")
+            approvals.check(run, read(Decide, arguments))
+        except PlanError as error:
+            raise ApplicationError(error.message, type=error.code, non_retryable=True) from error
+
+    @workflow.query(description="The plan with the status and result of every step.")
+    def plan(self, *_: Any) -> dict[str, Any]:
+        """The joined view (seed 004's Plan with statuses and results)."""
+        return self._view()
+
+    @workflow.query(description='Progress events after a number: {"since": 0}')
+    def events(self, *arguments: Any) -> list[dict[str, Any]]:
+        """Events numbered higher than `since`, at most `limit` (1,000)."""
+        message = read(Since, arguments, optional=True)
+        return views.events(self._started().run, message.since, message.limit)
+
+    @workflow.query(description="The plan as text.")
+    def text(self, *_: Any) -> str:
+        """Seed 000's display."""
+        return render.text(self._view())
+
+    @workflow.query(description="Counts, duration, files written, what failed.")
+    def summary(self, *_: Any) -> dict[str, Any]:
+        """The summary so far; the last one when the plan has ended."""
+        return render.summary_of(self._view())
+
+    def _signal_decision(self, message: Approve | Deny, approved: bool) -> None:
+        decision = Decide(approved=approved, **dict(message))
+        approvals.decide(self._started().run, decision, workflow.now(), "signal")
+
+    def _control(self, message: Control, what: str) -> None:
+        schedule, now = self._started().schedule, workflow.now()
+        by = f" by {message.by}" if message.by else ""
+        if what == "begin":
+            if schedule.run.status is not PlanStatus.REVIEW:
+                raise Refused(f"the plan is {schedule.run.status}, not in review", "NOT_IN_REVIEW")
+            schedule.run.note("begun", f"review ended{by}", now)
+            schedule.begin(now)
+        elif what == "pause" and not schedule.pause(now, f"paused{by}"):
+            raise Refused(f"the plan is {schedule.run.status} and cannot be paused", "NOT_RUNNING")
+        elif what == "unpause" and not schedule.unpause(now, f"unpaused{by}"):
+            raise Refused(f"the plan is {schedule.run.status}, not paused", "NOT_PAUSED")
