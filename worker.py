@@ -27,7 +27,10 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxR
 
 from activities.check import PlanChecker
 from activities.execute import tool_activity
+from activities.llm import AskLlm
+from activities.llm_model import LanguageModel
 from activities.registry import load_tools
+from activities.snapshot import SnapshotTaker
 from activities.summary import SummaryWriter
 from activities.tool import Tool
 from activities.values import ValueStore
@@ -71,6 +74,8 @@ def build(
     )
     summaries = SummaryWriter(settings.state_dir)
     values = ValueStore(_driver(client, settings), settings.inline_bytes)
+    llm = LanguageModel(settings.openai_base_url, settings.openai_api_key, settings.model, settings.llm_timeout)
+    asker, snapshots = AskLlm(llm, values), SnapshotTaker(llm.secrets)
     steps = [tool_activity(tool, values) for tool in tools.values() if not tool.spec.durable]
     restrictions = SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH)
     return Worker(
@@ -78,7 +83,10 @@ def build(
         task_queue=settings.task_queue,
         identity=f"{WORKER}{os.getpid()}@{socket.gethostname()}",
         workflows=workflows,
-        activities=[*steps, checker.check_plan, summaries.write_summary],
+        activities=[
+            *steps,
+            *(checker.check_plan, summaries.write_summary, asker.ask_llm, snapshots.snapshot_workspace),
+        ],
         workflow_runner=SandboxedWorkflowRunner(restrictions=restrictions),
         activity_executor=ThreadPoolExecutor(settings.max_activities + 2, thread_name_prefix="step"),
         max_concurrent_activities=settings.max_activities,

@@ -22,7 +22,9 @@ from activities.sleep import sleep
 from activities.tool import Tool
 from plans.errors import PlanError
 
-RESERVED_NAMES = frozenset(("check_plan", "write_summary", "ask", "agent", "plan", "inputs"))
+RESERVED_NAMES = frozenset(
+    ("check_plan", "write_summary", "ask_llm", "snapshot_workspace", "ask", "agent", "plan", "inputs")
+)
 """Names of activities that are no tools, and of steps that have none."""
 
 

@@ -2,7 +2,8 @@
 
 `Settings.read(environ)` is the only place that looks at `PLANS_*`. A value that cannot be used, or a variable that
 begins with `PLANS_` and means nothing, is refused at once with its name: a `SettingError`, exit code 2. The
-`TEMPORAL_*` variables are kept as they are for `temporalio.envconfig`, which gives them their meaning.
+`TEMPORAL_*` variables are kept as they are for `temporalio.envconfig`, which gives them their meaning. The key of the
+LLM is never shown, in no error and no dump.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
+from plans.endpoint import OPENAI, endpoint_problem
 from plans.errors import PlanError
 
 PREFIX = "PLANS_"
@@ -69,6 +71,12 @@ class Settings(BaseModel):
     """Seconds that running steps get to finish when a worker is told to stop."""
     model: str | None = Field(default=None, min_length=1, max_length=200)
     """Name of the LLM."""
+    llm_timeout: float = Field(default=120.0, ge=1, le=1_800, allow_inf_nan=False)
+    """Seconds the LLM has for one answer."""
+    openai_api_key: SecretStr | None = None
+    """Key of the LLM endpoint; without it only endpoints on this machine can be asked."""
+    openai_base_url: str = OPENAI
+    """The LLM endpoint: https, or http on this machine."""
     temporal: dict[str, str] = Field(default_factory=dict)
     """The TEMPORAL_* variables, for `temporalio.envconfig`."""
 
@@ -86,6 +94,22 @@ class Settings(BaseModel):
             raise ValueError(f"{resolved} cannot be written to; change its permissions or name another")
         return resolved
 
+    @field_validator("openai_api_key")
+    @classmethod
+    def _key_can_be_sent(cls, key: SecretStr | None) -> SecretStr | None:
+        text = key.get_secret_value() if key else ""
+        if len(text) > 4_000 or any(not "!" <= char <= "~" for char in text):
+            raise ValueError("it holds spaces, line ends or characters no key has; copy the key again")
+        return key
+
+    @field_validator("openai_base_url")
+    @classmethod
+    def _endpoint_is_safe(cls, url: str) -> str:
+        problem = endpoint_problem(url)
+        if problem:
+            raise ValueError(problem)
+        return url
+
     @field_validator("state_dir", "cache_dir")
     @classmethod
     def _directory_is_possible(cls, path: Path) -> Path:
@@ -100,6 +124,7 @@ class Settings(BaseModel):
         unknown = {_variable(name): _unknown(name) for name in given if name not in _READ}
         values: dict[str, Any] = _default_directories(environ) | {n: t for n, t in given.items() if n in _READ}
         values["temporal"] = {name: text for name, text in environ.items() if name.startswith("TEMPORAL_")}
+        values |= {name: environ[name.upper()] for name in _OPENAI if environ.get(name.upper())}
         return cls._checked(values, unknown)
 
     def with_flags(self, **flags: object) -> Self:
@@ -108,8 +133,8 @@ class Settings(BaseModel):
         return self._checked(self.model_dump() | given, {})
 
     def as_environ(self) -> dict[str, str]:
-        """The PLANS_* variables that give these settings again; the TEMPORAL_* ones are left out."""
-        given = {name: getattr(self, name) for name in sorted(_READ)}
+        """The variables that give these settings again, the key of the LLM too; the TEMPORAL_* ones are left out."""
+        given = {name: getattr(self, name) for name in sorted(_READ | _OPENAI)}
         return {_variable(name): _text(value) for name, value in given.items() if value not in (None, ())}
 
     @classmethod
@@ -124,16 +149,20 @@ class Settings(BaseModel):
         return settings
 
 
-_READ = frozenset(Settings.model_fields) - {"temporal"}
+_OPENAI = frozenset(("openai_api_key", "openai_base_url"))
+"""Read from variables that other programs know as well."""
+_READ = frozenset(Settings.model_fields) - {"temporal"} - _OPENAI
 
 
 def _variable(field: str) -> str:
-    return PREFIX + field.upper()
+    return field.upper() if field in _OPENAI else PREFIX + field.upper()
 
 
 def _text(value: object) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
+    if isinstance(value, SecretStr):
+        return value.get_secret_value()
     return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
@@ -144,6 +173,8 @@ def _unknown(field: str) -> str:
 
 def _sentence(error: Any) -> str:
     message = str(error["msg"]).removeprefix("Value error, ")
+    if error["loc"][0] in _OPENAI:  # either may hold a key or a password
+        return message
     return f"{message} (it is {str(error['input'])[:100]!r})"
 
 

@@ -1,0 +1,155 @@
+"""What an endpoint's refusal means: one error with a stable code that says whether, and when, to try again.
+
+    408, 409, 425, 429, 5xx  LLM_UNAVAILABLE, tried again after Retry-After, if it asks for at most an hour
+    401, 403                 LLM_KEY         402, no quota left   LLM_QUOTA
+    404, unknown model       LLM_MODEL       content filter       LLM_REFUSED
+    3xx                      LLM_UNAVAILABLE, final: redirects are not followed
+    any other 4xx            LLM_REQUEST
+
+An `x-should-retry` header wins over the status. The text for a refused key holds nothing of what the server said, since
+servers repeat parts of the key.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from plans.budget import Usage
+from plans.errors import ToolError
+
+LONGEST_WAIT = 3_600.0
+"""Seconds an endpoint may make us wait for the next attempt; more is an error people must see."""
+SHOWN_CHARACTERS = 300
+_BUSY = (408, 409, 425, 429)
+_NO_QUOTA = ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active")
+_FILTERED = ("content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation")
+_NO_MODEL = ("model_not_found", "DeploymentNotFound")
+
+
+class LlmError(ToolError):
+    """An LLM call that gave no answer. `usage` is what it took nevertheless."""
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        retryable: bool = False,
+        retry_after: float | None = None,
+        usage: Usage | None = None,
+    ) -> None:
+        super().__init__(code, message, retryable=retryable, retry_after=retry_after)
+        self.usage = usage or Usage()
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An endpoint's HTTP answer, whole. Header names are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+
+@dataclass(frozen=True)
+class Complaint:
+    """What an error body says, in the shapes endpoints use."""
+
+    text: str
+    code: str
+
+    @classmethod
+    def read(cls, content: bytes) -> Complaint:
+        """The complaint in a body; its beginning when the body has no known shape."""
+        text = content[:65_536].decode("utf-8", "replace")
+        try:
+            body: Any = json.loads(text)
+        except (ValueError, RecursionError):
+            return cls(_one_line(text), "")
+        error = body.get("error", body) if isinstance(body, dict) else body
+        if not isinstance(error, dict):
+            return cls(_one_line(error if isinstance(error, str) else text), "")
+        said = error.get("message") or error.get("detail") or error.get("error") or text
+        return cls(
+            _one_line(said if isinstance(said, str) else json.dumps(said)), str(error.get("code") or error.get("type"))
+        )
+
+
+def failure_of(reply: Reply, origin: str, model: str) -> LlmError:
+    """The error for an answer that is no success."""
+    said = Complaint.read(reply.content)
+    status, told = reply.status, f": {said.text}" if said.text else ""
+    if status in (401, 403) and said.code not in _FILTERED:
+        why = told if status == 403 else ""
+        return LlmError("LLM_KEY", f"{origin} does not accept the key ({status}){why}; check OPENAI_API_KEY")
+    if status == 402 or said.code in _NO_QUOTA:
+        return LlmError("LLM_QUOTA", f"the account at {origin} has nothing left to spend ({status}){told}")
+    if status == 404 or said.code in _NO_MODEL:
+        return LlmError(
+            "LLM_MODEL",
+            f"{origin} knows no model '{model[:100]}' at this address ({status}){told};"
+            " check PLANS_MODEL and OPENAI_BASE_URL, which usually ends in /v1",
+        )
+    if said.code in _FILTERED:
+        return LlmError("LLM_REFUSED", f"a content filter at {origin} declined the request{told}")
+    if 300 <= status < 400:
+        return LlmError(
+            "LLM_UNAVAILABLE",
+            f"{origin} redirects elsewhere ({status}), which is not followed; set OPENAI_BASE_URL to the final address",
+        )
+    return _by_retry(reply, f"{origin} answered {status}{told}")
+
+
+def _by_retry(reply: Reply, message: str) -> LlmError:
+    busy = reply.status in _BUSY or reply.status >= 500
+    retryable = {"true": True, "false": False}.get(reply.headers.get("x-should-retry", "").lower(), busy)
+    wait = retry_after(reply.headers)
+    if not retryable:
+        return LlmError("LLM_UNAVAILABLE" if busy else "LLM_REQUEST", message)
+    if wait is not None and wait > LONGEST_WAIT:
+        longest = f"{LONGEST_WAIT:,.0f}"
+        return LlmError(
+            "LLM_UNAVAILABLE",
+            f"{message}; it asks to wait {_seconds(wait)}, more than the {longest} that are waited; try again later",
+        )
+    return LlmError("LLM_UNAVAILABLE", message, retryable=True, retry_after=wait)
+
+
+def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
+    """Seconds an endpoint asks us to wait, infinity included; None when it does not say."""
+    milliseconds = _number(headers.get("retry-after-ms", ""))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    given = headers.get("retry-after", "")
+    seconds = _number(given)
+    if seconds is not None or not given:
+        return seconds
+    try:
+        moment = parsedate_to_datetime(given)
+        return max((moment.astimezone(UTC) - (now or datetime.now(UTC))).total_seconds(), 0.0)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return None if math.isnan(number) else max(number, 0.0)
+
+
+def _seconds(wait: float) -> str:
+    return f"{wait:,.0f} seconds" if wait < 1e12 else "for ever"
+
+
+def _one_line(text: str) -> str:
+    printable = "".join(char if char.isprintable() else " " for char in text[: 4 * SHOWN_CHARACTERS])
+    line = " ".join(printable.split())
+    return line if len(line) <= SHOWN_CHARACTERS else line[:SHOWN_CHARACTERS] + "..."

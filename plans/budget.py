@@ -1,0 +1,105 @@
+"""What LLM calls have cost, and whether another may be made: warn, then ask a person, then stop.
+
+`Usage` adds up; a `Ledger` keeps the sums by step and by model for one run. `decide` compares them with a `Budget`
+before the next call. It never counts time by itself: the seconds spent are given to it.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from plans.model import Value
+
+Verdict = Literal["ok", "warn", "ask", "stop"]
+OVERRUN_CODE = "LLM_BUDGET"
+"""The code of a step or run that ended because its budget was spent."""
+
+
+class Usage(Value):
+    """What one or more calls of an LLM took."""
+
+    calls: int = Field(default=0, ge=0, description="Requests the endpoint was sent and answered.")
+    prompt_tokens: int = Field(default=0, ge=0, description="Tokens of the messages.")
+    completion_tokens: int = Field(default=0, ge=0, description="Tokens of the answers.")
+    total_tokens: int = Field(default=0, ge=0, description="All tokens the endpoint counted.")
+
+    def plus(self, other: Usage) -> Usage:
+        """Both together."""
+        return Usage(
+            calls=self.calls + other.calls,
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+            total_tokens=self.total_tokens + other.total_tokens,
+        )
+
+
+class Ledger(Value):
+    """The usage of one run, by step and by model. Calls that serve no step (planning) stand under an empty step id."""
+
+    by_step: dict[str, Usage] = Field(default_factory=dict)
+    by_model: dict[str, Usage] = Field(default_factory=dict)
+
+    @property
+    def total(self) -> Usage:
+        """The whole run's."""
+        total = Usage()
+        for usage in self.by_step.values():
+            total = total.plus(usage)
+        return total
+
+    def plus(self, usage: Usage, *, model: str, step_id: str = "") -> Ledger:
+        """The ledger with one more entry."""
+        steps = self.by_step | {step_id: self.by_step.get(step_id, Usage()).plus(usage)}
+        models = self.by_model | {model: self.by_model.get(model, Usage()).plus(usage)}
+        return Ledger(by_step=steps, by_model=models)
+
+
+class Budget(Value):
+    """What a run may spend on LLM calls; what is not set is not limited."""
+
+    tokens: int | None = Field(default=None, ge=1, strict=True, description="Tokens in all.")
+    calls: int | None = Field(default=50, ge=1, strict=True, description="Calls in all.")
+    seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False, description="Time spent on them.")
+    warn_at: float = Field(default=0.8, gt=0, le=1, description="Share of any limit at which a warning is due.")
+    ask: bool = Field(default=True, description="At the limit a person is asked; false, or a person's no: it stops.")
+
+    def granted(self, share: float = 0.5) -> Budget:
+        """The budget after a person allowed more: every limit raised by `share` of itself."""
+        raised = 1 + share
+        return self.model_copy(
+            update={
+                "tokens": None if self.tokens is None else int(self.tokens * raised) + 1,
+                "calls": None if self.calls is None else int(self.calls * raised) + 1,
+                "seconds": None if self.seconds is None else self.seconds * raised,
+            }
+        )
+
+    def refused(self) -> Budget:
+        """The budget after a person said no: the limit is final."""
+        return self.model_copy(update={"ask": False})
+
+
+class Judgement(Value):
+    """Whether the next call may be made, and why not."""
+
+    verdict: Verdict = "ok"
+    reason: str = Field(default="", description="Which limit, and how much of it is spent; empty when all is well.")
+
+
+def decide(budget: Budget, spent: Usage, seconds: float = 0.0) -> Judgement:
+    """What is to be done before the next call, by the limit that is nearest to being used up."""
+    limits = (
+        ("tokens", budget.tokens, float(spent.total_tokens)),
+        ("calls", budget.calls, float(spent.calls)),
+        ("seconds", budget.seconds, seconds),
+    )
+    shares = [(used / limit, name, used, limit) for name, limit, used in limits if limit is not None]
+    share, name, used, limit = max(shares, default=(0.0, "", 0.0, 0.0))
+    if share < budget.warn_at:
+        return Judgement()
+    reason = f"{used:,.0f} of {limit:,.0f} {name} for LLM calls are spent"
+    if share < 1:
+        return Judgement(verdict="warn", reason=reason)
+    return Judgement(verdict="ask" if budget.ask else "stop", reason=reason)
