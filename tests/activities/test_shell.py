@@ -82,7 +82,14 @@ async def test_a_command_runs_in_a_directory_of_the_workspace(attempts: Attempts
 
 
 def test_the_environment_is_an_allow_list() -> None:
-    base = {"PATH": "/bin", "LC_ALL": "C", "TZ": "UTC", "OPENAI_API_KEY": "canary", "LD_PRELOAD": "x", "HOME": "/root"}
+    base = {
+        "PATH": "/bin",
+        "LC_ALL": "C",
+        "TZ": "UTC",
+        "OPENAI_API_KEY": "canary",
+        "LD_PRELOAD": "x",
+        "HOME": "/home/someone",
+    }
     assert environment(base, "/w", {"MORE": "1"}) == {
         "PATH": "/bin", "LANG": "C.UTF-8", "LC_ALL": "C", "TZ": "UTC", "HOME": "/w", "TERM": "dumb", "MORE": "1",
     }  # fmt: skip
