@@ -1,0 +1,216 @@
+"""The JSON Schemas a model's answers are asked for in, made so that strict endpoints take them.
+
+Strict means: every field required, none besides, what is optional may be null, and only the keywords every endpoint
+knows. Tool arguments become one variant per tool; a part of them that cannot be said strictly (a free-form object) is
+asked for as JSON text. `loosened` takes both back to what the tool expects. The field instructions are part of the
+schema: they tell the model when to fill a field, not only what it is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from jsonschema import Draft202012Validator
+
+from plans.model import ToolSpec
+
+Schema = dict[str, Any]
+
+SIMPLE_FIELDS: Mapping[str, tuple[str, str]] = {
+    "tool_calls": ("Tools to call", "List the tools you need to call. Leave this empty when you answer."),
+    "answer": (
+        "Your answer",
+        "Provide your answer ONLY when you have completed the task. If you still need to call tools, leave this empty.",
+    ),
+    "confidence": ("Confidence level", "Rate your confidence: high, medium, or low"),
+}
+"""Fields of an answer in simple mode: description and instruction (seed 002)."""
+
+COMPLEX_FIELDS: Mapping[str, tuple[str, str]] = {
+    "reasoning": ("Your reasoning", "Explain what you are doing and why"),
+    "tool_calls": ("Tools to call", "List the tools you need to call. Can be combined with task_completed."),
+    "task_completed": (
+        "Summary of completed task",
+        "Fill this ONLY when you have finished the CURRENT TASK. Brief summary of what was done.",
+    ),
+    "final_answer": (
+        "Final response",
+        "Fill this ONLY when ALL tasks in the TASK LIST are complete. This stops the agent.",
+    ),
+}
+"""Fields of an answer in complex mode: description and instruction (seed 002)."""
+
+
+def simple_schema(tools: Iterable[ToolSpec]) -> Schema:
+    """An answer in simple mode."""
+    confidence = {"type": ["string", "null"], "enum": ["high", "medium", "low", None]}
+    shapes = {"tool_calls": _calls(tools), "answer": _NULLABLE_TEXT, "confidence": confidence}
+    return _object({name: shapes[name] | {"description": instruction(SIMPLE_FIELDS, name)} for name in SIMPLE_FIELDS})
+
+
+def complex_schema(tools: Iterable[ToolSpec]) -> Schema:
+    """An answer in complex mode."""
+    calls = _calls(tools)
+    shapes = {name: calls if name == "tool_calls" else _NULLABLE_TEXT for name in COMPLEX_FIELDS}
+    return _object({name: shapes[name] | {"description": instruction(COMPLEX_FIELDS, name)} for name in COMPLEX_FIELDS})
+
+
+def decomposition_schema() -> Schema:
+    """A task list."""
+    text = "One objective per task, in the order they are to be reached"
+    return _object({"tasks": {"type": "array", "items": {"type": "string"}, "description": text}})
+
+
+def plan_schema(tools: Iterable[ToolSpec]) -> Schema:
+    """A plan."""
+    return _object(
+        {
+            "title": _NULLABLE_TEXT | {"description": "One line that names the plan"},
+            "steps": _steps(tools),
+            "estimatedDuration": {"type": ["number", "null"], "description": "Seconds the plan may take, estimated"},
+        }
+    )
+
+
+def recovery_schema(tools: Iterable[ToolSpec], failed: ToolSpec | None) -> Schema:
+    """What to do about a failed step; `failed` is its tool, none when it takes no other arguments."""
+    actions = {"type": "string", "enum": ["retry", "skip", "insert", "abort"], "description": "What to do"}
+    args = {"anyOf": [_args(failed, True), {"type": "null"}]} if failed else {"type": "null"}
+    steps = {"anyOf": [_steps(tools), {"type": "null"}], "description": "With insert: the steps to run before a retry"}
+    return _object(
+        {
+            "action": actions,
+            "args": args | {"description": "With retry: the arguments to try instead, all of them"},
+            "steps": steps,
+            "reason": {"type": "string", "description": "Why, in one sentence"},
+        }
+    )
+
+
+def instruction(fields: Mapping[str, tuple[str, str]], name: str) -> str:
+    """What the model is told about a field."""
+    return ". ".join(fields[name])
+
+
+def loosened(value: Any, schema: Mapping[str, Any]) -> Any:
+    """Arguments as the tool's own schema wants them: nulls of optional fields gone, JSON texts decoded."""
+    return _loosened(value, Draft202012Validator(schema))
+
+
+_NULLABLE_TEXT: Schema = {"type": ["string", "null"]}
+_PLAIN = frozenset({"string", "integer", "number", "boolean", "null"})
+
+
+def _object(properties: Mapping[str, Schema]) -> Schema:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _calls(tools: Iterable[ToolSpec]) -> Schema:
+    variants = [
+        _object({"tool": {"type": "string", "enum": [spec.name]}, "args": _args(spec, False)})
+        for spec in sorted(tools, key=lambda spec: spec.name)
+    ]
+    return {"type": "array", "items": {"anyOf": variants} if variants else _object({})}
+
+
+def _steps(tools: Iterable[ToolSpec]) -> Schema:
+    variants = [_step(spec) for spec in sorted(tools, key=lambda spec: spec.name)]
+    return {"type": "array", "items": {"anyOf": variants} if variants else _object({}), "description": "The steps"}
+
+
+def _step(spec: ToolSpec) -> Schema:
+    return _object(
+        {
+            "id": {"type": "string", "description": "step_1, step_2, ..."},
+            "description": {"type": "string", "description": "What the step does, clear and specific"},
+            "tool": {"type": "string", "enum": [spec.name]},
+            "args": _args(spec, True),
+            "dependsOn": {"type": "array", "items": {"type": "string"}, "description": "Ids of steps that come first"},
+            "requiresApproval": {"type": ["boolean", "null"], "description": "true: a person is asked before it runs"},
+            "critical": {"type": ["boolean", "null"], "description": "true: the plan stops when it fails"},
+        }
+    )
+
+
+def _args(spec: ToolSpec, references: bool) -> Schema:
+    """A tool's arguments, strictly; with `references`, a text may stand for any value."""
+    strict = _strict(spec.args_schema, references)
+    return strict if strict.get("type") == "object" else _json_text("The arguments, a JSON object")
+
+
+def _strict(schema: Any, references: bool) -> Schema:
+    if not isinstance(schema, Mapping):
+        return _json_text("")
+    about = str(schema.get("description", ""))
+    options = schema.get("anyOf")
+    if isinstance(options, list):
+        variants = [_strict(option, references) for option in options]
+        unique = list({json.dumps(variant, sort_keys=True): variant for variant in variants}.values())
+        return {"anyOf": unique} | ({"description": about} if about else {})
+    kind = schema.get("type")
+    if kind == "object" and "properties" in schema and schema.get("additionalProperties", False) is False:
+        return _strict_object(schema, references)
+    if kind == "array" and isinstance(schema.get("items"), Mapping):
+        return _or_reference({"type": "array", "items": _strict(schema["items"], references)}, about, references)
+    if isinstance(kind, str) and kind in _PLAIN:
+        plain: Schema = {"type": kind} | ({"enum": schema["enum"]} if "enum" in schema else {})
+        return _or_reference(plain, about, references)
+    return _json_text(about)
+
+
+def _strict_object(schema: Mapping[str, Any], references: bool) -> Schema:
+    required = set(schema.get("required", []))
+    fields = {name: _strict(field, references) for name, field in schema["properties"].items()}
+    return _object({name: field if name in required else _nullable(field) for name, field in fields.items()})
+
+
+def _nullable(schema: Schema) -> Schema:
+    options = schema.get("anyOf", [schema])
+    if {"type": "null"} in options:
+        return schema
+    about = {"description": schema["description"]} if "description" in schema else {}
+    bare = [{name: part for name, part in option.items() if name != "description"} for option in options]
+    return {"anyOf": [*bare, {"type": "null"}]} | about
+
+
+def _or_reference(schema: Schema, about: str, references: bool) -> Schema:
+    described = {"description": about} if about else {}
+    if references and (schema["type"] not in ("string", "null") or "enum" in schema):
+        return {"anyOf": [schema, {"type": "string"}]} | described
+    return schema | described
+
+
+def _json_text(about: str) -> Schema:
+    return {"type": "string", "description": f"{about} (JSON, written as text)".strip()}
+
+
+def _loosened(value: Any, validator: Any) -> Any:
+    schema = validator.schema
+    if isinstance(value, str) and not validator.is_valid(value):
+        return _decoded(value, validator)
+    if isinstance(value, list) and isinstance(schema, Mapping) and isinstance(schema.get("items"), Mapping):
+        inner = validator.evolve(schema=schema["items"])
+        return [_loosened(item, inner) for item in value]
+    if isinstance(value, dict) and isinstance(schema, Mapping) and "properties" in schema:
+        required, fields = schema.get("required", []), schema["properties"]
+        kept = {name: item for name, item in value.items() if item is not None or name in required}
+        return {
+            name: _loosened(item, validator.evolve(schema=fields[name])) if name in fields else item
+            for name, item in kept.items()
+        }
+    return value
+
+
+def _decoded(text: str, validator: Any) -> Any:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value if isinstance(value, dict | list) and validator.is_valid(value) else text
