@@ -24,6 +24,8 @@ from plans.errors import PlanError
 RPC_TIMEOUT = timedelta(seconds=10)
 QUERY_SECONDS = 2.0, 8.0
 """How long the first question may take, and the later ones: who answers late has a long history to read first."""
+UNSERVED_SECONDS = 5.0
+"""How long nobody may listen before that is said: after a server's restart its workers take a moment to come back."""
 PATIENCE = 30.0
 """Seconds a plan may take to answer although a worker listens."""
 
@@ -67,17 +69,18 @@ async def describe(client: Client, plan: str) -> WorkflowExecutionDescription:
 async def ask(client: Client, plan: str, query: str, *arguments: Any) -> Any:
     """The plan's answer to a query. Raises PlanNotFound, NoWorker, NotConnected."""
     handle = client.get_workflow_handle(workflow_id(plan))
-    deadline, seconds = time.monotonic() + PATIENCE, QUERY_SECONDS[0]
+    began, seconds = time.monotonic(), QUERY_SECONDS[0]
     while True:
         try:
             return await handle.query(query, *arguments, rpc_timeout=timedelta(seconds=seconds))
         except WorkflowQueryFailedError as error:
             raise PlanError(f"plan '{plan_id(plan)}' could not answer: {error.message}", "QUERY_FAILED") from error
         except RPCError as error:
-            if error.status not in _UNANSWERED or time.monotonic() > deadline:
+            if error.status not in _UNANSWERED or time.monotonic() > began + PATIENCE:
                 raise translated(error, plan) from error
-        await _require_worker(client, plan)
-        seconds = QUERY_SECONDS[1]
+        if time.monotonic() > began + UNSERVED_SECONDS:
+            await _require_worker(client, plan)
+            seconds = QUERY_SECONDS[1]
         await asyncio.sleep(0.1)
 
 

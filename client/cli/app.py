@@ -17,6 +17,7 @@ from importlib import metadata
 from typing import Annotated, Any
 
 import typer
+from temporalio.runtime import Runtime, TelemetryConfig
 
 from client.background import WorkerFailed
 from client.cli import control, hosting, looking, offline, output, starting
@@ -85,6 +86,7 @@ def _common(
 def main() -> None:
     """Run as a program; leaves without tearing the interpreter down, which the SDK's threads do not always survive."""
     signal.signal(signal.SIGTERM, _interrupt)
+    Runtime.set_default(Runtime(telemetry=TelemetryConfig(logging=None)))  # it would log onto the board, and into JSON
     code = run(sys.argv[1:])
     gc.collect()
     for stream in (sys.stdout, sys.stderr):
