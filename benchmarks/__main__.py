@@ -13,11 +13,20 @@ import os
 import sys
 from pathlib import Path
 
-from benchmarks import speed
+from benchmarks import latency, payloads, replay, scale, skew, speed, startup, waiting
 from benchmarks.bench import Bench
 from benchmarks.tables import Table
 
-MEASUREMENTS = {"speed": speed.measure}
+MEASUREMENTS = {
+    "speed": speed.measure,
+    "skew": skew.measure,
+    "latency": latency.measure,
+    "payloads": payloads.measure,
+    "waiting": waiting.measure,
+    "replay": replay.measure,
+    "startup": startup.measure,
+    "scale": scale.measure,
+}
 
 
 async def measured(bench: Bench, names: list[str]) -> list[Table]:

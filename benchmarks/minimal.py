@@ -37,6 +37,8 @@ class Graph(BaseModel):
     workspace: str
     steps: list[GraphStep]
     done: dict[str, Return] = Field(default_factory=dict)
+    waves: bool = False
+    """Start nothing before all that was started has ended, as engines do that run in waves."""
 
 
 @workflow.defn(name="MinimalWorkflow")
@@ -54,8 +56,8 @@ class MinimalWorkflow:
             full = workflow.info().is_continue_as_new_suggested()
             if full and not self._flying:
                 workflow.continue_as_new(graph)
-            while not full and self._ready and self._flying < IN_FLIGHT:
-                self._start(self._ready.popleft())
+            if not full and not (graph.waves and self._flying):
+                self._start_ready()
             await workflow.wait_condition(lambda: bool(self._landed))
             while self._landed:
                 self._settle(*self._landed.popleft())
@@ -70,6 +72,10 @@ class MinimalWorkflow:
             self._open[step.id] = sum(name not in self._done for name in step.needs)
         steps = self._graph.steps
         self._ready = deque(step for step in steps if step.id not in self._done and not self._open[step.id])
+
+    def _start_ready(self) -> None:
+        while self._ready and self._flying < IN_FLIGHT:
+            self._start(self._ready.popleft())
 
     def _start(self, step: GraphStep) -> None:
         self._flying += 1

@@ -77,9 +77,7 @@ def add(table: Table, name: str, samples: Paired) -> None:
 
 
 def _renamed(steps: Steps) -> Steps:
-    return [
-        {**step, "id": f"w{step['id']}", "dependsOn": [f"w{name}" for name in step["dependsOn"]]} for step in steps
-    ]
+    return [{**step, "id": f"w{step['id']}", "dependsOn": [f"w{name}" for name in step["dependsOn"]]} for step in steps]
 
 
 _seconds: Callable[[Sample], float] = lambda sample: sample.seconds  # noqa: E731

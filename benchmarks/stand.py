@@ -104,15 +104,15 @@ class Stand:
         """Stop the worker of a kind."""
         await self._workers.pop(kind).stop(10.0)
 
-    async def start(self, kind: Kind, steps: Steps, options: Options | None = None) -> WorkflowHandle[Any, Any]:
-        """Start one plan, or the same graph by hand."""
+    async def start(self, kind: Kind, steps: Steps, *, waves: bool = False) -> WorkflowHandle[Any, Any]:
+        """Start one plan, or the same graph by hand; `waves` is for the latter only."""
         name, queue = f"bench-{uuid.uuid4().hex[:12]}", f"bench-{kind}"
         if kind == "plan":
-            options = options or Options(workspace=str(self.workspace))
+            options = Options(workspace=str(self.workspace))
             plan = {"title": "benchmark", "steps": steps}
             started = await starting.start(self.client, plan, options=options, plan_id=name, queue=queue)
             return self.client.get_workflow_handle(started.workflow_id, run_id=started.run_id)
-        graph = Graph(workspace=str(self.workspace), steps=[_by_hand(step) for step in steps])
+        graph = Graph(workspace=str(self.workspace), steps=[_by_hand(step) for step in steps], waves=waves)
         handle = await self.client.start_workflow("MinimalWorkflow", graph, id=name, task_queue=queue)
         return self.client.get_workflow_handle(name, run_id=handle.first_execution_run_id)
 

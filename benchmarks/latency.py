@@ -1,0 +1,72 @@
+"""How long people and programs wait: from an approval to the step's start, from a step's end to its watcher.
+
+Clocks are of one machine: tools tell the time of day at which they started or ended.
+"""
+
+from __future__ import annotations
+
+import time
+from statistics import median, quantiles
+from typing import Any
+
+from benchmarks.bench import Bench
+from benchmarks.stand import Stand
+from benchmarks.tables import Table
+from client import runs
+from client.deciding import Choice
+
+APPROVAL, WATCHER = 25.0, 50.0
+"""Milliseconds, at most, in the middle."""
+
+
+async def measure(bench: Bench) -> list[Table]:
+    """Both waits, on a server that keeps its data on disk."""
+    count = 5 if bench.quick else 40
+    table = Table(title="Latency", columns=["what", "p50 ms", "p95 ms", "bar (p50)"], note=f"{count} of each.")
+    async with bench.stand(durable=True) as stand:
+        for name, bar, found in (
+            ("signal sent to activity started", APPROVAL, await _approvals(stand, count)),
+            ("step ended to watcher told", WATCHER, await _watching(stand, count)),
+        ):
+            middle = median(found)
+            table.add(name, f"{middle:.1f}", f"{quantiles(found, n=20)[-1]:.1f}", f"{bar:.0f}", reached=middle <= bar)
+    return [table]
+
+
+async def _approvals(stand: Stand, count: int) -> list[float]:
+    steps = [{"id": f"s{index}", "tool": "now", "requiresApproval": True} for index in range(count)]
+    handle = await stand.start("plan", steps)
+    plan, sent = handle.id, {}
+    seen = 0
+    async for event in runs.watch(stand.client, plan):
+        if event.status == "running" and not event.step_id:
+            continue
+        done = event.status == "completed" and event.step_id in sent
+        if not sent or done:
+            seen += done
+            if seen == count:
+                break
+            step = f"s{len(sent)}"
+            sent[step] = time.time()
+            await runs.approve(stand.client, plan, Choice(step_id=step))
+    values = await _values(stand, plan)
+    return [1_000 * (values[step] - moment) for step, moment in sent.items()]
+
+
+async def _watching(stand: Stand, count: int) -> list[float]:
+    steps: list[dict[str, Any]] = []
+    for index in range(count):
+        before = [f"s{index - 1}"] if index else []
+        steps.append({"id": f"s{index}", "tool": "wait", "args": {"seconds": 0.15}, "dependsOn": before})
+    handle = await stand.start("plan", steps)
+    told: dict[str, float] = {}
+    async for event in runs.watch(stand.client, handle.id):
+        if event.status == "completed" and event.step_id:
+            told[event.step_id] = time.time()
+    values = await _values(stand, handle.id)
+    return [1_000 * (moment - values[step]) for step, moment in told.items()]
+
+
+async def _values(stand: Stand, plan: str) -> dict[str, float]:
+    view = await runs.show(stand.client, plan)
+    return {step["id"]: step["result"]["value"] for step in view["steps"] if step.get("result")}

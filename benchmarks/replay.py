@@ -1,0 +1,49 @@
+"""How long a worker needs to take up a plan it does not know: its history replayed, in the sandbox."""
+
+from __future__ import annotations
+
+import time
+from statistics import median
+
+from temporalio.worker import Replayer
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
+
+from benchmarks import graphs
+from benchmarks.bench import Bench
+from benchmarks.graphs import Steps
+from benchmarks.serve import WORKFLOWS
+from benchmarks.stand import Kind, Stand
+from benchmarks.tables import Table
+from worker import PASSED_THROUGH
+
+
+async def measure(bench: Bench) -> list[Table]:
+    """A chain and a layered graph, ours and by hand."""
+    table = Table(title="Replay", columns=["graph", "events", "replay s", "events/s", "by hand s", "ratio"])
+    size = 100 if bench.quick else 1_000
+    async with bench.stand() as stand:
+        for name, steps in ((f"chain {size // 5}", graphs.chain(size // 5)), (f"layered {size}", graphs.layered(size))):
+            events, ours = await _replayed(stand, "plan", steps, bench.repeats)
+            _, theirs = await _replayed(stand, "minimal", steps, bench.repeats)
+            rate = f"{events / ours:,.0f}"
+            table.add(name, f"{events:,}", f"{ours:.2f}", rate, f"{theirs:.2f}", f"{ours / theirs:.2f}")
+    return [table]
+
+
+async def _replayed(stand: Stand, kind: Kind, steps: Steps, repeats: int) -> tuple[int, float]:
+    """The events of a finished run, and the seconds its replay takes."""
+    handle = await stand.start(kind, steps)
+    await handle.result()
+    history = await handle.fetch_history()
+    restrictions = SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH)
+    replayer = Replayer(
+        workflows=[WORKFLOWS[kind]],
+        data_converter=stand.client.data_converter,
+        workflow_runner=SandboxedWorkflowRunner(restrictions=restrictions),
+    )
+    seconds = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        await replayer.replay_workflow(history)
+        seconds.append(time.perf_counter() - began)
+    return len(history.events), median(seconds)
