@@ -49,6 +49,8 @@ PASSED_THROUGH = (
 """Modules the workflow sandbox does not load anew for every run: pure code, which a test of the imports guards."""
 STICKY = timedelta(seconds=2)
 """How long a plan waits for the worker that knew it, before any other takes over."""
+BEAT = timedelta(seconds=1)
+"""How often a heartbeat reaches the server, and so how soon a step hears that it is cancelled."""
 CACHED_WORKFLOWS = 1_000
 
 
@@ -90,6 +92,7 @@ def build(
         workflow_runner=SandboxedWorkflowRunner(restrictions=restrictions),
         activity_executor=ThreadPoolExecutor(settings.max_activities + 2, thread_name_prefix="step"),
         max_concurrent_activities=settings.max_activities,
+        max_heartbeat_throttle_interval=BEAT,
         max_cached_workflows=cached,
         workflow_task_poller_behavior=PollerBehaviorAutoscaling(),
         activity_task_poller_behavior=PollerBehaviorAutoscaling(),
@@ -110,6 +113,8 @@ async def serve(settings: Settings) -> None:
     connection = await reach(settings, _say)
     indexed = await search_attributes.ensure(connection.client)
     stopped = _stop_on_signals()
+    # Tools that are plain functions run in the loop's threads: as many as there may be steps, and some for files.
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(settings.max_activities + 8))
     async with build(connection.client, settings, tools, indexed=indexed):
         _say(_greeting(connection, settings, len(tools)))
         await stopped.wait()
