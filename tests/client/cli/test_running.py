@@ -1,0 +1,211 @@
+"""The commands that need a server, as processes against the real one: what they print, how they exit."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from pathlib import Path
+
+from temporalio.client import Client
+from temporalio.worker import Worker
+
+from tests.client.cli.command import line_with, plan, running, written
+from tests.waiting import until
+
+WRITE = {"id": "write", "tool": "write_file", "args": {"path": "a.txt", "content": "hello"}}
+REMOVE = {"id": "remove", "tool": "delete_file", "args": {"path": "a.txt"}, "dependsOn": ["write"]}
+MISSING = {"id": "miss", "tool": "read_file", "args": {"path": "nope"}}
+
+Environ = dict[str, str]
+
+
+def file_of(directory: Path, *steps: dict[str, object], **more: object) -> str:
+    """A plan file of these steps."""
+    return written(directory / "plan.json", {"title": "A test", "steps": list(steps), **more})
+
+
+async def started(environ: Environ, directory: Path, *steps: dict[str, object]) -> str:
+    """Start a plan with the command; returns its id."""
+    ended = await plan(environ, "start", file_of(directory, *steps), "--json")
+    assert ended.code == 0, ended.err
+    return str(ended.json["planId"])
+
+
+async def test_a_plan_runs_to_its_end_with_a_line_for_each_step(
+    environ: Environ, worker: Worker, tmp_path: Path, workspace: Path
+) -> None:
+    ended = await plan(environ, "run", file_of(tmp_path, WRITE, REMOVE), "--yes")
+    assert (ended.code, ended.err) == (0, "")
+    assert "✓ write" in ended.out
+    assert "✓ completed   2 of 2 steps" in ended.out
+    assert not (workspace / "a.txt").exists()
+
+
+async def test_a_plan_that_ends_otherwise_is_exit_code_1(environ: Environ, worker: Worker, tmp_path: Path) -> None:
+    partial = await plan(environ, "run", file_of(tmp_path, WRITE, MISSING))
+    assert partial.code == 1
+    assert "partial" in partial.out
+    assert "NOT_FOUND" in partial.out
+    failed = await plan(environ, "run", file_of(tmp_path, {**MISSING, "critical": True}), "--json")
+    assert (failed.code, failed.json["summary"]["status"]) == (1, "failed")
+
+
+async def test_an_invalid_plan_starts_nothing(environ: Environ, temporal_client: Client, tmp_path: Path) -> None:
+    file = file_of(tmp_path, {**WRITE, "dependsOn": ["x"], "args": {}}, id="never-started")
+    for command in ("run", "start"):
+        ended = await plan(environ, command, file)
+        assert ended.code == 2
+        assert "UNKNOWN_DEPENDENCY" in ended.err
+        assert "INVALID_ARGS" in ended.err
+    assert (await plan(environ | {"PLANS_AUTO_WORKER": "false"}, "show", "never-started")).code == 4
+
+
+async def test_a_tool_that_only_the_worker_may_know_is_the_workers_to_judge(
+    environ: Environ, worker: Worker, tmp_path: Path
+) -> None:
+    ended = await plan(environ, "run", file_of(tmp_path, {"id": "a", "tool": "no_such_tool"}))
+    assert ended.code == 2
+    assert "1 warning" in ended.err
+    assert "1 problem" in ended.err
+
+
+async def test_the_workspace_is_this_directory_unless_the_plan_names_one_beside_its_file(
+    environ: Environ, worker: Worker, tmp_path: Path
+) -> None:
+    here, beside = tmp_path / "here", tmp_path / "beside"
+    here.mkdir()
+    beside.mkdir()
+    own = {name: value for name, value in environ.items() if name != "PLANS_WORKSPACE"}
+    file = file_of(tmp_path, WRITE)
+    assert (await plan(own, "run", file, cwd=here)).code == 0
+    assert (here / "a.txt").read_text() == "hello"
+    assert (await plan(own, "run", file_of(tmp_path, WRITE, workspace="beside"), cwd=here)).code == 0
+    assert (beside / "a.txt").exists()
+    missing = await plan(own, "run", file, "--workspace", "nowhere", cwd=here)
+    assert missing.code == 2
+    assert "BAD_WORKSPACE" in missing.err
+
+
+async def test_inputs_are_typed_by_the_plan(environ: Environ, worker: Worker, tmp_path: Path, workspace: Path) -> None:
+    step = {"id": "write", "tool": "write_file", "args": {"path": "{{inputs.name}}.txt", "content": "n={{inputs.n}}"}}
+    file = file_of(tmp_path, step, inputs={"n": {"type": "integer"}, "name": {}})
+    assert (await plan(environ, "run", file, "--input", "n=3", "--input", "name=3")).code == 0
+    assert (workspace / "3.txt").read_text() == "n=3"
+    refused = await plan(environ, "run", file, "--input", "n=x", "--json")
+    assert (refused.code, {each["code"] for each in refused.json["error"]["problems"]}) == (
+        2,
+        {"BAD_INPUT", "MISSING_INPUT"},
+    )
+
+
+async def test_an_id_is_used_once(environ: Environ, worker: Worker, tmp_path: Path, queue: str) -> None:
+    file = file_of(tmp_path, WRITE)
+    first = await plan(environ, "start", file, "--id", queue)
+    assert (first.code, first.out.splitlines()[0].split()) == (0, ["plan", queue])
+    again = await plan(environ, "start", file, "--id", queue)
+    assert again.code == 2
+    assert "PLAN_EXISTS" in again.err
+
+
+async def test_a_person_is_asked_and_answers_from_another_command(
+    environ: Environ, worker: Worker, tmp_path: Path, workspace: Path
+) -> None:
+    async with running(environ, "run", file_of(tmp_path, WRITE, REMOVE)) as process:
+        command = (await line_with(process, "plan approve")).partition("plan approve ")[2].split()
+        pending = await plan(environ, "pending", "--json")
+        assert command[0] in [each["planId"] for each in pending.json]
+        refused = await plan(environ, "approve", command[0], "nothing")
+        assert (refused.code, "UNKNOWN_STEP" in refused.err) == (2, True)
+        approved = await plan(environ, "approve", command[0], command[1], "--by", "ann", "--json")
+        assert (approved.code, approved.json["message"]) == (0, "step 'remove' approved by ann")
+        await line_with(process, "✓ completed")
+        assert await process.wait() == 0
+    assert not (workspace / "a.txt").exists()
+
+
+async def test_an_interrupted_run_goes_on_and_says_how_to_get_back(
+    environ: Environ, worker: Worker, tmp_path: Path
+) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        async with running(environ, "run", file_of(tmp_path, WRITE, REMOVE)) as process:
+            plan_id = (await line_with(process, "plan approve")).partition("plan approve ")[2].split()[0]
+            process.send_signal(number)
+            _, told = await process.communicate()
+        assert process.returncode == 130
+        assert f"plan watch {plan_id}" in told.decode()
+        assert (await plan(environ, "summary", plan_id, "--json")).json["status"] == "running"
+        assert (await plan(environ, "cancel", plan_id)).code == 0
+        watched = await plan(environ, "watch", plan_id, "--json")
+        assert watched.code == 1
+        assert {json.loads(row)["stepId"] for row in watched.out.splitlines()} >= {"write", "remove"}
+
+
+async def test_a_plan_is_controlled_and_shown_by_commands(environ: Environ, worker: Worker, tmp_path: Path) -> None:
+    plan_id = await started(environ, tmp_path, WRITE, REMOVE)
+    assert (await plan(environ, "pause", plan_id)).code == 0
+    assert "Progress: 1/2" in (await plan(environ, "show", plan_id)).out
+    assert (await plan(environ, "show", plan_id, "--json")).json["status"] == "paused"
+    assert (await plan(environ, "unpause", plan_id)).code == 0
+    assert (await plan(environ, "deny", plan_id, "remove", "--comment", "no")).code == 0
+    assert (await plan(environ, "watch", plan_id)).code == 0
+    assert "User denied approval" in (await plan(environ, "summary", plan_id)).out
+    assert (await plan(environ, "summary", plan_id, "--markdown")).out.startswith("# A test")
+    assert ":::skipped" in (await plan(environ, "graph", f"plan-{plan_id}")).out
+    closed = await plan(environ, "cancel", plan_id, "--json")
+    assert (closed.code, closed.json["error"]["code"]) == (2, "PLAN_CLOSED")
+
+
+async def test_a_plan_in_review_begins_when_told(environ: Environ, worker: Worker, tmp_path: Path) -> None:
+    ended = await plan(environ, "start", file_of(tmp_path, WRITE), "--review", "--json")
+    plan_id = ended.json["planId"]
+
+    async def in_review() -> bool:
+        return bool((await plan(environ, "summary", plan_id, "--json")).json["status"] == "review")
+
+    await until(in_review, "the plan is in review")
+    assert (await plan(environ, "begin", plan_id)).code == 0
+    assert (await plan(environ, "watch", plan_id)).code == 0
+
+
+async def test_plans_are_listed(environ: Environ, worker: Worker, tmp_path: Path) -> None:
+    plan_id = await started(environ, tmp_path, WRITE)
+
+    async def listed() -> bool:
+        return plan_id in (await plan(environ, "list")).out
+
+    await until(listed, "the plan is listed")
+    rows = (await plan(environ, "list", "--json", "--limit", "100")).json
+    assert next(each for each in rows if each["planId"] == plan_id)["title"] == "A test"
+
+
+async def test_a_plan_nobody_knows_is_exit_code_4(environ: Environ, worker: Worker) -> None:
+    commands = (["show"], ["watch"], ["summary"], ["graph"], ["cancel"], ["pause"])
+    ended = await asyncio.gather(*(plan(environ, *command, "absent") for command in commands))
+    assert [(each.code, "PLAN_NOT_FOUND" in each.err) for each in ended] == [(4, True)] * len(commands)
+    assert (await plan(environ, "approve", "absent", "x")).code == 4
+
+
+async def test_without_a_worker_the_command_says_how_to_start_one(environ: Environ, tmp_path: Path) -> None:
+    alone = environ | {"PLANS_AUTO_WORKER": "false"}
+    plan_id = await started(alone, tmp_path, WRITE)
+    ended = await plan(alone, "show", plan_id)
+    assert ended.code == 3
+    assert "plan worker" in ended.err
+
+
+async def test_a_command_keeps_a_worker_for_its_plans(environ: Environ, tmp_path: Path, workspace: Path) -> None:
+    try:
+        assert (await plan(environ, "run", file_of(tmp_path, WRITE))).code == 0
+        assert (workspace / "a.txt").exists()
+        unknown = await plan(environ, "run", file_of(tmp_path, {"id": "a", "tool": "no_such_tool"}))
+        assert (unknown.code, "UNKNOWN_TOOL" in unknown.err, unknown.out) == (2, True, "")
+    finally:
+        stopped = await plan(environ, "down")
+    assert "worker" in stopped.out
+
+
+async def test_doctor_finds_the_server_and_the_worker(environ: Environ, worker: Worker) -> None:
+    ended = await plan(environ, "doctor", "--json")
+    assert ended.code == 0, ended.out
+    assert {"server", "worker"} <= {finding["subject"] for finding in ended.json}
