@@ -1,4 +1,4 @@
-"""From one step to ten thousand, beside the hand-written workflow: cost per step, history per run, memory of the worker."""
+"""From one step to ten thousand, beside the hand-written workflow: cost per step, history per run, worker memory."""
 
 from __future__ import annotations
 
