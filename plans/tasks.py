@@ -185,7 +185,9 @@ def meaning_of_simple(answer: SimpleAnswer, nudges: int = 0, limit: int = MAX_NU
     """What an answer in simple mode means: calls go on, an answer stops, `plan_actions` turns to complex mode."""
     if any(call.tool == PLAN_ACTIONS for call in answer.tool_calls):
         others = len(answer.tool_calls) - sum(call.tool == PLAN_ACTIONS for call in answer.tool_calls)
-        note = f"{others} tool calls beside {PLAN_ACTIONS} were not made; the task list comes first" if others else ""
+        note = (
+            f"not made, for the task list comes first: {others} other tool call{'s' * (others != 1)}" if others else ""
+        )
         return Decision(plan_actions=True, note=note)
     if answer.tool_calls:
         early = "Your answer came together with tool_calls. The calls were made: answer when you have seen the results."
