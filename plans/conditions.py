@@ -12,11 +12,13 @@ from typing import Any
 
 import jmespath
 from jmespath.exceptions import JMESPathError
+from jmespath.functions import Functions
 
 from plans.errors import BadExpression
 
 MAX_CHARACTERS = 1_000
 MAX_DEPTH = 64
+_FUNCTIONS = tuple(sorted(Functions.FUNCTION_TABLE))
 
 
 def compiled(expression: str) -> Any:
@@ -29,8 +31,7 @@ def compiled(expression: str) -> Any:
         found = _parse(expression)
     except (JMESPathError, RecursionError) as error:
         raise BadExpression(f"'{expression[:80]}' is no JMESPath expression: {_one_line(error)}") from error
-    if _depth(found.parsed) > MAX_DEPTH:
-        raise BadExpression(f"the expression is nested deeper than {MAX_DEPTH}; take the value apart in a step")
+    _check(found.parsed)
     return found
 
 
@@ -73,14 +74,16 @@ def _roots(node: dict[str, Any]) -> list[str]:
     return [name for child in children if isinstance(child, dict) for name in _roots(child)]
 
 
-def _depth(parsed: dict[str, Any]) -> int:
-    """How deep the parsed expression is nested. Iterative: this is what keeps the recursive ones within bounds."""
-    deepest, stack = 0, [(parsed, 1)]
+def _check(parsed: dict[str, Any]) -> None:
+    """Refuse unknown functions, and nesting that the recursive ones could not follow. Itself iterative."""
+    stack = [(parsed, 1)]
     while stack:
         node, depth = stack.pop()
-        deepest = max(deepest, depth)
+        if depth > MAX_DEPTH:
+            raise BadExpression(f"the expression is nested deeper than {MAX_DEPTH}; take the value apart in a step")
+        if node["type"] == "function_expression" and node["value"] not in Functions.FUNCTION_TABLE:
+            raise BadExpression(f"there is no function '{node['value']}'; JMESPath has {', '.join(_FUNCTIONS)}")
         stack.extend((child, depth + 1) for child in node.get("children", []) if isinstance(child, dict))
-    return deepest
 
 
 def _one_line(error: Exception) -> str:

@@ -16,7 +16,7 @@ _DOUBLE = re.compile(r'([\\"$`])')
 _START = r"(?:^|[\s;|&({])"
 _INTERPRETER = r"(?:ba|da|z|k|a)?sh\b|(?:python[\d.]*|perl|ruby|node|php)\b"
 _READS_CODE = re.compile(
-    rf"{_START}(?:[\w/.-]*/)?(?:{_INTERPRETER})[^|;&\n]*\s-\w*[cer]\b|{_START}(?:source|\.|awk|gawk|mawk|sed)\s"
+    rf"{_START}(?:[\w/.-]*/)?(?:{_INTERPRETER})[^|;&\n]*\s-\w*[cer]\b|{_START}(?:awk|gawk|mawk|sed)\s|(?:^|[;|&({{])\s*(?:source|\.)\s"
 )
 """Commands that read one of their arguments as code: no value may stand inside quotes with it."""
 _AT_CODE = re.compile(rf"{_START}(?:[\w/.-]*/)?(?:{_INTERPRETER})[^|;&\n]*\s-\w*[cer]\s*$")

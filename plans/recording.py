@@ -28,5 +28,5 @@ def files_in(run: Run, args: dict[str, Any]) -> list[str]:
 def relative(path: str, workspace: str) -> str:
     """A path as the run lists it: relative to the workspace, without `.` and doubled slashes."""
     if workspace and path.startswith(workspace.rstrip("/") + "/"):
-        path = path[len(workspace.rstrip("/")) + 1 :]
+        path = path[len(workspace.rstrip("/")) :].lstrip("/")
     return posixpath.normpath(path)

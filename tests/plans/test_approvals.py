@@ -1,0 +1,167 @@
+"""Who is asked, and what a decision does: the first one counts, a refused one changes nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plans.approvals import asks, check, deadline_of, decide, is_waived, rule_of
+from plans.calls import Facts
+from plans.errors import Refused
+from plans.messages import Decide
+from plans.model import Step
+from plans.run import Options, Run
+from plans.schedule import Schedule
+from tests.plans.building import NOW, TOOLS, begun, completed, failed, later, run_of, step
+
+
+def deleting(**fields: Any) -> Step:
+    return step("a", tool="delete_file", args={"path": "x"}, **fields)
+
+
+def reading(**fields: Any) -> Step:
+    return step("a", tool="read_file", args={"path": "x"}, **fields)
+
+
+NOBODY, ALL = Options(), Options(approve_all=True)
+LAX, STRICT = Facts(tools=TOOLS), Facts(tools=TOOLS, strict_approvals=True)
+
+
+@pytest.mark.parametrize(
+    ("a", "options", "facts", "asked", "waived"),
+    [
+        (deleting(), NOBODY, LAX, True, False),
+        (reading(), NOBODY, LAX, False, False),
+        (reading(requires_approval=True), NOBODY, LAX, True, False),
+        (deleting(requires_approval=False), NOBODY, LAX, False, True),
+        (deleting(), ALL, LAX, False, True),
+        (reading(requires_approval=True), ALL, LAX, False, True),
+        (deleting(), ALL, STRICT, True, False),
+        (deleting(requires_approval=False), NOBODY, STRICT, True, False),
+        (reading(requires_approval=True), ALL, STRICT, True, False),
+        (reading(requires_approval=False), NOBODY, STRICT, False, False),
+    ],
+)
+def test_a_person_is_asked_unless_it_was_waived(
+    a: Step, options: Options, facts: Facts, asked: bool, waived: bool
+) -> None:
+    run = run_of(a, options=options, facts=facts)
+    assert (asks(run, a, a.args), is_waived(run, a)) == (asked, waived)
+
+
+def test_the_time_limit_is_the_steps_own_or_the_plans_or_none() -> None:
+    own, plans = {"timeout": 5, "onTimeout": "fail"}, {"approval": {"timeout": 9}}
+    for a, defaults, seconds in [(deleting(approval=own), plans, 5), (deleting(), plans, 9)]:
+        run = run_of(a, defaults=defaults)
+        assert deadline_of(run, a, NOW) == later(seconds)
+    assert deadline_of(run_of(deleting()), deleting(), NOW) is None
+    assert rule_of(run_of(deleting()), deleting()).on_timeout == "deny"
+
+
+def approve(**fields: Any) -> Decide:
+    return Decide.model_validate({"stepId": "a", "approved": True} | fields)
+
+
+def refused(run: Run, message: Decide) -> Refused:
+    """The refusal; the run is as it was."""
+    before = run.model_dump()
+    with pytest.raises(Refused) as caught:
+        decide(run, message, NOW, "signal")
+    assert run.model_dump() == before
+    with pytest.raises(Refused):
+        check(run, message)
+    return caught.value
+
+
+def test_a_decision_that_comes_before_the_step_waits_counts() -> None:
+    run = run_of(deleting())
+    decide(run, approve(by="ann", comment="go"), NOW, "signal")
+    assert run.decisions["a"].approved
+    assert run.log[-1].text == "step 'a' approved by ann: go"
+    assert (run.log[-1].kind, run.log[-1].step_id) == ("approved", "a")
+
+
+@pytest.mark.parametrize(("first", "word"), [(True, "approved"), (False, "denied")])
+def test_a_second_decision_is_refused_and_named(first: bool, word: str) -> None:
+    run = run_of(deleting())
+    decide(run, approve(approved=first, by="ann"), NOW, "update")
+    refusal = refused(run, approve(approved=not first, by="bob"))
+    assert refusal.code == "ALREADY_DECIDED"
+    assert refusal.message == f"step 'a' was {word} already by ann"
+
+
+def test_a_decision_on_a_step_the_plan_has_not_is_refused() -> None:
+    assert refused(run_of(deleting()), approve(stepId="b")).code == "UNKNOWN_STEP"
+
+
+@pytest.mark.parametrize("end", ["completed", "running", "blocked for good"])
+def test_a_decision_on_a_step_that_has_begun_or_never_will_is_refused(end: str) -> None:
+    schedule = begun(step("z"), step("a", "z"))
+    schedule.start("z", NOW)
+    schedule.settle("z", failed() if end == "blocked for good" else completed(), NOW)
+    if end != "blocked for good":
+        schedule.start("a", NOW)
+    if end == "completed":
+        schedule.settle("a", completed(), NOW)
+    assert refused(schedule.run, approve()).code == "TOO_LATE"
+
+
+def test_a_decision_on_another_version_of_the_plan_is_refused() -> None:
+    run = run_of(deleting(), version=3)
+    refusal = refused(run, approve(version=2))
+    assert refusal.code == "STALE_VERSION"
+    assert "about version 2, the plan is at version 3" in refusal.message
+    assert decide(run, approve(version=3), NOW, "signal").approved
+
+
+def test_changed_arguments_take_the_place_of_the_steps() -> None:
+    run = run_of(deleting())
+    decide(run, approve(args={"path": "y"}), NOW, "signal")
+    assert run.args_of(run.plan.steps[0]) == {"path": "y"}
+    assert "with changed arguments" in run.log[-1].text
+
+
+@pytest.mark.parametrize(
+    ("args", "why"),
+    [
+        ({}, "needs 'path'"),
+        ({"path": 5}, "5 is no string"),
+        ({"path": "x", "force": True}, "no argument 'force'"),
+        ({"path": "$gone"}, "names no step"),
+        ({"path": "$late"}, "names no step"),
+        ({"path": "$a"}, "own value"),
+        ({"path": "$done.x["}, "no JMESPath"),
+    ],
+)
+def test_changed_arguments_are_validated(args: dict[str, Any], why: str) -> None:
+    run = with_others()
+    refusal = refused(run, approve(args=args))
+    assert refusal.code == "INVALID_ARGS"
+    assert why in refusal.message
+
+
+def with_others() -> Run:
+    """A run whose step `a` needs `done` (completed) and `first`, beside `late`."""
+    schedule = begun(deleting(depends_on=["first"]), step("done"), step("first"), step("late", "first"))
+    schedule.start("done", NOW)
+    schedule.settle("done", completed("x"), NOW)
+    return schedule.run
+
+
+@pytest.mark.parametrize("path", ["$done", "{{first.x}}/y", "plain", "$$x"])
+def test_changed_arguments_may_use_what_is_there_when_the_step_starts(path: str) -> None:
+    assert decide(with_others(), approve(args={"path": path}), NOW, "signal").args == {"path": path}
+
+
+def test_changed_arguments_wait_for_the_plan_to_be_checked() -> None:
+    assert refused(run_of(deleting(), facts=Facts()), approve(args={"path": "y"})).code == "TOO_EARLY"
+
+
+def test_a_decision_while_the_step_waits_lets_it_go_on() -> None:
+    schedule: Schedule = begun(deleting())
+    schedule.ask("a", NOW)
+    decide(schedule.run, approve(), NOW, "signal")
+    schedule.answered("a")
+    schedule.start("a", NOW)
+    assert schedule.running == 1

@@ -1,0 +1,74 @@
+"""A tool's schema applied to arguments: each fault at its field, in a stable order, with its mend."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plans.arguments import argument_problems
+from plans.model import ToolSpec
+from tests.plans.building import TOOLS, spec
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "expected"),
+    [
+        ("read_file", {"path": "x"}, []),
+        ("read_file", {"path": "x", "limit": 3}, []),
+        ("read_file", {"path": "x", "limit": True}, [("args.limit", "True is no integer")]),
+        ("read_file", {"path": "x", "limit": None}, [("args.limit", "None is no integer")]),
+        ("read_file", {"path": ""}, [("args.path", "'' should be non-empty")]),
+        ("read_file", {"paht": "x"}, [("args.path", "needs 'path'; add it"), ("args.paht", "did you mean 'path'?")]),
+        ("write_file", {}, [("args.content", "add it"), ("args.path", "add it")]),
+        (
+            "run_command",
+            {"command": "x", "timeout": 0},
+            [("args.timeout", "0 is no number or null, or out of its bounds")],
+        ),
+        ("run_command", {"command": "x", "env": {"A": "$b"}}, []),
+        (
+            "http_request",
+            {"url": "x", "method": "get"},
+            [("args.method", "'get' is not one of ['GET', 'HEAD', 'POST']")],
+        ),
+        ("http_request", {"url": "x", "method": "{{m}}"}, []),
+        ("http_request", {"url": ["{{m}}"]}, [("args.url", "is no string")]),
+        ("sleep", {"seconds": "$n"}, []),
+        ("sleep", {"seconds": "{{n}}"}, [("args.seconds", "is no number")]),
+        ("sleep", {"seconds": "$5"}, [("args.seconds", "'$5' is no number")]),
+        ("sleep", {"seconds": "$$n"}, [("args.seconds", "'$$n' is no number")]),
+    ],
+)
+def test_arguments_are_judged_field_by_field(tool: str, args: dict[str, Any], expected: list[tuple[str, str]]) -> None:
+    found = sorted(argument_problems(TOOLS[tool], args))
+    assert [field for field, _ in found] == sorted(field for field, _ in expected)
+    for (_, text), (_, mend) in zip(found, sorted(expected), strict=True):
+        assert mend in text
+
+
+def test_a_number_of_a_step_called_so_is_a_reference() -> None:
+    assert argument_problems(TOOLS["sleep"], {"seconds": "$5"}, {"5"}) == []
+
+
+def test_a_fault_inside_a_value_names_its_place_in_it() -> None:
+    tool = spec("pick", {"rows": {"type": "array", "items": {"type": "object", "required": ["id"]}}})
+    assert argument_problems(tool, {"rows": [{"id": 1}, {}, "$x"]}) == [("args.rows.1.id", "pick needs 'id'; add it")]
+
+
+def test_a_long_value_is_cut_in_the_sentence() -> None:
+    [(_, text)] = argument_problems(TOOLS["sleep"], {"seconds": ["x" * 1_000_000]})
+    assert len(text) < 100
+
+
+@pytest.mark.parametrize(
+    ("args", "asks"),
+    [({"url": "x"}, False), ({"url": "x", "method": "HEAD"}, False), ({"url": "x", "method": "POST"}, True)],
+)
+def test_a_tool_asks_unless_its_arguments_are_exempt(args: dict[str, Any], asks: bool) -> None:
+    assert TOOLS["http_request"].asks_by_default(args) is asks
+
+
+def test_a_tool_without_arguments_says_that_it_takes_nothing() -> None:
+    tool: ToolSpec = spec("ping")
+    assert argument_problems(tool, {"x": 1}) == [("args.x", "ping has no argument 'x'; it takes nothing")]

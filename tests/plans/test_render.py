@@ -1,0 +1,275 @@
+"""The display of seed 000 to the character; texts of plans and tools cannot redraw, reflow or break out of anything."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from plans.calls import Return
+from plans.recording import note_files
+from plans.render import code, details, dot, line, markdown, md, mermaid, safe, summary_markdown, summary_of, text
+from plans.run import Run
+from plans.schedule import Schedule
+from plans.views import plan_view
+from tests.plans.building import NOW, begun, completed, failed, later, run_of, step
+
+SEED = """\
+Plan: Build Data Pipeline
+========================================
+Progress: 2/3 (66.7%)
+
+Steps:
+  0: [✓] Load CSV data
+      Notes: Loaded 1000 rows
+      Tools: read_file (1 call)
+      Files: -
+  1: [✓] Process and save results
+      Notes: Saved processed data
+      Tools: run_python (1 call)
+      Files: /workspace/output.csv
+  2: [ ] Generate report (depends on: [1])"""
+
+
+def pipeline() -> Schedule:
+    """The plan of seed 000, two steps done."""
+    run = run_of(
+        step("load", tool="read_file", description="Load CSV data", notes="Loaded 1000 rows"),
+        step(
+            "process", "load", tool="run_python", description="Process and save results", notes="Saved processed data"
+        ),
+        step("report", "process", description="Generate report"),
+        title="Build Data Pipeline",
+    )
+    schedule = Schedule(run)
+    schedule.begin(NOW)
+    for name in ("load", "process"):
+        schedule.start(name, NOW)
+        run.steps[name].calls += 1
+        schedule.settle(name, completed(), later(2))
+    note_files(run, "process", Return(duration=1, wrote=["/workspace/output.csv"]))
+    return schedule
+
+
+def view_of(schedule: Schedule) -> dict[str, Any]:
+    return plan_view(schedule.run, schedule)
+
+
+def test_the_display_is_that_of_the_seed() -> None:
+    schedule = pipeline()
+    assert text(view_of(schedule)) == SEED
+    schedule.ask("report", NOW)
+    assert text(view_of(schedule)).splitlines()[-2:] == [
+        "  2: [?] Generate report (depends on: [1])",
+        "      Notes: waits for approval",
+    ]
+
+
+def test_a_step_that_has_not_begun_shows_what_it_depends_on_stated_or_not() -> None:
+    schedule = Schedule(run_of(step("a"), step("b"), step("c", "b", uses=("a",))))
+    assert text(view_of(schedule)).splitlines()[-3:] == ["  0: [ ] a", "  1: [ ] b", "  2: [ ] c (depends on: [0, 1])"]
+
+
+def test_a_failed_step_shows_its_error_and_a_blocked_one_its_reason() -> None:
+    schedule = begun(step("a"), step("b", "a"))
+    schedule.start("a", NOW)
+    schedule.run.steps["a"].calls += 1
+    schedule.settle("a", failed("no such file"), NOW)
+    assert text(view_of(schedule)).splitlines()[5:] == [
+        *("  0: [✗] a", "      Notes: no such file", "      Tools: note (1 call)", "      Files: -"),
+        *("  1: [ ] b (depends on: [0])", "      Notes: 'a' failed"),
+    ]
+
+
+HOSTILE = {
+    "\x1b[31mred\x1b[0m": r"\u001b[31mred\u001b[0m",
+    "\x1b]0;title\x07": r"\u001b]0;title\u0007",
+    "\x9b2J": r"\u009b2J",
+    "a\rb": r"a\u000db",
+    "a\x08\x08b": r"a\u0008\u0008b",
+    "a\x00b": r"a\u0000b",
+    "a\x7fb": r"a\u007fb",
+    "a\x0bb\x0cc": r"a\u000bb\u000cc",
+    "\u202egpj.exe": r"\u202egpj.exe",
+    "\u2066x\u2069": r"\u2066x\u2069",
+    "\u200fx\u200e": r"\u200fx\u200e",
+    "\u061cx": r"\u061cx",
+    "\ufeffx": r"\ufeffx",
+    "a\u2028b\u2029c": r"a\u2028b\u2029c",
+    "a\u0085b": r"a\u0085b",
+    "x\U000e0041": r"x\ue0041",
+    "a\nb\n\nc": "a b  c",
+    "a\tb": "a b",
+    "<script>alert(1)</script>": "<script>alert(1)</script>",
+    "[✓] done\n  1: [✓] forged": "[✓] done   1: [✓] forged",
+    "ünï ☃ 🎉 日本": "ünï ☃ 🎉 日本",
+}
+
+
+@pytest.mark.parametrize(("given", "shown"), HOSTILE.items())
+def test_a_hostile_text_shows_as_what_it_is_on_one_line(given: str, shown: str) -> None:
+    assert line(given) == shown
+    schedule = hostile(given)
+    display = text(view_of(schedule))
+    assert display.splitlines() == [
+        *(
+            f"Plan: {shown.strip()}" if given.strip() == given else f"Plan: {shown}",
+            "=" * 40,
+            "Progress: 0/2 (0.0%)",
+            "",
+        ),
+        *("Steps:", f"  0: [✗] {shown}", f"      Notes: {shown}", "      Tools: -", f"      Files: {shown}"),
+        *("  1: [ ] b (depends on: [0])", "      Notes: 'a' failed"),
+    ]
+
+
+def hostile(given: str) -> Schedule:
+    """A plan in which this text stands wherever one can."""
+    schedule = begun(step("a", description=given), step("b", "a"), title=given)
+    schedule.start("a", NOW)
+    schedule.settle("a", failed(given), NOW)
+    note_files(schedule.run, "a", Return(duration=1, wrote=[given]))
+    return schedule
+
+
+MARKDOWN = {
+    "<img src=x onerror=alert(1)>": r"\<img src=x onerror=alert(1)\>",
+    "[link](javascript:alert(1))": r"\[link\](javascript:alert(1))",
+    "**bold** _it_ `code`": r"\*\*bold\*\* \_it\_ \`code\`",
+    "a\n# heading\n| t |": r"a \# heading \| t \|",
+    "back\\slash": "back\\\\slash",
+    "\x1b[1m\u202e": "\\\\u001b\\[1m\\\\u202e",
+    "plain text.": "plain text.",
+}
+
+
+@pytest.mark.parametrize(("given", "shown"), MARKDOWN.items())
+def test_markdown_shows_the_marks_of_a_text_as_they_are(given: str, shown: str) -> None:
+    assert md(given) == shown.replace(r"\\u", r"\\u")
+    for document in documents(hostile(given)):
+        assert shown in document
+        assert not re.search(r"(?<!\\)<", re.sub("`[^`\n]*`", "", document)), "no HTML outside code"
+
+
+def documents(schedule: Schedule) -> list[str]:
+    view = view_of(schedule)
+    return [markdown(view), details(schedule.run, schedule), summary_markdown(summary_of(view))]
+
+
+def test_a_name_with_a_backtick_cannot_end_its_code() -> None:
+    assert code("plain/a_b.txt") == "`plain/a_b.txt`"
+    assert code("x`<b>") == r"x\`\<b\>"
+
+
+def test_markdown_lists_the_steps() -> None:
+    assert markdown(view_of(pipeline())).splitlines() == [
+        *("**Build Data Pipeline**", "", "1. `load` Load CSV data — read\\_file"),
+        *(
+            "2. `process` Process and save results — run\\_python",
+            "3. `report` Generate report — note",
+            "",
+            "---",
+            "",
+            "_end_",
+        ),
+    ]
+
+
+def test_the_details_say_where_the_plan_stands() -> None:
+    schedule = pipeline()
+    schedule.ask("report", NOW)
+    shown = details(schedule.run, schedule)
+    assert "**Build Data Pipeline** · running · 1 ready, 2 completed" in shown
+    assert "Waiting for approval: `report`" in shown
+    assert "- [?] `report` Generate report · ready · waits for approval" in shown
+
+
+def test_the_details_of_a_big_plan_show_the_steps_that_move() -> None:
+    schedule = begun(*(step(f"s{index}") for index in range(500)))
+    schedule.start("s444", NOW)
+    shown = details(schedule.run, schedule)
+    assert "- [>] `s444`" in shown
+    assert "… and 460 more" in shown
+    assert len(shown.splitlines()) < 60
+
+
+def test_the_summary_counts_and_names_what_went_wrong() -> None:
+    schedule = hostile("it broke")
+    schedule.end(later(3))
+    summary = summary_of(view_of(schedule))
+    assert (summary["status"], summary["counts"]) == ("partial", {"total": 2, "blocked": 1, "failed": 1})
+    assert summary["duration"] == 3.0
+    assert summary["failed"] == [{"stepId": "a", "code": "TOOL_FAILED", "error": "it broke"}]
+    assert summary["blocked"] == [{"stepId": "b", "reason": "'a' failed"}]
+    shown = summary_markdown(summary, view_of(schedule))
+    for part in (
+        "# it broke",
+        "- Status: partial",
+        "- Duration: 3.0 s",
+        "## Failed",
+        "- `it broke`",
+        "  0: [✗] it broke",
+    ):
+        assert part in shown
+
+
+ODD = [
+    'say "hi"',
+    "a]b",
+    "<b>x</b>",
+    "a;b",
+    "%%{init: {}}%%",
+    "#quot;",
+    "&lt;",
+    "`md`",
+    "back\\",
+    "end",
+    "a\nb",
+    "\u202ex",
+    "(x)",
+]
+MERMAID_NODE = re.compile(r'    s\d+\["[^"<>%`&]*"\](:::[a-z]+)?')
+DOT_NODE = re.compile(r'  "(?:[^"\\]|\\.)*" \[label="(?:[^"\\]|\\.)*"\];')
+
+
+@pytest.mark.parametrize("given", ODD)
+def test_graphs_of_odd_labels_and_ids_stay_well_formed(given: str) -> None:
+    steps = [
+        {"id": given, "description": given, "tool": "note", "needs": [], "status": "ready"},
+        {"id": "b", "description": "", "tool": given, "needs": [given, "gone"]},
+    ]
+    rows = mermaid({"steps": steps}).splitlines()
+    assert rows[0] == "flowchart TD"
+    assert all(MERMAID_NODE.fullmatch(row) for row in rows[1:3])
+    assert rows[3:] == ["    s0 --> s1"]
+    assert not re.search(r"#(?!\d+;)", rows[1])
+    graph = dot({"steps": steps}).splitlines()
+    assert (graph[0], graph[-1], len(graph)) == ("digraph plan {", "}", 6)
+    assert all(DOT_NODE.fullmatch(row) for row in graph[2:4])
+    assert re.fullmatch(r'  "(?:[^"\\]|\\.)*" -> "b";', graph[4])
+
+
+def test_mermaid_colours_what_has_a_status() -> None:
+    assert mermaid(view_of(pipeline())).splitlines() == [
+        *("flowchart TD", '    s0["load: Load CSV data"]:::completed'),
+        *('    s1["process: Process and save results"]:::completed', '    s2["report: Generate report"]:::ready'),
+        *("    s0 --> s1", "    s1 --> s2", "    classDef completed fill:#bfb"),
+    ]
+
+
+def test_a_quote_and_a_tag_become_entities() -> None:
+    steps = [{"id": "a", "description": '"<b>#', "tool": "t", "needs": []}]
+    assert mermaid({"steps": steps}).splitlines()[1] == '    s0["a: #34;#60;b#62;#35;"]'
+    assert dot({"steps": steps}).splitlines()[2] == r'  "a" [label="a: \"<b>#"];'
+
+
+def test_safe_keeps_lines_and_tabs() -> None:
+    assert safe("a\n\tb\x1b") == "a\n\tb\\u001b"
+    assert safe("\ud800") == "\\ud800"
+
+
+def test_a_run_shows_the_same_after_it_was_carried_on() -> None:
+    schedule = pipeline()
+    again = Run.model_validate_json(schedule.run.model_dump_json())
+    assert text(plan_view(again, Schedule(again))) == SEED
