@@ -62,6 +62,7 @@ async def _up(settings: Settings) -> int:
         return await _work(settings, connection)
     finally:
         if ours:
+            await stop_workers(settings)  # other commands may have left one in the background; it is of no use now
             await embedded.stop(settings)
             say("The server is stopped; its data is kept.")
 

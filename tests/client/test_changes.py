@@ -44,7 +44,8 @@ class Mortal:
 
     async def start(self) -> None:
         """Start it, and wait until it listens."""
-        command = [str(self._binary), *flags(*self._ports, self._directory / "temporal.db")]
+        port, ui_port = self._ports
+        command = [str(self._binary), *flags(port, ui_port, self._directory / "temporal.db")]
         pid, began = detached.start(command, self._directory / "server.log", os.environ)
         self._running = Server(pid=pid, began=began, address=self.address, ui="")
         await until(self._running.accepts, "the server listens", patience=60)

@@ -212,7 +212,8 @@ async def test_a_plan_the_worker_refuses_is_told_with_its_problems(
 
 
 async def test_a_plan_that_is_none_starts_nothing(temporal_client: Client, queue: str) -> None:
-    for data in ([], {"steps": []}, None):
+    nonsense: list[Any] = [[], {"steps": []}, None]
+    for data in nonsense:
         with pytest.raises(InvalidPlan):
             await runs.start(temporal_client, data, queue=queue)
 

@@ -62,7 +62,8 @@ async def line_with(process: asyncio.subprocess.Process, text: str) -> str:
             seen.append(row)
             if text in row:
                 return row
-    raise AssertionError(f"no line with {text!r} in {seen}")
+        told = await process.stderr.read() if process.stderr else b""
+    raise AssertionError(f"no line with {text!r} in {seen}; it said: {told.decode()}")
 
 
 def written(path: Path, plan: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import signal
 from pathlib import Path
+from typing import Any
 
 from temporalio.client import Client
 from temporalio.worker import Worker
@@ -13,19 +14,19 @@ from temporalio.worker import Worker
 from tests.client.cli.command import line_with, plan, running, written
 from tests.waiting import until
 
-WRITE = {"id": "write", "tool": "write_file", "args": {"path": "a.txt", "content": "hello"}}
-REMOVE = {"id": "remove", "tool": "delete_file", "args": {"path": "a.txt"}, "dependsOn": ["write"]}
-MISSING = {"id": "miss", "tool": "read_file", "args": {"path": "nope"}}
+WRITE: dict[str, Any] = {"id": "write", "tool": "write_file", "args": {"path": "a.txt", "content": "hello"}}
+REMOVE: dict[str, Any] = {"id": "remove", "tool": "delete_file", "args": {"path": "a.txt"}, "dependsOn": ["write"]}
+MISSING: dict[str, Any] = {"id": "miss", "tool": "read_file", "args": {"path": "nope"}}
 
 Environ = dict[str, str]
 
 
-def file_of(directory: Path, *steps: dict[str, object], **more: object) -> str:
+def file_of(directory: Path, *steps: dict[str, Any], **more: Any) -> str:
     """A plan file of these steps."""
     return written(directory / "plan.json", {"title": "A test", "steps": list(steps), **more})
 
 
-async def started(environ: Environ, directory: Path, *steps: dict[str, object]) -> str:
+async def started(environ: Environ, directory: Path, *steps: dict[str, Any]) -> str:
     """Start a plan with the command; returns its id."""
     ended = await plan(environ, "start", file_of(directory, *steps), "--json")
     assert ended.code == 0, ended.err

@@ -1,0 +1,40 @@
+"""What plans run on: a worker in the foreground, a server with it, and the end of both."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from pathlib import Path
+
+from tests.client.cli.command import line_with, plan, running, written
+
+WRITE = {"id": "write", "tool": "write_file", "args": {"path": "a.txt", "content": "hello"}}
+
+
+async def test_the_worker_command_is_the_worker_with_its_flags_and_signals(environ: dict[str, str]) -> None:
+    async with running(environ, "worker", "--max-activities", "2") as process:
+        assert environ["PLANS_TASK_QUEUE"] in await line_with(process, "Listening")
+        process.send_signal(signal.SIGTERM)
+        await line_with(process, "Stopped.")
+        assert await process.wait() == 0
+    assert "--queue" in (await plan(environ, "worker", "--help")).out
+    assert (await plan(environ, "worker", "--queue", "")).code == 2
+
+
+async def test_up_serves_plans_until_it_is_told_to_stop_and_keeps_their_data(
+    environ: dict[str, str], tmp_path: Path, workspace: Path, temporal_binary: Path
+) -> None:
+    own = {name: value for name, value in environ.items() if not name.startswith("TEMPORAL_")}
+    own["PLANS_SERVER"] = "embedded"
+    file = written(tmp_path / "plan.json", {"steps": [WRITE]})
+    for name in ("first", "second"):
+        async with running(own, "up") as process:
+            await line_with(process, "Listening")
+            assert (await plan(own, "run", file, "--id", name, "--yes")).code == 0
+            shown = await asyncio.gather(*(plan(own, "show", each) for each in ("first", name)))
+            assert [each.code for each in shown] == [0, 0]
+            process.send_signal(signal.SIGINT)
+            _, told = await process.communicate()
+        assert process.returncode == 0
+        assert "its data is kept" in told.decode()
+    assert "Nothing was running" in (await plan(own, "down")).out

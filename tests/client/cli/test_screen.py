@@ -1,0 +1,125 @@
+"""The live board on a real terminal: a pseudo terminal, its keys, and what is left of it afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import pty
+import re
+import struct
+import sys
+import termios
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from temporalio.worker import Worker
+
+from tests.client.cli.command import written
+from tests.waiting import until
+
+STEPS = [
+    {"id": "write", "tool": "write_file", "args": {"path": "a.txt", "content": "hello"}},
+    {"id": "remove", "tool": "delete_file", "args": {"path": "a.txt"}, "dependsOn": ["write"]},
+]
+
+
+class Terminal:
+    """A terminal of 80 columns and 24 lines with `plan` in it."""
+
+    def __init__(self, master: int, process: asyncio.subprocess.Process) -> None:
+        self._master = master
+        self._output = b""
+        self.process = process
+        asyncio.get_running_loop().add_reader(master, self._read)
+
+    @property
+    def text(self) -> str:
+        """Everything shown so far, without the codes that move the cursor."""
+        return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self._output.decode(errors="replace"))
+
+    def press(self, key: str) -> None:
+        """Press a key."""
+        os.write(self._master, key.encode())
+
+    async def press_until(self, key: str, text: str) -> None:
+        """Press a key again and again until it has had its effect: it counts only once the question was readable."""
+
+        def seen() -> bool:
+            if text not in self.text:
+                self.press(key)
+            return text in self.text
+
+        await until(seen, f"{text!r} after {key!r}", every=0.2)
+
+    def is_quiet(self) -> bool:
+        """Whether the terminal does not echo what is typed."""
+        return not termios.tcgetattr(self._master)[3] & termios.ECHO
+
+    def _read(self) -> None:
+        try:
+            self._output += os.read(self._master, 65_536)
+        except OSError:  # the other end is closed
+            asyncio.get_running_loop().remove_reader(self._master)
+
+
+@asynccontextmanager
+async def terminal(environ: dict[str, str], *arguments: str) -> AsyncIterator[Terminal]:
+    """`plan` in a terminal of its own."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "client", *arguments, env=environ | {"TERM": "xterm"}, stdin=slave, stdout=slave,
+        stderr=slave, preexec_fn=_take_terminal,
+    )  # fmt: skip
+    try:
+        yield Terminal(master, process)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+        asyncio.get_running_loop().remove_reader(master)
+        os.close(slave)
+        os.close(master)
+
+
+def _take_terminal() -> None:
+    os.setsid()
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def plan_file(directory: Path) -> str:
+    return written(directory / "plan.json", {"title": "On a terminal", "steps": STEPS})
+
+
+async def test_a_key_approves_the_step_that_is_asked_for(
+    environ: dict[str, str], worker: Worker, tmp_path: Path, workspace: Path
+) -> None:
+    async with terminal(environ, "run", plan_file(tmp_path)) as screen:
+        await until(lambda: "Approve remove?" in screen.text, "the question is asked")
+        assert screen.is_quiet()
+        await screen.press_until("y", "✓ completed   2 of 2 steps")
+        assert await screen.process.wait() == 0
+        assert not screen.is_quiet()
+    assert not (workspace / "a.txt").exists()
+
+
+async def test_another_key_denies_it(environ: dict[str, str], worker: Worker, tmp_path: Path, workspace: Path) -> None:
+    async with terminal(environ, "run", plan_file(tmp_path)) as screen:
+        await until(lambda: "Approve remove?" in screen.text, "the question is asked")
+        await screen.press_until("n", "User denied approval")
+        assert await screen.process.wait() == 0
+    assert (workspace / "a.txt").exists()
+
+
+async def test_later_leaves_the_question_to_others_and_control_c_leaves_the_plan_alone(
+    environ: dict[str, str], worker: Worker, tmp_path: Path
+) -> None:
+    async with terminal(environ, "run", plan_file(tmp_path)) as screen:
+        await until(lambda: "Approve remove?" in screen.text, "the question is asked")
+        await screen.press_until("l", "Later: plan approve")
+        screen.press("\x03")
+        await until(lambda: "The plan goes on." in screen.text, "the way back is told")
+        assert await screen.process.wait() == 130
+        assert not screen.is_quiet()
