@@ -36,8 +36,8 @@ async def measure(bench: Bench) -> list[Table]:
 async def _approvals(stand: Stand, count: int) -> list[float]:
     steps = [{"id": f"s{index}", "tool": "now", "requiresApproval": True} for index in range(count)]
     handle = await stand.start("plan", steps)
-    plan, sent = handle.id, {}
-    seen = 0
+    plan, seen = handle.id, 0
+    sent: dict[str, float] = {}
     async for event in runs.watch(stand.client, plan):
         if event.status == "running" and not event.step_id:
             continue

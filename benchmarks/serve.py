@@ -1,6 +1,7 @@
 """One worker process of a benchmark: `python -m benchmarks.serve plan|minimal`.
 
-Settings come from PLANS_* and TEMPORAL_ADDRESS. Both kinds are the project's own worker, from the same settings; they differ in the workflow they know.
+Settings come from PLANS_* and TEMPORAL_ADDRESS. Both kinds are the project's own worker with the same settings;
+they differ in the workflow they know.
 """
 
 from __future__ import annotations

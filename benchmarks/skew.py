@@ -1,4 +1,4 @@
-"""Steps of very different length: how close the makespan comes to what is possible, beside an engine that runs in waves."""
+"""Steps of very different length: how close the makespan comes to the least possible, beside an engine of waves."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def measure(bench: Bench) -> list[Table]:
     table = Table(
         title=f"Skewed graph: {len(steps)} steps in layers of 20, 10 ms to {0.2 if bench.quick else 1} s",
         columns=["engine", "makespan s", "least possible s", "ratio"],
-        note=f"Least possible: the larger of the critical path and {work:.1f} s of work / {IN_FLIGHT} slots. Bar: {BAR}.",
+        note=f"Least possible: the critical path, or {work:.1f} s of work / {IN_FLIGHT} slots if longer. Bar: {BAR}.",
     )
     found: dict[str, list[float]] = {way: [] for way in WAYS}
     async with bench.stand() as stand:

@@ -32,8 +32,8 @@ async def measure(bench: Bench) -> list[Table]:
     """Each workload on both, in turns."""
     table = Table(
         title="Speed",
-        columns=["workload", "wall s", "by hand s", "ratio", "worker CPU ms/step", "ratio ", "server CPU ms/step", "ratio  ",
-                 "events/step", "by hand", "bytes/step", "ratio   "],
+        columns=["workload", "wall s", "by hand s", "ratio", "worker CPU ms/step", "ratio ",
+                 "server CPU ms/step", "ratio  ", "events/step", "by hand", "bytes/step", "ratio   "],
         note=f"Bars: wall time {WALL:.2f}, worker CPU {CPU}, events +{EVENTS} per step.",
     )  # fmt: skip
     async with bench.stand() as stand:

@@ -3,8 +3,8 @@
     async with Stand(folder, durable=True) as stand:
         sample = await stand.run("plan", [graphs.chain(200)])
 
-`durable` keeps the server's data on disk, as for users; without, it is kept in memory, which is faster and so shows our own
-share of the time more sharply.
+`durable` keeps the server's data on disk, as for users; without, it is kept in memory, which is faster and so shows
+our own share of the time more sharply.
 """
 
 from __future__ import annotations

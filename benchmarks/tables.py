@@ -33,7 +33,7 @@ class Table(BaseModel):
 
     def markdown(self) -> str:
         """The table, readable as text and as Markdown."""
-        lines = [self.columns + ["verdict"], *([*row.cells, row.verdict] for row in self.rows)]
+        lines = [[*self.columns, "verdict"], *([*row.cells, row.verdict] for row in self.rows)]
         widths = [max(len(line[index]) for line in lines) for index in range(len(lines[0]))]
         drawn = [_line(line, widths) for line in lines]
         drawn.insert(1, "| " + " | ".join("-" * width for width in widths) + " |")
