@@ -99,7 +99,7 @@ def decide(budget: Budget, spent: Usage, seconds: float = 0.0) -> Judgement:
     share, name, used, limit = max(shares, default=(0.0, "", 0.0, 0.0))
     if share < budget.warn_at:
         return Judgement()
-    reason = f"{used:,.0f} of {limit:,.0f} {name} for LLM calls are spent"
+    reason = f"{used:,.0f} of {limit:,.0f} {name} of the LLM budget are spent"
     if share < 1:
         return Judgement(verdict="warn", reason=reason)
     return Judgement(verdict="ask" if budget.ask else "stop", reason=reason)
