@@ -13,7 +13,7 @@ import os
 import sys
 from pathlib import Path
 
-from benchmarks import latency, payloads, replay, scale, skew, speed, startup, waiting
+from benchmarks import alternatives, document, latency, payloads, replay, scale, skew, speed, startup, waiting
 from benchmarks.bench import Bench
 from benchmarks.tables import Table
 
@@ -26,6 +26,7 @@ MEASUREMENTS = {
     "replay": replay.measure,
     "startup": startup.measure,
     "scale": scale.measure,
+    "others": alternatives.measure,
 }
 
 
@@ -47,6 +48,8 @@ def main() -> int:
     tables = asyncio.run(measured(bench, flags.only or list(MEASUREMENTS)))
     if flags.json:
         flags.json.write_text(json.dumps([table.model_dump() for table in tables], indent=2))
+    if flags.write:
+        document.write(flags.write, tables, flags.repeats)
     return int(flags.strict and any(table.shorts for table in tables))
 
 

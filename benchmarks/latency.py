@@ -13,7 +13,6 @@ from benchmarks.bench import Bench
 from benchmarks.stand import Stand
 from benchmarks.tables import Table
 from client import runs
-from client.deciding import Choice
 
 APPROVAL, WATCHER = 25.0, 50.0
 """Milliseconds, at most, in the middle."""
@@ -48,7 +47,7 @@ async def _approvals(stand: Stand, count: int) -> list[float]:
                 break
             step = f"s{len(sent)}"
             sent[step] = time.time()
-            await runs.approve(stand.client, plan, Choice(step_id=step))
+            await handle.signal("approve", {"stepId": step})
     values = await _values(stand, plan)
     return [1_000 * (values[step] - moment) for step, moment in sent.items()]
 

@@ -1,0 +1,41 @@
+"""docs/performance.md: the measured tables between two marks; what stands around them is written by people and kept."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from benchmarks.tables import Table
+
+BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+
+
+def write(file: Path, tables: Sequence[Table], repeats: int) -> None:
+    """Put the tables into the file; a table measured earlier and not now stays."""
+    text = file.read_text() if file.exists() else f"# Performance\n\n{BEGIN}\n{END}\n"
+    head, _, rest = text.partition(BEGIN)
+    measured, _, tail = rest.partition(END)
+    kept = _sections(measured)
+    stamp = machine(repeats)
+    for table in tables:
+        kept[table.title] = f"{table.markdown()}\n\n{stamp}"
+    file.write_text(f"{head}{BEGIN}\n\n" + "\n\n".join(kept.values()) + f"\n\n{END}{tail}")
+
+
+def machine(repeats: int) -> str:
+    """When, on what and how often."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return (
+        f"*{datetime.now(UTC):%Y-%m-%d}; median of {repeats}; {os.cpu_count()} cores, {memory:.0f} GiB,"
+        f" {platform.system()}; Python {platform.python_version()}, temporalio {version('temporalio')}.*"
+    )
+
+
+def _sections(measured: str) -> dict[str, str]:
+    """The tables that stand there, by title."""
+    sections = measured.strip().split("## ")[1:]
+    return {section.partition("\n")[0].strip(): f"## {section}".strip() for section in sections}
