@@ -35,20 +35,16 @@ async def measure(bench: Bench) -> list[Table]:
 async def _approvals(stand: Stand, count: int) -> list[float]:
     steps = [{"id": f"s{index}", "tool": "now", "requiresApproval": True} for index in range(count)]
     handle = await stand.start("plan", steps)
-    plan, seen = handle.id, 0
     sent: dict[str, float] = {}
-    async for event in runs.watch(stand.client, plan):
-        if event.status == "running" and not event.step_id:
+    async for event in runs.watch(stand.client, handle.id):
+        if sent and not (event.status == "completed" and event.step_id in sent):
             continue
-        done = event.status == "completed" and event.step_id in sent
-        if not sent or done:
-            seen += done
-            if seen == count:
-                break
-            step = f"s{len(sent)}"
-            sent[step] = time.time()
-            await handle.signal("approve", {"stepId": step})
-    values = await _values(stand, plan)
+        if len(sent) == count:
+            break
+        step = f"s{len(sent)}"
+        sent[step] = time.time()
+        await handle.signal("approve", {"stepId": step})
+    values = await _values(stand, handle.id)
     return [1_000 * (values[step] - moment) for step, moment in sent.items()]
 
 
