@@ -45,7 +45,7 @@ async def by_signal(client: Client, plan: str, verb: Verb, choice: Choice) -> st
     Raises Refused with the plan's own sentence, PlanClosed, PlanNotFound; NoWorker when the decision is delivered, but
     nobody is there to take it yet.
     """
-    before = await _last_entry(client, plan)
+    before = await _number(client, plan)
     message = {name: value for name, value in choice.message().items() if verb == "approve" or name != "args"}
     with about(plan):
         await client.get_workflow_handle(workflow_id(plan)).signal(verb, message, rpc_timeout=RPC_TIMEOUT)
@@ -72,10 +72,10 @@ async def by_update(client: Client, plan: str, choice: Choice, approved: bool) -
     return Decision.model_validate(answer)
 
 
-async def _last_entry(client: Client, plan: str) -> int | None:
-    """The number of the newest line of the log; None when nobody can tell."""
+async def _number(client: Client, plan: str) -> int | None:
+    """The number of the newest event; None when nobody can tell."""
     try:
-        return max((entry["seq"] for entry in await _log(client, plan)), default=0)
+        return int((await ask(client, plan, "plan"))["seq"])
     except NoWorker:
         return None
 
@@ -83,7 +83,8 @@ async def _last_entry(client: Client, plan: str) -> int | None:
 async def _outcome(client: Client, plan: str, verb: Verb, choice: Choice, before: int) -> str:
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
-        fresh = [entry for entry in await _log(client, plan) if entry["seq"] > before]
+        log = (await ask(client, plan, "plan"))["log"]
+        fresh = [entry for entry in log if entry["seq"] > before]
         mine = [entry for entry in fresh if entry.get("stepId") == choice.step_id and entry["kind"] == _DONE[verb]]
         if mine:
             return str(mine[-1]["text"])
@@ -101,8 +102,3 @@ async def _outcome(client: Client, plan: str, verb: Verb, choice: Choice, before
 def _refuses(entry: Mapping[str, Any], verb: Verb, choice: Choice) -> bool:
     about_step = entry.get("stepId") in (None, choice.step_id)
     return entry["kind"] == "refused" and about_step and f" {verb}: " in entry["text"]
-
-
-async def _log(client: Client, plan: str) -> list[dict[str, Any]]:
-    view = await ask(client, plan, "plan")
-    return list(view["log"])

@@ -55,6 +55,8 @@ def translated(error: RPCError, plan: str) -> PlanError:
         return PlanNotFound(f"there is no plan '{name}'; `plan list` shows what there is")
     if error.status in LOST:
         return NotConnected(f"the Temporal server did not answer: {error.message or error.status.name.lower()}")
+    if error.status is RPCStatusCode.FAILED_PRECONDITION:  # a question that no worker fetched
+        return NoWorker(f"no worker answers for plan '{name}': {error.message}; start one: plan worker")
     if error.status in (RPCStatusCode.UNAUTHENTICATED, RPCStatusCode.PERMISSION_DENIED):
         return NotConnected(f"the Temporal server refused: {error.message}; check TEMPORAL_API_KEY and TEMPORAL_TLS*")
     return PlanError(f"the Temporal server refused: {error.message}", "SERVER_REFUSED")

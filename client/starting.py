@@ -53,23 +53,17 @@ async def start(
         raise InvalidPlan(checked)
     given = plan_id if plan_id is not None else checked.id
     chosen = plan_ids.invented(checked.title or name) if given is None else plan_ids.checked(given)
-    title = checked.title or name or chosen
-    request = {
-        "plan": {**plan, "id": chosen},
-        "options": (options or Options()).model_dump(mode="json", exclude_none=True),
-    }
+    given_options = (options or Options()).model_dump(mode="json", exclude_none=True)
     try:
         handle = await client.start_workflow(
             "PlanWorkflow",
-            request,
+            {"plan": {**plan, "id": chosen}, "options": given_options},
             id=plan_ids.workflow_id(chosen),
             task_queue=queue,
             id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
             id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
-            memo={"title": title[:1_000], "steps": len(checked.steps)},
-            static_summary=_cut(f"{line(title)} · {_steps(checked)}", SUMMARY_BYTES),
-            static_details=_cut(markdown(checked.model_dump(mode="json", exclude_none=True)), DETAILS_BYTES),
             rpc_timeout=RPC_TIMEOUT,
+            **_shown(checked, checked.title or name or chosen),
         )
     except WorkflowAlreadyStartedError:
         text = f"there is a plan '{chosen}' already, and ids are never used twice; choose another with --id"
@@ -77,6 +71,15 @@ async def start(
     except RPCError as error:
         raise _refused(error, chosen) from error
     return Started(plan_id=chosen, workflow_id=handle.id, run_id=handle.first_execution_run_id or "")
+
+
+def _shown(plan: Plan, title: str) -> dict[str, Any]:
+    """What lists and Temporal's UI show of the plan, before it has done anything."""
+    return {
+        "memo": {"title": title[:1_000], "steps": len(plan.steps)},
+        "static_summary": _cut(f"{line(title)} · {_steps(plan)}", SUMMARY_BYTES),
+        "static_details": _cut(markdown(plan.model_dump(mode="json", exclude_none=True)), DETAILS_BYTES),
+    }
 
 
 def _refused(error: RPCError, plan_id: str) -> PlanError:

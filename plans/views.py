@@ -26,6 +26,7 @@ def plan_view(run: Run, schedule: Schedule) -> dict[str, Any]:
     head = plan.model_dump(mode="json", exclude={"steps"}, exclude_none=True)
     return head | {
         "status": run.status.value,
+        "seq": run.seq,
         "startedAt": _iso(run.started),
         "endedAt": _iso(run.ended),
         "duration": (run.ended - run.started).total_seconds() if run.ended and run.started else 0.0,

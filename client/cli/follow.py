@@ -18,6 +18,8 @@ from client.speaking import ask_patiently
 from plans.errors import PlanError
 from plans.render import line
 
+SHOWN = 10
+"""Steps of one kind listed in a summary."""
 _STYLE = {"completed": MARKS["completed"], "failed": MARKS["failed"]}
 
 
@@ -48,16 +50,20 @@ def show_summary(summary: Summary) -> None:
     head.append(f"   {seconds(summary.duration)}" if summary.ended_at else "")
     rows = [head]
     rows += [Text(f"  {line(summary.stopped)}")] if summary.stopped else []
-    for failure in summary.failed:
-        rows.append(Text.assemble(("  failed   ", "red"), f"{failure.step_id}: {line(failure.error)}"))
-    for reason in summary.skipped:
-        rows.append(Text.assemble(("  skipped  ", "dim"), f"{reason.step_id}: {line(reason.reason)}"))
-    for reason in summary.blocked:
-        rows.append(Text.assemble(("  blocked  ", "dim"), f"{reason.step_id}: {line(reason.reason)}"))
+    rows += _reasons("failed", "red", [(each.step_id, each.error) for each in summary.failed], summary)
+    rows += _reasons("skipped", "dim", [(each.step_id, each.reason) for each in summary.skipped], summary)
+    rows += _reasons("blocked", "dim", [(each.step_id, each.reason) for each in summary.blocked], summary)
     files = ", ".join(map(line, summary.files_written[:20]))
     more = len(summary.files_written) - 20
     rows += [Text.assemble(("  files    ", "dim"), files + (f", and {more} more" if more > 0 else ""))] if files else []
     out().print(Text("\n").join(rows))
+
+
+def _reasons(status: str, style: str, steps: list[tuple[str, str]], summary: Summary) -> list[Text]:
+    """The first steps of a status with their reasons, and how many more there are."""
+    rows = [Text.assemble((f"  {status:<7}  ", style), f"{name}: {line(why)}") for name, why in steps[:SHOWN]]
+    more = summary.counts.get(status, 0) - SHOWN
+    return rows + ([Text(f"           and {more} more", style="dim")] if more > 0 else [])
 
 
 def exit_code(summary: Summary) -> int:

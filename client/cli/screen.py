@@ -22,7 +22,8 @@ from client import runs
 from client.cli.board import ASKING, board
 from client.cli.keys import forget_typed, keys
 from client.cli.output import out
-from client.runs import Choice
+from client.cli.progress import Progress
+from client.runs import Choice, Event, View
 from client.speaking import ask_patiently
 from plans.errors import PlanError
 from plans.render import line
@@ -32,8 +33,10 @@ READING_SECONDS = 0.4
 """A key pressed sooner after a question appeared was meant for something else."""
 NOTICE_SECONDS = 8.0
 """How long a remark stays on the screen."""
+SMALL_STEPS = 200
+"""A plan of so many steps is asked for whole at every change, a bigger one only for what its events do not tell."""
 SHARE = 10
-"""A view is asked for again after so many times the time it took, so that watching a big plan costs a tenth of it."""
+"""A bigger plan is asked again after so many times the time that took, so that watching costs it a tenth at most."""
 
 
 class Screen:
@@ -42,7 +45,7 @@ class Screen:
     def __init__(self, client: Client, plan: str, who: str) -> None:
         self._client, self._plan, self._who = client, plan, who
         self._console = out()
-        self._view: dict[str, Any] | None = None
+        self._progress: Progress | None = None
         self._later: set[str] = set()
         self._asked: tuple[str, int] | None = None
         self._since = 0.0
@@ -58,12 +61,28 @@ class Screen:
             keys(self._pressed),
         ):
             async for _ in runs.changes(self._client, self._plan, self._say):
-                began = time.monotonic()
-                self._view = await ask_patiently(self._client, self._plan, self._say, "plan")
+                await self._update()
                 self._ask()
                 live.refresh()
-                await asyncio.sleep(SHARE * (time.monotonic() - began) if len(self._view["steps"]) > 200 else 0)
-            self._asked = None
+            self._progress, self._asked = Progress(await self._query("plan")), None
+
+    async def _update(self) -> None:
+        """Ask for what is new."""
+        began = time.monotonic()
+        if self._progress is None or len(self._progress.view["steps"]) <= SMALL_STEPS:
+            self._progress = Progress(await self._query("plan"))
+        else:
+            while found := await self._query("events", {"since": self._progress.view["seq"]}):
+                if not self._progress.apply(map(Event.model_validate, found)):
+                    self._progress = Progress(await self._query("plan"))
+            await asyncio.sleep(SHARE * (time.monotonic() - began))
+
+    async def _query(self, name: str, *arguments: Any) -> Any:
+        return await ask_patiently(self._client, self._plan, self._say, name, *arguments)
+
+    @property
+    def _view(self) -> View | None:
+        return self._progress.view if self._progress else None
 
     def _render(self) -> RenderableType:
         if self._view is None:

@@ -1,0 +1,57 @@
+"""A view kept up to date by events: it says what a fresh view would say, or that one is needed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from client.cli.progress import Progress
+from client.runs import Event
+
+
+def event(seq: int, step_id: str, status: str, **more: Any) -> Event:
+    given = {"seq": seq, "time": f"2026-01-01T12:00:{seq:02}Z", "taskId": "p", "stepId": step_id, "status": status}
+    return Event.model_validate(given | more)
+
+
+def view() -> dict[str, Any]:
+    steps = [{"id": "a", "status": "ready"}, {"id": "b", "status": "blocked"}]
+    return {
+        "seq": 2,
+        "status": "running",
+        "counts": {"total": 2, "ready": 1, "blocked": 1},
+        "steps": steps,
+        "pending": [],
+    }
+
+
+def test_a_step_moves_with_its_times_and_its_result() -> None:
+    progress = Progress(view())
+    result = {"ok": True, "duration": 5.0}
+    assert progress.apply([event(3, "a", "running"), event(4, "a", "completed", result=result), event(5, "b", "ready")])
+    first, second = progress.view["steps"]
+    assert (first["status"], first["startedAt"][-3:], first["endedAt"][-3:]) == ("completed", "03Z", "04Z")
+    assert (first["result"], second["status"]) == (result, "ready")
+    assert progress.view["counts"] == {"total": 2, "ready": 1, "blocked": 0, "running": 0, "completed": 1}
+    assert progress.view["seq"] == 5
+
+
+def test_a_view_is_needed_when_a_step_asks() -> None:
+    assert not Progress(view()).apply([event(3, "a", "ready")])
+    assert not Progress(view()).apply([event(3, "a", "running"), event(4, "a", "ready"), event(5, "b", "ready")])
+
+
+def test_a_step_that_was_decided_asks_no_more() -> None:
+    asking = view()
+    asking["steps"][0]["awaiting"] = "approval"
+    asking["pending"] = [{"stepId": "a"}]
+    progress = Progress(asking)
+    assert progress.apply([event(3, "a", "running")])
+    assert progress.view["pending"] == []
+
+
+def test_a_line_of_the_log_tells_the_plans_status() -> None:
+    progress = Progress(view())
+    assert progress.apply([event(3, "", "paused", logs=[{"text": "paused"}])])
+    assert progress.view["status"] == "paused"
+    assert progress.apply([event(4, "a", "running", logs=[{"text": "a line about a step"}])])
+    assert progress.view["steps"][0]["status"] == "ready"
