@@ -28,7 +28,7 @@ from client.speaking import LOST, RPC_TIMEOUT, about, ask, ask_patiently, descri
 from client.starting import Started, start
 from client.summary import Summary, ended_otherwise, of_failure
 from plans.model import Value
-from plans.run import Decision
+from plans.run import ENDED, Decision, PlanStatus
 
 __all__ = [
     "Choice", "Decision", "Event", "Listed", "Pending", "Started", "Summary",
@@ -174,6 +174,9 @@ async def _signal(client: Client, plan: str, name: str, by: str) -> None:
 async def _asked(client: Client, plan: str, cause: BaseException | None) -> Summary:
     """The summary of a plan that was cancelled, asked for; a short one of our own when nobody answers."""
     try:
-        return await summary(client, plan)
+        found = await summary(client, plan)
     except NoWorker:
         return ended_otherwise(plan, cause)
+    if found.status in ENDED:
+        return found
+    return found.model_copy(update={"status": PlanStatus.CANCELLED})  # cancelled before it could do anything
