@@ -17,7 +17,7 @@ from temporalio import activity
 from plans.calls import CheckRequest, Facts
 from plans.model import Problem, ToolSpec
 from plans.reading import read_plan
-from plans.validate import input_values, problems
+from plans.validate import bounded, input_values, problems
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,14 @@ class PlanChecker:
         """Every problem of a plan on this worker, and the facts its run will go by."""
         plan = read_plan(request.plan)
         if isinstance(plan, list):
-            return Facts(problems=plan)
+            return Facts(problems=bounded(plan))
         queue = request.queue or plan.queue
         here = [step for step in plan.steps if (step.queue or plan.queue) == queue]
         found = problems(plan, self.tools, {step.id for step in plan.steps} - {step.id for step in here})
         workspace, trouble = self._workspace(request.workspace or plan.workspace, request.queue is not None)
+        found += input_values(plan, request.inputs)[1] + trouble
         return Facts(
-            problems=found + input_values(plan, request.inputs)[1] + trouble,
+            problems=bounded(found),
             tools={step.tool: self.tools[step.tool] for step in here if step.tool in self.tools},
             workspace=workspace,
             strict_approvals=self.strict_approvals,

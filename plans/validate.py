@@ -22,6 +22,9 @@ from plans.references import INPUTS, check_code, find, is_literal
 MAX_HINTED = 1_000
 """Names among which the nearest is looked for: that takes time, and a plan may hold many mistakes."""
 
+MAX_PROBLEMS = 200
+"""Problems that are sent on; a plan with more of them is mended with `plan check`."""
+
 
 def problems(plan: Plan, tools: Mapping[str, ToolSpec], elsewhere: Container[str] = ()) -> list[Problem]:
     """Everything wrong with a plan, in the order of its steps, those of the whole plan last.
@@ -47,6 +50,15 @@ def call_problems(step: Step, tools: Mapping[str, ToolSpec], usable: set[str], i
 def errors(found: list[Problem]) -> list[Problem]:
     """Those problems that keep a plan from running."""
     return [problem for problem in found if problem.severity == "error"]
+
+
+def bounded(found: list[Problem]) -> list[Problem]:
+    """At most MAX_PROBLEMS of them, errors first, with a last one that counts the rest: history has its limits."""
+    if len(found) <= MAX_PROBLEMS:
+        return found
+    kept = sorted(found, key=lambda problem: problem.severity != "error")[:MAX_PROBLEMS]
+    text = f"{len(found) - MAX_PROBLEMS} more problems are not shown; `plan check` shows all"
+    return [*kept, Problem(code="MORE_PROBLEMS", message=text)]
 
 
 def input_values(plan: Plan, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
@@ -172,6 +184,11 @@ def _code(step: Step, tools: Mapping[str, ToolSpec]) -> Iterator[Problem]:
             check_code(text, language)
         except BadReference as error:
             yield Problem(code="BAD_REFERENCE", step_id=step.id, field=f"args.{name}", message=error.message)
+
+
+def condition_problems(plan: Plan) -> list[Problem]:
+    """The conditions that cannot be read: while there is one, nothing tells what its step depends on."""
+    return [problem for step in plan.steps if step.when is not None for problem in _expression(step.when, step, "when")]
 
 
 def _condition(step: Step, known: set[str]) -> Iterator[Problem]:

@@ -14,6 +14,7 @@ with workflow.unsafe.imports_passed_through():
     from plans.errors import InvalidPlan
     from plans.model import Problem, Value
     from plans.run import Options, Run
+    from plans.validate import bounded
 
 
 class PlanRequest(Value):
@@ -39,6 +40,7 @@ def read_request(arguments: Sequence[Any]) -> PlanRequest:
 
 def invalid(problems: Sequence[Problem]) -> ApplicationError:
     """The failure of a workflow whose plan cannot run; its detail is the list of problems."""
+    problems = bounded(list(problems))
     detail = [problem.model_dump(mode="json", exclude_none=True) for problem in problems]
     return ApplicationError(InvalidPlan(problems).message[:8_000], detail, type="INVALID_PLAN", non_retryable=True)
 
