@@ -29,7 +29,10 @@ with workflow.unsafe.imports_passed_through():
     from plans.values import StepValues, size_of
     from workflows import policies
     from workflows.outcomes import cancelled, completed, failed, of_activity, skipped
+    from workflows.timers import check_seconds
 
+MAX_ARGS_CHARACTERS = 16_000_000
+"""Arguments of one step, references filled in: a small plan can multiply values without end."""
 ACTIVATION_BYTES = 1_000_000
 """Arguments sent in one workflow task: the server refuses more than 4 MB of commands (TEMPORAL.md 2)."""
 
@@ -108,6 +111,7 @@ class Execution:
             if step.when is not None and not holds(step.when, values.loaded(step.when)):
                 return self._end(step.id, skipped(f"condition not met: {step.when}", now))
             filled = self._fill(step, values)
+            self._check(step, filled)
         except (BadReference, BadExpression) as error:
             return self._end(step.id, failed(error.code, error.message, now))
         if decision is None and approvals.asks(self.run, step, filled.args):
@@ -121,6 +125,14 @@ class Execution:
         args = self.run.args_of(step)
         values.add(reference.root for reference in find(args))
         return fill(args, values.inline, self._spec(step.id).quoting, values.large)
+
+    def _check(self, step: Step, filled: Filled) -> None:
+        """Raise BadReference for arguments this workflow cannot work with; the others are judged by the tool itself."""
+        if size_of(filled.args) > MAX_ARGS_CHARACTERS:
+            text = f"the arguments are longer than {MAX_ARGS_CHARACTERS} characters; pass the data in a file"
+            raise BadReference(text, "ARGS_TOO_LARGE")
+        if self._spec(step.id).durable:
+            check_seconds(self._spec(step.id), filled)
 
     def _call(self, step: Step, filled: Filled, values: StepValues) -> None:
         spec, state, plan = self._spec(step.id), self.run.steps[step.id], self.run.plan

@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import Any
 
 from temporalio import workflow
-from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
 from temporalio.exceptions import ActivityError, ApplicationError, ApplicationErrorCategory
 
 with workflow.unsafe.imports_passed_through():
@@ -23,15 +22,11 @@ with workflow.unsafe.imports_passed_through():
     from plans.reading import read_plan
     from plans.run import PlanStatus, Run
     from plans.turnover import Move, Turnover
-    from plans.validate import errors, input_values
-    from workflows import policies
+    from plans.validate import condition_problems, errors, input_values
+    from workflows import indexing, policies
     from workflows.execution import Execution
     from workflows.mailbox import Mailbox
     from workflows.request import PlanRequest, invalid, read_request
-
-PLAN_STATUS = SearchAttributeKey.for_keyword("PlanStatus")
-PLAN_PENDING = SearchAttributeKey.for_keyword_list("PlanPending")
-PLAN_TITLE = SearchAttributeKey.for_text("PlanTitle")
 
 
 @workflow.defn(name="PlanWorkflow", failure_exception_types=[PlanError, ValidationError])
@@ -70,8 +65,9 @@ class PlanWorkflow(Mailbox):
             self._execution = Execution(request.run)
             return
         plan = read_plan(request.plan)
-        if isinstance(plan, list):
-            raise InvalidPlan(plan)
+        found = plan if isinstance(plan, list) else condition_problems(plan)
+        if isinstance(plan, list) or found:
+            raise InvalidPlan(found)
         plan = plan.model_copy(update={"id": plan.id or workflow.info().workflow_id.removeprefix("plan-")})
         self._execution = Execution(Run.of(plan, request.options, Facts(), {}))
 
@@ -183,12 +179,9 @@ class PlanWorkflow(Mailbox):
         execution = self._started()
         run = execution.run
         workflow.set_current_details(render.details(run, execution.schedule))
-        shown = (run.status.value, list(execution.schedule.asking)[:100])
+        shown = (run.status.value, indexing.first_of(execution.schedule.asking))
         if not run.facts.search_attributes or shown == self._published:
             return
         first = not self._published
         self._published = shown
-        updates: list[SearchAttributeUpdate[Any]] = [PLAN_STATUS.value_set(shown[0]), PLAN_PENDING.value_set(shown[1])]
-        if first and run.plan.title:
-            updates.append(PLAN_TITLE.value_set(run.plan.title))
-        workflow.upsert_search_attributes(updates)
+        workflow.upsert_search_attributes(indexing.updates(*shown, run.plan.title if first else ""))

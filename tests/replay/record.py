@@ -1,8 +1,8 @@
 """Records the histories that every later version must replay: `python -m tests.replay.record [NAME ...]`.
 
 Runs each scenario on a server of its own and writes the history of every run of its workflow to `histories/`, without
-Runs each scenario on a server of its own and writes the history of every run of its workflow to `histories/`, without what
-tells of the machine it was recorded on. A history is recorded anew only when its scenario changes, or when a change
+what tells of the machine it was recorded on. A history is recorded anew only when its scenario changes, or when a
+change of the workflow is meant to break with plans that are running; the reason then goes into DECISIONS.md.
 """
 
 from __future__ import annotations

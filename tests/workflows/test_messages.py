@@ -126,6 +126,8 @@ BROKEN = RawValue(Payload(metadata={"encoding": b"json/plain"}, data=b'{"plan":'
         ({"plan": {"steps": [STEP, STEP]}},),
         ({"plan": {"steps": [{**STEP, "tool": "wrok"}]}},),
         ({"plan": {"steps": [{**STEP, "dependsOn": ["a"]}]}},),
+        ({"plan": {"steps": [STEP, {**STEP, "id": "b", "when": "nothing_like_it(a)"}]}},),
+        ({"plan": {"steps": [STEP, {**STEP, "id": "b", "when": "a ||"}]}},),
         ({"plan": {"steps": [{**STEP, "args": {"name": "$b"}}]}},),
         ({"plan": {"steps": [{**STEP, "args": {"name": "a", "value": _deep(100)}}]}},),
         ({"plan": {"steps": [STEP]}, "options": {"maxParallel": 0}},),
