@@ -27,6 +27,7 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxR
 
 from activities.check import PlanChecker
 from activities.execute import tool_activity
+from activities.effects import Effects
 from activities.llm import AskLlm
 from activities.llm_model import LanguageModel
 from activities.registry import load_tools
@@ -44,7 +45,7 @@ from workflows.plan import PlanWorkflow
 
 PASSED_THROUGH = (
     *("plans", "pydantic", "pydantic_core", "annotated_types", "typing_inspection"),
-    *("jmespath", "jsonschema", "jsonschema_specifications", "referencing", "rpds", "attr", "attrs"),
+    *("jmespath", "jsonschema", "jsonschema_specifications", "referencing", "rpds", "attr", "attrs", "xxhash"),
 )
 """Modules the workflow sandbox does not load anew for every run: pure code, which a test of the imports guards."""
 STICKY = timedelta(seconds=2)
@@ -78,10 +79,11 @@ def build(
     values = ValueStore(_driver(client, settings), settings.inline_bytes)
     llm = LanguageModel(settings.openai_base_url, settings.openai_api_key, settings.model, settings.llm_timeout)
     asker, snapshots = AskLlm(llm, values), SnapshotTaker(llm.secrets)
-    steps = [tool_activity(tool, values) for tool in tools.values() if not tool.spec.durable]
+    steps = [tool_activity(tool, values, effects) for tool in tools.values() if not tool.spec.durable]
     restrictions = SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH)
     return Worker(
         client,
+    effects = Effects.at(settings.state_dir / "effects", strict=settings.edits == "strict")
         task_queue=settings.task_queue,
         identity=f"{WORKER}{os.getpid()}@{socket.gethostname()}",
         workflows=workflows,

@@ -61,13 +61,6 @@ def find_edit(path: str, text: str, old: str, new: str) -> Edit:
     return Edit(path, text, starts[0], old, new)
 
 
-def is_done(text: str, old: str, new: str) -> bool:
-    """Whether the text looks as it would after the edit: the new passage there, the old one not."""
-    old, new = old.replace("\r\n", "\n"), new.replace("\r\n", "\n")
-    text = text.replace("\r\n", "\n")
-    return bool(new) and new in text and old not in text.replace(new, "")
-
-
 def _unified_diff(path: str, before: str, after: str, skipped: int) -> str:
     """Two texts as a unified diff; line numbers count from `skipped` lines further up."""
     lines = difflib.unified_diff(_lines(before), _lines(after), f"a/{path}", f"b/{path}", n=_CONTEXT)

@@ -19,13 +19,15 @@ from pydantic import ValidationError
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
+from activities.effects import Effects
 from activities.failures import tool_error
+from activities.once import once
 from activities.results import keep
 from activities.tool import Tool, ToolContext
 from activities.values import ValueStore
 from activities.workspace import Workspace
 from plans.arguments import argument_problems
-from plans.calls import Call, LargeValue, Return
+from plans.calls import Call, LargeValue, Note, Return
 from plans.errors import ToolError
 from plans.references import fill_at
 
@@ -36,18 +38,26 @@ THREAD_GRACE = 2.0
 """Seconds a tool in a thread gets to notice that it is cancelled."""
 
 
-def tool_activity(tool: Tool, values: ValueStore) -> Callable[[Call], Awaitable[Return]]:
-    """The activity that calls `tool`, for a worker to register. Large values go into the store."""
+def tool_activity(tool: Tool, values: ValueStore, effects: Effects) -> Callable[[Call], Awaitable[Return]]:
+    """The activity that calls `tool`, for a worker to register. Large values go into the store.
+
+    `effects` guards what is changed in files, and calls that must not be repeated.
+    """
 
     @activity.defn(name=tool.spec.name)
     async def attempt(call: Call) -> Return:
         errors = _errors_so_far(activity.info().heartbeat_details)
-        context = ToolContext(call, Workspace(call.workspace), again=activity.info().attempt > 1)
+        again = activity.info().attempt > 1
+        context = ToolContext(call, Workspace(call.workspace), effects, tool.spec.name, again)
         started = time.monotonic()
+
+        async def work() -> Return:
+            value = await keep(await _call(tool, call, context, values), values)
+            return await _return(value, context, _since(started), errors + 1, values)
+
         beat = asyncio.create_task(_beat(context, errors))
         try:
-            value = await keep(await _call(tool, call, context, values), values)
-            return _return(value, context, _since(started), errors + 1)
+            return await (work() if call.repeatable else once(context, work))
         except (Exception, asyncio.CancelledError) as error:
             if _is_cancelled(error):
                 raise
@@ -135,7 +145,7 @@ async def _beat(context: ToolContext, errors: int) -> None:
         activity.heartbeat({"errors": errors, "line": context.line})
 
 
-def _return(kept: Any, context: ToolContext, duration: float, attempt: int) -> Return:
+async def _return(kept: Any, context: ToolContext, duration: float, attempt: int, values: ValueStore) -> Return:
     large = isinstance(kept, LargeValue)
     return Return(
         value=None if large else kept,
@@ -144,7 +154,16 @@ def _return(kept: Any, context: ToolContext, duration: float, attempt: int) -> R
         attempt=attempt,
         read=context.files_read,
         wrote=context.files_written,
+        deleted=context.files_deleted,
+        notes=[await _kept_note(note, values) for note in context.notes],
+        warnings=context.warnings,
     )
+
+
+async def _kept_note(note: Note, values: ValueStore) -> Note:
+    """A note with its text kept outside history when it is long."""
+    text = await keep(note.text, values)
+    return note.model_copy(update={"text": None, "large": text}) if isinstance(text, LargeValue) else note
 
 
 def _failed(error: ToolError, call: Call, errors: int, duration: float) -> ApplicationError:

@@ -27,10 +27,14 @@ from typing import Any, Literal, overload
 
 from pydantic import BaseModel
 
+from activities.contents import stamp_at
+from activities.crash import crash
 from activities.describe import bad_tool, describe
+from activities.effects import Effects
 from activities.workspace import Workspace
-from plans.calls import Call
+from plans.calls import Call, Note
 from plans.model import Retry, ToolSpec
+from plans.stamps import Stamp
 
 MAX_PROGRESS_CHARACTERS = 200
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,199}")
@@ -42,21 +46,40 @@ class ToolContext:
 
     call: Call
     workspace: Workspace
+    effects: Effects
+    tool: str = ""
     again: bool = False
     """An earlier attempt may have done the work, or part of it, without living to report it."""
     line: str = ""
     """What the tool last said about its progress."""
-    files_read: list[str] = field(default_factory=list)
-    files_written: list[str] = field(default_factory=list)
+    files_read: dict[str, Stamp] = field(default_factory=dict)
+    files_written: dict[str, Stamp | None] = field(default_factory=dict)
+    files_deleted: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     _stopped: threading.Event = field(default_factory=threading.Event)
 
-    def read(self, path: str) -> None:
-        """Record a file as read, so that the run knows it."""
-        _add(self.files_read, self.workspace.relative(path))
+    def read(self, path: str, stamp: Stamp | None = None) -> None:
+        """Record a file as read, so that the run knows it; without a stamp, as it is now."""
+        stamp = stamp or self._stamp(path)
+        if stamp is not None:
+            self.files_read[self.workspace.relative(path)] = stamp
 
-    def wrote(self, path: str) -> None:
-        """Record a file or directory as made or changed."""
-        _add(self.files_written, self.workspace.relative(path))
+    def wrote(self, path: str, stamp: Stamp | None = None) -> None:
+        """Record a file or directory as made or changed; without a stamp, as it is now."""
+        self.files_written[self.workspace.relative(path)] = stamp or self._stamp(path)
+
+    def deleted(self, path: str) -> None:
+        """Record a file as deleted."""
+        self.files_deleted.append(self.workspace.relative(path))
+
+    def warn(self, text: str) -> None:
+        """Tell people something about the call that is no failure; it goes into the run's log."""
+        self.warnings.append(text)
+
+    def crash(self, point: str) -> None:
+        """A point where a test may let the worker die; otherwise nothing."""
+        crash(point, self.tool, again=self.again)
 
     def progress(self, text: str) -> None:
         """Say in one line where the work stands; shown with the next heartbeat."""
@@ -71,6 +94,13 @@ class ToolContext:
     def cancel(self) -> None:
         """Tell the tool that nobody waits any more."""
         self._stopped.set()
+
+    def _stamp(self, path: str) -> Stamp | None:
+        relative = self.workspace.relative(path)
+        if relative == ".":
+            return None
+        with self.workspace.file(relative) as place:
+            return stamp_at(place)
 
 
 @dataclass(frozen=True)
@@ -105,6 +135,7 @@ def tool(
     effect: Literal["pure", "keyed", "opaque"] = "opaque",
     timeout: float = 60.0,
     retry: Retry | None = None,
+    repeatable: bool = True,
     quoting: Mapping[str, Literal["shell", "python"]] | None = None,
     durable: bool = False,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
@@ -131,8 +162,3 @@ def _make(function: Callable[..., Any], name: str | None, options: dict[str, Any
     if unknown:
         raise bad_tool(function, f"has a rule for '{unknown[0]}', which is none of its arguments")
     return Tool(spec, function, found.arguments, found.context)
-
-
-def _add(paths: list[str], path: str) -> None:
-    if path not in paths:
-        paths.append(path)

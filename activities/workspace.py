@@ -48,6 +48,16 @@ class Place:
         return (*self.folders, *self.missing, *([] if self.name == "." else [self.name]))
 
     @property
+    def linked(self) -> bool:
+        """Whether a link leads here."""
+        return "/".join(self.real_parts) != self.path
+
+    @property
+    def is_regular(self) -> bool:
+        """Whether a plain file is there."""
+        return self.status is not None and stat.S_ISREG(self.status.st_mode)
+
+    @property
     def is_directory(self) -> bool:
         """Whether a directory is there."""
         return self.status is not None and stat.S_ISDIR(self.status.st_mode)
@@ -66,6 +76,11 @@ class Place:
                 f"PATH_PROTECTED: {shown(self.path)} can change how programs run or who may do what;"
                 " a person must approve writing it",
             )
+
+    def look_again(self) -> None:
+        """See anew whether the name is there, as after a wait."""
+        if not self.missing:
+            self.status = _status(self.name, self.directory)
 
     def make_folders(self) -> None:
         """Make the missing directories; `directory` is the innermost of them afterwards."""

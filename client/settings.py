@@ -76,6 +76,8 @@ class Settings(BaseModel):
     openai_api_key: SecretStr | None = None
     """Key of the LLM endpoint; without it only endpoints on this machine can be asked."""
     openai_base_url: str = OPENAI
+    edits: Literal["normal", "strict"] = "normal"
+    """strict: a file that the run has neither made nor read is not edited."""
     """The LLM endpoint: https, or http on this machine."""
     temporal: dict[str, str] = Field(default_factory=dict)
     """The TEMPORAL_* variables, for `temporalio.envconfig`."""

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from plans.model import Problem, Retry, ToolSpec, Value
+from plans.stamps import NOTES_BYTES, Stamp
 
 PREVIEW_CHARACTERS = 200
 """Characters kept of a long value in a view (seed 000)."""
@@ -37,8 +38,9 @@ class Call(Value):
     timeout: float = Field(description="Seconds this attempt may take.")
     retry: Retry = Field(description="Attempts (tool errors only; a worker's death does not count) and waits.")
     approved: bool = Field(default=False, description="A person, or a waiver, has allowed what needs approval.")
-    seen: list[str] = Field(
-        default_factory=list, description="Those of the call's paths that this run made or read, relative."
+    repeatable: bool = Field(default=True, description="False: one attempt only, whatever becomes of its worker.")
+    stamps: dict[str, Stamp] = Field(
+        default_factory=dict, description="Those of the call's files that this run made or read, as it last saw them."
     )
     deferred: list[list[str | int]] = Field(
         default_factory=list, description="Places in `args` whose references the activity fills in from `values`."
@@ -50,13 +52,29 @@ class Call(Value):
 
 class Return(Value):
     """What a tool gave back. Exactly one of `value` and `large` holds the value."""
+class Note(Value):
+    """The instructions for agents that one directory holds (agents.md). `text` or `large` holds them."""
+
+    path: str = Field(description="The agents.md, relative to the workspace.")
+    bytes: int = Field(description="Length of what is kept, in UTF-8.")
+    text: str | None = None
+    large: LargeValue | None = None
+    cut: bool = Field(default=False, description="There is more in the file than the session may take in.")
+    step_id: str = Field(default="", description="The step that brought it in.")
+
+
 
     value: Any = None
     large: LargeValue | None = None
     duration: float = Field(description="Milliseconds, of the attempt that succeeded.")
     attempt: int = Field(default=1, description="Which attempt succeeded, tool errors counted only.")
-    read: list[str] = Field(default_factory=list, description="Files read, relative to the workspace.")
-    wrote: list[str] = Field(default_factory=list, description="Files and directories made or changed, relative.")
+    read: dict[str, Stamp] = Field(default_factory=dict, description="Files read, relative to the workspace.")
+    wrote: dict[str, Stamp | None] = Field(
+        default_factory=dict, description="Files and directories (null) made or changed, relative to the workspace."
+    )
+    deleted: list[str] = Field(default_factory=list, description="Files deleted, relative to the workspace.")
+    notes: list[Note] = Field(default_factory=list, description="agents.md that concern the files read, parents first.")
+    warnings: list[str] = Field(default_factory=list, description="What a person should know about the call.")
 
 
 class CheckRequest(Value):

@@ -119,6 +119,9 @@ class Plan(Value):
     estimated_duration: float | None = Field(default=None, ge=0, strict=True, description="Seconds, estimated.")
     created_at: datetime | None = Field(default=None, description="When the plan was made (ISO 8601).")
 
+    repeatable: bool | None = Field(
+        default=None, strict=True, description="False: one attempt only; when its worker dies, it may have happened."
+    )
 
 class Problem(Value):
     """One thing wrong with a plan: where, and how to mend it. A warning does not keep the plan from running."""
@@ -166,3 +169,6 @@ class ToolSpec(Value):
             if args.get(name, default) in exempt:
                 return False
         return True
+    repeatable: bool = Field(
+        default=True, description="False: one attempt only, and none after the death of its worker (OUTCOME_UNKNOWN)."
+    )

@@ -15,8 +15,11 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from plans.calls import Facts, LargeValue
-from plans.model import Plan, Step, Value
+from plans.budget import Ledger
+from plans.calls import Facts, LargeValue, Note
+from plans.model import Plan, Problem, Step, Value
+from plans.revisions import Revision
+from plans.stamps import FileTracker
 
 LOG_ENTRIES = 200
 """Log entries a run keeps; the oldest go first."""
@@ -136,13 +139,13 @@ class Run(State):
     plan: Plan
     options: Options = Field(default_factory=Options)
     facts: Facts = Field(default_factory=Facts)
+    warnings: list[str] = Field(default_factory=list, description="What its tool found worth telling.")
     inputs: dict[str, Any] = Field(default_factory=dict)
     status: PlanStatus = PlanStatus.DRAFT
     steps: dict[str, StepState]
     decisions: dict[str, Decision] = Field(default_factory=dict)
-    known_files: dict[str, int] = Field(
-        default_factory=dict, description="Paths this run made or read, relative to the workspace; value: last seq."
-    )
+    files: FileTracker = Field(default_factory=FileTracker, description="Files and agents.md as the run saw them.")
+    notes: list[Note] = Field(default_factory=list, description="The agents.md brought in, parents before children.")
     log: list[Entry] = Field(default_factory=list)
     seq: int = 0
     started: datetime | None = None

@@ -39,6 +39,7 @@ def plan_view(run: Run, schedule: Schedule) -> dict[str, Any]:
         "log": [entry.model_dump(mode="json", exclude_none=True) for entry in run.log],
         "step_tool_history": tool_history(run),
         "step_files": step_files(run),
+        "agentsMd": [{"path": note.path, "bytes": note.bytes, "stepId": note.step_id} for note in run.notes],
     }
 
 
@@ -57,6 +58,8 @@ def step_view(run: Run, schedule: Schedule, index: int) -> dict[str, Any]:
         view["never"] = state.never
     if state.reason:
         view["reason"] = state.reason
+    if state.warnings:
+        view["warnings"] = list(state.warnings)
     if state.awaiting:
         view["awaiting"] = state.awaiting
     if state.result:

@@ -30,6 +30,7 @@ PURE_LIBRARIES = {
     "referencing",
     "annotated_types",
     "typing_extensions",
+    "xxhash",
 }
 # fmt: off
 PURE_STDLIB = {

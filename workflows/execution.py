@@ -22,10 +22,11 @@ with workflow.unsafe.imports_passed_through():
     from plans.errors import BadExpression, BadReference, Refused
     from plans.messages import Decide
     from plans.model import DEFAULT_PARALLEL, Step, ToolSpec
-    from plans.recording import files_in, note_files
+    from plans.recording import note_files
     from plans.references import Filled, fill, find
     from plans.run import PlanStatus, Run, Status, StepState
     from plans.schedule import Outcome, Schedule
+    from plans.tracking import known, track
     from plans.values import StepValues, size_of
     from workflows import policies
     from workflows.outcomes import cancelled, completed, failed, of_activity, skipped
@@ -138,17 +139,20 @@ class Execution:
         spec, state, plan = self._spec(step.id), self.run.steps[step.id], self.run.plan
         policy = policies.of_step(plan, step, spec)
         state.calls += 1
-        decision = self.run.decisions.get(step.id)
+        decision, files = self.run.decisions.get(step.id), known(self.run, step, filled)
         call = Call(
             args=filled.args,
             plan_id=plan.id or "",
             step_id=step.id,
-            key=f"{workflow.info().workflow_id}/{step.id}",
+            key=self._key(step.id, state.calls),
             workspace=self.run.workspace_of(step),
             timeout=policy.timeout,
             retry=policy.retry,
             approved=decision is not None or approvals.is_waived(self.run, step),
-            seen=files_in(self.run, filled.args),
+            repeatable=policy.repeatable,
+            stamps=files.stamps,
+            notes_seen=files.notes_seen,
+            notes_left=files.notes_left,
             deferred=filled.deferred,
             values=values.inline if filled.deferred else {},
             large=values.large if filled.deferred else {},
@@ -169,6 +173,12 @@ class Execution:
                 cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
             ),
         )
+
+    def _key(self, step_id: str, calls: int) -> str:
+        """The same over all attempts of a call and in every run that continues this one; another call has another."""
+        info = workflow.info()
+        call = step_id if calls == 1 else f"{step_id}#{calls}"
+        return f"{info.workflow_id}/{info.first_execution_run_id[:8]}/{call}"
 
     def _sleep(self, step: Step, args: dict[str, Any], now: datetime) -> None:
         seconds = float(args.get("seconds", 0))
@@ -235,6 +245,7 @@ class Execution:
             return self._end(step_id, outcome)
         outcome, returned = completed(handle.result(), now, started)
         note_files(self.run, step_id, returned)
+        track(self.run, self._steps[step_id], returned, now)
         return self._end(step_id, outcome)
 
     def _ask_again(self, step_id: str, outcome: Outcome) -> None:

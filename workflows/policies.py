@@ -28,6 +28,7 @@ class Policy:
 
     timeout: float
     retry: Retry
+    repeatable: bool = True
 
     @property
     def start_to_close(self) -> timedelta:
@@ -47,12 +48,15 @@ class Policy:
 def of_step(plan: Plan, step: Step, spec: ToolSpec) -> Policy:
     """What the step says, else the plan's defaults, else the tool's own."""
     retry = step.retry or plan.defaults.retry or spec.retry or Retry()
+    repeatable = spec.repeatable if step.repeatable is None else step.repeatable
+    if not repeatable:
+        retry = retry.model_copy(update={"attempts": 1})
     timeout = step.timeout or plan.defaults.timeout
     asked = step.args.get("timeout")
     if timeout is None:
         # A tool with a time limit of its own keeps that one itself; ours must not come before it.
         timeout = max(spec.timeout, asked + 5.0 if isinstance(asked, (int, float)) else 0.0)
-    return Policy(timeout, retry)
+    return Policy(timeout, retry, repeatable)
 
 
 CHECK = Policy(60.0, Retry(attempts=100, delay=1.0, factor=1.5))

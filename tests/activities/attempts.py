@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import uuid
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,14 @@ import pytest
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
+from activities.effects import Effects
 from activities.execute import tool_activity
 from activities.registry import builtin_tools
 from activities.tool import Tool
 from activities.values import ValueStore
 from plans.calls import Call, Return
 from plans.model import Retry
+from plans.stamps import Stamp
 
 
 @dataclass(frozen=True)
@@ -25,8 +28,13 @@ class Attempts:
 
     workspace: Path
     values: ValueStore
+    effects: Effects
     approved: bool = True
-    seen: Sequence[str] = ()
+    step: str = ""
+    """Its id, and so the key of its calls; without one, every call has a key of its own."""
+    stamps: Mapping[str, Stamp] = field(default_factory=dict)
+    notes_seen: Sequence[str] = ()
+    repeatable: bool = True
     again: bool = False
     errors: int = 0
     timeout: float = 30.0
@@ -43,12 +51,14 @@ class Attempts:
             args=args,
             plan_id="p",
             step_id="s",
-            key="plan-p/s",
+            key=f"plan-p/{self.step or uuid.uuid4().hex}",
             workspace=str(self.workspace),
             timeout=self.timeout,
             retry=self.retry,
             approved=self.approved,
-            seen=list(self.seen),
+            repeatable=self.repeatable,
+            stamps=dict(self.stamps),
+            notes_seen=list(self.notes_seen),
         )
 
     def environment(self) -> ActivityEnvironment:
@@ -63,7 +73,7 @@ class Attempts:
     async def run(self, tool: str | Tool, call: Call | None = None, /, **args: Any) -> Return:
         """What the attempt gave back."""
         chosen = builtin_tools()[tool] if isinstance(tool, str) else tool
-        activity = tool_activity(chosen, self.values)
+        activity = tool_activity(chosen, self.values, self.effects)
         result: Return = await self.environment().run(activity, call or self.call(args))
         return result
 

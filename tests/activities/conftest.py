@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from activities.effects import Effects
 from activities.storage import LocalDirectory
 from activities.values import ValueStore
 from tests.activities.attempts import Attempts
@@ -14,4 +15,4 @@ from tests.activities.attempts import Attempts
 @pytest.fixture
 def attempts(workspace: Path, state_dir: Path) -> Attempts:
     """Attempts in an empty workspace, approved."""
-    return Attempts(workspace, ValueStore(LocalDirectory(state_dir / "values")))
+    return Attempts(workspace, ValueStore(LocalDirectory(state_dir / "values")), Effects.at(state_dir / "effects"))

@@ -11,6 +11,7 @@ from temporalio.client import Client, WorkflowHandle
 from temporalio.common import RetryPolicy
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
+from activities.effects import Effects
 from activities.execute import tool_activity
 from activities.tool import Tool
 from activities.values import ValueStore
@@ -36,13 +37,15 @@ class OneStep:
         return answer
 
 
-def worker(client: Client, queue: str, tools: list[Tool], values: ValueStore, grace: float = 5.0) -> Worker:
+def worker(
+    client: Client, queue: str, tools: list[Tool], values: ValueStore, effects: Effects, grace: float = 5.0
+) -> Worker:
     """A worker with these tools."""
     return Worker(
         client,
         task_queue=queue,
         workflows=[OneStep],
-        activities=[tool_activity(tool, values) for tool in tools],
+        activities=[tool_activity(tool, values, effects) for tool in tools],
         workflow_runner=UnsandboxedWorkflowRunner(),
         graceful_shutdown_timeout=timedelta(seconds=grace),
         max_heartbeat_throttle_interval=timedelta(seconds=1),

@@ -236,7 +236,9 @@ async def test_a_cancelled_attempt_tells_the_tool_and_ends_as_cancelled(attempts
         told.set()
 
     environment = attempts.environment()
-    attempt = asyncio.ensure_future(environment.run(tool_activity(slow, attempts.values), attempts.call({})))
+    attempt = asyncio.ensure_future(
+        environment.run(tool_activity(slow, attempts.values, attempts.effects), attempts.call({}))
+    )
     await asyncio.to_thread(began.wait, 10)
     environment.cancel()
     with pytest.raises(asyncio.CancelledError):

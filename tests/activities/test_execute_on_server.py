@@ -57,7 +57,7 @@ async def test_a_failing_tool_is_tried_as_often_as_the_step_says(
     temporal_client: Client, queue: str, attempts: Attempts, lingers: float
 ) -> None:
     call = attempts.but(retry=Retry(attempts=3, delay=0.0)).call({"path": "log", "lingers": lingers})
-    async with one_step.worker(temporal_client, queue, [failing], attempts.values):
+    async with one_step.worker(temporal_client, queue, [failing], attempts.values, attempts.effects):
         error = await outcome(await one_step.start(temporal_client, queue, "failing", call))
     assert (attempts.workspace / "log").read_text() == "tried\n" * 3
     assert error.type == "NO_LUCK"
@@ -69,7 +69,7 @@ async def test_an_error_that_cannot_get_better_is_tried_once(
     temporal_client: Client, queue: str, attempts: Attempts
 ) -> None:
     call = attempts.call({"path": "log", "retryable": False})
-    async with one_step.worker(temporal_client, queue, [failing], attempts.values):
+    async with one_step.worker(temporal_client, queue, [failing], attempts.values, attempts.effects):
         error = await outcome(await one_step.start(temporal_client, queue, "failing", call))
     assert error.non_retryable
     assert (attempts.workspace / "log").read_text() == "tried\n"
@@ -79,7 +79,7 @@ async def test_cancelling_ends_a_command_and_all_it_started_before_the_step_is_c
     temporal_client: Client, queue: str, attempts: Attempts
 ) -> None:
     command = "sleep 300 & echo $! >> pids; (setsid sleep 300 & echo $! >> pids); echo ready > ready; sleep 300"
-    async with one_step.worker(temporal_client, queue, [run_command], attempts.values):
+    async with one_step.worker(temporal_client, queue, [run_command], attempts.values, attempts.effects):
         handle = await one_step.start(temporal_client, queue, "run_command", attempts.call({"command": command}))
         await until(lambda: (attempts.workspace / "ready").exists())
         await handle.cancel()
@@ -102,7 +102,7 @@ async def test_the_death_of_a_worker_uses_up_no_attempt_and_leaves_no_process(
         process.send_signal(signal.SIGKILL)
         await process.wait()
         await until(lambda: not alive(attempts.workspace))
-    async with one_step.worker(temporal_client, queue, [run_command], attempts.values):
+    async with one_step.worker(temporal_client, queue, [run_command], attempts.values, attempts.effects):
         error = await outcome(handle)
     assert (error.type, error.details[0]["attempt"]) == ("COMMAND_FAILED", 1)
     assert tries_in(attempts.workspace) == 3
@@ -114,9 +114,9 @@ async def test_a_worker_that_stops_hands_its_step_to_the_next_one(
     command = "echo try >> log; [ $(wc -l < log) -gt 1 ] || sleep 300; echo done"
     call = attempts.but(retry=Retry(attempts=1)).call({"command": command})
     handle = await one_step.start(temporal_client, queue, "run_command", call, heartbeat=5.0)
-    async with one_step.worker(temporal_client, queue, [run_command], attempts.values, grace=0.2):
+    async with one_step.worker(temporal_client, queue, [run_command], attempts.values, attempts.effects, grace=0.2):
         await until(lambda: tries_in(attempts.workspace) == 1)
-    async with one_step.worker(temporal_client, queue, [run_command], attempts.values):
+    async with one_step.worker(temporal_client, queue, [run_command], attempts.values, attempts.effects):
         result = await handle.result()
     assert (result.value["stdout"], result.attempt) == ("done\n", 1)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import resource
@@ -13,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import xxhash
 
+from plans.stamps import stamp_of
 from tests.activities.attempts import Attempts
 
 
@@ -25,7 +26,7 @@ def names(directory: Path) -> list[str]:
 async def test_read_file_gives_the_text_itself(attempts: Attempts) -> None:
     (attempts.workspace / "x").write_bytes("one\r\ntwo ä\nthree".encode())
     result = await attempts.run("read_file", path="x")
-    assert (result.value, result.read) == ("one\r\ntwo ä\nthree", ["x"])
+    assert (result.value, list(result.read)) == ("one\r\ntwo ä\nthree", ["x"])
 
 
 @pytest.mark.parametrize(
@@ -94,7 +95,7 @@ async def test_read_json_says_what_is_no_json(attempts: Attempts, text: str) -> 
 async def test_write_file_makes_the_file_and_its_directories(attempts: Attempts) -> None:
     result = await attempts.but(approved=False).run("write_file", path="a/b/x", content="ä\n")
     assert result.value == {"path": "a/b/x", "bytes": 3, "created": True}
-    assert result.wrote == ["a/b/x"]
+    assert list(result.wrote) == ["a/b/x"]
     assert (attempts.workspace / "a/b/x").read_bytes() == "ä\n".encode()
     assert names(attempts.workspace / "a/b") == ["x"]
 
@@ -106,7 +107,7 @@ async def test_overwriting_a_file_the_run_has_not_seen_needs_approval(attempts: 
     assert (error.type, error.non_retryable) == ("APPROVAL_REQUIRED", True)
     assert (attempts.workspace / "x").read_text() == "old"
     assert await asking.value("write_file", path="x", content="old") == {"path": "x", "bytes": 3, "created": False}
-    await asking.but(seen=["x"]).run("write_file", path="./x", content="seen")
+    await asking.but(stamps={"x": stamp_of(b"old")}).run("write_file", path="./x", content="seen")
     assert (attempts.workspace / "x").read_text() == "seen"
     await attempts.run("write_file", path="x", content="approved")
     assert (attempts.workspace / "x").read_text() == "approved"
@@ -127,18 +128,21 @@ async def test_a_reader_sees_the_old_content_or_the_new(attempts: Attempts) -> N
         assert reader.read() == "old"
 
 
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(attempts: Attempts) -> None:
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(attempts: Attempts, state_dir: Path) -> None:
     (attempts.workspace / "x").write_text("old")
     program = f"""
         import asyncio, resource
         from pathlib import Path
         from temporalio.exceptions import ApplicationError
+        from activities.effects import Effect, Effects
         from activities.storage import LocalDirectory
         from activities.values import ValueStore
         from tests.activities.attempts import Attempts
 
+        effects = Effects.at(Path({str(state_dir)!r}))
+        effects.log.forget(Effect("none", "write"))
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-        attempts = Attempts(Path({str(attempts.workspace)!r}), ValueStore(LocalDirectory("unused")))
+        attempts = Attempts(Path({str(attempts.workspace)!r}), ValueStore(LocalDirectory("unused")), effects)
         for name in ("x", "new"):
             try:
                 asyncio.run(attempts.run("write_file", path=name, content="n" * 100_000))
@@ -155,10 +159,10 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(attempts: Attempts)
 
 async def test_what_a_killed_attempt_left_is_swept_by_the_next(attempts: Attempts) -> None:
     await attempts.run("write_file", path="x", content="old")
-    mark = hashlib.sha256(b"plan-p/s").hexdigest()[:16]
+    mark = xxhash.xxh3_64_hexdigest(b"plan-p/s")
     (attempts.workspace / f".plans-{mark}-0123.tmp").write_text("half")
     (attempts.workspace / ".plans-another-0123.tmp").write_text("of another call")
-    await attempts.but(again=True).run("write_file", path="x", content="new")
+    await attempts.but(again=True, step="s").run("write_file", path="x", content="new")
     assert names(attempts.workspace) == [".plans-another-0123.tmp", "x"]
 
 
@@ -175,7 +179,7 @@ async def test_edit_file_replaces_one_passage_and_shows_the_change(attempts: Att
         "edit_file", path="x", oldText="line 20\nline 21", newText="line twenty\n"
     )
     assert (attempts.workspace / "x").read_text().splitlines()[18:22] == ["line 19", "line twenty", "", "line 22"]
-    assert (result.value["created"], result.wrote) == (False, ["x"])
+    assert (result.value["created"], list(result.wrote)) == (False, ["x"])
     assert result.value["bytes"] == (attempts.workspace / "x").stat().st_size
     assert result.value["diff"].splitlines() == [
         "--- a/x", "+++ b/x", "@@ -17,8 +17,8 @@", " line 17", " line 18", " line 19",
@@ -241,10 +245,10 @@ async def test_a_later_attempt_finds_its_own_work_done(attempts: Attempts) -> No
         ("delete_file", {"path": "gone"}),
     ]
     for tool, args in calls:
-        await attempts.run(tool, **args)
+        await attempts.but(step=tool + args["path"]).run(tool, **args)
     before = names(attempts.workspace)
     for tool, args in calls:
-        again = await attempts.but(again=True, approved=tool == "delete_file").run(tool, **args)
+        again = await attempts.but(again=True, step=tool + args["path"]).run(tool, **args)
         assert again.value["path"] == args["path"]
     assert names(attempts.workspace) == before
     assert (attempts.workspace / "x").read_text() == "one 2"
@@ -258,7 +262,7 @@ async def test_a_later_attempt_does_not_excuse_a_wrong_edit(attempts: Attempts) 
 
 async def test_create_directory_makes_all_of_it_once(attempts: Attempts) -> None:
     first = await attempts.run("create_directory", path="a/b/c/")
-    assert (first.value, first.wrote) == ({"path": "a/b/c", "created": True}, ["a/b/c"])
+    assert (first.value, list(first.wrote)) == ({"path": "a/b/c", "created": True}, ["a/b/c"])
     assert await attempts.value("create_directory", path="a/b/c") == {"path": "a/b/c", "created": False}
     assert await attempts.value("create_directory", path=".") == {"path": ".", "created": False}
     assert await attempts.value("create_directory", path="dots.") == {"path": "dots.", "created": True}

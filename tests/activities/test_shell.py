@@ -150,7 +150,9 @@ async def test_nothing_outlives_its_command(attempts: Attempts, way: str) -> Non
 async def test_nothing_outlives_a_cancel(attempts: Attempts, way: str) -> None:
     environment = attempts.environment()
     call = attempts.call({"command": f"{ESCAPES[way]}\n{WRITTEN} echo ready > ready; sleep 300"})
-    attempt = asyncio.ensure_future(environment.run(tool_activity(run_command, attempts.values), call))
+    attempt = asyncio.ensure_future(
+        environment.run(tool_activity(run_command, attempts.values, attempts.effects), call)
+    )
     await until(lambda: (attempts.workspace / "ready").exists())
     environment.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -161,7 +163,9 @@ async def test_nothing_outlives_a_cancel(attempts: Attempts, way: str) -> None:
 async def test_a_cancelled_command_may_clean_up(attempts: Attempts) -> None:
     environment = attempts.environment()
     call = attempts.call({"command": "trap 'echo bye > bye; exit' TERM; echo ready > ready; sleep 300 & wait"})
-    attempt = asyncio.ensure_future(environment.run(tool_activity(run_command, attempts.values), call))
+    attempt = asyncio.ensure_future(
+        environment.run(tool_activity(run_command, attempts.values, attempts.effects), call)
+    )
     await until(lambda: (attempts.workspace / "ready").exists())
     environment.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -15,6 +15,7 @@ from activities.tool import ToolContext, tool
 from activities.workspace import Workspace
 from plans.errors import PlanError
 from plans.model import Retry
+from plans.stamps import stamp_of
 from tests.activities.attempts import Attempts
 
 
@@ -107,7 +108,7 @@ def test_a_tool_is_still_a_function() -> None:
 
 
 async def test_arguments_arrive_as_the_function_declares_them(attempts: Attempts) -> None:
-    result = await attempts.run(add, pair={"left": 1}, isNegative=True)
+    result = await attempts.but(step="s").run(add, pair={"left": 1}, isNegative=True)
     assert result.value == {"sum": -3, "key": "plan-p/s"}
 
 
@@ -210,11 +211,13 @@ def test_a_name_must_be_one_and_a_rule_must_have_its_argument() -> None:
 
 
 def test_a_context_records_each_file_once_and_a_line_of_progress(attempts: Attempts, workspace: Path) -> None:
-    context = ToolContext(attempts.call({}), Workspace(str(workspace)))
+    context = ToolContext(attempts.call({}), Workspace(str(workspace)), attempts.effects)
+    (workspace / "x").write_text("content")
     for path in ("a/../x", "./x", str(workspace / "x"), "y"):
         context.wrote(path)
     context.read("x")
     context.progress("\x1b[1mfirst\n " + "long " * 1_000)
-    assert (context.files_written, context.files_read) == (["x", "y"], ["x"])
+    assert context.files_written == {"x": stamp_of(b"content"), "y": None}
+    assert context.files_read == {"x": stamp_of(b"content")}
     assert context.line.isprintable()
     assert len(context.line) <= 200

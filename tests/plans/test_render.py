@@ -48,7 +48,7 @@ def pipeline() -> Schedule:
         schedule.start(name, NOW)
         run.steps[name].calls += 1
         schedule.settle(name, completed(), later(2))
-    note_files(run, "process", Return(duration=1, wrote=["/workspace/output.csv"]))
+    note_files(run, "process", Return(duration=1, wrote={"/workspace/output.csv": None}))
     return schedule
 
 
@@ -129,7 +129,7 @@ def hostile(given: str) -> Schedule:
     schedule = begun(step("a", description=given), step("b", "a"), title=given)
     schedule.start("a", NOW)
     schedule.settle("a", failed(given), NOW)
-    note_files(schedule.run, "a", Return(duration=1, wrote=[given]))
+    note_files(schedule.run, "a", Return(duration=1, wrote={given: None}))
     return schedule
 
 

@@ -1,0 +1,78 @@
+"""What a run knows of the files a call concerns, and what it learns from a call's return.
+
+Paths are relative to the default workspace; those of a step whose queue has a workspace of its own are listed as
+`queue:path`, so that two files of one name are never taken for each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import NamedTuple
+
+from plans.calls import Note, Return
+from plans.model import Step
+from plans.recording import relative
+from plans.references import Filled
+from plans.run import Run
+from plans.stamps import NOTES_BYTES, Stamp, note_paths
+
+MAX_STAMPS = 2_000
+"""Sent with a call whose path the workflow cannot know, because it is in a value kept outside history."""
+MAX_WARNINGS = 20
+
+
+class Known(NamedTuple):
+    """What a call is told: stamps of its files, agents.md shown before, and bytes left for more of them."""
+
+    stamps: dict[str, Stamp]
+    notes_seen: list[str]
+    notes_left: int
+
+
+def known(run: Run, step: Step, filled: Filled) -> Known:
+    """What the run knows about the files among a call's arguments."""
+    scope, files = _scope(run, step), run.files
+    left = max(0, NOTES_BYTES - sum(note.bytes for note in run.notes))
+    if ["path"] in filled.deferred:
+        recent = [name for name in files.stamps if name.startswith(scope)][-MAX_STAMPS:]
+        stamps = {name.removeprefix(scope): files.stamps[name] for name in recent}
+        return Known(stamps, [name.removeprefix(scope) for name in files.notes_seen], left)
+    paths = list(_paths(run, step, filled))
+    stamps = {path: files.stamps[scope + path] for path in paths if scope + path in files.stamps}
+    above = {name for path in paths for names in note_paths(path) for name in names} if files.notes_seen else set()
+    shown = [name.removeprefix(scope) for name in files.notes_seen if name.startswith(scope)]
+    return Known(stamps, [name for name in shown if name in above], left)
+
+
+def track(run: Run, step: Step, returned: Return, now: datetime) -> None:
+    """Take in what a call read, wrote and deleted, the agents.md it brought, and its warnings."""
+    scope, files = _scope(run, step), run.files
+    for path, stamp in [*returned.read.items(), *returned.wrote.items()]:
+        if stamp is not None:
+            files.track_read(scope + path, stamp)
+    for path in returned.deleted:
+        files.track_deleted(scope + path)
+    for note in returned.notes:
+        _bring_in(run, note.model_copy(update={"path": scope + note.path, "step_id": step.id}))
+    for warning in returned.warnings[:MAX_WARNINGS]:
+        run.steps[step.id].warnings.append(warning)
+        run.note("warning", warning, now, step.id)
+
+
+def _bring_in(run: Run, note: Note) -> None:
+    """Two steps that ran at the same time may bring the same one."""
+    if note.path not in run.files.notes_seen:
+        run.files.notes_seen.append(note.path)
+        run.notes.append(note)
+        run.notes.sort(key=lambda each: (each.path.count("/"), each.path))
+
+
+def _paths(run: Run, step: Step, filled: Filled) -> Iterator[str]:
+    for value in filled.args.values():
+        if isinstance(value, str) and 0 < len(value) < 4_096 and "\n" not in value:
+            yield relative(value, run.workspace_of(step))
+
+
+def _scope(run: Run, step: Step) -> str:
+    return f"{step.queue}:" if step.queue and step.queue in run.facts.workspaces else ""
