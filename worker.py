@@ -26,8 +26,8 @@ from temporalio.worker import PollerBehaviorAutoscaling, Worker
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from activities.check import PlanChecker
-from activities.execute import tool_activity
 from activities.effects import Effects
+from activities.execute import tool_activity
 from activities.llm import AskLlm
 from activities.llm_model import LanguageModel
 from activities.registry import load_tools
@@ -77,13 +77,13 @@ def build(
     )
     summaries = SummaryWriter(settings.state_dir)
     values = ValueStore(_driver(client, settings), settings.inline_bytes)
+    effects = Effects.at(settings.state_dir / "effects", strict=settings.edits == "strict")
     llm = LanguageModel(settings.openai_base_url, settings.openai_api_key, settings.model, settings.llm_timeout)
     asker, snapshots = AskLlm(llm, values), SnapshotTaker(llm.secrets)
     steps = [tool_activity(tool, values, effects) for tool in tools.values() if not tool.spec.durable]
     restrictions = SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH)
     return Worker(
         client,
-    effects = Effects.at(settings.state_dir / "effects", strict=settings.edits == "strict")
         task_queue=settings.task_queue,
         identity=f"{WORKER}{os.getpid()}@{socket.gethostname()}",
         workflows=workflows,

@@ -15,10 +15,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from plans.budget import Ledger
 from plans.calls import Facts, LargeValue, Note
-from plans.model import Plan, Problem, Step, Value
-from plans.revisions import Revision
+from plans.model import Plan, Step, Value
 from plans.stamps import FileTracker
 
 LOG_ENTRIES = 200
@@ -131,6 +129,7 @@ class StepState(State):
     deadline: datetime | None = Field(default=None, description="When the approval or the sleep is over.")
     asked: dict[str, Any] | None = Field(default=None, description="The arguments shown to the approver.")
     wrote: list[str] = Field(default_factory=list)
+    warnings: list[str] = Field(default_factory=list, description="What its tool found worth telling.")
 
 
 class Run(State):
@@ -139,7 +138,6 @@ class Run(State):
     plan: Plan
     options: Options = Field(default_factory=Options)
     facts: Facts = Field(default_factory=Facts)
-    warnings: list[str] = Field(default_factory=list, description="What its tool found worth telling.")
     inputs: dict[str, Any] = Field(default_factory=dict)
     status: PlanStatus = PlanStatus.DRAFT
     steps: dict[str, StepState]
