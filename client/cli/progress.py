@@ -41,6 +41,7 @@ class Progress:
             self.view["pending"] = [item for item in self.view["pending"] if item["stepId"] != step["id"]]
         if event.status == "running":
             step["startedAt"] = event.time
+            self.view["startedAt"] = self.view["startedAt"] or event.time
         if event.status in ENDED:
             step |= {"endedAt": event.time, "result": event.result or {}}
         return event.status != "ready" or before not in ("ready", "running")

@@ -38,6 +38,9 @@ SMALL_STEPS = 200
 SHARE = 10
 """A bigger plan is asked again after so many times the time that took, so that watching costs it a tenth at most."""
 
+LAG_SECONDS = 2.0
+"""How old a bigger plan on the screen may be."""
+
 
 class Screen:
     """One plan on the terminal."""
@@ -75,7 +78,7 @@ class Screen:
             while found := await self._query("events", {"since": self._progress.view["seq"]}):
                 if not self._progress.apply(map(Event.model_validate, found)):
                     self._progress = Progress(await self._query("plan"))
-            await asyncio.sleep(SHARE * (time.monotonic() - began))
+            await asyncio.sleep(min(LAG_SECONDS, SHARE * (time.monotonic() - began)))
 
     async def _query(self, name: str, *arguments: Any) -> Any:
         return await ask_patiently(self._client, self._plan, self._say, name, *arguments)

@@ -66,6 +66,14 @@ async def line_with(process: asyncio.subprocess.Process, text: str) -> str:
     raise AssertionError(f"no line with {text!r} in {seen}; it said: {told.decode()}")
 
 
+async def told_to_stop(process: asyncio.subprocess.Process, number: signal.Signals) -> str:
+    """Send the signal, wait for the end; what the command said on its way out."""
+    process.send_signal(number)
+    async with asyncio.timeout(CEILING):
+        _, told = await process.communicate()
+    return told.decode()
+
+
 def written(path: Path, plan: Mapping[str, Any]) -> str:
     """A plan as a file; returns its name."""
     path.write_text(json.dumps(plan))

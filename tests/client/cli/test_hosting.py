@@ -6,7 +6,7 @@ import asyncio
 import signal
 from pathlib import Path
 
-from tests.client.cli.command import line_with, plan, running, written
+from tests.client.cli.command import line_with, plan, running, told_to_stop, written
 
 WRITE = {"id": "write", "tool": "write_file", "args": {"path": "a.txt", "content": "hello"}}
 
@@ -33,8 +33,7 @@ async def test_up_serves_plans_until_it_is_told_to_stop_and_keeps_their_data(
             assert (await plan(own, "run", file, "--id", name, "--yes")).code == 0
             shown = await asyncio.gather(*(plan(own, "show", each) for each in ("first", name)))
             assert [each.code for each in shown] == [0, 0]
-            process.send_signal(signal.SIGINT)
-            _, told = await process.communicate()
+            told = await told_to_stop(process, signal.SIGINT)
         assert process.returncode == 0
-        assert "its data is kept" in told.decode()
+        assert "its data is kept" in told
     assert "Nothing was running" in (await plan(own, "down")).out

@@ -11,7 +11,7 @@ from typing import Any
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from tests.client.cli.command import line_with, plan, running, written
+from tests.client.cli.command import line_with, plan, running, told_to_stop, written
 from tests.waiting import until
 
 WRITE: dict[str, Any] = {"id": "write", "tool": "write_file", "args": {"path": "a.txt", "content": "hello"}}
@@ -131,10 +131,9 @@ async def test_an_interrupted_run_goes_on_and_says_how_to_get_back(
     for number in (signal.SIGINT, signal.SIGTERM):
         async with running(environ, "run", file_of(tmp_path, WRITE, REMOVE)) as process:
             plan_id = (await line_with(process, "plan approve")).partition("plan approve ")[2].split()[0]
-            process.send_signal(number)
-            _, told = await process.communicate()
+            told = await told_to_stop(process, number)
         assert process.returncode == 130
-        assert f"plan watch {plan_id}" in told.decode()
+        assert f"plan watch {plan_id}" in told
         assert (await plan(environ, "summary", plan_id, "--json")).json["status"] == "running"
         assert (await plan(environ, "cancel", plan_id)).code == 0
         watched = await plan(environ, "watch", plan_id, "--json")
