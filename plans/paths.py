@@ -1,0 +1,52 @@
+"""A place inside JSON data, written as people write it: `args.rows[0].name`; setting what stands there."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_PART = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]")
+
+
+class PathError(ValueError):
+    """A place that is not there."""
+
+
+def put(data: dict[str, Any], path: str, value: Any) -> None:
+    """Set what stands at the path; None takes it away. Objects on the way are made. Raises PathError."""
+    *parents, last = parts(path)
+    place: Any = data
+    for part in parents:
+        place = _enter(place, part)
+    if isinstance(place, dict):
+        if value is None:
+            place.pop(str(last), None)
+        else:
+            place[str(last)] = value
+    elif isinstance(place, list) and str(last).isdigit() and int(last) <= len(place):
+        _put_item(place, int(last), value)
+    else:
+        raise PathError(f"there is no place '{last}' here")
+
+
+def parts(path: str) -> list[str]:
+    """The names and numbers of a path. Raises PathError."""
+    found = [match[1] or match[2] for match in _PART.finditer(path)]
+    if not found or "".join(match[0] for match in _PART.finditer(path)) != path:
+        raise PathError("this is no path; write names with dots between them: args.path")
+    return found
+
+
+def _enter(place: Any, part: str) -> Any:
+    if isinstance(place, dict):
+        return place.setdefault(part, {})
+    if isinstance(place, list) and part.isdigit() and int(part) < len(place):
+        return place[int(part)]
+    raise PathError(f"there is no '{part}' here")
+
+
+def _put_item(items: list[Any], index: int, value: Any) -> None:
+    if value is None:
+        del items[index : index + 1]
+    else:
+        items[index : index + 1] = [value]

@@ -1,0 +1,95 @@
+"""The change log of a plan: one Revision per accepted change, bounded, with what the change was.
+
+`differences` compares two plans step by step, by id, in sentences of one line for people.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from pydantic import Field
+
+from plans.model import Plan, Step, Value
+
+MAX_REVISIONS = 100
+MAX_KEPT = 3
+"""Earlier plans kept whole, after the LLM replaced them."""
+MAX_LINES = 60
+MAX_CHARACTERS = 300
+
+
+class Revision(Value):
+    """One change of a plan."""
+
+    version: int = Field(description="The version it made.")
+    by: str = Field(default="", description="Who; `llm` for a regenerated plan and for recovery.")
+    time: datetime
+    reason: str = ""
+    ops: list[str] = Field(default_factory=list, description="The operations, in order.")
+    diff: list[str] = Field(default_factory=list, description="What became different, one line each.")
+    before: Plan | None = Field(default=None, description="The plan before it, when all of it was replaced.")
+
+
+def logged(revisions: list[Revision], revision: Revision) -> list[Revision]:
+    """The change log with one more entry, within its bounds."""
+    found = [*revisions, revision][-MAX_REVISIONS:]
+    whole = [index for index, each in enumerate(found) if each.before is not None]
+    for index in whole[:-MAX_KEPT]:
+        found[index] = found[index].model_copy(update={"before": None})
+    return found
+
+
+def differences(old: Plan, new: Plan) -> list[str]:
+    """What differs between two plans, at most MAX_LINES lines."""
+    lines = list(_differences(old, new))
+    more = len(lines) - MAX_LINES
+    return lines if more <= 0 else [*lines[:MAX_LINES], f"and {more} more"]
+
+
+def _differences(old: Plan, new: Plan) -> Iterator[str]:
+    before, after = {step.id: step for step in old.steps}, {step.id: step for step in new.steps}
+    for name, (was, now) in _changed(_head(old), _head(new)):
+        yield _line(f"~ {name}: {was} -> {now}")
+    yield from (
+        _line(f"- {name}: {step.description or step.tool}") for name, step in before.items() if name not in after
+    )
+    for name, step in after.items():
+        if name not in before:
+            yield _line(f"+ {name}: {step.tool} {_short(step.args)} {step.description}")
+        elif before[name] != step:
+            for field, (was, now) in _changed(_flat(before[name]), _flat(step)):
+                yield _line(f"~ {name}.{field}: {was} -> {now}")
+    kept = [name for name in before if name in after]
+    if kept != [name for name in after if name in before]:
+        yield _line("order: " + ", ".join(after))
+
+
+def _changed(old: dict[str, Any], new: dict[str, Any]) -> Iterator[tuple[str, tuple[str, str]]]:
+    for name in dict.fromkeys([*old, *new]):
+        if old.get(name) != new.get(name):
+            yield name, (_short(old.get(name)), _short(new.get(name)))
+
+
+def _head(plan: Plan) -> dict[str, Any]:
+    return plan.model_dump(mode="json", exclude={"steps", "version", "id", "created_at"}, exclude_none=True)
+
+
+def _flat(step: Step) -> dict[str, Any]:
+    """A step's fields, its arguments one by one."""
+    fields = step.model_dump(mode="json", exclude={"args", "order"}, exclude_none=True)
+    return fields | {f"args.{name}": value for name, value in step.args.items()}
+
+
+def _short(value: Any) -> str:
+    if value is None:
+        return "none"
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 100 else text[:97] + "..."
+
+
+def _line(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= MAX_CHARACTERS else text[: MAX_CHARACTERS - 3] + "..."
