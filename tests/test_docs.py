@@ -1,0 +1,220 @@
+"""The documentation is true: its commands run and print what it says, its plans are sound, its links lead somewhere.
+
+Every ```console block of README.md is run, in order, in a directory with a copy of `examples`, on an embedded server
+of its own. What a block shows must come, in that order; `…` stands for any text, on a line of its own for any lines.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from activities.registry import load_tools
+from client.planfile import check
+from client.settings import Settings
+from client.yaml_text import parse_yaml
+from plans import model
+from plans.validate import errors
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+SOURCES = [path for name in ("plans", "activities", "workflows", "client") for path in (ROOT / name).rglob("*.py")]
+SOURCES += [ROOT / "worker.py"]
+CEILING = 240.0
+MARK = "@@@ ended with"
+
+
+@dataclass
+class Command:
+    """One command of a block, and the lines it is shown to print."""
+
+    text: str
+    shown: list[str] = field(default_factory=list)
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The contents of a page's code blocks in a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def commands(page: Path) -> list[Command]:
+    """The commands of a page, in order."""
+    found: list[Command] = []
+    for row in "".join(blocks(page, "console")).splitlines():
+        if row.startswith("$ "):
+            found.append(Command(row[2:]))
+        else:
+            found[-1].shown.append(row)
+    return found
+
+
+def is_shown(shown: list[str], printed: str) -> bool:
+    """Whether an output is as shown, blank space at the ends of lines aside."""
+    pattern = "".join(r"(?:.*\n)*?" if row == "…" else _row(row) for row in shown)
+    rows = [row.rstrip() for row in printed.splitlines()]
+    return re.fullmatch(pattern + r"\s*", "".join(row + "\n" for row in rows)) is not None
+
+
+def _row(row: str) -> str:
+    return ".*".join(re.escape(part) for part in row.rstrip().split("…")) + "\n"
+
+
+@pytest.fixture
+def shell(tmp_path: Path, temporal_binary: Path) -> dict[str, str]:
+    """An environment like that of a user who has installed the project: `plan`, `python` and `temporal` on PATH."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "temporal").symlink_to(temporal_binary)
+    for name, arguments in (("plan", "-m client "), ("python", "")):
+        program = programs / name  # a link would lose the virtual environment
+        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments}"$@"\n')
+        program.chmod(0o755)
+    return {
+        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+        "HOME": str(tmp_path / "home"),
+        "LANG": "C.UTF-8",
+        "PYTHONPATH": str(ROOT),
+        "PLANS_SERVER": "embedded",
+        "PLANS_GRACE": "2",
+    }
+
+
+async def test_the_commands_in_the_readme_print_what_it_says(shell: dict[str, str], tmp_path: Path) -> None:
+    told = commands(ROOT / "README.md")
+    assert len(told) > 15
+    (tmp_path / "home").mkdir()
+    shutil.copytree(ROOT / "examples", tmp_path / "clone" / "examples", ignore=shutil.ignore_patterns("__pycache__"))
+    script = "\n".join(f"{{ {each.text}\n}} 2>&1\ncode=$?; echo; echo '{MARK}' $code" for each in told)
+    try:
+        printed = await output_of("bash", "-c", script, environ=shell, directory=tmp_path / "clone")
+    finally:
+        await output_of("plan", "down", environ=shell, directory=tmp_path)
+    parts = re.split(rf"^{MARK} (\d+)\n", printed, flags=re.MULTILINE)
+    for each, text, code in zip(told, parts[::2], parts[1::2], strict=False):
+        if code != "0" or (each.shown and not is_shown(each.shown, text)):
+            shown = "\n".join(each.shown)
+            pytest.fail(f"$ {each.text}\nprinted, with exit code {code}:\n{text}\nThe README shows:\n{shown}")
+    assert len(parts) == 2 * len(told) + 1
+
+
+async def output_of(*command: str, environ: dict[str, str], directory: Path) -> str:
+    """What a command prints, errors included; it is killed when it takes too long."""
+    program = shutil.which(command[0], path=environ["PATH"])
+    assert program
+    process = await asyncio.create_subprocess_exec(
+        program, *command[1:], env=environ, cwd=directory, stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+    )  # fmt: skip
+    try:
+        printed, _ = await asyncio.wait_for(process.communicate(), CEILING)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return printed.decode()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_plans_in_the_documentation_are_sound(page: Path) -> None:
+    tools = {name: tool.spec for name, tool in load_tools([str(ROOT / "examples/tools/word_count.py")]).items()}
+    for text in blocks(page, "yaml"):
+        if "steps:" in text:
+            plan, problems = check(parse_yaml(text), tools)
+            assert plan
+            assert errors(problems) == [], text
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"^```.*?^```$|`[^`\n]*`", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if "://" in target:
+            continue
+        name, _, anchor = target.partition("#")
+        place = page.parent / name if name else page
+        assert place.exists(), target
+        assert not anchor or anchor in anchors(place), target
+
+
+def anchors(page: Path) -> set[str]:
+    """What links into a page may name."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_setting_is_in_the_readme_and_nothing_else() -> None:
+    listed = re.findall(r"^\| `((?:PLANS|OPENAI)_\w+)` \|", (ROOT / "README.md").read_text(), re.MULTILINE)
+    fields = [name.upper() for name in Settings.model_fields if name != "temporal"]
+    assert sorted(listed) == sorted(name if name.startswith("OPENAI_") else f"PLANS_{name}" for name in fields)
+
+
+def test_the_readme_gives_the_default_of_every_setting() -> None:
+    rows = dict(re.findall(r"^\| `PLANS_(\w+)` \| `(\S+)` \|", (ROOT / "README.md").read_text(), re.MULTILINE))
+    for name, info in Settings.model_fields.items():
+        default = info.get_default()
+        if name.upper() not in rows or name in ("state_dir", "cache_dir"):
+            continue
+        assert rows[name.upper()] == written(default), name
+
+
+def written(value: object) -> str:
+    """A default as one would write it into the environment."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def codes() -> Iterator[str]:
+    """Every error code the sources can give, as they are written there."""
+    not_codes = {"PLANS_", "TEMPORAL_", "OPENAI_", "XDG_"}
+    for path in SOURCES:
+        for code in re.findall(r'"([A-Z]{2,}(?:_[A-Z]+)+|CONFLICT|EXISTS|DENIED|CANCELLED)"', path.read_text()):
+            if not any(code.startswith(prefix) for prefix in not_codes) and code not in ("CGO_ENABLED",):
+                yield code
+
+
+def test_every_error_code_is_explained() -> None:
+    explained = set(re.findall(r"^\| `([A-Z_:<>a-z]+)` \|", (ROOT / "docs/faults.md").read_text(), re.MULTILINE))
+    assert sorted(set(codes()) - explained) == []
+
+
+MODELS = {"Plan": model.Plan, "Step": model.Step, "Retry": model.Retry, "Approval": model.ApprovalRule,
+          "Input": model.Input, "Defaults": model.Defaults}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_field_of_a_plan_file_is_explained(name: str) -> None:
+    section = re.search(rf"^## {name}\b.*?(?=^## |\Z)", (ROOT / "docs/plan-files.md").read_text(), re.M | re.S)
+    assert section, name
+    listed = re.findall(r"^\| `(\w+)` \|", section[0], re.MULTILINE)
+    kind: type[BaseModel] = MODELS[name]
+    assert sorted(listed) == sorted(info.alias or field for field, info in kind.model_fields.items())
+
+
+CITED = {
+    "faults.md": r"FAULTS,? ((?:rule |[TFM])?\d+[a-z]?)",
+    "temporal.md": r"TEMPORAL\.md (\d+)",
+    "contract.md": r"(?:DESIGN|REQUIREMENTS) ([A-H]?\d+(?:\.\d)?)",
+    "sources.md": r"[Ss]eed (\d{3})",
+}
+
+
+@pytest.mark.parametrize("page", CITED)
+def test_what_the_code_cites_can_be_looked_up(page: str) -> None:
+    text = " ".join(" ".join(path.read_text() for path in [*SOURCES, *(ROOT / "tests").rglob("*.py")]).split())
+    cited = set(re.findall(CITED[page], text))
+    assert cited
+    found = (ROOT / "docs" / page).read_text()
+    missing = [each for each in cited if not re.search(rf"(^|\| |\*\*|# |, ){re.escape(each)}\b", found, re.MULTILINE)]
+    if page == "faults.md":
+        missing = [each for each in missing if not (each.isdigit() and "Bad input" in found)]
+    assert sorted(missing) == []
