@@ -33,17 +33,26 @@ class PlanChecker:
     @activity.defn(name="check_plan")
     def check_plan(self, request: CheckRequest) -> Facts:
         """Every problem of a plan on this worker, and the facts its run will go by."""
+        if request.plan is None:
+            return self._facts(request, [], self.tools)
         plan = read_plan(request.plan)
         if isinstance(plan, list):
             return Facts(problems=bounded(plan))
         queue = request.queue or plan.queue
         here = [step for step in plan.steps if (step.queue or plan.queue) == queue]
         found = problems(plan, self.tools, {step.id for step in plan.steps} - {step.id for step in here})
-        workspace, trouble = self._workspace(request.workspace or plan.workspace, request.queue is not None)
-        found += input_values(plan, request.inputs)[1] + trouble
+        found += input_values(plan, request.inputs)[1]
+        named = {step.tool: self.tools[step.tool] for step in here if step.tool in self.tools}
+        return self._facts(request, found, self.tools if request.all_tools else named, plan.workspace)
+
+    def _facts(
+        self, request: CheckRequest, found: list[Problem], tools: Mapping[str, ToolSpec], own: str | None = None
+    ) -> Facts:
+        workspace, trouble = self._workspace(request.workspace or own, request.queue is not None)
         return Facts(
-            problems=bounded(found),
-            tools={step.tool: self.tools[step.tool] for step in here if step.tool in self.tools},
+            problems=bounded(found + trouble),
+            tools=dict(tools),
+            all_tools=request.all_tools,
             workspace=workspace,
             strict_approvals=self.strict_approvals,
             search_attributes=self.search_attributes,

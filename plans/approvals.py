@@ -7,12 +7,15 @@ anything changes.
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from plans.errors import Refused
 from plans.messages import Decide
-from plans.model import ApprovalRule, Step
+from plans.model import ApprovalRule, Plan, Step
 from plans.run import DONE, Decision, Run, Status
 from plans.schedule import dependencies
 from plans.validate import call_problems
@@ -73,14 +76,57 @@ def check(run: Run, message: Decide) -> Step:
 def decide(run: Run, message: Decide, now: datetime, source: Literal["signal", "update", "timeout"]) -> Decision:
     """Record a decision. Raises Refused, and leaves the run as it was, when it cannot be taken."""
     step = check(run, message)
+    state = run.steps[step.id]
+    if message.args is not None:
+        state.args = message.args
+    seen = state.asked if state.awaiting and state.asked is not None and message.args is None else run.args_of(step)
     decision = Decision(
-        approved=message.approved, by=message.by, comment=message.comment, args=message.args, time=now, source=source
+        approved=message.approved,
+        by=message.by,
+        comment=message.comment,
+        args=message.args,
+        version=run.plan.version,
+        args_hash=digest(seen),
+        time=now,
+        source=source,
     )
     run.decisions[step.id] = decision
-    if message.args is not None:
-        run.steps[step.id].args = message.args
     run.note("approved" if message.approved else "denied", _sentence(step.id, decision), now, step.id)
     return decision
+
+
+def stands(run: Run, step: Step, args: dict[str, Any]) -> bool:
+    """Whether the decision on a step is about the arguments it is now to run with."""
+    decision = run.decisions[step.id]
+    return not decision.args_hash or decision.args_hash in (digest(args), digest(run.args_of(step)))
+
+
+def void(run: Run, step_id: str, now: datetime) -> None:
+    """The decision on a step counts no more: it was about something else."""
+    decision = run.decisions.pop(step_id, None)
+    if decision is not None:
+        what = "approval" if decision.approved else "denial"
+        run.note("void", f"the {what} of step '{step_id}' was about other arguments; it is asked again", now, step_id)
+
+
+def outdated(run: Run, plan: Plan, changed: Iterable[str]) -> list[str]:
+    """The changed steps that another plan gives another tool, other arguments or another need of approval."""
+    old, new = {step.id: step for step in run.plan.steps}, {step.id: step for step in plan.steps}
+    return [
+        name
+        for name in sorted(changed)
+        if name in old and _call(old[name], run.args_of(old[name])) != _call(new[name], new[name].args)
+    ]
+
+
+def _call(step: Step, args: dict[str, Any]) -> tuple[str, dict[str, Any], bool | None]:
+    return step.tool, args, step.requires_approval
+
+
+def digest(args: dict[str, Any]) -> str:
+    """The hash that binds a decision to arguments."""
+    text = json.dumps(args, sort_keys=True, ensure_ascii=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def _sentence(step_id: str, decision: Decision) -> str:

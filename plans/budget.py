@@ -10,7 +10,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from plans.model import Value
+from plans.model import Budget, Value
+
+__all__ = ["OVERRUN_CODE", "Budget", "Judgement", "Ledger", "Usage", "Verdict", "decide"]
 
 Verdict = Literal["ok", "warn", "ask", "stop"]
 OVERRUN_CODE = "LLM_BUDGET"
@@ -54,31 +56,6 @@ class Ledger(Value):
         steps = self.by_step | {step_id: self.by_step.get(step_id, Usage()).plus(usage)}
         models = self.by_model | {model: self.by_model.get(model, Usage()).plus(usage)}
         return Ledger(by_step=steps, by_model=models)
-
-
-class Budget(Value):
-    """What a run may spend on LLM calls; what is not set is not limited."""
-
-    tokens: int | None = Field(default=None, ge=1, strict=True, description="Tokens in all.")
-    calls: int | None = Field(default=50, ge=1, strict=True, description="Calls in all.")
-    seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False, description="Time spent on them.")
-    warn_at: float = Field(default=0.8, gt=0, le=1, description="Share of any limit at which a warning is due.")
-    ask: bool = Field(default=True, description="At the limit a person is asked; false, or a person's no: it stops.")
-
-    def granted(self, share: float = 0.5) -> Budget:
-        """The budget after a person allowed more: every limit raised by `share` of itself."""
-        raised = 1 + share
-        return self.model_copy(
-            update={
-                "tokens": None if self.tokens is None else int(self.tokens * raised) + 1,
-                "calls": None if self.calls is None else int(self.calls * raised) + 1,
-                "seconds": None if self.seconds is None else self.seconds * raised,
-            }
-        )
-
-    def refused(self) -> Budget:
-        """The budget after a person said no: the limit is final."""
-        return self.model_copy(update={"ask": False})
 
 
 class Judgement(Value):

@@ -42,6 +42,8 @@ class Call(Value):
     stamps: dict[str, Stamp] = Field(
         default_factory=dict, description="Those of the call's files that this run made or read, as it last saw them."
     )
+    notes_seen: list[str] = Field(default_factory=list, description="agents.md of the call's files shown before.")
+    notes_left: int = Field(default=NOTES_BYTES, description="Bytes of agents.md that this session may still take in.")
     deferred: list[list[str | int]] = Field(
         default_factory=list, description="Places in `args` whose references the activity fills in from `values`."
     )
@@ -50,8 +52,6 @@ class Call(Value):
     quoting: dict[str, Literal["shell", "python"]] = Field(default_factory=dict)
 
 
-class Return(Value):
-    """What a tool gave back. Exactly one of `value` and `large` holds the value."""
 class Note(Value):
     """The instructions for agents that one directory holds (agents.md). `text` or `large` holds them."""
 
@@ -63,6 +63,8 @@ class Note(Value):
     step_id: str = Field(default="", description="The step that brought it in.")
 
 
+class Return(Value):
+    """What a tool gave back. Exactly one of `value` and `large` holds the value."""
 
     value: Any = None
     large: LargeValue | None = None
@@ -73,6 +75,11 @@ class Note(Value):
         default_factory=dict, description="Files and directories (null) made or changed, relative to the workspace."
     )
     deleted: list[str] = Field(default_factory=list, description="Files deleted, relative to the workspace.")
+    shared: list[str] = Field(
+        default_factory=list, description="Of these, what another step that ran at the same time may have done."
+    )
+    more_files: int = Field(default=0, description="Further files changed, too many to be listed.")
+    sandbox: str = Field(default="", description="How far the commands it ran were shut in: bwrap, landlock, none.")
     notes: list[Note] = Field(default_factory=list, description="agents.md that concern the files read, parents first.")
     warnings: list[str] = Field(default_factory=list, description="What a person should know about the call.")
 
@@ -86,13 +93,15 @@ class CheckRequest(Value):
     )
     workspace: str | None = Field(default=None, description="Asked for by the client; the plan's own comes second.")
     inputs: dict[str, Any] = Field(default_factory=dict)
+    all_tools: bool = Field(default=False, description="Tell of every tool: the plan may be edited, or be written yet.")
 
 
 class Facts(Value):
     """What the workflow must know about the world before it starts; recorded once in history."""
 
     problems: list[Problem] = Field(default_factory=list)
-    tools: dict[str, ToolSpec] = Field(default_factory=dict, description="The tools this plan names.")
+    tools: dict[str, ToolSpec] = Field(default_factory=dict, description="The tools this plan names, or all.")
+    all_tools: bool = Field(default=False, description="Whether these are all of the worker's tools.")
     workspace: str = Field(default="", description="Absolute directory of the steps bound to no queue of their own.")
     workspaces: dict[str, str] = Field(default_factory=dict, description="By queue, that of the steps bound to it.")
     strict_approvals: bool = Field(default=False, description="PLANS_APPROVALS=strict: no waiver counts.")

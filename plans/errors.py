@@ -3,6 +3,7 @@
     PlanError                 base; workflows declare it, so that it fails a run instead of wedging it
     ├── InvalidPlan           a plan with problems; carries all of them
     ├── Refused               a message (approval, edit, control) that cannot be accepted now
+    ├── Unanswered            the LLM gave no answer that can be used, or may not be asked again
     ├── BadReference          a `$step` or `{{step}}` that cannot be filled in
     ├── BadExpression         a JMESPath expression that cannot be read or applied
     ├── IllegalMove           a status that cannot follow from the present one
@@ -48,6 +49,17 @@ class Refused(PlanError):
     """A message that changes nothing: unknown step, decided already, stale version. `code` says which."""
 
     code = "REFUSED"
+
+
+class Unanswered(PlanError):
+    """The LLM gave no answer that can be used. `problems` says what was wrong with the last one, `text` is that one."""
+
+    code = "LLM_BAD_ANSWER"
+
+    def __init__(self, message: str, code: str | None = None, problems: Sequence[str] = (), text: str = "") -> None:
+        super().__init__(message, code)
+        self.problems = list(problems)
+        self.text = text
 
 
 class BadReference(PlanError):

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from pydantic import Field, ValidationError
 
+from plans.edits import EditPlan, Regenerate
 from plans.errors import Refused
 from plans.model import Value
 from plans.reading import Unreadable, check_depth, check_values
@@ -61,7 +62,7 @@ class Since(Value):
 Message = TypeVar("Message", bound=Value)
 
 
-def read(kind: type[Message], arguments: Sequence[Any], optional: bool = False) -> Message:
+def read(kind: type[Message], arguments: Sequence[Any], optional: bool = False, max_bytes: int = MAX_BYTES) -> Message:
     """The message in what a handler was given. Raises Refused with what is wrong with it.
 
     `optional` messages may come without an argument, or with null.
@@ -75,8 +76,8 @@ def read(kind: type[Message], arguments: Sequence[Any], optional: bool = False) 
     if not isinstance(value, dict):
         raise Refused(f"expected one JSON object like {example}, got {repr(value)[:100]}", "BAD_MESSAGE")
     text = json.dumps(value, ensure_ascii=False, default=str)
-    if len(text.encode(errors="replace")) > MAX_BYTES:
-        raise Refused(f"the message is larger than {MAX_BYTES} bytes", "MESSAGE_TOO_LARGE")
+    if len(text.encode(errors="replace")) > max_bytes:
+        raise Refused(f"the message is larger than {max_bytes} bytes", "MESSAGE_TOO_LARGE")
     try:
         check_depth(text)
         check_values(value)
@@ -96,4 +97,8 @@ def _first(error: ValidationError) -> str:
 def _example(kind: type[Value]) -> str:
     if kind is Decide:
         return '{"stepId": "step_1", "approved": true}'
+    if kind is EditPlan:
+        return '{"edits": [{"op": "set", "stepId": "step_1", "path": "args.path", "value": "b.txt"}]}'
+    if kind is Regenerate:
+        return '{"feedback": "..."}'
     return '{"stepId": "step_1"}' if issubclass(kind, (Approve, Deny)) else "{}"

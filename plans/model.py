@@ -62,6 +62,35 @@ class Input(Value):
     default: Any = Field(default=None, description="Value when none is given; without one the input is required.")
 
 
+class Budget(Value):
+    """What a run may spend on LLM calls; what is not set is not limited."""
+
+    tokens: int | None = Field(default=None, ge=1, strict=True, description="Tokens in all.")
+    calls: int | None = Field(default=50, ge=1, strict=True, description="Calls in all.")
+    seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False, description="Time spent on them.")
+    warn_at: float = Field(default=0.8, gt=0, le=1, description="Share of any limit at which a warning is due.")
+    ask: bool = Field(default=True, description="At the limit a person is asked; false, or a person's no: it stops.")
+
+    def granted(self, share: float = 0.5) -> Budget:
+        """The budget after a person allowed more: every limit raised by `share` of itself."""
+        raised = 1 + share
+        return self.model_copy(
+            update={
+                "tokens": None if self.tokens is None else int(self.tokens * raised) + 1,
+                "calls": None if self.calls is None else int(self.calls * raised) + 1,
+                "seconds": None if self.seconds is None else self.seconds * raised,
+            }
+        )
+
+    def refused(self) -> Budget:
+        """The budget after a person said no: the limit is final."""
+        return self.model_copy(update={"ask": False})
+
+
+OnFailure = Literal["block", "ask_llm", "stop"]
+"""What follows from a step's last failure: its dependents are blocked, the LLM may mend it, or the plan stops."""
+
+
 class Defaults(Value):
     """What holds for every step that does not say otherwise."""
 
@@ -69,6 +98,10 @@ class Defaults(Value):
     timeout: Seconds | None = Field(default=None, description="Seconds one attempt may take.")
     critical: bool = Field(default=False, strict=True, description="A failed step stops the plan.")
     approval: ApprovalRule | None = Field(default=None, description="Time limit of approvals.")
+    on_failure: OnFailure = Field(default="block", description="What follows from a step's last failure.")
+    approve_recovery: bool = Field(
+        default=False, strict=True, description="A person decides on what the LLM wants done about a failed step."
+    )
 
 
 class Step(Value):
@@ -86,10 +119,14 @@ class Step(Value):
     )
     approval: ApprovalRule | None = Field(default=None, description="Time limit of that decision.")
     retry: Retry | None = Field(default=None, description="Attempts and waits.")
+    repeatable: bool | None = Field(
+        default=None, strict=True, description="False: one attempt only; when its worker dies, it may have happened."
+    )
     timeout: Seconds | None = Field(default=None, description="Seconds one attempt may take.")
     when: str | None = Field(
         default=None, max_length=1_000, description="JMESPath over finished steps and inputs; false skips the step."
     )
+    on_failure: OnFailure | None = Field(default=None, description="block, ask_llm: the LLM may mend it; or stop.")
     queue: str | None = Field(
         default=None,
         min_length=1,
@@ -115,13 +152,15 @@ class Plan(Value):
         default=None, ge=1, le=MAX_PARALLEL, strict=True, description="Steps running at the same time, at most."
     )
     defaults: Defaults = Field(default_factory=Defaults, description="What holds for steps that say nothing else.")
-    steps: list[Step] = Field(min_length=1, max_length=MAX_STEPS, description="The steps, in reading order.")
+    budget: Budget | None = Field(default=None, description="What may be spent on the LLM; 50 calls if not said.")
+    steps: list[Step] = Field(
+        max_length=MAX_STEPS,
+        description="The steps, in reading order; none only while the LLM writes them.",
+        json_schema_extra={"minItems": 1},
+    )
     estimated_duration: float | None = Field(default=None, ge=0, strict=True, description="Seconds, estimated.")
     created_at: datetime | None = Field(default=None, description="When the plan was made (ISO 8601).")
 
-    repeatable: bool | None = Field(
-        default=None, strict=True, description="False: one attempt only; when its worker dies, it may have happened."
-    )
 
 class Problem(Value):
     """One thing wrong with a plan: where, and how to mend it. A warning does not keep the plan from running."""
@@ -155,6 +194,9 @@ class ToolSpec(Value):
     )
     timeout: float = Field(default=60.0, description="Seconds one attempt may take, when the step does not say.")
     retry: Retry | None = Field(default=None, description="Attempts and waits, when the step does not say.")
+    repeatable: bool = Field(
+        default=True, description="False: one attempt only, and none after the death of its worker (OUTCOME_UNKNOWN)."
+    )
     quoting: dict[str, Literal["shell", "python"]] = Field(
         default_factory=dict, description="Arguments that are code: inserted values are quoted for that language."
     )
@@ -169,6 +211,3 @@ class ToolSpec(Value):
             if args.get(name, default) in exempt:
                 return False
         return True
-    repeatable: bool = Field(
-        default=True, description="False: one attempt only, and none after the death of its worker (OUTCOME_UNKNOWN)."
-    )

@@ -40,7 +40,7 @@ def text(view: Mapping[str, Any]) -> str:
     """The display of seed 000: title, progress, each step with mark, notes, tools and files."""
     steps = view["steps"]
     done = sum(step["status"] in ("completed", "skipped") for step in steps)
-    percent = 100 * done / len(steps)
+    percent = 100 * done / len(steps) if steps else 0.0
     head = [
         f"Plan: {line(view.get('title') or view['id'])}",
         "=" * 40,
@@ -132,7 +132,10 @@ def summary_markdown(summary: Mapping[str, Any], view: Mapping[str, Any] | None 
     rows += _section("Blocked", [f"`{item['stepId']}`: {md(item['reason'])}" for item in summary["blocked"]])
     rows += _section("Files written", [code(path) for path in summary["filesWritten"]])
     if summary["tokens"]:
-        rows += _section("Tokens", [f"{name}: {count}" for name, count in summary["tokens"].items()])
+        rows += _section(
+            "Tokens",
+            [f"{name}: {count}" for name, count in summary["tokens"].items() if count and not isinstance(count, dict)],
+        )
     if view is not None and len(view["steps"]) <= 500:
         rows += ["", "## Steps", "", "```", text(view), "```"]
     return "\n".join(rows) + "\n"

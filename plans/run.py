@@ -15,8 +15,10 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from plans.budget import Ledger
 from plans.calls import Facts, LargeValue, Note
-from plans.model import Plan, Step, Value
+from plans.model import Plan, Problem, Step, Value
+from plans.revisions import Revision
 from plans.stamps import FileTracker
 
 LOG_ENTRIES = 200
@@ -100,6 +102,8 @@ class Decision(Value):
     by: str = ""
     comment: str = ""
     args: dict[str, Any] | None = None
+    version: int | None = Field(default=None, description="The plan's version it is about.")
+    args_hash: str = Field(default="", description="Hash of the arguments it is about; others are asked for again.")
     time: datetime
     source: Literal["signal", "update", "timeout"] = "signal"
 
@@ -119,7 +123,7 @@ class StepState(State):
     """What happened to one step so far."""
 
     status: Status = Status.PENDING
-    awaiting: Literal["approval", "answer"] | None = None
+    awaiting: Literal["approval", "answer", "recovery"] | None = None
     never: bool = Field(default=False, description="Blocked for good.")
     reason: str = Field(default="", description="Why it is blocked for good, or was skipped.")
     result: Result | None = None
@@ -128,6 +132,12 @@ class StepState(State):
     calls: int = Field(default=0, description="Activities started for it.")
     deadline: datetime | None = Field(default=None, description="When the approval or the sleep is over.")
     asked: dict[str, Any] | None = Field(default=None, description="The arguments shown to the approver.")
+    failure: Result | None = Field(default=None, description="Its last failure, while the LLM may mend it.")
+    proposal: dict[str, Any] | None = Field(
+        default=None, description="What the LLM wants done, for a person to decide."
+    )
+    recoveries: int = Field(default=0, description="How often the LLM was asked to mend it.")
+    mended: str = Field(default="", description="What the LLM did about its last failure, and why.")
     wrote: list[str] = Field(default_factory=list)
     warnings: list[str] = Field(default_factory=list, description="What its tool found worth telling.")
 
@@ -136,6 +146,15 @@ class Run(State):
     """A plan and what happened to it."""
 
     plan: Plan
+    request: str = Field(default="", description="What the plan is to achieve, when the LLM wrote it.")
+    problems: list[Problem] = Field(default_factory=list, description="What keeps a draft from beginning.")
+    draft: str = Field(default="", description="The LLM's last answer, when no plan could be read in it.")
+    revisions: list[Revision] = Field(default_factory=list, description="The change log, newest last.")
+    ledger: Ledger = Field(default_factory=Ledger, description="What the LLM calls took.")
+    llm_calls: int = Field(default=0, description="LLM calls made or tried, by which each gets its number.")
+    llm_seconds: float = Field(default=0.0, description="Time the LLM took.")
+    recoveries: int = Field(default=0, description="How often the LLM was asked to mend a step.")
+    aborted: bool = Field(default=False, description="Recovery said abort.")
     options: Options = Field(default_factory=Options)
     facts: Facts = Field(default_factory=Facts)
     inputs: dict[str, Any] = Field(default_factory=dict)
@@ -149,6 +168,8 @@ class Run(State):
     started: datetime | None = None
     ended: datetime | None = None
     stopped: str = Field(default="", description="Why no further step may start: a critical failure, a cancellation.")
+    interrupted: bool = Field(default=False, description="Somebody interrupted it, to be resumed.")
+    resumes: str = Field(default="", description="The plan whose run this one goes on from.")
 
     @classmethod
     def of(cls, plan: Plan, options: Options, facts: Facts, inputs: dict[str, Any]) -> Run:

@@ -18,14 +18,14 @@ Schedule is made, so the Run alone is carried on.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from itertools import islice
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from plans.conditions import roots_of
 from plans.errors import IllegalMove
-from plans.model import Step
+from plans.model import Plan, Step
 from plans.references import find
 from plans.run import DONE, ENDED, Change, PlanStatus, Result, Run, Status, StepState
 
@@ -39,11 +39,17 @@ class Outcome(NamedTuple):
 
 
 _MOVES = {
-    Status.PENDING: {Status.BLOCKED, Status.READY},
+    Status.PENDING: {Status.BLOCKED, Status.READY, Status.SKIPPED},
     Status.BLOCKED: {Status.READY, Status.SKIPPED},
     Status.READY: {Status.RUNNING, Status.SKIPPED, Status.FAILED, Status.BLOCKED},
     Status.RUNNING: {Status.COMPLETED, Status.FAILED, Status.SKIPPED, Status.READY},
+    Status.SKIPPED: {Status.PENDING},
 }
+
+
+SKIPPED = "SKIPPED"
+"""Code of a step that a person, or recovery, chose to leave out."""
+_NOT_BEGUN = frozenset({Status.PENDING, Status.BLOCKED, Status.READY})
 
 
 def dependencies(step: Step) -> dict[str, bool]:
@@ -61,6 +67,11 @@ class Schedule:
 
     def __init__(self, run: Run) -> None:
         self.run = run
+        self._index()
+
+    def _index(self) -> None:
+        """Derive every counter and list from the Run."""
+        run = self.run
         self.counts = Counter(state.status for state in run.steps.values())
         self._position = {step.id: index for index, step in enumerate(run.plan.steps)}
         self._needs: dict[str, dict[str, bool]] = {}
@@ -68,6 +79,7 @@ class Schedule:
         self._open: dict[str, int] = {}
         self._ready: dict[str, None] = {}
         self._asking: dict[str, None] = {}
+        self._recovering: dict[str, None] = {}
         self._running: dict[str, None] = {}
         self._recent: deque[str] = deque(maxlen=20)
         for step in run.plan.steps:
@@ -85,10 +97,12 @@ class Schedule:
 
     def _list(self, step_id: str) -> None:
         """Put a step into the list of those that are ready, ask, run or have ended, as its status says."""
-        for listed in (self._ready, self._asking, self._running):
+        for listed in (self._ready, self._asking, self._recovering, self._running):
             listed.pop(step_id, None)
         state = self.run.steps[step_id]
-        if state.status is Status.READY:
+        if state.status is Status.READY and state.awaiting == "recovery":
+            self._recovering[step_id] = None
+        elif state.status is Status.READY:
             (self._asking if state.awaiting else self._ready)[step_id] = None
         elif state.status is Status.RUNNING:
             self._running[step_id] = None
@@ -106,6 +120,11 @@ class Schedule:
         return self._asking
 
     @property
+    def recovering(self) -> Mapping[str, None]:
+        """Steps that failed, while the LLM is asked what to do about them."""
+        return self._recovering
+
+    @property
     def running(self) -> int:
         """How many steps run."""
         return self.counts[Status.RUNNING]
@@ -113,7 +132,7 @@ class Schedule:
     @property
     def idle(self) -> bool:
         """Whether nothing runs and nothing is ready: the plan has come to its end."""
-        return not (self.running or self._ready or self._asking)
+        return not (self.running or self._ready or self._asking or self._recovering)
 
     def step(self, step_id: str) -> Step:
         """The step of that id."""
@@ -137,11 +156,44 @@ class Schedule:
         if self.run.status not in (PlanStatus.DRAFT, PlanStatus.REVIEW):
             raise IllegalMove(f"a plan that is {self.run.status} cannot begin")
         self.run.status, self.run.started = PlanStatus.RUNNING, now
-        for step in self.run.plan.steps:
-            if self.run.steps[step.id].status is Status.PENDING:
-                waits = self._open[step.id] or self.run.stopped
-                self._move(step.id, Status.BLOCKED if waits else Status.READY, now)
+        self._place(now)
         return list(self._ready)
+
+    def revise(self, plan: Plan, skipped: Mapping[str, str], unskipped: Iterable[str], now: datetime) -> None:
+        """The steps are those of another plan, some skipped with a reason: what has not begun follows anew."""
+        run = self.run
+        run.plan, run.steps = plan, {step.id: run.steps.get(step.id) or StepState() for step in plan.steps}
+        self._index()
+        for name in unskipped:
+            self._move(name, Status.PENDING, now)
+            run.steps[name].result, run.steps[name].reason = None, ""
+        for name, reason in skipped.items():
+            run.steps[name].never = False
+            self._move(name, Status.SKIPPED, now)
+            run.steps[name].result = Result(ok=False, error=reason, code=SKIPPED, timestamp=now)
+            run.steps[name].reason = reason
+        self._index()
+        if run.status in (PlanStatus.RUNNING, PlanStatus.PAUSED):
+            self._place(now)
+
+    def _place(self, now: datetime) -> None:
+        """Every step that has not begun becomes ready, blocked, or blocked for good, as its needs are."""
+        closed: dict[str, str] = {}
+        for step in self.run.plan.steps:
+            state = self.run.steps[step.id]
+            if state.status not in _NOT_BEGUN or step.id in self._recovering:
+                continue
+            if state.never:
+                state.never, state.reason = False, ""
+            why = next((name for name in self.open_needs(step.id) if self.run.steps[name].status in DONE), "")
+            to = Status.BLOCKED if why or self._open[step.id] or self.run.stopped else Status.READY
+            if state.status is not to:
+                self._move(step.id, to, now)
+            if why:
+                closed[step.id] = why
+        for name, why in closed.items():
+            self._never(self.run.steps[name], f"'{why}' {self._how(why)}")
+            self._release(name, now)
 
     def review(self) -> None:
         """The plan waits for a person to begin it."""
@@ -173,8 +225,14 @@ class Schedule:
             raise IllegalMove(f"step '{step_id}' cannot start: it waits for {self.run.steps[step_id].awaiting}")
         self._move(step_id, Status.RUNNING, now)
 
-    def ask(self, step_id: str, now: datetime, deadline: datetime | None = None) -> None:
-        """A ready step waits for a person's approval, one that ran is ready again and asks."""
+    def ask(
+        self,
+        step_id: str,
+        now: datetime,
+        deadline: datetime | None = None,
+        awaiting: Literal["approval", "recovery"] = "approval",
+    ) -> None:
+        """A ready step waits for a person's approval, one that ran is ready again and asks; or for its recovery."""
         state = self._state(step_id)
         if self.run.stopped or step_id in self._asking:
             raise IllegalMove(f"step '{step_id}' cannot ask: {self.run.stopped or 'it asks already'}")
@@ -184,12 +242,12 @@ class Schedule:
             state.changes.append(Change(seq=self.run.next_seq(), time=now, status=Status.READY))
         else:
             raise IllegalMove(f"step '{step_id}' is {state.status} and cannot ask for approval")
-        state.awaiting, state.deadline = "approval", deadline
+        state.awaiting, state.deadline = awaiting, deadline
         self._list(step_id)
 
     def answered(self, step_id: str) -> None:
-        """A person decided: the step goes on as a ready one."""
-        if step_id in self._asking:
+        """A person, or the LLM, decided: the step goes on as a ready one."""
+        if step_id in self._asking or step_id in self._recovering:
             self.run.steps[step_id].awaiting = self.run.steps[step_id].deadline = None
             self._list(step_id)
 
@@ -198,6 +256,8 @@ class Schedule:
         if outcome.status not in DONE:
             raise IllegalMove(f"step '{step_id}' cannot end as {outcome.status}")
         state = self._state(step_id)
+        if state.status is Status.PENDING:
+            raise IllegalMove(f"step '{step_id}' cannot end: the plan has not begun")
         self._move(step_id, outcome.status, now)
         state.result, state.deadline = outcome.result, None
         if outcome.status is Status.SKIPPED:
@@ -214,8 +274,13 @@ class Schedule:
         self.run.stopped = reason
         self.run.note("stopped", reason, now)
         for name in [*self._ready, *self._asking]:
+            state = self.run.steps[name]
+            if state.failure is not None:  # it was to be mended
+                self._move(name, Status.FAILED, now)
+                state.result, state.failure, state.proposal = state.failure, None, None
+                continue
             self._move(name, Status.BLOCKED, now)
-            self._never(self.run.steps[name], reason)
+            self._never(state, reason)
 
     def end(self, now: datetime, cancelled: bool = False) -> PlanStatus:
         """Nothing runs any more: every step gets its last status, and the plan its own."""
@@ -232,6 +297,8 @@ class Schedule:
     def _last_status(self, cancelled: bool) -> PlanStatus:
         if cancelled:
             return PlanStatus.CANCELLED
+        if self.run.aborted:
+            return PlanStatus.FAILED
         failed = (name for name, state in self.run.steps.items() if state.status is Status.FAILED)
         if any(self._is_critical(name) for name in failed):
             return PlanStatus.FAILED
@@ -275,8 +342,10 @@ class Schedule:
         return state.status is Status.COMPLETED
 
     def _is_critical(self, step_id: str) -> bool:
-        step = self.step(step_id)
-        return self.run.plan.defaults.critical if step.critical is None else step.critical
+        step, defaults = self.step(step_id), self.run.plan.defaults
+        if (step.on_failure or defaults.on_failure) == "stop":
+            return True
+        return defaults.critical if step.critical is None else step.critical
 
     def _never(self, state: StepState, reason: str) -> None:
         state.never, state.reason, state.deadline = True, reason, None

@@ -36,11 +36,27 @@ def plan_view(run: Run, schedule: Schedule) -> dict[str, Any]:
         "counts": counts(schedule),
         "steps": steps,
         "pending": pending(run),
+        "request": run.request,
+        "problems": [problem.model_dump(mode="json", exclude_none=True) for problem in run.problems],
+        "draft": run.draft,
+        "changes": [each.model_dump(mode="json", exclude={"before"}) for each in run.revisions],
+        "tokens": tokens(run),
         "log": [entry.model_dump(mode="json", exclude_none=True) for entry in run.log],
         "step_tool_history": tool_history(run),
         "step_files": step_files(run),
         "agentsMd": [{"path": note.path, "bytes": note.bytes, "stepId": note.step_id} for note in run.notes],
     }
+
+
+def tokens(run: Run) -> dict[str, Any]:
+    """What the LLM took: in all, by step (an empty id: planning) and by model. Empty when it was never asked."""
+    if not run.llm_calls:
+        return {}
+    ledger = run.ledger
+    total = ledger.total.model_dump(mode="json")
+    by_step = {name: usage.total_tokens for name, usage in ledger.by_step.items()}
+    by_model = {name: usage.total_tokens for name, usage in ledger.by_model.items()}
+    return {**total, "seconds": round(run.llm_seconds, 3), "byStep": by_step, "byModel": by_model}
 
 
 def step_view(run: Run, schedule: Schedule, index: int) -> dict[str, Any]:
@@ -62,6 +78,10 @@ def step_view(run: Run, schedule: Schedule, index: int) -> dict[str, Any]:
         view["warnings"] = list(state.warnings)
     if state.awaiting:
         view["awaiting"] = state.awaiting
+    if state.failure:
+        view["failure"] = result_view(state.failure)
+    if state.mended:
+        view["mended"] = state.mended
     if state.result:
         view["result"] = result_view(state.result)
     return view | _times(run, index)
@@ -93,12 +113,12 @@ def counts(schedule: Schedule) -> dict[str, int]:
 
 def pending(run: Run) -> list[dict[str, Any]]:
     """The decisions people are asked for, oldest first."""
-    waiting = [step for step in run.plan.steps if run.steps[step.id].awaiting]
+    waiting = [step for step in run.plan.steps if run.steps[step.id].awaiting in ("approval", "answer")]
     waiting.sort(key=lambda step: run.steps[step.id].changes[-1].seq)
     return [
         {
             "stepId": step.id,
-            "kind": run.steps[step.id].awaiting,
+            "kind": next(iter(run.steps[step.id].proposal or {}), run.steps[step.id].awaiting),
             "tool": step.tool,
             "description": step.description,
             "args": run.steps[step.id].asked or run.args_of(step),

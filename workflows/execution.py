@@ -24,12 +24,15 @@ with workflow.unsafe.imports_passed_through():
     from plans.model import DEFAULT_PARALLEL, Step, ToolSpec
     from plans.recording import note_files
     from plans.references import Filled, fill, find
+    from plans.review import Revised
+    from plans.revisions import logged
     from plans.run import PlanStatus, Run, Status, StepState
     from plans.schedule import Outcome, Schedule
     from plans.tracking import known, track
     from plans.values import StepValues, size_of
     from workflows import policies
     from workflows.outcomes import cancelled, completed, failed, of_activity, skipped
+    from workflows.recovery import Mending
     from workflows.timers import check_seconds
 
 MAX_ARGS_CHARACTERS = 16_000_000
@@ -49,18 +52,19 @@ class Execution:
         self._landed: deque[tuple[str, asyncio.Future[Any]]] = deque()
         self._timers: dict[str, asyncio.Task[None]] = {}
         self._expired: deque[str] = deque()
+        self._mending = Mending(self)
         self._sent = 0
         self._seen = -1
 
     @property
     def flying(self) -> list[str]:
-        """The steps whose activities run: these cannot be carried into another run of the workflow."""
-        return [name for name in self._flying if not self._spec(name).durable]
+        """The steps about which activities run: these cannot be carried into another run of the workflow."""
+        return [name for name in self._flying if not self._spec(name).durable] + self._mending.flying
 
     @property
     def has_news(self) -> bool:
         """Whether something happened since the last turn."""
-        return bool(self._landed or self._expired or self.run.seq != self._seen)
+        return bool(self._landed or self._expired or self._mending.has_news or self.run.seq != self._seen)
 
     def turn(self, starting: bool = True) -> None:
         """Settle what ended, apply what was decided, start what may start."""
@@ -69,24 +73,58 @@ class Execution:
             self._settle(*self._landed.popleft())
         while self._expired:
             self._expire(self._expired.popleft())
+        self._mending.turn()
         for name in [name for name in self.schedule.asking if name in self.run.decisions]:
             self._stop_timer(name)
-            self.schedule.answered(name)
+            if not self._mending.decided(name):
+                self.schedule.answered(name)
         if starting and self.run.status is PlanStatus.RUNNING:
             self._start_ready()
         self._seen = self.run.seq
 
     def resume_timers(self) -> None:
         """Set the timers again that a run of the workflow left to the next one."""
+        self._mending.resume()
         for name, state in self.run.steps.items():
             if state.status is Status.RUNNING:
                 self._fly(name, self._sleep_until(state))
             elif state.awaiting and state.deadline:
                 self._timers[name] = asyncio.create_task(self._wait_for_decision(name, state.deadline))
 
+    def revise(self, revised: Revised) -> None:
+        """Go on with a plan that was edited; what was approved with other arguments is asked again."""
+        run, now = self.run, workflow.now()
+        again = approvals.outdated(run, revised.plan, revised.changed)
+        for name in again:
+            approvals.void(run, name, now)
+        for name in revised.changed & run.steps.keys():
+            run.steps[name].args = None
+        self.schedule.revise(revised.plan, revised.skipped, revised.unskipped, now)
+        self._steps = {step.id: step for step in run.plan.steps}
+        for name in again:
+            self.schedule.answered(name)
+        for name in [name for name in self._timers if name not in run.steps or not run.steps[name].awaiting]:
+            self._stop_timer(name)
+        run.decisions = {name: decision for name, decision in run.decisions.items() if name in run.steps}
+        run.problems, run.revisions = revised.problems, logged(run.revisions, revised.revision)
+        what = ", ".join(revised.revision.ops)
+        by = f" by {revised.revision.by}" if revised.revision.by else ""
+        run.note("edited", f"version {run.plan.version}{by}: {what}", now)
+
+    def interrupt(self, reason: str) -> None:
+        """Start nothing more. What runs may end; what the workflow itself waits for ends at once."""
+        self.run.interrupted = True
+        self.schedule.stop(reason, workflow.now())
+        for timer in self._timers.values():
+            timer.cancel()
+        for name, handle in self._flying.items():
+            if self._spec(name).durable:
+                handle.cancel()
+
     async def cancel(self) -> None:
         """Tell every running step, wait until each has cleaned up, settle them."""
         self.schedule.stop("the plan was cancelled", workflow.now())
+        await self._mending.cancel()
         for timer in self._timers.values():
             timer.cancel()
         for handle in self._flying.values():
@@ -115,6 +153,9 @@ class Execution:
             self._check(step, filled)
         except (BadReference, BadExpression) as error:
             return self._end(step.id, failed(error.code, error.message, now))
+        if decision is not None and not approvals.stands(self.run, step, filled.args):
+            approvals.void(self.run, step.id, now)
+            return self._ask(step, filled.args, now)
         if decision is None and approvals.asks(self.run, step, filled.args):
             return self._ask(step, filled.args, now)
         self.schedule.start(step.id, now)
@@ -166,7 +207,7 @@ class Execution:
                 call.model_dump(mode="json", exclude_defaults=True),
                 task_queue=self.run.queue_of(step),
                 activity_id=step.id if state.calls == 1 else f"{step.id}#{state.calls}",
-                summary=f"{step.id} · {step.description}"[:200] if step.description else step.id,
+                summary=" · ".join(filter(None, (step.id, state.mended or step.description)))[:200],
                 start_to_close_timeout=policy.start_to_close,
                 heartbeat_timeout=policies.HEARTBEAT_TIMEOUT,
                 retry_policy=policy.retry_policy,
@@ -260,9 +301,16 @@ class Execution:
         except BadReference:
             return self.run.args_of(step)
 
-    def _end(self, step_id: str, outcome: Outcome) -> None:
+    def end(self, step_id: str, outcome: Outcome) -> None:
+        """Settle a step."""
         self._stop_timer(step_id)
         self.schedule.settle(step_id, outcome, workflow.now())
+
+    def _end(self, step_id: str, outcome: Outcome) -> None:
+        """Settle a step, unless the LLM is to mend its failure first."""
+        self._stop_timer(step_id)
+        if not self._mending.takes(step_id, outcome):
+            self.end(step_id, outcome)
 
     def _stop_timer(self, step_id: str) -> None:
         timer = self._timers.pop(step_id, None)

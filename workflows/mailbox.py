@@ -18,6 +18,7 @@ with workflow.unsafe.imports_passed_through():
     from plans.errors import PlanError, Refused
     from plans.messages import Approve, Control, Decide, Deny, Since, read
     from plans.model import Problem
+    from plans.resume import INTERRUPTED
     from plans.run import ENDED, PlanStatus
     from workflows.execution import Execution
     from workflows.request import invalid, step_of
@@ -72,6 +73,11 @@ class Mailbox:
         """Steps start again."""
         self._try("unpause", None, lambda: self._control(read(Control, arguments, optional=True), "unpause"))
 
+    @workflow.signal(description="Stop at the next safe point and keep everything, to be resumed.")
+    def interrupt(self, *arguments: Any) -> None:
+        """Running steps may end, nothing starts, the plan ends as cancelled; `plan resume` goes on from there."""
+        self._try("interrupt", None, lambda: self._control(read(Control, arguments, optional=True), "interrupt"))
+
     @workflow.signal(description="End the review and start the plan.")
     def begin(self, *arguments: Any) -> None:
         """The review is over."""
@@ -123,6 +129,11 @@ class Mailbox:
         """The summary so far; the last one when the plan has ended."""
         return render.summary_of(self._view())
 
+    @workflow.query(description="All there is to know of the run, for another run to go on from.")
+    def state(self, *_: Any) -> dict[str, Any]:
+        """The Run, as `plans.resume` takes it."""
+        return self._started().run.model_dump(mode="json", exclude_defaults=True)
+
     def _signal_decision(self, message: Approve | Deny, approved: bool) -> None:
         decision = Decide(approved=approved, **dict(message))
         approvals.decide(self._started().run, decision, workflow.now(), "signal")
@@ -130,9 +141,14 @@ class Mailbox:
     def _control(self, message: Control, what: str) -> None:
         schedule, now = self._started().schedule, workflow.now()
         by = f" by {message.by}" if message.by else ""
-        if what == "begin":
+        if what == "interrupt":
+            self._started().interrupt(f"{INTERRUPTED}{by}")
+        elif what == "begin":
             if schedule.run.status is not PlanStatus.REVIEW:
                 raise Refused(f"the plan is {schedule.run.status}, not in review", "NOT_IN_REVIEW")
+            if schedule.run.problems:
+                told = "; ".join(problem.text for problem in schedule.run.problems[:5])
+                raise Refused(f"the plan has problems to be mended first: {told}", "INVALID_PLAN")
             schedule.run.note("begun", f"review ended{by}", now)
             schedule.begin(now)
         elif what == "pause" and not schedule.pause(now, f"paused{by}"):

@@ -17,20 +17,24 @@ with workflow.unsafe.imports_passed_through():
     from pydantic import ValidationError
 
     from plans import render
-    from plans.calls import CheckRequest, Facts, SummaryFile
+    from plans.calls import Facts, SummaryFile
     from plans.errors import InvalidPlan, PlanError
+    from plans.model import Plan
     from plans.reading import read_plan
+    from plans.review import Revised
+    from plans.revisions import Revision
     from plans.run import PlanStatus, Run
     from plans.turnover import Move, Turnover
     from plans.validate import condition_problems, errors, input_values
-    from workflows import indexing, policies
+    from workflows import drafting, indexing, policies
+    from workflows.checking import facts_about
+    from workflows.editing import Editing
     from workflows.execution import Execution
-    from workflows.mailbox import Mailbox
     from workflows.request import PlanRequest, invalid, read_request
 
 
 @workflow.defn(name="PlanWorkflow", failure_exception_types=[PlanError, ValidationError])
-class PlanWorkflow(Mailbox):
+class PlanWorkflow(Editing):
     """Runs one plan. Its id is `plan-<planId>`; its result is the summary."""
 
     @workflow.init
@@ -50,7 +54,7 @@ class PlanWorkflow(Mailbox):
         execution = self._started()
         try:
             if execution.run.status is PlanStatus.DRAFT:
-                await self._check()
+                await (self._draft() if resuming.is_unwritten(execution.run) else self._check())
             if execution.run.status is PlanStatus.REVIEW:
                 await self._review()
             await self._execute()
@@ -64,6 +68,9 @@ class PlanWorkflow(Mailbox):
         if request.run is not None:
             self._execution = Execution(request.run)
             return
+        if request.request is not None:
+            self._execution = Execution(self._requested(request, request.request))
+            return
         plan = read_plan(request.plan)
         found = plan if isinstance(plan, list) else condition_problems(plan)
         if isinstance(plan, list) or found:
@@ -71,44 +78,56 @@ class PlanWorkflow(Mailbox):
         plan = plan.model_copy(update={"id": plan.id or workflow.info().workflow_id.removeprefix("plan-")})
         self._execution = Execution(Run.of(plan, request.options, Facts(), {}))
 
+    def _requested(self, request: PlanRequest, text: str) -> Run:
+        """A run whose plan the LLM is yet to write."""
+        given = request.plan if isinstance(request.plan, dict) else {}
+        name = given.get("id") or workflow.info().workflow_id.removeprefix("plan-")
+        plan = Plan.model_validate({**given, "id": name, "steps": []})
+        run = Run.of(plan, request.options, Facts(), {})
+        run.request = text
+        return run
+
     async def _check(self) -> None:
         """Have workers judge the plan and tell what the workflow must know about them."""
         run = self._started().run
-        request = CheckRequest(plan=run.plan, workspace=run.options.workspace, inputs=run.options.inputs)
-        facts = await self._ask_queue(request, run.plan.queue)
-        found = list(facts.problems)
-        for queue in dict.fromkeys(step.queue for step in run.plan.steps if step.queue):
-            if queue != run.plan.queue:
-                other = await self._ask_queue(request.model_copy(update={"queue": queue}), queue)
-                found += [problem for problem in other.problems if problem not in found]
-                facts.tools.update(other.tools)
-                facts.workspaces[queue] = other.workspace
-        if errors(found):
-            raise invalid(found)
+        facts = await facts_about(run, run.plan, all_tools=run.options.review)
+        if errors(facts.problems):
+            raise invalid(facts.problems)
         run.facts, run.inputs = facts, input_values(run.plan, run.options.inputs)[0]
         if run.options.review:
             self._started().schedule.review()
         else:
             self._started().schedule.begin(workflow.now())
 
-    async def _ask_queue(self, request: CheckRequest, queue: str | None) -> Facts:
-        facts: Facts = await workflow.execute_activity(
-            "check_plan",
-            request,
-            result_type=Facts,
-            task_queue=queue,
-            activity_id=f"check_plan:{request.queue}" if request.queue else "check_plan",
-            summary=f"check {len(self._started().run.plan.steps)} steps against the worker's tools",
-            start_to_close_timeout=policies.CHECK.start_to_close,
-            retry_policy=policies.CHECK.retry_policy,
-        )
-        return facts
+    async def _draft(self) -> None:
+        """Have the LLM write the plan; it goes into review, unless it is sound and nobody wants to see it."""
+        execution, now = self._started(), workflow.now
+        run = execution.run
+        facts = await facts_about(run, None, all_tools=True)
+        if errors(facts.problems):
+            raise invalid(facts.problems)
+        run.facts = facts
+        self._publish()
+        drafted = await drafting.draft(run)
+        run.draft = drafted.text
+        made = Revision(version=run.plan.version, by="llm", time=now(), ops=["draft"])
+        execution.schedule.review()
+        execution.revise(Revised(drafted.plan, {}, [], set(), drafted.problems, made))
+        run.inputs = input_values(run.plan, run.options.inputs)[0]
+        if not run.options.review and not run.problems:
+            execution.schedule.begin(now())
 
     async def _review(self) -> None:
         """Wait until a person begins the plan."""
-        execution = self._started()
-        self._publish()
-        await workflow.wait_condition(lambda: execution.run.status is not PlanStatus.REVIEW)
+        run = self._started().run
+        while run.status is PlanStatus.REVIEW and not run.interrupted:
+            self._publish()
+            await self._change(run, run.seq)
+            if run.status is PlanStatus.REVIEW and workflow.info().is_continue_as_new_suggested():
+                await self._continue_as_new()
+
+    async def _change(self, run: Run, seen: int) -> None:
+        await workflow.wait_condition(lambda: run.seq != seen)
 
     async def _execute(self) -> None:
         """Turn after turn until nothing runs and nothing can start."""

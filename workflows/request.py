@@ -11,16 +11,22 @@ from temporalio.exceptions import ApplicationError
 with workflow.unsafe.imports_passed_through():
     from pydantic import Field, ValidationError
 
-    from plans.errors import InvalidPlan
+    from plans.errors import InvalidPlan, PlanError
     from plans.model import Problem, Value
     from plans.run import Options, Run
     from plans.validate import bounded
 
 
 class PlanRequest(Value):
-    """What the workflow is started with: a plan and options; or, when it continues as new, the Run so far."""
+    """What the workflow is started with: a plan and options; or a request; or, when it continues as new, the Run."""
 
     plan: Any = Field(default=None, description="The plan as its author wrote it; validated by the workflow.")
+    request: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=20_000,
+        description="What the LLM is to write the plan for; `plan` then holds the fields it is not to set, no steps.",
+    )
     options: Options = Field(default_factory=Options)
     run: Run | None = None
 
@@ -36,6 +42,14 @@ def read_request(arguments: Sequence[Any]) -> PlanRequest:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
         raise InvalidPlan([Problem(code="PLAN_SCHEMA", field=place, message=first["msg"])]) from error
+
+
+def refusal(error: PlanError, run: Run | None = None) -> ApplicationError:
+    """The failure of an update: the error's code, and what a client needs to show it."""
+    problems = error.problems if isinstance(error, InvalidPlan) else []
+    told = [problem.model_dump(mode="json", exclude_none=True) for problem in bounded(problems)]
+    detail = {"version": run.plan.version if run else None, "problems": told}
+    return ApplicationError(error.message[:8_000], detail, type=error.code, non_retryable=True)
 
 
 def invalid(problems: Sequence[Problem]) -> ApplicationError:

@@ -1,0 +1,112 @@
+"""A plan from a request, and a plan revised: a look at the workspace, then the LLM, its answer validated and corrected.
+
+What cannot be mended in time is kept: the plan waits in review with its problems, for a person to mend, or to have it
+made again. Nothing the LLM writes waives an approval, sets a workspace or a limit.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from temporalio import workflow
+from temporalio.exceptions import ActivityError, is_cancelled_exception
+
+with workflow.unsafe.imports_passed_through():
+    from plans.answer_schemas import plan_schema
+    from plans.answer_text import AnswerProblem
+    from plans.answers import PlanAnswer, parse_plan_answer
+    from plans.asking import Snapshot, SnapshotRequest
+    from plans.errors import Unanswered
+    from plans.model import Plan, Problem
+    from plans.planning_prompts import planning_prompt, planning_system, regenerate_prompt
+    from plans.run import Run
+    from plans.validate import condition_problems, errors, problems
+    from workflows import policies
+    from workflows.questions import Question, answered
+
+MAX_STEPS = 200
+"""Steps of a plan that an LLM writes: more than anyone reviews."""
+
+
+class Drafted(NamedTuple):
+    """What came of it: a plan, or the best there is, with its problems; the text when no plan could be read in it."""
+
+    plan: Plan
+    problems: list[Problem]
+    text: str = ""
+
+
+async def draft(run: Run) -> Drafted:
+    """The plan for the run's request. Never raises for what the LLM did."""
+    tools = run.facts.tools.values()
+    asked = planning_prompt(planning_system(tools), run.request, await _snapshot(run))
+    question = Question("plan", asked, "plan", plan_schema(tools), "write the plan")
+    reader = _Reader(run, run.plan)
+    try:
+        return Drafted(await answered(run, question, reader), [])
+    except Unanswered as error:
+        told = [Problem(code=error.code, message=error.message)]
+        if reader.best is None:
+            return Drafted(run.plan, told, error.text[:20_000])
+        return Drafted(reader.best, [*told[: error.code != "LLM_BAD_ANSWER"], *reader.problems])
+
+
+async def redraft(run: Run, feedback: str) -> Plan:
+    """The present plan, revised as the feedback asks. Raises Unanswered."""
+    tools, now = run.facts.tools.values(), run.plan
+    asked = regenerate_prompt(planning_system(tools), run.request or now.title, await _snapshot(run), now, feedback)
+    question = Question("plan", asked, "plan", plan_schema(tools), "revise the plan")
+    return await answered(run, question, _Reader(run, now))
+
+
+class _Reader:
+    """Reads answers as plans that keep what is not the LLM's to set; remembers the best one that is not sound."""
+
+    def __init__(self, run: Run, base: Plan) -> None:
+        self._run, self._base = run, base
+        self.best: Plan | None = None
+        self.problems: list[Problem] = []
+
+    def __call__(self, text: str) -> Plan | AnswerProblem:
+        answer = parse_plan_answer(text, self._run.facts.tools)
+        if isinstance(answer, AnswerProblem):
+            return answer
+        if len(answer.plan.steps) > MAX_STEPS:
+            number = len(answer.plan.steps)
+            return AnswerProblem.of([f"steps: {number} are too many; {MAX_STEPS} are allowed, do more in one step"])
+        plan = self._on_base(answer)
+        found = errors(problems(plan, self._run.facts.tools))
+        if not found:
+            for note in answer.notes[:20]:
+                self._run.note("llm", note, workflow.now())
+            return plan
+        if not condition_problems(plan) and not any(problem.code == "PLAN_DUPLICATE_ID" for problem in found):
+            self.best, self.problems = plan, found
+        return AnswerProblem.of([problem.text for problem in found])
+
+    def _on_base(self, answer: PlanAnswer) -> Plan:
+        plan = answer.plan
+        changed = {
+            "steps": [step.model_copy(update={"queue": None}) for step in plan.steps],
+            "title": plan.title or self._base.title,
+            "estimated_duration": plan.estimated_duration,
+        }
+        return self._base.model_copy(update=changed)
+
+
+async def _snapshot(run: Run) -> str:
+    try:
+        snapshot: Snapshot = await workflow.execute_activity(
+            "snapshot_workspace",
+            SnapshotRequest(workspace=run.facts.workspace),
+            result_type=Snapshot,
+            summary="look at the workspace",
+            start_to_close_timeout=policies.SNAPSHOT.start_to_close,
+            retry_policy=policies.SNAPSHOT.retry_policy,
+        )
+    except ActivityError as error:
+        if is_cancelled_exception(error):
+            raise
+        run.note("warning", f"the workspace could not be looked at: {error.cause}", workflow.now())
+        return ""
+    return snapshot.text

@@ -1,0 +1,217 @@
+"""Failed steps and the LLM: asked what to do, its choice carried out, or put before a person first.
+
+While the LLM is asked, the step is ready and awaits its recovery; nothing else waits for it. What is chosen takes
+effect in the next turn, through the same validated edits as a person's, and every choice stands in the change log. When
+there is no usable answer, or no budget, the failure stands.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from temporalio import workflow
+
+with workflow.unsafe.imports_passed_through():
+    from plans import approvals, recovery
+    from plans.answer_schemas import recovery_schema
+    from plans.answer_text import AnswerProblem
+    from plans.answers import Recovery, parse_recovery
+    from plans.budget import OVERRUN_CODE, Budget
+    from plans.errors import PlanError
+    from plans.model import Step
+    from plans.revisions import Revision, logged
+    from plans.run import Result, Run, Status
+    from plans.schedule import Outcome
+    from workflows.outcomes import skipped
+    from workflows.questions import Question, answered
+
+if TYPE_CHECKING:
+    from workflows.execution import Execution
+
+RECOVERED = "SKIPPED_AFTER_FAILURE"
+
+
+class Mending:
+    """The recoveries of one Execution. What must survive stands in the Run: `failure` and `proposal` of the step."""
+
+    def __init__(self, execution: Execution) -> None:
+        self._execution = execution
+        self._asked: dict[str, asyncio.Task[None]] = {}
+        self._landed: deque[tuple[str, Recovery | PlanError]] = deque()
+
+    @property
+    def flying(self) -> list[str]:
+        """The steps about which the LLM is being asked."""
+        return list(self._asked)
+
+    @property
+    def has_news(self) -> bool:
+        """Whether an answer came."""
+        return bool(self._landed)
+
+    def takes(self, step_id: str, outcome: Outcome) -> bool:
+        """Whether a failure is the LLM's to mend; then it is asked."""
+        run, now = self._run, workflow.now()
+        step = self._execution.schedule.step(step_id)
+        if outcome.status is not Status.FAILED or not recovery.is_due(run, step, outcome.result):
+            return False
+        state = run.steps[step_id]
+        state.failure, state.deadline = outcome.result, None
+        self._execution.schedule.ask(step_id, now, awaiting="recovery")
+        run.note("failed", f"step '{step_id}' failed, the LLM is asked: {outcome.result.error}", now, step_id)
+        self.ask(step_id)
+        return True
+
+    def ask(self, step_id: str) -> None:
+        """Ask the LLM about a step that awaits its recovery."""
+        self._run.steps[step_id].recoveries += 1
+        self._run.recoveries += 1
+        self._asked[step_id] = asyncio.create_task(self._ask(step_id))
+
+    def resume(self) -> None:
+        """Ask again about what a run of the workflow left to the next one."""
+        for step_id in self._execution.schedule.recovering:
+            if step_id not in self._asked:
+                self.ask(step_id)
+
+    def turn(self) -> None:
+        """Carry out what the LLM chose."""
+        while self._landed:
+            step_id, choice = self._landed.popleft()
+            self._asked.pop(step_id, None)
+            if self._run.stopped:
+                self._stands(step_id)
+            elif isinstance(choice, PlanError):
+                self._unanswered(step_id, choice)
+            elif recovery.needs_approval(self._run) and choice.action != "abort":
+                self._propose(step_id, {"recovery": choice.model_dump(mode="json", exclude_none=True)})
+            else:
+                self._apply(step_id, choice)
+
+    def decided(self, step_id: str) -> bool:
+        """Carry out what a person decided about a proposal; false when the step has none."""
+        state, proposal = self._run.steps[step_id], self._run.steps[step_id].proposal
+        if proposal is None:
+            return False
+        decision = self._run.decisions.pop(step_id)
+        state.proposal = state.asked = None
+        if "budget" in proposal:
+            self._budget_decided(step_id, decision.approved)
+        elif decision.approved:
+            choice = Recovery.model_validate(proposal["recovery"])
+            if choice.action == "retry" and state.args is not None:  # the approver put others in their place
+                choice = choice.model_copy(update={"args": state.args})
+            self._apply(step_id, choice)
+            if choice.action == "retry" and not state.failure:  # who approved it has seen the arguments
+                seen = approvals.digest(self._run.args_of(self._execution.schedule.step(step_id)))
+                self._run.decisions[step_id] = decision.model_copy(update={"args_hash": seen})
+        else:
+            self._stands(step_id)
+        return True
+
+    async def cancel(self) -> None:
+        """Ask no more; the failures stand."""
+        for task in self._asked.values():
+            task.cancel()
+        await asyncio.gather(*self._asked.values(), return_exceptions=True)
+        self._asked.clear()
+        self._landed.clear()
+        for step_id in list(self._execution.schedule.recovering):
+            self._stands(step_id)
+
+    async def _ask(self, step_id: str) -> None:
+        run, step = self._run, self._execution.schedule.step(step_id)
+        failure = run.steps[step_id].failure or Result(ok=False, timestamp=workflow.now())
+        spec = run.facts.tools.get(step.tool)
+        schema = recovery_schema(run.facts.tools.values(), spec)
+        about = f"recovery of '{step_id}' {run.steps[step_id].recoveries} of {recovery.PER_STEP}"
+        prompt = recovery.prompt(run, step, failure)
+        question = Question("recovery", prompt, "recovery", schema, about, step_id)
+        try:
+            choice: Recovery | PlanError = await answered(run, question, self._reader(step))
+        except PlanError as error:
+            choice = error
+        self._landed.append((step_id, choice))
+
+    def _reader(self, step: Step) -> Callable[[str], Recovery | AnswerProblem]:
+        def read(text: str) -> Recovery | AnswerProblem:
+            tools = self._run.facts.tools
+            choice = parse_recovery(text, tools.get(step.tool), tools)
+            if isinstance(choice, AnswerProblem):
+                return choice
+            problems = recovery.choice_problems(self._run, step, choice, workflow.now())
+            return AnswerProblem.of(problems) if problems else choice
+
+        return read
+
+    def _propose(self, step_id: str, proposal: dict[str, object]) -> None:
+        state = self._run.steps[step_id]
+        self._run.decisions.pop(step_id, None)
+        self._execution.schedule.ask(step_id, workflow.now())
+        failure = state.failure.error if state.failure else ""
+        state.proposal, state.asked = proposal, {**proposal, "failure": failure}
+
+    def _unanswered(self, step_id: str, error: PlanError) -> None:
+        self._run.note("recovery", f"no recovery of '{step_id}': {error.message}", workflow.now(), step_id)
+        budget = self._run.plan.budget or Budget()
+        if error.code == OVERRUN_CODE and budget.ask:
+            self._run.steps[step_id].recoveries -= 1  # nobody was asked
+            self._run.recoveries -= 1
+            self._propose(step_id, {"budget": error.message})
+        else:
+            self._stands(step_id)
+
+    def _budget_decided(self, step_id: str, approved: bool) -> None:
+        run = self._run
+        budget = run.plan.budget or Budget()
+        run.plan = run.plan.model_copy(update={"budget": budget.granted() if approved else budget.refused()})
+        if approved:
+            self._execution.schedule.answered(step_id)
+            self._execution.schedule.ask(step_id, workflow.now(), awaiting="recovery")
+            self.ask(step_id)
+        else:
+            self._stands(step_id)
+
+    def _apply(self, step_id: str, choice: Recovery) -> None:
+        """Retry, skip, insert or abort; when the plan has changed so that it cannot be done, the failure stands."""
+        run, now, execution = self._run, workflow.now(), self._execution
+        step, said = execution.schedule.step(step_id), recovery.sentence(step_id, choice)
+        try:
+            revised = recovery.applied(run, step, choice, now)
+        except PlanError as error:
+            run.note("recovery", f"{said}: not possible any more: {error.message}", now, step_id)
+            return self._stands(step_id)
+        run.note("recovery", said, now, step_id)
+        if choice.action == "abort":
+            run.aborted = True
+            self._record(said)
+            self._stands(step_id)
+            return execution.schedule.stop(said, now)
+        if choice.action == "skip":
+            self._record(said)
+            run.steps[step_id].failure = None
+            return execution.end(step_id, skipped(said, now, code=RECOVERED))
+        run.steps[step_id].failure, run.steps[step_id].mended = None, said
+        execution.schedule.answered(step_id)
+        if revised is None:
+            return self._record(said)
+        return execution.revise(revised)
+
+    def _record(self, said: str) -> None:
+        """A choice that leaves the plan as it is stands in the change log as well."""
+        run = self._run
+        entry = Revision(version=run.plan.version, by=recovery.BY, time=workflow.now(), reason=said, ops=["recovery"])
+        run.revisions = logged(run.revisions, entry)
+
+    def _stands(self, step_id: str) -> None:
+        state, now = self._run.steps[step_id], workflow.now()
+        failure = state.failure or Result(ok=False, error="failed", timestamp=now)
+        state.failure = state.proposal = None
+        self._execution.schedule.settle(step_id, Outcome(Status.FAILED, failure), now)
+
+    @property
+    def _run(self) -> Run:
+        return self._execution.run
