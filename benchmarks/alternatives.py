@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -101,14 +104,14 @@ async def _run(*command: str, given: str = "", folder: str | None = None) -> str
         stderr=asyncio.subprocess.PIPE,
         env={"PATH": "/usr/bin:/bin", "HOME": folder or str(Path.home()), "PYTHONPATH": str(ROOT) if folder else ""},
         cwd=folder,
+        start_new_session=True,
     )
     try:
         async with asyncio.timeout(PATIENCE):
             output, errors = await process.communicate(given.encode())
-    except TimeoutError:
-        process.kill()
-        await process.wait()
-        raise
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # servers that a library started and left
     if process.returncode:
         raise RuntimeError(f"{command[-1]} failed: {errors.decode(errors='replace').strip()[-500:]}")
     return output.decode()
