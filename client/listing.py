@@ -42,6 +42,7 @@ class Listed(Value):
     started_at: datetime
     ended_at: datetime | None = None
     is_open: bool
+    queue: str
 
 
 async def list_plans(client: Client, *, running: bool = False, limit: int | None = None) -> AsyncIterator[Listed]:
@@ -67,6 +68,7 @@ async def _listed(execution: WorkflowExecution) -> Listed:
         started_at=execution.start_time,
         ended_at=execution.close_time,
         is_open=execution.status is WorkflowExecutionStatus.RUNNING,
+        queue=execution.task_queue,
     )
 
 

@@ -24,20 +24,25 @@ from client.deciding import Choice
 from client.errors import NoWorker, PlanClosed
 from client.listing import Listed, list_plans
 from client.plan_ids import plan_id, workflow_id
+from client.queues import listeners
+from client.resuming import Links, interrupt, links, rerun, resume
 from client.speaking import LOST, RPC_TIMEOUT, about, ask, ask_patiently, describe, translated
 from client.starting import Started, start
 from client.summary import Summary, ended_otherwise, of_failure
+from plans.errors import PlanError
 from plans.model import Value
 from plans.run import ENDED, Decision, PlanStatus
 
 __all__ = [
-    "Choice", "Decision", "Event", "Listed", "Pending", "Started", "Summary",
-    "approve", "begin", "cancel", "changes", "decide", "deny", "list_plans", "pause", "pending", "show", "start",
-    "summary", "text", "unpause", "wait", "watch",
+    "Choice", "Decision", "Event", "Links", "Listed", "Pending", "Started", "Summary",
+    "approve", "begin", "cancel", "changes", "decide", "deny", "interrupt", "links", "list_plans", "pause",
+    "pending", "rerun", "resume", "show", "start", "summary", "text", "unpause", "wait", "watch",
 ]  # fmt: skip
 
 View = dict[str, Any]
 RETRY_SECONDS = 1.0
+UNSPOKEN = ("NO_WORKER", "PLAN_NOT_FOUND", "QUERY_FAILED")
+"""What keeps one plan from being asked, while the others can be."""
 
 
 class Event(Value):
@@ -129,12 +134,17 @@ async def decide(client: Client, plan: str, choice: Choice, *, approved: bool) -
 
 async def pending(client: Client) -> AsyncIterator[Pending]:
     """What people are asked for, in all plans that run. Plans that nobody can speak for are left out."""
+    served: dict[str, bool] = {}
     async for listed in list_plans(client, running=True):
-        if listed.waiting == []:
+        if listed.queue not in served:
+            served[listed.queue] = bool(await listeners(client, listed.queue))
+        if listed.waiting == [] or not served[listed.queue]:
             continue
         try:
             view = await show(client, listed.plan_id)
-        except NoWorker:
+        except PlanError as error:
+            if error.code not in UNSPOKEN:
+                raise
             continue
         for item in view["pending"]:
             yield Pending.model_validate({**item, "planId": listed.plan_id, "title": view.get("title", "")})
