@@ -15,8 +15,10 @@ from temporalio.testing import ActivityEnvironment
 from activities.effects import Effects
 from activities.execute import tool_activity
 from activities.registry import builtin_tools
-from activities.tool import Tool
+from activities.site import Site
+from activities.tool import Tool, ToolContext
 from activities.values import ValueStore
+from activities.workspace import Workspace
 from plans.calls import Call, Return
 from plans.model import Retry
 from plans.stamps import Stamp
@@ -29,7 +31,9 @@ class Attempts:
     workspace: Path
     values: ValueStore
     effects: Effects
+    site: Site = field(default_factory=Site)
     approved: bool = True
+    run_id: str = "plan-p"
     step: str = ""
     """Its id, and so the key of its calls; without one, every call has a key of its own."""
     stamps: Mapping[str, Stamp] = field(default_factory=dict)
@@ -51,7 +55,7 @@ class Attempts:
             args=args,
             plan_id="p",
             step_id="s",
-            key=f"plan-p/{self.step or uuid.uuid4().hex}",
+            key=f"{self.run_id}/{self.step or uuid.uuid4().hex}",
             workspace=str(self.workspace),
             timeout=self.timeout,
             retry=self.retry,
@@ -70,10 +74,14 @@ class Attempts:
         environment.on_heartbeat = self.beats.append
         return environment
 
+    def context(self, tool: str = "") -> ToolContext:
+        """What a tool is given by an attempt."""
+        return ToolContext(self.call({}), Workspace(str(self.workspace)), self.effects, tool, self.again)
+
     async def run(self, tool: str | Tool, call: Call | None = None, /, **args: Any) -> Return:
         """What the attempt gave back."""
         chosen = builtin_tools()[tool] if isinstance(tool, str) else tool
-        activity = tool_activity(chosen, self.values, self.effects)
+        activity = tool_activity(chosen, self.values, self.effects, self.site)
         result: Return = await self.environment().run(activity, call or self.call(args))
         return result
 

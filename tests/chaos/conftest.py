@@ -54,6 +54,14 @@ class Killable:
             self.running.wait()
             self.running = None
 
+    async def died(self) -> None:
+        """Wait until it has been killed, by itself or another."""
+        process = self.running
+        assert process is not None
+        await until(lambda: process.poll() is not None, "the process has died")
+        assert process.returncode == -signal.SIGKILL
+        self.running = None
+
     async def stop(self) -> int:
         """SIGTERM; the exit code."""
         process = self.running
