@@ -23,6 +23,8 @@ from activities.effects import Effects
 from activities.failures import tool_error
 from activities.once import once
 from activities.results import keep
+from activities.secrets import Secrets
+from activities.site import Site
 from activities.tool import Tool, ToolContext
 from activities.values import ValueStore
 from activities.workspace import Workspace
@@ -38,11 +40,15 @@ THREAD_GRACE = 2.0
 """Seconds a tool in a thread gets to notice that it is cancelled."""
 
 
-def tool_activity(tool: Tool, values: ValueStore, effects: Effects) -> Callable[[Call], Awaitable[Return]]:
+def tool_activity(
+    tool: Tool, values: ValueStore, effects: Effects, site: Site | None = None
+) -> Callable[[Call], Awaitable[Return]]:
     """The activity that calls `tool`, for a worker to register. Large values go into the store.
 
-    `effects` guards what is changed in files, and calls that must not be repeated.
+    `effects` guards what is changed in files, and calls that must not be repeated; `site` is the worker's for commands.
     """
+
+    here = site or Site()
 
     @activity.defn(name=tool.spec.name)
     async def attempt(call: Call) -> Return:
@@ -52,7 +58,7 @@ def tool_activity(tool: Tool, values: ValueStore, effects: Effects) -> Callable[
         started = time.monotonic()
 
         async def work() -> Return:
-            value = await keep(await _call(tool, call, context, values), values)
+            value = await keep(await _call(tool, call, context, values, here), values, here.secrets)
             return await _return(value, context, _since(started), errors + 1, values)
 
         beat = asyncio.create_task(_beat(context, errors))
@@ -62,7 +68,10 @@ def tool_activity(tool: Tool, values: ValueStore, effects: Effects) -> Callable[
             if _is_cancelled(error):
                 raise
             beat.cancel()
-            raise _failed(tool_error(error), call, errors, _since(started)) from None
+            failure = _failed(tool_error(error), context, errors, _since(started), here.secrets)
+            if failure.non_retryable:
+                here.ended(context)
+            raise failure from None
         finally:
             beat.cancel()
             context.cancel()
@@ -70,9 +79,15 @@ def tool_activity(tool: Tool, values: ValueStore, effects: Effects) -> Callable[
     return attempt
 
 
-async def _call(tool: Tool, call: Call, context: ToolContext, values: ValueStore) -> Any:
+async def _call(tool: Tool, call: Call, context: ToolContext, values: ValueStore, site: Site) -> Any:
     args = await _filled(call, values)
     keywords = _checked(tool, args, call, context)
+    async with site.around(tool, context, args):
+        return await _in_time(tool, call, context, keywords)
+
+
+async def _in_time(tool: Tool, call: Call, context: ToolContext, keywords: dict[str, Any]) -> Any:
+    """What the tool gives back within the step's time."""
     try:
         async with asyncio.timeout(call.timeout) as limit:
             if inspect.iscoroutinefunction(tool.function):
@@ -155,6 +170,9 @@ async def _return(kept: Any, context: ToolContext, duration: float, attempt: int
         read=context.files_read,
         wrote=context.files_written,
         deleted=context.files_deleted,
+        shared=context.files_shared,
+        more_files=context.more_files,
+        sandbox=context.level,
         notes=[await _kept_note(note, values) for note in context.notes],
         warnings=context.warnings,
     )
@@ -166,21 +184,36 @@ async def _kept_note(note: Note, values: ValueStore) -> Note:
     return note.model_copy(update={"text": None, "large": text}) if isinstance(text, LargeValue) else note
 
 
-def _failed(error: ToolError, call: Call, errors: int, duration: float) -> ApplicationError:
+def _failed(error: ToolError, context: ToolContext, errors: int, duration: float, secrets: Secrets) -> ApplicationError:
     """What Temporal is told: whether there is another attempt, and when."""
-    failed = errors + 1
+    call, failed = context.call, errors + 1
+    message = secrets.out_of(error.message)
     final = not error.retryable or failed >= call.retry.attempts
     if not final:
-        activity.heartbeat({"errors": failed, "line": error.message[:200]})
+        activity.heartbeat({"errors": failed, "line": message[:200]})
     wait = error.retry_after if error.retry_after is not None else call.retry.delay * call.retry.factor**errors
     return ApplicationError(
-        error.message,
-        {"code": error.code, "duration": duration, "attempt": failed},
+        message,
+        {"code": error.code, "duration": duration, "attempt": failed, **_left(context)},
         type=error.code,
         non_retryable=final,
         next_retry_delay=None if final else timedelta(seconds=min(max(wait, 0.001), LONGEST_WAIT)),
         category=ApplicationErrorCategory.BENIGN,
     )
+
+
+def _left(context: ToolContext) -> dict[str, Any]:
+    """What a failed attempt leaves behind: the run must know of it as well."""
+    wrote = {path: stamp and stamp.model_dump(mode="json") for path, stamp in context.files_written.items()}
+    left = {
+        "wrote": wrote,
+        "deleted": context.files_deleted,
+        "shared": context.files_shared,
+        "moreFiles": context.more_files,
+        "sandbox": context.level,
+        "warnings": context.warnings,
+    }
+    return {name: value for name, value in left.items() if value}
 
 
 def _is_cancelled(error: BaseException) -> bool:

@@ -47,7 +47,7 @@ class Answer(TypedDict):
     body: Any
 
 
-@tool(approval="always", approval_exempt={"method": list(_SAFE)}, effect="opaque", timeout=330.0)
+@tool(approval="always", approval_exempt={"method": list(_SAFE)}, effect="opaque", timeout=330.0, touches_files=False)
 async def http_request(
     url: str,
     context: ToolContext,

@@ -1,6 +1,6 @@
 """The parent of a command: starts it, and lets nothing of it live on. A program of its own, standard library only.
 
-    python -I -S launch.py CONTROL DIRECTORY GRACE COMMAND ...
+    python -I -S launch.py CONTROL DIRECTORY GRACE RULES COMMAND ...
 
 CONTROL is the reading end of a pipe whose writing end only the worker holds. When it closes, the worker is dead (or
 has given up waiting) and every process of the command is killed at once; a byte on it asks for the same, politely
@@ -8,11 +8,15 @@ first: SIGTERM, GRACE seconds, SIGKILL. When the command itself ends, what it le
 subreaper this process inherits orphans, so that double forks and new sessions do not get away. It exits with the
 command's code, 128 + n for a signal. It runs in a process of its own because a threaded worker must not fork code
 by itself. A command that kills this process by force can leave something behind: only a sandbox prevents that.
+
+RULES is a JSON object: `limits` of resources, `landlock` (see landlock.py), `wrapped` when COMMAND is bubblewrap.
 """
 
 from __future__ import annotations
 
 import ctypes
+import importlib.util
+import json
 import os
 import resource
 import select
@@ -21,6 +25,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 SET_PDEATHSIG, SET_CHILD_SUBREAPER = 1, 36
 MAX_OPEN_FILES = 4_096
@@ -30,10 +35,11 @@ KILL_SECONDS = 30.0
 
 def main(arguments: list[str]) -> int:
     """Run the command to its end; returns its exit code."""
-    control, directory, grace, command = int(arguments[0]), int(arguments[1]), float(arguments[2]), arguments[3:]
+    control, directory, grace = int(arguments[0]), int(arguments[1]), float(arguments[2])
+    rules, command = json.loads(arguments[3]), arguments[4:]
     _prctl(SET_CHILD_SUBREAPER, 1)
     woken = _wake_on_signals()
-    main_child = _start(command, control, directory)
+    main_child = _start(command, control, directory, rules)
     codes: dict[int, int] = {}
     while _reap(codes) and main_child not in codes:
         ready, _, _ = select.select([control, woken], [], [])
@@ -41,13 +47,13 @@ def main(arguments: list[str]) -> int:
             os.read(woken, 1_024)
         if control in ready:
             if os.read(control, 1):
-                _ask_to_end(main_child, codes, woken, grace)
+                _ask_to_end(main_child, codes, woken, grace, rules.get("wrapped", False))
             break
     _kill_all(codes)
     return _exit_code(codes.get(main_child))
 
 
-def _start(command: list[str], control: int, directory: int) -> int:
+def _start(command: list[str], control: int, directory: int, rules: dict[str, Any]) -> int:
     """Start the command in a session of its own; returns its process id."""
     parent = os.getpid()
     child = os.fork()
@@ -60,9 +66,11 @@ def _start(command: list[str], control: int, directory: int) -> int:
         os.close(directory)
         os.close(control)
         _prctl(SET_PDEATHSIG, signal.SIGKILL)
-        _limit()
+        _limit(rules.get("limits", {}))
         for number in (signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)  # Python ignores them, and a command inherits that
+        if rules.get("landlock"):
+            _landlock(rules["landlock"])
         if os.getppid() == parent:
             os.execvp(command[0], command)  # noqa: S606
     except OSError as error:
@@ -70,17 +78,39 @@ def _start(command: list[str], control: int, directory: int) -> int:
     os._exit(127)
 
 
-def _limit() -> None:
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MAX_OPEN_FILES if most == resource.RLIM_INFINITY else min(MAX_OPEN_FILES, most)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+def _limit(limits: dict[str, int | None]) -> None:
+    wanted = {
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_NOFILE: limits.get("open_files") or MAX_OPEN_FILES,
+        resource.RLIMIT_CPU: limits.get("cpu"),
+        resource.RLIMIT_FSIZE: limits.get("file"),
+        resource.RLIMIT_AS: limits.get("memory"),
+    }
+    for kind, limit in wanted.items():
+        if limit is not None:
+            _, most = resource.getrlimit(kind)
+            most = 2**62 if most == resource.RLIM_INFINITY else most
+            soft = min(limit, most)
+            # One second more, so that the end by SIGXCPU tells why.
+            hard = {resource.RLIMIT_NOFILE: most, resource.RLIMIT_CPU: min(soft + 1, most)}.get(kind, soft)
+            resource.setrlimit(kind, (soft, hard))
 
 
-def _ask_to_end(main_child: int, codes: dict[int, int], woken: int, grace: float) -> None:
-    """SIGTERM to the command's group, and time to clean up."""
-    with suppress(ProcessLookupError):
-        os.killpg(main_child, signal.SIGTERM)
+def _landlock(rule: dict[str, Any]) -> None:
+    """Give up what the rule does not allow. The module lies beside this one, and nothing else is importable here."""
+    spec = importlib.util.spec_from_file_location("landlock", Path(__file__).with_name("landlock.py"))
+    if spec is None or spec.loader is None:
+        raise OSError("landlock.py is missing")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.restrict(rule["writable"], rule["readable"], rule["network"])
+
+
+def _ask_to_end(main_child: int, codes: dict[int, int], woken: int, grace: float, wrapped: bool) -> None:
+    """SIGTERM to the command's group, and time to clean up. The wrapper itself must stay: its end would be theirs."""
+    for process in _inside(main_child) if wrapped else [-main_child]:
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGTERM)
     deadline = time.monotonic() + grace
     while _reap(codes) and (left := deadline - time.monotonic()) > 0:
         select.select([woken], [], [], min(left, 0.2))
@@ -113,6 +143,23 @@ def _descendants(top: int) -> list[int]:
         found.extend(below)
         pending.extend(below)
     return found
+
+
+def _inside(wrapper: int) -> list[int]:
+    """The processes of the command's group, without bubblewrap's own two: itself and the first in its name space."""
+    own = {wrapper, *(process for process in _descendants(wrapper) if _parent(process) == wrapper)}
+    found = []
+    for process in _descendants(wrapper):
+        with suppress(ProcessLookupError):
+            if process not in own and os.getpgid(process) == wrapper:
+                found.append(process)
+    return found
+
+
+def _parent(process: int) -> int:
+    with suppress(OSError, ValueError, IndexError):
+        return int((Path("/proc") / str(process) / "stat").read_bytes().rpartition(b")")[2].split()[1])
+    return 0
 
 
 def _reap(codes: dict[int, int]) -> bool:

@@ -3,18 +3,20 @@
 Nothing of the command outlives the call: cancelling it asks the command to end, kills the whole tree after a short
 grace and waits for that; the death of the worker kills it at once. Of each output the first and the last 128 KiB
 are kept, with a line `...[N bytes cut]...` between, so memory stays constant; bytes that are not UTF-8 are
-replaced. A sandbox would wrap `command` here, and nowhere else.
+replaced. What it may do is for `activities.sandbox` to say: `rules` hand that on to the launcher.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 KEPT_BYTES = 128 * 1024
 """Kept of the beginning and of the end of each output."""
@@ -75,10 +77,19 @@ class Output:
             del self.tail[:extra]
 
 
-async def run(command: Sequence[str], directory: int, env: Mapping[str, str], on_line: Callable[[str], None]) -> Ended:
-    """Run `command` in an open directory. When cancelled, all of it is dead before this returns."""
+async def run(
+    command: Sequence[str],
+    directory: int,
+    env: Mapping[str, str],
+    on_line: Callable[[str], None],
+    rules: Mapping[str, Any] | None = None,
+) -> Ended:
+    """Run `command` in an open directory. When cancelled, all of it is dead before this returns.
+
+    `rules` are what `activities.launch` calls RULES.
+    """
     control_out, control_in = os.pipe()
-    work = asyncio.ensure_future(_run(command, control_out, directory, env, on_line))
+    work = asyncio.ensure_future(_run([json.dumps(rules or {}), *command], control_out, directory, env, on_line))
     try:
         return await asyncio.shield(work)
     except asyncio.CancelledError:

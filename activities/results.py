@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from activities.secrets import Secrets
 from activities.values import MAX_BYTES, ValueStore
 from plans.calls import LargeValue
 from plans.errors import ToolError
@@ -21,12 +22,13 @@ MAX_DEPTH = 64
 """Lists and objects inside each other, at most."""
 
 
-async def keep(value: Any, values: ValueStore) -> Any | LargeValue:
+async def keep(value: Any, values: ValueStore, secrets: Secrets | None = None) -> Any | LargeValue:
     """The value as history holds it: as read from its JSON text, or stored when that is too long.
 
-    Raises ToolError BAD_VALUE or VALUE_TOO_LARGE.
+    Secrets are taken out of it. Raises ToolError BAD_VALUE or VALUE_TOO_LARGE.
     """
     text = await asyncio.to_thread(json_text, value)
+    text = secrets.out_of(text) if secrets else text
     size = len(text.encode())
     if size > MAX_BYTES:
         raise ToolError(

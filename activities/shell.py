@@ -3,7 +3,7 @@
 
 The exit code decides: 0 is success, another one fails the step unless `allowFailure`; then it is part of the value.
 The environment holds an allow list only (PATH, LANG, LC_*, TZ, TMPDIR), HOME is the workspace, standard input is
-empty, and no process outlives the step, `&` and `nohup` or not.
+empty, and no process outlives the step, `&` and `nohup` or not. What else they may do, `activities.sandbox` says.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, TypedDict
 
 from pydantic import Field
@@ -26,6 +28,10 @@ DEFAULT_SECONDS = 600.0
 SHOWN_LINES, SHOWN_CHARACTERS = 20, 2_000
 
 Seconds = Annotated[float, Field(gt=0, le=MAX_SECONDS)]
+_OVER_A_LIMIT = {
+    128 + signal.SIGXCPU: "it used up its processor time (PLANS_LIMIT_CPU)",
+    128 + signal.SIGXFSZ: "it wrote a file larger than allowed (PLANS_LIMIT_FILE_MB)",
+}
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -87,11 +93,13 @@ SHELL_TOOLS: tuple[Tool, ...] = (run_command, run_python)
 
 
 async def _run(command: Sequence[str], context: ToolContext, cwd: str, timeout: float, extra: dict[str, str]) -> Ended:
-    env = environment(os.environ, context.workspace.root, extra)
+    root = context.workspace.root
     try:
         async with asyncio.timeout(timeout) as limit:
             with context.workspace.directory(cwd) as directory:
-                return await run(command, directory, env, context.progress)
+                confined = context.sandbox.confine(command, root, _path_of(directory, root), context.protected)
+                context.level, env = context.sandbox.level, environment(os.environ, root, confined.env | extra)
+                return await run(confined.command, directory, env, context.progress, confined.rules)
     except TimeoutError:
         if not limit.expired():
             raise
@@ -99,6 +107,14 @@ async def _run(command: Sequence[str], context: ToolContext, cwd: str, timeout: 
         raise ToolError(
             "COMMAND_TIMEOUT", f"the command took longer than {timeout:g} seconds and was ended{where}", retryable=True
         ) from None
+
+
+def _path_of(directory: int, root: str) -> str:
+    """Where an open directory is now."""
+    try:
+        return str(Path("/proc/self/fd", str(directory)).readlink())
+    except OSError:
+        return root
 
 
 def _finished(ended: Ended, allow_failure: bool, *, shell: bool = True) -> Finished:
@@ -114,6 +130,8 @@ def _finished(ended: Ended, allow_failure: bool, *, shell: bool = True) -> Finis
 def _failure(ended: Ended, shell: bool) -> ToolError:
     said = _last_lines(ended.stderr) or _last_lines(ended.stdout)
     message = f"exit code {ended.exit_code}" + (f": {said}" if said else "")
+    if ended.exit_code in _OVER_A_LIMIT:
+        return ToolError("RESOURCE_LIMIT", f"{_OVER_A_LIMIT[ended.exit_code]}; {message}")
     if shell and ended.exit_code == 127:
         return ToolError("COMMAND_NOT_FOUND", f"{message}; install the program or mend its name")
     if shell and ended.exit_code == 126:

@@ -31,6 +31,7 @@ from activities.contents import stamp_at
 from activities.crash import crash
 from activities.describe import bad_tool, describe
 from activities.effects import Effects
+from activities.sandbox import Sandbox
 from activities.workspace import Workspace
 from plans.calls import Call, Note
 from plans.model import Retry, ToolSpec
@@ -56,7 +57,17 @@ class ToolContext:
     files_written: dict[str, Stamp | None] = field(default_factory=dict)
     files_deleted: list[str] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
+    files_shared: list[str] = field(default_factory=list)
+    """Written or deleted, but perhaps by another step that ran at the same time."""
+    more_files: int = 0
+    """Further files it changed, too many to be listed."""
     warnings: list[str] = field(default_factory=list)
+    sandbox: Sandbox = field(default_factory=Sandbox)
+    """What commands are to be run in."""
+    protected: list[str] = field(default_factory=list)
+    """Protected files and directories of the workspace, absolute: a sandbox keeps commands from changing them."""
+    level: str = ""
+    """How far the commands it ran were shut in; empty: it ran none."""
     _stopped: threading.Event = field(default_factory=threading.Event)
 
     def read(self, path: str, stamp: Stamp | None = None) -> None:
@@ -111,6 +122,12 @@ class Tool:
     function: Callable[..., Any]
     arguments: type[BaseModel]
     context_parameter: str | None = None
+    touches_files: bool = True
+
+    @property
+    def is_opaque(self) -> bool:
+        """Whether it may change files without saying which."""
+        return self.spec.effect == "opaque" and self.touches_files
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
@@ -138,11 +155,12 @@ def tool(
     repeatable: bool = True,
     quoting: Mapping[str, Literal["shell", "python"]] | None = None,
     durable: bool = False,
+    touches_files: bool = True,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 
 
 def tool(function: Callable[..., Any] | None = None, /, *, name: str | None = None, **options: Any) -> Any:
-    """Make a function a tool; the options are those of `ToolSpec`.
+    """Make a function a tool; the options are those of `ToolSpec`. `touches_files` false: it changes no file on disk.
 
     Raises PlanError BAD_TOOL when the signature or the docstring leaves something open.
     """
@@ -155,10 +173,11 @@ def _make(function: Callable[..., Any], name: str | None, options: dict[str, Any
     name = name or function.__name__
     if not _NAME.fullmatch(name):
         raise bad_tool(function, f"cannot be called '{name}'; use letters, digits, '_', '-' and '.'")
+    touches_files = bool(options.pop("touches_files", True))
     found = describe(function, ToolContext)
     given = {key: value for key, value in options.items() if value is not None}
     spec = ToolSpec(name=name, description=found.text, args_schema=found.schema(), value=found.value, **given)
     unknown = sorted((set(spec.quoting) | set(spec.approval_exempt)) - set(spec.args_schema["properties"]))
     if unknown:
         raise bad_tool(function, f"has a rule for '{unknown[0]}', which is none of its arguments")
-    return Tool(spec, function, found.arguments, found.context)
+    return Tool(spec, function, found.arguments, found.context, touches_files)

@@ -181,11 +181,14 @@ async def test_nothing_outlives_a_killed_worker(attempts: Attempts) -> None:
     program = f"""
         import asyncio
         from pathlib import Path
+        from activities.effects import Effects
         from activities.storage import LocalDirectory
         from activities.values import ValueStore
         from tests.activities.attempts import Attempts
 
-        attempts = Attempts(Path({str(attempts.workspace)!r}), ValueStore(LocalDirectory("unused")))
+        attempts = Attempts(
+            Path({str(attempts.workspace)!r}), ValueStore(LocalDirectory("unused")), Effects.at(Path("unused"))
+        )
         asyncio.run(attempts.run("run_command", command={command!r}))
     """
     worker = await asyncio.create_subprocess_exec(

@@ -1,0 +1,60 @@
+"""What the calls of opaque tools changed, kept in the state directory: one small file per call, replaced as a whole.
+
+What file tools changed stands in the log of effects (`activities.effects`); both together are the changes of a plan. A
+journal that cannot be read is left out, a full disk is no reason for a step to fail.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from plans.changes import CallChanges
+
+
+class Journal:
+    """The calls in a directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def write(self, call: CallChanges) -> bool:
+        """Keep what a call changed, in place of what an earlier attempt of it wrote. False: it could not be kept."""
+        path = self._path(call.plan_id, call.key)
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            handle, temporary = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)
+        except OSError:
+            return False
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(call.model_dump_json(exclude_defaults=True))
+            Path(temporary).replace(path)
+        except OSError:
+            Path(temporary).unlink(missing_ok=True)
+            return False
+        return True
+
+    def of_plan(self, plan_id: str) -> list[CallChanges]:
+        """What the plan's calls changed, oldest first."""
+        found: list[CallChanges] = []
+        for path in self._folder(plan_id).glob("[!.]*.json"):
+            with suppress(OSError, ValidationError):
+                found.append(CallChanges.model_validate_json(path.read_bytes()))
+        return sorted(found, key=lambda call: call.time)
+
+    def mark_undone(self, call: CallChanges, time: datetime) -> None:
+        """The call's changes were taken back."""
+        self.write(call.model_copy(update={"undone": time}))
+
+    def _folder(self, plan_id: str) -> Path:
+        return self.directory / hashlib.sha256(plan_id.encode()).hexdigest()[:24]
+
+    def _path(self, plan_id: str, key: str) -> Path:
+        return self._folder(plan_id) / f"{hashlib.sha256(key.encode()).hexdigest()[:24]}.json"

@@ -1,0 +1,226 @@
+"""How far commands are shut in: which level the host has, and what it means for one command.
+
+Level 2 (`bwrap`, bubblewrap): the host read-only and without homes, the worker's state and temporary files; the
+workspace writable, except protected files in it that exist; processes of its own, gone with the worker. Level 1
+(`landlock`): reads and writes below the same places only. Level 0 (`none`): the rights of the worker's user.
+PLANS_SANDBOX chooses: `auto` takes the best that works here, `required` and `bwrap` refuse less than level 2,
+`landlock` less than level 1, `off` takes none. What works is found out by trying it, never by version. Limits of
+resources hold on every level.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from activities import landlock
+from plans.errors import ToolError
+
+Level = Literal["bwrap", "landlock", "none"]
+Mode = Literal["auto", "off", "required", "landlock", "bwrap"]
+
+LEVELS: dict[Level, int] = {"none": 0, "landlock": 1, "bwrap": 2}
+MAX_PROTECTED = 200
+"""Protected files of a workspace that are bound read-only."""
+PROBE_SECONDS = 10.0
+_SECRET_FILES = ("etc/shadow*", "etc/gshadow*", "etc/sudoers", "etc/ssh/ssh_host_*_key", "etc/ssl/private")
+_KEPT_CAPABILITIES = ("CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_CHOWN")
+"""What root needs to work in a directory of another user; the rest of its power goes."""
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Resources of each process of a command; None: as the worker has them."""
+
+    cpu: int | None = None
+    """Seconds of processor time."""
+    file: int | None = None
+    """Bytes of one file."""
+    memory: int | None = None
+    """Bytes of address space."""
+    open_files: int = 4_096
+
+
+@dataclass(frozen=True)
+class Confined:
+    """A command as it is to be launched."""
+
+    command: list[str]
+    rules: dict[str, Any] = field(default_factory=dict)
+    """For `activities.launch`."""
+    env: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """What is done with every command of a worker."""
+
+    level: Level = "none"
+    problem: str = ""
+    """Why commands are refused: the level asked for cannot be had."""
+    network: bool = True
+    limits: Limits = Limits()
+    state: Path | None = None
+    """The worker's own data, out of reach of commands."""
+    readable: tuple[str, ...] = ()
+    """Further directories that commands may read although they lie in the home or another hidden place."""
+
+    def confine(self, command: Sequence[str], workspace: str, directory: str, protected: Iterable[str]) -> Confined:
+        """The command with its walls. `protected` are absolute paths. Raises ToolError SANDBOX_UNAVAILABLE."""
+        if self.problem:
+            raise ToolError("SANDBOX_UNAVAILABLE", self.problem)
+        rules: dict[str, Any] = {"limits": vars(self.limits)}
+        if self.level == "none":
+            return Confined(list(command), rules)
+        temporary = self._temporary(workspace)
+        if self.level == "bwrap":
+            wrapped = [*self._bwrap(workspace, directory, temporary, protected), "--", *command]
+            return Confined(wrapped, {**rules, "wrapped": True}, {"TMPDIR": "/tmp"})  # noqa: S108
+        reading = [*_without("/", self._hidden()), *self._visible(workspace)]
+        writing = [workspace, temporary, *(f"/dev/{name}" for name in _DEVICES)]
+        rule = {"writable": writing, "readable": reading, "network": self.network}
+        return Confined(list(command), {**rules, "landlock": rule}, {"TMPDIR": temporary})
+
+    def _bwrap(self, workspace: str, directory: str, temporary: str, protected: Iterable[str]) -> Iterator[str]:
+        yield from (_program(), "--die-with-parent", "--unshare-pid", "--unshare-ipc", "--unshare-uts")
+        yield from ("--unshare-cgroup-try", *([] if self.network else ["--unshare-net"]))
+        yield from ("--cap-drop", "ALL", *_capabilities())
+        yield from ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
+        for path in self._hidden():
+            yield from ("--tmpfs", path) if Path(path).is_dir() else ("--ro-bind", "/dev/null", path)
+        yield from ("--bind", temporary, "/tmp")  # noqa: S108
+        for path in self._visible(workspace):
+            yield from ("--ro-bind", path, path)
+        yield from ("--bind", workspace, workspace)
+        if self.state is not None and _is_below(str(self.state), workspace) and self.state.exists():
+            yield from ("--tmpfs", str(self.state))
+        for path in list(protected)[:MAX_PROTECTED]:
+            yield from ("--ro-bind-try", path, path)
+        yield from ("--chdir", directory)
+
+    def _hidden(self) -> list[str]:
+        """What commands do not see: homes, the worker's state, temporary files, sockets of services, keys."""
+        places = {str(Path.home()), "/root", "/home", "/run", "/tmp", "/var/tmp", tempfile.gettempdir()}  # noqa: S108
+        places |= {str(self.state)} if self.state else set()
+        places |= {str(path) for pattern in _SECRET_FILES for path in Path("/").glob(pattern)}
+        found = sorted({os.path.realpath(path) for path in places if Path(path).exists()} - {"/"})
+        return [path for path in found if not any(_is_below(path, other) for other in found)]
+
+    def _visible(self, workspace: str) -> list[str]:
+        """What programs need although it is hidden: Python itself, the directories of PATH, name servers."""
+        wanted = [sys.prefix, sys.base_prefix, *os.environ.get("PATH", "").split(os.pathsep), *self.readable]
+        wanted += [os.path.realpath("/etc/resolv.conf")]
+        hidden = self._hidden()
+        real = [path for path in wanted if Path(path).is_absolute() and Path(path).exists()]
+        found = [path for path in dict.fromkeys(real) if any(_is_below(os.path.realpath(path), one) for one in hidden)]
+        return [path for path in found if not _is_below(path, workspace) and not self._is_state(path)]
+
+    def _is_state(self, path: str) -> bool:
+        return self.state is not None and (path == str(self.state) or _is_below(str(self.state), path))
+
+    def _temporary(self, workspace: str) -> str:
+        """A directory for temporary files, the same for all commands in the workspace."""
+        name = hashlib.sha256(workspace.encode()).hexdigest()[:16]
+        base = self.state or Path(tempfile.gettempdir()) / f"plans-{os.geteuid()}"
+        place = base / "tmp" / name
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return str(place.resolve())
+
+
+def choose(
+    mode: Mode,
+    *,
+    network: bool = True,
+    limits: Limits | None = None,
+    state: Path | None = None,
+    readable: Iterable[str] = (),
+) -> Sandbox:
+    """The sandbox that a setting means on this host."""
+    level, problem = _level(mode)
+    place = state.absolute() if state else None
+    return Sandbox(level, problem, network, limits or Limits(), place, tuple(readable))
+
+
+def missing() -> dict[Level, str]:
+    """The levels this host does not have, and why."""
+    found: dict[Level, str] = {"bwrap": _bwrap_problem()}
+    found["landlock"] = "" if landlock.abi() else "the kernel has no Landlock, or it is switched off"
+    return {level: problem for level, problem in found.items() if problem}
+
+
+def _level(mode: Mode) -> tuple[Level, str]:
+    lacking = missing() if mode != "off" else {}
+    if mode == "off":
+        return "none", ""
+    if mode == "auto":
+        return ("bwrap" if "bwrap" not in lacking else "landlock" if "landlock" not in lacking else "none"), ""
+    wanted: Level = "landlock" if mode == "landlock" else "bwrap"
+    if wanted not in lacking:
+        return wanted, ""
+    text = f"PLANS_SANDBOX={mode}, but {lacking[wanted]}; install or allow it, or set PLANS_SANDBOX=auto"
+    return "none", text
+
+
+@cache
+def _bwrap_problem() -> str:
+    """Why bubblewrap cannot be used; found out by using it."""
+    if not shutil.which("bwrap"):
+        return "there is no `bwrap` (package bubblewrap)"
+    command = [*Sandbox("bwrap")._bwrap("/usr", "/usr", "/usr", ()), "--", "/bin/sh", "-c", "exit 7"]
+    try:
+        ended = subprocess.run(command, capture_output=True, timeout=PROBE_SECONDS, stdin=subprocess.DEVNULL)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"bubblewrap does not work here: {error}"
+    said = ended.stderr.decode("utf-8", "replace").strip()[:300]
+    return "" if ended.returncode == 7 else f"bubblewrap does not work here: {said or ended.returncode}"
+
+
+def _program() -> str:
+    return shutil.which("bwrap") or "bwrap"
+
+
+def _capabilities() -> Iterator[str]:
+    if os.geteuid() == 0:
+        for name in _KEPT_CAPABILITIES:
+            yield from ("--cap-add", name)
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path.startswith(folder.rstrip("/") + "/")
+
+
+def _without(top: str, hidden: Sequence[str]) -> Iterator[str]:
+    """The largest parts of a directory that hold none of the hidden places."""
+    if top in hidden:
+        return
+    if not any(_is_below(path, top) for path in hidden):
+        yield top
+        return
+    with os.scandir(top) as entries:
+        names = sorted(entry.path for entry in entries if not entry.is_symlink())
+    for path in names:
+        yield from _without(path, hidden)
+
+
+def describe(sandbox: Sandbox) -> str:
+    """A sentence for people about what commands can do here."""
+    if sandbox.problem:
+        return f"commands are refused: {sandbox.problem}"
+    words: Mapping[Level, str] = {
+        "bwrap": "level 2 (bubblewrap): commands write to the workspace only, homes and the worker's data are hidden",
+        "landlock": "level 1 (Landlock): commands write to the workspace only, homes and the worker's data are hidden;"
+        " permission bits, owners and times of other files are not guarded",
+        "none": "level 0: commands have all rights of the worker's user",
+    }
+    network = "with the network" if sandbox.network or sandbox.level == "none" else "without the network"
+    return f"{words[sandbox.level]}; {network}"

@@ -1,0 +1,312 @@
+"""Commands that try to leave the workspace, judged from the host. Each has its control: without a sandbox it works.
+
+A level that this host does not have is skipped, with what the probe said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+import threading
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from activities import landlock
+from activities.sandbox import LEVELS, Level, Limits, Mode, choose, describe, missing
+from activities.site import Site
+from activities.watching import Watcher
+from tests.activities.attempts import Attempts
+from tests.activities.processes import is_running
+
+CANARY = "canary-7d1f0c"
+PYTHON = sys.executable
+AT_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root has the power to misuse")
+
+WRITES = {
+    "a new file": "echo x > {out}/new",
+    "an append": "echo x >> {out}/file",
+    "a deletion": "rm -f {out}/file",
+    "a rename": "mv {out}/file {out}/moved",
+    "a new directory": "mkdir {out}/dir",
+    "a move into the workspace": "mv {out}/file here",
+    "a way up": "echo x > ../outside/new",
+    "a way up by proc": "echo x > /proc/self/cwd/../outside/new",
+    "a link to the directory": "ln -s {out} link; echo x > link/new",
+    "a link to the file": "ln -s {out}/file link; echo x > link",
+    "a hard link": "ln {out}/file hard && echo x >> hard",
+    "a truncation": "truncate -s 0 {out}/file",
+    "an edit in place": "sed -i s/old/new/ {out}/file",
+    "dd": "echo x | dd of={out}/new status=none",
+    "tee": "echo x | tee {out}/new > /dev/null",
+    "cp": "echo x > y; cp y {out}/new",
+    "tar": "echo x > y; tar cf a.tar y; tar xf a.tar -C {out}",
+    "a pipe": "mkfifo {out}/fifo",
+    "xargs": "echo {out}/new | xargs touch",
+    "env": "env -i /bin/sh -c 'echo x > {out}/new'",
+    "find": "find . -maxdepth 0 -exec touch {out}/new ';'",
+    "an encoded command": "echo {encoded} | base64 -d | sh",
+    "eval": "a='echo x >'; eval \"$a {out}/new\"",
+    "Python": "{python} -c \"open('{out}/new', 'w')\"",
+    "Python by descriptor": "{python} -c \"import os; d = os.open('..', 0); os.mkdir('outside/dir', dir_fd=d)\"",
+    "Python renaming": "{python} -c \"import os; os.replace('{out}/file', '{out}/moved')\"",
+    "a swapped directory": "mkdir d; mv d e; ln -s {out} d; echo x > d/new",
+    "the root of the worker": "echo x > /proc/{worker}/root{out}/new",
+    "the root of the parent": "echo x > /proc/$PPID/root{out}/new",
+    "the worker's state": "echo x > {state}/new",
+    "temporary files of others": "echo x > {shared}/new",
+}
+READS = {
+    "cat": "cat {out}/canary",
+    "a copy": "cp {out}/canary stolen; cat stolen",
+    "a search": "grep -rs canary- {out}",
+    "an archive": "tar cf - {out} 2>/dev/null | cat",
+    "a link": "ln -s {out}/canary link; cat link",
+    "the root of the worker": "cat /proc/{worker}/root{out}/canary",
+    "the worker's state": "cat {state}/canary",
+}
+BY_ROOT = {
+    "a bind mount": "mkdir m; unshare -m sh -c 'mount --bind {out} m && echo x > m/new'",
+    "a remount": "unshare -m sh -c 'mount -o remount,rw /; echo x > {out}/new'",
+    "the name space of the worker": "nsenter -t {worker} -m sh -c 'echo x > {out}/new'",
+    "another root": "chroot /proc/{worker}/root sh -c 'echo x > {out}/new'",
+}
+MARKS = {  # what Landlock does not guard
+    "permissions": "chmod 777 {out}/file",
+    "times": "touch -d 2001-01-01 {out}/file",
+}
+
+
+@dataclass
+class Host:
+    """A place outside the workspace, and a way to run commands inside."""
+
+    attempts: Attempts
+    state: Path
+    outside: Path
+    shared: Path
+    files: dict[str, str] = field(default_factory=dict)
+
+    def at(self, level: Mode, *, network: bool = True, limits: Limits | None = None) -> Attempts:
+        """Attempts at a level; the test is skipped where the host does not have it."""
+        lacking = {str(each): problem for each, problem in missing().items()}
+        if level in lacking:
+            pytest.skip(lacking[level])
+        sandbox = choose(level, network=network, limits=limits, state=self.state)
+        return self.attempts.but(site=Site(sandbox=sandbox, watcher=Watcher(self.state)))
+
+    async def run(self, attempts: Attempts, attack: str) -> str:
+        """What the attack said; whether it was successful is not for it to tell."""
+        encoded = "ZWNobyB4ID4gLi4vb3V0c2lkZS9uZXc="  # echo x > ../outside/new
+        command = attack.format(
+            out=self.outside, state=self.state, shared=self.shared, python=PYTHON, encoded=encoded,
+            worker=os.getpid(),
+        )  # fmt: skip
+        value = await attempts.value("run_command", command=command, allowFailure=True)
+        return str(value["stdout"] + value["stderr"])
+
+    def look(self) -> dict[str, tuple[object, ...]]:
+        """Everything there is outside."""
+        found: dict[str, tuple[object, ...]] = {}
+        for top in (self.outside, self.shared):
+            for path in sorted(top.rglob("*")):
+                status = path.lstat()
+                content = path.read_bytes() if path.is_file() else b""
+                found[str(path)] = (status.st_mode, status.st_uid, status.st_mtime_ns, content)
+        for path in (self.state / "new", self.state / "canary"):
+            found[str(path)] = (path.exists() and path.read_bytes(),)
+        return found
+
+
+@pytest.fixture
+def host(attempts: Attempts, state_dir: Path, tmp_path: Path) -> Host:
+    outside, shared = attempts.workspace.parent / "outside", tmp_path / "shared"
+    for folder in (outside, shared):
+        folder.mkdir(exist_ok=True)
+    (outside / "file").write_text("old\n")
+    for folder in (outside, state_dir):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "canary").write_text(CANARY)
+    return Host(attempts, state_dir, outside, shared)
+
+
+def levels(*names: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("level", names)
+
+
+@levels("bwrap", "landlock")
+@pytest.mark.parametrize("way", [*WRITES, *(pytest.param(way, marks=AT_ROOT) for way in BY_ROOT)])
+async def test_no_way_to_write_outside_the_workspace_works(host: Host, way: str, level: Mode) -> None:
+    attempts, before = host.at(level), host.look()
+    await host.run(attempts, {**WRITES, **BY_ROOT}[way])
+    assert host.look() == before
+
+
+@pytest.mark.parametrize("way", [*WRITES, *MARKS, *(pytest.param(way, marks=AT_ROOT) for way in BY_ROOT)])
+async def test_each_of_them_works_without_a_sandbox(host: Host, way: str) -> None:
+    attempts, before = host.at("off"), host.look()
+    await host.run(attempts, {**WRITES, **MARKS, **BY_ROOT}[way])
+    assert host.look() != before
+
+
+@pytest.mark.parametrize("way", MARKS)
+async def test_permissions_and_times_outside_stay_in_a_sandbox_of_level_2(host: Host, way: str) -> None:
+    attempts, before = host.at("bwrap"), host.look()
+    await host.run(attempts, MARKS[way])
+    assert host.look() == before
+
+
+@levels("bwrap", "landlock")
+@pytest.mark.parametrize("way", READS)
+async def test_no_way_to_read_what_is_hidden_works(host: Host, way: str, level: Mode) -> None:
+    assert CANARY not in await host.run(host.at(level), READS[way])
+
+
+@pytest.mark.parametrize("way", READS)
+async def test_each_way_to_read_works_without_a_sandbox(host: Host, way: str) -> None:
+    assert CANARY in await host.run(host.at("off"), READS[way])
+
+
+def test_the_ways_out_are_as_many_as_promised() -> None:
+    assert len(WRITES) + len(READS) + len(BY_ROOT) + len(MARKS) >= 40
+
+
+@levels("bwrap", "landlock", "off")
+async def test_ordinary_work_goes_on_in_a_sandbox(host: Host, level: Mode) -> None:
+    attempts = host.at(level)
+    commands = [
+        "echo hi > a; mkdir d; mv a d/b; cat d/b",
+        "echo x > $(mktemp)",
+        f"{PYTHON} -c \"import tempfile, json; tempfile.mkstemp(); open('c', 'w').write('x')\"",
+        "ls / > /dev/null; git --version",
+        "sleep 0.01 & wait; ps > /dev/null; id",
+    ]
+    for command in commands:
+        value = await attempts.value("run_command", command=command)
+        assert value["exitCode"] == 0
+    assert (attempts.workspace / "d" / "b").read_text() == "hi\n"
+    assert (await attempts.value("run_python", code="print(1 + 1)"))["stdout"] == "2\n"
+
+
+@levels("bwrap", "landlock")
+async def test_temporary_files_stay_between_the_steps_of_a_workspace_and_are_nobody_elses(
+    host: Host, level: Mode
+) -> None:
+    attempts = host.at(level)
+    await attempts.value("run_command", command="echo hi > $TMPDIR/kept")
+    assert (await attempts.value("run_command", command="cat $TMPDIR/kept"))["stdout"] == "hi\n"
+
+
+async def test_protected_files_that_exist_cannot_be_changed_by_a_command(host: Host) -> None:
+    hooks = host.attempts.workspace / ".git" / "hooks"
+    hooks.mkdir(parents=True)
+    (host.attempts.workspace / ".env").write_text("A=1\n")
+    attack = "echo bad > .git/hooks/pre-commit; echo B=2 >> .env; rm .env; mv .git/hooks x; echo ok > .git/other"
+    await host.run(host.at("bwrap"), attack)
+    assert (list(hooks.iterdir()), (host.attempts.workspace / ".env").read_text()) == ([], "A=1\n")
+    assert (host.attempts.workspace / ".git" / "other").exists()
+    await host.run(host.at("off"), attack)
+    assert not hooks.exists() or list(hooks.iterdir())
+
+
+@levels("bwrap", "landlock")
+async def test_without_the_network_no_connection_is_made(host: Host, level: Mode) -> None:
+    if level == "landlock" and landlock.abi() < 4:
+        pytest.skip("Landlock guards TCP from ABI 4 on")
+    connect = "import socket; socket.create_connection(('127.0.0.1', {port}), 5).sendall(b'x')"
+    for network, heard in ((False, 0), (True, 1)):
+        with Listening() as server:
+            code = connect.format(port=server.port)
+            await host.at(level, network=network).value("run_python", code=code, allowFailure=True)
+            assert server.heard() == heard
+
+
+@levels("bwrap", "landlock")
+async def test_a_command_cannot_end_processes_of_the_host(host: Host, level: Mode) -> None:
+    if level == "landlock" and landlock.abi() < 6:
+        pytest.skip("Landlock guards signals from ABI 6 on")
+    bystander = await asyncio.create_subprocess_exec("sleep", "300")
+    try:
+        await host.run(host.at(level), f"kill -9 {bystander.pid} $PPID")
+        assert is_running(bystander.pid)
+        await host.run(host.at("off"), f"kill -9 {bystander.pid}")
+        assert await asyncio.wait_for(bystander.wait(), 10) == -9
+    finally:
+        with suppress(ProcessLookupError):
+            bystander.kill()
+
+
+async def test_resources_are_limited(host: Host) -> None:
+    attempts = host.at("auto", limits=Limits(cpu=1, file=100_000, memory=400_000_000, open_files=64))
+    for command in ("head -c 200000 /dev/zero > big", "while :; do :; done"):
+        error = await attempts.error("run_command", command=command)
+        assert (error.type, error.non_retryable) == ("RESOURCE_LIMIT", True)
+    assert await attempts.code("run_python", code="x = bytearray(10**9)") == "COMMAND_FAILED"
+    assert await attempts.code("run_python", code="f = [open('/dev/null') for _ in range(100)]") == "COMMAND_FAILED"
+    value = await attempts.value("run_command", command="ulimit -c")
+    assert value["stdout"] == "0\n"
+
+
+@levels("bwrap", "landlock", "off")
+async def test_the_level_is_recorded_with_the_step(host: Host, level: Mode) -> None:
+    attempts = host.at(level)
+    wanted = "none" if level == "off" else level
+    assert (await attempts.run("run_command", command="true")).sandbox == wanted
+    assert (await attempts.error("run_command", command="false")).details[0]["sandbox"] == wanted
+    assert (await attempts.run("read_file", path=_some_file(attempts))).sandbox == ""
+
+
+async def test_a_sandbox_that_is_required_and_cannot_be_had_refuses_commands(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    from activities import sandbox
+
+    sandbox._bwrap_problem.cache_clear()
+    try:
+        chosen = choose("required", state=host.state)
+        assert "bubblewrap" in describe(chosen)
+        error = await host.attempts.but(site=Site(sandbox=chosen)).error("run_command", command="true")
+        assert (error.type, error.non_retryable) == ("SANDBOX_UNAVAILABLE", True)
+        assert choose("auto").level in ("landlock", "none")
+    finally:
+        sandbox._bwrap_problem.cache_clear()
+
+
+def test_auto_takes_the_best_there_is() -> None:
+    lacking = missing()
+    best: Level = max((level for level in LEVELS if level not in lacking), key=lambda level: LEVELS[level])
+    assert (choose("auto").level, choose("off").level) == (best, "none")
+
+
+def _some_file(attempts: Attempts) -> str:
+    (attempts.workspace / "some").write_text("x")
+    return "some"
+
+
+class Listening:
+    """A server that counts who connects."""
+
+    def __enter__(self) -> Listening:
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self._socket.getsockname()[1]
+        self._count = 0
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def heard(self) -> int:
+        return self._count
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = self._socket.accept()
+                self._count += 1
+                connection.close()
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
