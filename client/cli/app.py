@@ -20,7 +20,7 @@ import typer
 from temporalio.runtime import Runtime, TelemetryConfig
 
 from client.background import WorkerFailed
-from client.cli import control, hosting, looking, offline, output, starting
+from client.cli import control, editing, hosting, looking, offline, output, starting
 from client.cli.request import PlanRefused
 from client.errors import NotConnected, PlanNotFound
 from plans.errors import PlanError
@@ -48,6 +48,13 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "approve": control.approve,
     "deny": control.deny,
     "begin": control.begin,
+    "edit": editing.edit,
+    "add": editing.add,
+    "remove": editing.remove,
+    "move": editing.move,
+    "skip": editing.skip,
+    "unskip": editing.unskip,
+    "regenerate": editing.regenerate,
     "pause": control.pause,
     "unpause": control.unpause,
     "cancel": control.cancel,
