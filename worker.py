@@ -26,6 +26,7 @@ from temporalio.worker import PollerBehaviorAutoscaling, Worker
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from activities.check import PlanChecker
+from activities.compare_files import compare_files
 from activities.effects import Effects
 from activities.execute import tool_activity
 from activities.llm import AskLlm
@@ -89,7 +90,7 @@ def build(
         workflows=workflows,
         activities=[
             *steps,
-            *(checker.check_plan, summaries.write_summary, asker.ask_llm, snapshots.snapshot_workspace),
+            *(checker.check_plan, summaries.write_summary, asker.ask_llm, snapshots.snapshot_workspace, compare_files),
         ],
         workflow_runner=SandboxedWorkflowRunner(restrictions=restrictions),
         activity_executor=ThreadPoolExecutor(settings.max_activities + 2, thread_name_prefix="step"),

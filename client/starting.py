@@ -19,7 +19,7 @@ from plans.errors import InvalidPlan, PlanError
 from plans.model import Plan, Problem, Value
 from plans.reading import read_plan
 from plans.render import line, markdown
-from plans.run import Options
+from plans.run import Options, Run
 
 SUMMARY_BYTES = 200
 DETAILS_BYTES = 20_000
@@ -54,16 +54,30 @@ async def start(
     given = plan_id if plan_id is not None else checked.id
     chosen = plan_ids.invented(checked.title or name) if given is None else plan_ids.checked(given)
     given_options = (options or Options()).model_dump(mode="json", exclude_none=True)
+    request = {"plan": {**plan, "id": chosen}, "options": given_options}
+    return await _begun(client, request, chosen, queue, _shown(checked, checked.title or name or chosen))
+
+
+async def start_run(client: Client, run: Run, queue: str) -> Started:
+    """Start a run that goes on from another, under the id of its plan. Raises PlanExists, BadPlanId, NotConnected."""
+    chosen = run.plan.id or ""
+    shown = _shown(run.plan, run.plan.title or chosen)
+    shown["memo"]["resumes"] = run.resumes
+    request = {"run": run.model_dump(mode="json", exclude_defaults=True)}
+    return await _begun(client, request, chosen, queue, shown)
+
+
+async def _begun(client: Client, request: dict[str, Any], chosen: str, queue: str, shown: dict[str, Any]) -> Started:
     try:
         handle = await client.start_workflow(
             "PlanWorkflow",
-            {"plan": {**plan, "id": chosen}, "options": given_options},
+            request,
             id=plan_ids.workflow_id(chosen),
             task_queue=queue,
             id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
             id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
             rpc_timeout=RPC_TIMEOUT,
-            **_shown(checked, checked.title or name or chosen),
+            **shown,
         )
     except WorkflowAlreadyStartedError:
         text = f"there is a plan '{chosen}' already, and ids are never used twice; choose another with --id"

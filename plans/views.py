@@ -33,6 +33,7 @@ def plan_view(run: Run, schedule: Schedule) -> dict[str, Any]:
         "workspace": run.facts.workspace or plan.workspace,
         "inputs": run.inputs,
         "stopped": run.stopped,
+        **({"resumes": run.resumes} if run.resumes else {}),
         "counts": counts(schedule),
         "steps": steps,
         "pending": pending(run),

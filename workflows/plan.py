@@ -21,12 +21,13 @@ with workflow.unsafe.imports_passed_through():
     from plans.errors import InvalidPlan, PlanError
     from plans.model import Plan
     from plans.reading import read_plan
+    from plans.resume import was_cut_short
     from plans.review import Revised
     from plans.revisions import Revision
     from plans.run import PlanStatus, Run
     from plans.turnover import Move, Turnover
     from plans.validate import condition_problems, errors, input_values
-    from workflows import drafting, indexing, policies
+    from workflows import drafting, indexing, policies, resuming
     from workflows.checking import facts_about
     from workflows.editing import Editing
     from workflows.execution import Execution
@@ -94,6 +95,8 @@ class PlanWorkflow(Editing):
         if errors(facts.problems):
             raise invalid(facts.problems)
         run.facts, run.inputs = facts, input_values(run.plan, run.options.inputs)[0]
+        if run.resumes:
+            await resuming.look_at_files(run)
         if run.options.review:
             self._started().schedule.review()
         else:
@@ -163,11 +166,11 @@ class PlanWorkflow(Editing):
     async def _continue_as_new(self) -> None:
         """Go on in a new run of the workflow, with the Run and nothing else."""
         await workflow.wait_condition(workflow.all_handlers_finished)
-        workflow.continue_as_new(PlanRequest(run=self._started().run))
+        workflow.continue_as_new({"run": self._started().run.model_dump(mode="json", exclude_defaults=True)})
 
     async def _summarize(self, cancelled: bool = False) -> dict[str, Any]:
         execution = self._started()
-        execution.schedule.end(workflow.now(), cancelled)
+        execution.schedule.end(workflow.now(), cancelled or was_cut_short(execution.run))
         summary = render.summary_of(self._view())
         await self._keep_summary(summary)
         self._publish()

@@ -20,7 +20,7 @@ import typer
 from temporalio.runtime import Runtime, TelemetryConfig
 
 from client.background import WorkerFailed
-from client.cli import control, editing, hosting, looking, offline, output, starting
+from client.cli import control, editing, hosting, looking, making, offline, output, resuming, starting
 from client.cli.request import PlanRefused
 from client.errors import NotConnected, PlanNotFound
 from plans.errors import PlanError
@@ -38,6 +38,7 @@ app = typer.Typer(
 _COMMANDS: dict[str, Callable[..., None]] = {
     "run": starting.run,
     "start": starting.start,
+    "make": making.make,
     "check": offline.check_file,
     "list": looking.list_,
     "show": looking.show,
@@ -58,6 +59,9 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "pause": control.pause,
     "unpause": control.unpause,
     "cancel": control.cancel,
+    "interrupt": resuming.interrupt,
+    "resume": resuming.resume,
+    "rerun": resuming.rerun,
     "tools": offline.tools,
     "schema": offline.schema,
     "up": hosting.up,

@@ -14,9 +14,9 @@ from client.cli import connected, output
 from client.cli.board import MARKS
 from client.cli.connected import Connected
 from client.cli.follow import exit_code, follow, show_summary
+from client.cli.interrupted import after_ctrl_c
 from client.cli.offline import graph_view, is_file
 from client.cli.options import AsJson, Id
-from client.cli.starting import INTERRUPTED, say_how_to_return
 from client.plan_ids import plan_id
 from client.planfile import load
 from client.runs import Listed, Pending, Summary
@@ -54,13 +54,22 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show a plan: its steps, what they did, the files they made."""
-    if not as_json:
-        output.show(connected.run(lambda here: runs.text(here.client, plan)))
-        return
+
+    async def linked_text(here: Connected) -> str:
+        found, linked = await runs.text(here.client, plan), await runs.links(here.client, plan)
+        rows = [f"Resumes: {linked.resumes}"] if linked.resumes else []
+        rows += [f"Resumed by: {', '.join(linked.resumed_by)}"] if linked.resumed_by else []
+        return "\n".join([found, *([""] if rows else []), *rows])
 
     async def view(here: Connected) -> dict[str, Any]:
         found = await runs.show(here.client, plan)
+        later = (await runs.links(here.client, plan)).resumed_by
+        found |= {"resumedBy": later} if later else {}
         return await with_large_values(found, here.settings) if full else found
+
+    if not as_json:
+        output.show(connected.run(linked_text))
+        return
 
     output.show_json(connected.run(view))
 
@@ -75,8 +84,7 @@ def watch(plan: Id, as_json: AsJson = False) -> None:
     try:
         summary = connected.run(to_the_end)
     except KeyboardInterrupt:
-        say_how_to_return(name)
-        raise typer.Exit(INTERRUPTED) from None
+        raise typer.Exit(after_ctrl_c(name)) from None
     if not as_json:
         show_summary(summary)
     raise typer.Exit(exit_code(summary))

@@ -11,13 +11,12 @@ from client import runs
 from client.cli import connected, output
 from client.cli.connected import Connected
 from client.cli.follow import exit_code, follow, show_summary
+from client.cli.interrupted import after_ctrl_c
 from client.cli.options import AsJson, File
 from client.cli.request import Flags, PlanRefused, Request, prepare
 from client.runs import Started, Summary
 from client.settings import Settings
 from plans.model import MAX_PARALLEL
-
-INTERRUPTED = 130
 
 Workspace = Annotated[str | None, typer.Option("--workspace", metavar="DIR", help="Directory the tools work in.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Approve every step beforehand.")]
@@ -46,8 +45,7 @@ def run(
     try:
         summary = connected.run(lambda here: _run(here, request, begun, as_json))
     except KeyboardInterrupt:
-        say_how_to_return(begun[0].plan_id if begun else None)
-        raise typer.Exit(INTERRUPTED) from None
+        raise typer.Exit(after_ctrl_c(begun[0].plan_id if begun else None)) from None
     raise typer.Exit(exit_code(summary))
 
 
@@ -65,14 +63,6 @@ def start(
     flags = Flags(workspace, yes, max_parallel, review, tuple(inputs or ()), plan_id)
     request = prepare(file, flags, Settings.read(os.environ))
     connected.run(lambda here: _start_and_tell(here, request, as_json))
-
-
-def say_how_to_return(plan: str | None) -> None:
-    """What became of the plan when the command was interrupted."""
-    if plan is None:
-        output.say("\nInterrupted; nothing was started.")
-    else:
-        output.say(f"\nThe plan goes on.\n  back to it  plan watch {plan}\n  end it      plan cancel {plan}")
 
 
 async def _run(here: Connected, request: Request, begun: list[Started], as_json: bool) -> Summary:

@@ -1,0 +1,118 @@
+"""Interrupting a plan, and going on with an ended one in a new run that keeps what is done.
+
+The second run of plan `x` is plan `x-r2`, and so on. A run names the one it goes on from in its memo and its view
+(`resumes`); since an ended run takes nothing any more, the other direction (`resumedBy`) is read off the later runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import Field
+from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus
+
+from client.errors import PlanExists, PlanNotFound
+from client.plan_ids import plan_id, workflow_id
+from client.speaking import RPC_TIMEOUT, about, ask, describe
+from client.starting import Started, start_run
+from plans import resume as resumption
+from plans.errors import Refused
+from plans.model import Value
+from plans.resume import Replacement, base_id, rerun_from, rerun_only, run_id
+from plans.run import Run
+
+MAX_RUNS = 1_000
+
+
+class Links(Value):
+    """The runs before and after one."""
+
+    resumes: str | None = Field(default=None, description="The plan it goes on from.")
+    resumed_by: list[str] = Field(default_factory=list, description="The plans that went on from it.")
+
+
+async def interrupt(client: Client, plan: str, by: str = "") -> None:
+    """Stop at the next safe point and keep everything: running steps may end, nothing starts. Raises PlanClosed."""
+    with about(plan):
+        message = {"by": by} if by else {}
+        await client.get_workflow_handle(workflow_id(plan)).signal("interrupt", message, rpc_timeout=RPC_TIMEOUT)
+
+
+async def resume(client: Client, plan: str, by: str = "") -> Started:
+    """Go on with an ended plan in a new run: failed, blocked and never-run steps are done, the others kept.
+
+    Raises Refused when it has not ended, was resumed already, or has nothing left to do.
+    """
+    later = (await links(client, plan)).resumed_by
+    if later:
+        raise Refused(f"plan '{plan_id(plan)}' was resumed as '{later[-1]}'; go on with that one", "ALREADY_RESUMED")
+    return await _go_on(client, plan, lambda run, new_id, now: resumption.resumed(run, new_id, now, by))
+
+
+async def rerun(
+    client: Client,
+    plan: str,
+    *,
+    start_at: str | None = None,
+    only: str | None = None,
+    changes: Sequence[Replacement] = (),
+    by: str = "",
+) -> Started:
+    """Do a step of an ended plan again in a new run: with all that follows from it (`start_at`), or alone (`only`).
+
+    Raises Refused.
+    """
+    if (start_at is None) == (only is None):
+        raise Refused("name the step to start at, or the only one to run: --from STEP or --only STEP", "BAD_USAGE")
+    if only is not None:
+        return await _go_on(client, plan, lambda run, new_id, now: rerun_only(run, only, new_id, now, by, changes))
+    return await _go_on(
+        client, plan, lambda run, new_id, now: rerun_from(run, start_at or "", new_id, now, by, changes)
+    )
+
+
+async def links(client: Client, plan: str) -> Links:
+    """The runs before and after a plan's run. Raises PlanNotFound."""
+    memo = await (await describe(client, plan)).memo()
+    name = plan_id(plan)
+    found = [each async for each, resumes in _runs(client, base_id(name)) if resumes == name]
+    resumes = memo.get("resumes")
+    return Links(resumes=str(resumes) if resumes else None, resumed_by=found)
+
+
+async def _go_on(client: Client, plan: str, make: Callable[[Run, str, datetime], Run]) -> Started:
+    description = await _ended(client, plan)
+    run = Run.model_validate(await ask(client, plan, "state"))
+    base = base_id(run.plan.id or plan_id(plan))
+    taken = [name async for name, _ in _runs(client, base)]
+    for number in range(len(taken) + 2, MAX_RUNS):
+        made = make(run, run_id(base, number), datetime.now(UTC))
+        try:
+            return await start_run(client, made, description.task_queue)
+        except PlanExists:  # somebody else was faster
+            continue
+    raise Refused(f"plan '{base}' has had {MAX_RUNS} runs; start it anew", "TOO_MANY_RUNS")
+
+
+async def _ended(client: Client, plan: str) -> WorkflowExecutionDescription:
+    description = await describe(client, plan)
+    if description.status is WorkflowExecutionStatus.RUNNING:
+        name = plan_id(plan)
+        text = (
+            f"plan '{name}' has not ended; `plan interrupt {name}` stops it first, `plan unpause {name}` ends a pause"
+        )
+        raise Refused(text, "NOT_ENDED")
+    return description
+
+
+async def _runs(client: Client, base: str) -> AsyncIterator[tuple[str, Any]]:
+    """The later runs of a plan, in order, each with the id of the one it goes on from."""
+    for number in range(2, MAX_RUNS):
+        name = run_id(base, number)
+        try:
+            memo = await (await describe(client, name)).memo()
+        except PlanNotFound:
+            return
+        yield name, memo.get("resumes")

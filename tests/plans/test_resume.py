@@ -1,0 +1,144 @@
+"""What a run that goes on from an ended one keeps, and what it does again."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from plans.approvals import decide
+from plans.errors import Refused
+from plans.messages import Decide
+from plans.model import Step
+from plans.resume import Replacement, base_id, rerun_from, rerun_only, resumed, run_id, was_cut_short
+from plans.run import PlanStatus, Run, Status
+from plans.schedule import Schedule
+from tests.plans.building import NOW, begun, completed, failed, skipped, statuses, step
+
+LATER = NOW + timedelta(hours=1)
+
+
+def _ended(*steps: Step, broken: tuple[str, ...] = (), stop_at: str = "", without: tuple[str, ...] = ()) -> Run:
+    """An ended run: steps ran in order until `stop_at`, some failed, some were skipped."""
+    schedule = begun(*steps)
+    while schedule.ready:
+        name = next(iter(schedule.ready))
+        if name == stop_at:
+            schedule.run.interrupted = True
+            schedule.stop("interrupted", NOW)
+            break
+        schedule.start(name, NOW)
+        schedule.run.steps[name].calls += 1
+        outcome = failed() if name in broken else skipped() if name in without else completed(f"value of {name}")
+        schedule.settle(name, outcome, NOW)
+    schedule.end(NOW, was_cut_short(schedule.run))
+    return schedule.run
+
+
+CHAIN = (step("a"), step("b", "a"), step("c", "b"), step("d", "a"))
+
+
+def test_completed_steps_are_kept_with_their_values_and_the_others_begin_anew() -> None:
+    old = _ended(*CHAIN, broken=("b",))
+    run = resumed(old, "p-r2", LATER, "ann")
+    assert (run.plan.id, run.resumes, run.status) == ("p-r2", "p", PlanStatus.DRAFT)
+    assert statuses(run) == {"a": "completed", "b": "pending", "c": "pending", "d": "completed"}
+    result = run.steps["a"].result
+    assert result is not None
+    assert result.value == "value of a"
+    assert list(Schedule(run).begin(LATER)) == ["b"]
+    assert run.log[-1].text == "resumes, plan 'p' by ann: 2 steps to do, 2 kept"
+
+
+def test_the_old_run_is_left_as_it_was() -> None:
+    old = _ended(*CHAIN, broken=("b",))
+    before = old.model_dump_json()
+    resumed(old, "p-r2", LATER)
+    rerun_from(old, "a", "p-r2", LATER, changes=[Replacement(step_id="a", path="args.more", value=1)])
+    assert old.model_dump_json() == before
+
+
+def test_the_numbers_of_events_go_on() -> None:
+    old = _ended(*CHAIN, stop_at="b")
+    assert resumed(old, "p-r2", LATER).seq > old.seq
+
+
+def test_what_people_skipped_stays_skipped() -> None:
+    old = _ended(*CHAIN, without=("d",), broken=("c",))
+    assert statuses(resumed(old, "p-r2", LATER))["d"] == "skipped"
+
+
+def test_nothing_is_left_to_resume_of_a_whole_run() -> None:
+    with pytest.raises(Refused, match="nothing to resume"):
+        resumed(_ended(*CHAIN), "p-r2", LATER)
+
+
+def test_a_rerun_begins_at_its_step_and_does_what_follows() -> None:
+    run = rerun_from(_ended(*CHAIN), "b", "p-r2", LATER)
+    assert statuses(run) == {"a": "completed", "b": "pending", "c": "pending", "d": "completed"}
+
+
+def test_a_rerun_of_one_step_keeps_what_failed_and_leaves_out_what_never_ran() -> None:
+    old = _ended(*CHAIN, broken=("b",))
+    run = rerun_only(old, "d", "p-r2", LATER)
+    assert statuses(run) == {"a": "completed", "b": "skipped", "c": "skipped", "d": "pending"}
+    again = resumed(Schedule(run).run, "p-r3", LATER)
+    assert statuses(again) == {"a": "completed", "b": "pending", "c": "pending", "d": "pending"}
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (Replacement(step_id="z", path="args.text", value=1), "UNKNOWN_STEP"),
+        (Replacement(step_id="a", path="args.text", value=1), "TOO_LATE"),
+        (Replacement(step_id="b", path="tool", value="x"), "BAD_EDIT"),
+        (Replacement(step_id="b", path="timeout", value="long"), "BAD_EDIT"),
+        (Replacement(step_id="b", path="args.text[5]", value=1), "BAD_EDIT"),
+    ],
+)
+def test_a_change_that_counts_for_nothing_is_refused(change: Replacement, code: str) -> None:
+    with pytest.raises(Refused) as error:
+        rerun_from(_ended(*CHAIN), "b", "p-r2", LATER, changes=[change])
+    assert error.value.code == code
+
+
+def test_a_change_makes_a_new_version() -> None:
+    change = Replacement(step_id="b", path="args.more", value=[1])
+    run = rerun_from(_ended(*CHAIN), "b", "p-r2", LATER, changes=[change])
+    assert run.plan.steps[1].args["more"] == [1]
+    assert run.plan.version == 2
+
+
+def test_one_step_alone_needs_what_it_depends_on() -> None:
+    with pytest.raises(Refused, match="needs 'b'"):
+        rerun_only(_ended(*CHAIN, broken=("b",)), "c", "p-r2", LATER)
+    with pytest.raises(Refused, match="no step 'z'"):
+        rerun_only(_ended(*CHAIN), "z", "p-r2", LATER)
+
+
+def test_an_approval_counts_on_only_for_a_step_that_was_never_called() -> None:
+    old = begun(step("a"), step("b", "a")).run
+    for name in ("a", "b"):
+        decide(old, Decide(step_id=name, approved=True), NOW, "signal")
+    schedule = Schedule(old)
+    schedule.start("a", NOW)
+    old.steps["a"].calls = 1
+    schedule.settle("a", failed(), NOW)
+    schedule.end(NOW)
+    assert list(resumed(old, "p-r2", LATER).decisions) == ["b"]
+
+
+def test_an_interruption_that_came_too_late_changes_nothing() -> None:
+    schedule = begun(step("a"))
+    schedule.start("a", NOW)
+    schedule.run.interrupted = True
+    schedule.stop("interrupted", NOW)
+    schedule.settle("a", completed(), NOW)
+    assert not was_cut_short(schedule.run)
+    assert schedule.run.steps["a"].status is Status.COMPLETED
+
+
+def test_later_runs_are_numbered() -> None:
+    assert [run_id("x", 2), base_id("x-r2"), base_id("x"), base_id("x-r1"), base_id("x-r12")] == [
+        "x-r2", "x", "x", "x-r1", "x",
+    ]  # fmt: skip

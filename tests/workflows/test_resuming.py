@@ -1,0 +1,170 @@
+"""Interrupting a plan and going on with it: what finished is not done again, nothing is lost, the runs are linked."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.service import RPCError
+
+from client import resuming
+from client.resuming import Links
+from plans.errors import Refused
+from plans.resume import Replacement
+from tests.driving import Plans, Started, statuses, step, work
+
+DIAMONDS: list[dict[str, Any]] = [
+    work("a"),
+    *(work(f"b{n}", "a", seconds=0.02 * n) for n in range(4)),
+    {"id": "file", "tool": "write_file", "args": {"path": "b.txt", "content": "$b3"}},
+    work("c", "b0", "b1", seconds=0.05),
+    work("d", "c", "b2", "file"),
+    {"id": "end", "tool": "write_file", "args": {"path": "end.txt", "content": "$d"}, "dependsOn": ["c"]},
+]
+
+
+async def _go_on(plans: Plans, ended: Started) -> Started:
+    started = await resuming.resume(plans.client, ended.id, "ann")
+    return Started(plans.client, started.workflow_id)
+
+
+async def test_an_interrupted_plan_ends_and_goes_on_in_a_run_of_its_own(plans: Plans) -> None:
+    plan = await plans.start([work("a", seconds=0.3), work("b", "a"), work("c", "b")])
+    await plan.until_status("a", "running")
+    await plan.signal("interrupt", {"by": "ann"})
+    view = await plan.ended()
+    assert view["status"] == "cancelled"
+    assert view["stopped"] == "interrupted by ann"
+    assert statuses(view) == {"a": "completed", "b": "blocked", "c": "blocked"}
+    later = await _go_on(plans, plan)
+    assert later.id == f"{plan.id}-r2"
+    view = await later.ended()
+    assert (view["status"], view["resumes"]) == ("completed", plan.id.removeprefix("plan-"))
+    assert [line[1] for line in plans.ledger] == ["a", "a", "b", "b", "c", "c"]
+    assert step(view, "a")["result"]["value"] == "a"
+
+
+async def test_both_runs_name_each_other_and_none_is_resumed_twice(plans: Plans) -> None:
+    plan = await plans.start([work("a", seconds=0.2), work("b", "a")])
+    await plan.signal("interrupt")
+    await plan.ended()
+    later = await _go_on(plans, plan)
+    first, second = plan.id.removeprefix("plan-"), later.id.removeprefix("plan-")
+    assert await resuming.links(plans.client, plan.id) == Links(resumes=None, resumed_by=[second])
+    assert await resuming.links(plans.client, later.id) == Links(resumes=first, resumed_by=[])
+    with pytest.raises(Refused, match=f"resumed as '{second}'"):
+        await resuming.resume(plans.client, plan.id)
+    await later.ended()
+    with pytest.raises(Refused, match="every step is done"):
+        await resuming.resume(plans.client, later.id)
+
+
+@pytest.mark.modes("plain")
+@pytest.mark.parametrize("seed", range(20))
+async def test_wherever_a_plan_is_interrupted_it_ends_as_if_it_had_not_been(
+    plans: Plans, seed: int, workspace: Path
+) -> None:
+    chance = random.Random(seed)
+    plan = await plans.start(DIAMONDS)
+    for _ in range(3):
+        await asyncio.sleep(chance.uniform(0.0, 0.25))
+        with suppress(RPCError):  # it had ended
+            await plan.signal("interrupt")
+        view = await plan.ended()
+        if view["status"] == "completed":
+            break
+        plan = await _go_on(plans, plan)
+    view = await plan.ended()
+    if view["status"] != "completed":
+        view = await (await _go_on(plans, plan)).ended()
+    assert view["status"] == "completed"
+    assert (workspace / "b.txt").read_text() == "b3"
+    assert (workspace / "end.txt").read_text() == "d"
+    ends = [line[1] for line in plans.ledger if line[0] == "end"]
+    assert sorted(ends) == ["a", "b0", "b1", "b2", "b3", "c", "d"]
+
+
+async def test_a_plan_in_review_and_one_that_waits_or_sleeps_can_be_interrupted(plans: Plans) -> None:
+    steps = [work("gate", requiresApproval=True), {"id": "nap", "tool": "sleep", "args": {"seconds": 600}}, work("a")]
+    plan = await plans.start(steps, {"review": True})
+    await plan.until(lambda view: view["status"] == "review", "review")
+    await plan.signal("interrupt")
+    view = await plan.ended()
+    assert view["status"] == "cancelled"
+    assert set(statuses(view).values()) == {"blocked"}
+    later = await _go_on(plans, plan)
+    await later.until_asked("gate")
+    await later.until_status("a", "completed")
+    await later.signal("interrupt")
+    view = await later.ended()
+    assert statuses(view)["a"] == "completed"
+    assert view["pending"] == []
+
+
+async def test_failed_steps_and_those_behind_them_are_done_when_a_plan_is_resumed(plans: Plans) -> None:
+    retry = {"attempts": 1}
+    steps = [work("a"), work("b", "a", args={"fails": 1}, retry=retry), work("c", "b"), work("d")]
+    plan = await plans.start(steps)
+    view = await plan.ended()
+    assert statuses(view) == {"a": "completed", "b": "failed", "c": "blocked", "d": "completed"}
+    view = await (await _go_on(plans, plan)).ended()
+    assert view["status"] == "completed"
+    ends = [line[1] for line in plans.ledger if line[0] == "end"]
+    assert sorted(ends) == ["a", "b", "c", "d"]
+
+
+async def test_a_rerun_does_a_step_with_other_arguments_and_all_that_follows(plans: Plans) -> None:
+    write = {"id": "w", "tool": "write_file", "args": {"path": "w.txt", "content": "$b"}}
+    plan = await plans.start([work("a"), work("b", "a"), write, work("x", "a")])
+    assert (await plan.ended())["status"] == "completed"
+    change = Replacement(step_id="b", path="args.value", value="other")
+    started = await resuming.rerun(plans.client, plan.id, start_at="b", changes=[change])
+    view = await Started(plans.client, started.workflow_id).ended()
+    assert view["status"] == "completed"
+    assert (plans.workspace / "w.txt").read_text() == "other"
+    ends = [line[1] for line in plans.ledger if line[0] == "end"]
+    assert sorted(ends) == ["a", "b", "b", "x"]
+    assert view["version"] == 2
+
+
+async def test_a_rerun_of_one_step_alone_leaves_the_others(plans: Plans) -> None:
+    plan = await plans.start([work("a"), work("b", "a"), work("c", "b")])
+    await plan.ended()
+    started = await resuming.rerun(plans.client, plan.id, only="b")
+    view = await Started(plans.client, started.workflow_id).ended()
+    assert view["status"] == "completed"
+    assert sorted(line[1] for line in plans.ledger if line[0] == "end") == ["a", "b", "b", "c"]
+
+
+async def test_files_that_changed_in_between_are_told(plans: Plans) -> None:
+    steps = [
+        {"id": "one", "tool": "write_file", "args": {"path": "one.txt", "content": "1"}},
+        {"id": "two", "tool": "write_file", "args": {"path": "two.txt", "content": "2"}},
+        work("stop", "one", "two", seconds=0.3),
+        work("more", "stop"),
+    ]
+    plan = await plans.start(steps)
+    await plan.until_status("stop", "running")
+    await plan.signal("interrupt")
+    await plan.ended()
+    (plans.workspace / "one.txt").write_text("something else")
+    (plans.workspace / "two.txt").unlink()
+    view = await (await _go_on(plans, plan)).ended()
+    told = [entry["text"] for entry in view["log"] if entry["kind"] == "changed"]
+    assert told == [
+        "file 'one.txt' was changed since the earlier run saw it",
+        "file 'two.txt' was deleted since the earlier run saw it",
+    ]
+
+
+async def test_a_plan_that_runs_is_not_resumed(plans: Plans) -> None:
+    plan = await plans.start([work("a", requiresApproval=True)])
+    await plan.until_asked("a")
+    with pytest.raises(Refused, match="has not ended"):
+        await resuming.resume(plans.client, plan.id)
+    await plan.signal("interrupt")
+    await plan.ended()
