@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -87,8 +87,8 @@ class Result(Value):
     attempt: int = Field(default=1, description="Attempts used, tool errors counted only.")
 
 
-class Change(Value):
-    """A step took a status at a time; `seq` numbers all changes of a run."""
+class Change(NamedTuple):
+    """A step took a status at a time; `seq` numbers all changes of a run. A tuple: there are four of them per step."""
 
     seq: int
     time: datetime
