@@ -178,7 +178,7 @@ class Execution:
 
     def _call(self, step: Step, filled: Filled, values: StepValues) -> None:
         spec, state, plan = self._spec(step.id), self.run.steps[step.id], self.run.plan
-        policy = policies.of_step(plan, step, spec)
+        policy = policies.of_step(plan, step, spec, filled.args)
         state.calls += 1
         decision, files = self.run.decisions.get(step.id), known(self.run, step, filled)
         call = Call(

@@ -7,8 +7,10 @@ rule 3).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from temporalio.common import RetryPolicy
 
@@ -45,14 +47,14 @@ class Policy:
         )
 
 
-def of_step(plan: Plan, step: Step, spec: ToolSpec) -> Policy:
-    """What the step says, else the plan's defaults, else the tool's own."""
+def of_step(plan: Plan, step: Step, spec: ToolSpec, args: Mapping[str, Any]) -> Policy:
+    """What the step says, else the plan's defaults, else the tool's own; `args` are those of this call."""
     retry = step.retry or plan.defaults.retry or spec.retry or Retry()
     repeatable = spec.repeatable if step.repeatable is None else step.repeatable
     if not repeatable:
         retry = retry.model_copy(update={"attempts": 1})
     timeout = step.timeout or plan.defaults.timeout
-    asked = step.args.get("timeout")
+    asked = args.get("timeout")
     if timeout is None:
         # A tool with a time limit of its own keeps that one itself; ours must not come before it.
         timeout = max(spec.timeout, asked + 5.0 if isinstance(asked, (int, float)) else 0.0)
