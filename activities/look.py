@@ -54,6 +54,7 @@ class Look:
     protected: list[str] = field(default_factory=list)
     """Protected files and directories that exist, relative."""
     complete: bool = True
+    most: int = MAX_ENTRIES
 
     def difference(self, later: Look) -> Difference:
         """What became different until a later look."""
@@ -65,9 +66,9 @@ class Look:
         )
 
 
-def look(root: str, skipped: str = "") -> Look:
+def look(root: str, skipped: str = "", most: int = MAX_ENTRIES) -> Look:
     """Look at a directory; `skipped` is an absolute directory to leave out. Raises OSError when it cannot be opened."""
-    found = Look()
+    found = Look(most=most)
     descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         _enter(descriptor, "", found, os.path.relpath(skipped, root) if skipped else "", 0)
@@ -104,8 +105,9 @@ def _enter(directory: int, path: str, found: Look, skipped: str, depth: int) -> 
             if is_protected((*path.split("/"), name)):
                 found.protected.append(path + name)
         marks[path + name] = (status.st_ctime_ns, status.st_size, status.st_ino)
+    found.complete = found.complete and len(marks) <= found.most
     for name in folders:
-        if len(marks) > MAX_ENTRIES or depth > MAX_DEPTH:
+        if len(marks) > found.most or depth > MAX_DEPTH:
             found.complete = False
             return
         _enter_folder(directory, path + name, name, found, skipped, depth)

@@ -24,7 +24,7 @@ import xxhash
 
 from activities.journal import Journal
 from activities.look import FOLDER as FOLDER_SIZE
-from activities.look import Difference, Look, Mark, look, mark_of
+from activities.look import MAX_ENTRIES, Difference, Look, Mark, look, mark_of
 from activities.states import kept_state, state_of
 from activities.tool import ToolContext
 from activities.workspace import Workspace
@@ -64,9 +64,9 @@ class _Watch:
 class Watcher:
     """Watches the calls of one worker. `state` is the worker's own directory."""
 
-    def __init__(self, state: Path, undo: Undo = "files") -> None:
+    def __init__(self, state: Path, undo: Undo = "files", most: int = MAX_ENTRIES) -> None:
         self.journal = Journal(state / "changes")
-        self._state, self._looks, self._undo = state, state / "looks", undo
+        self._state, self._looks, self._undo, self._most = state, state / "looks", undo, most
         self._lock = threading.Lock()
         self._active: list[_Watch] = []
         self._written: dict[tuple[str, str], Mark] = {}
@@ -103,7 +103,7 @@ class Watcher:
         workspace, key = context.workspace, context.call.key
         began = time.time_ns()
         try:
-            now = look(workspace.root, str(self._state))
+            now = look(workspace.root, str(self._state), self._most)
         except OSError as error:
             raise ToolError("NOT_FOUND", f"the workspace {workspace.root} cannot be read: {error.strerror}") from None
         earlier = self._load(key)
@@ -126,7 +126,7 @@ class Watcher:
             self._active.remove(watch)
             watch.ended = time.time_ns()
         try:
-            after = look(watch.root, str(self._state))
+            after = look(watch.root, str(self._state), self._most)
         except OSError as error:
             return context.warn(f"what the call changed is not known: the workspace cannot be read ({error.strerror})")
         difference = self._difference(watch, after, context)

@@ -1,0 +1,176 @@
+"""Whatever wrote a file, the step that did it is named: by looks before and after, not by what the command says."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from activities.look import MAX_ENTRIES, SKIPPED, look
+from activities.sandbox import choose
+from activities.site import Site
+from activities.tool import Tool, ToolContext, tool
+from activities.watching import MAX_LISTED, Watcher
+from plans.calls import Return
+from plans.changes import FileChange
+from tests.activities.attempts import Attempts
+from tests.activities.processes import until
+
+
+@pytest.fixture
+def watched(attempts: Attempts, state_dir: Path) -> Attempts:
+    """Attempts on a worker that watches."""
+    for name, text in (("old", "old\n"), ("gone", "gone\n"), ("sub/deep", "deep\n")):
+        file = attempts.workspace / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+    return attempts.but(site=Site(watcher=Watcher(state_dir)))
+
+
+def changes(attempts: Attempts, key: str | None = None) -> dict[str, FileChange]:
+    assert attempts.site.watcher
+    calls = attempts.site.watcher.journal.of_plan("p")
+    return {change.path: change for call in calls for change in call.changes if key in (None, call.key)}
+
+
+def files(returned: Return) -> tuple[set[str], set[str]]:
+    return set(returned.wrote), set(returned.deleted)
+
+
+WAYS = {
+    "sort -o new old": ({"new"}, set()),
+    "awk '{print > \"new\"}' old": ({"new"}, set()),
+    "perl -e 'open(F, \">new\"); print F 1'": ({"new"}, set()),
+    "cp old new; rm gone": ({"new"}, {"gone"}),
+    "mv old sub/old": ({"sub/old"}, {"old"}),
+    "x=ne; echo hi > ${x}w": ({"new"}, set()),
+    "mkdir -p a/b; mkdir c; echo hi > a/b/new": ({"a/b/new", "c"}, set()),
+    "rm -r sub": (set(), {"sub/deep"}),
+    "ln -s old link": ({"link"}, set()),
+    "sed -i s/old/new/ old": ({"old"}, set()),
+    "cd sub; split -b 2 deep": ({"sub/xaa", "sub/xab", "sub/xac"}, set()),
+    "true": (set(), set()),
+    "cat old > /dev/null": (set(), set()),
+    "echo hi > new; rm new": (set(), set()),
+}
+
+
+@pytest.mark.parametrize("command", WAYS)
+async def test_what_a_command_changes_is_put_down(watched: Attempts, command: str) -> None:
+    assert files(await watched.run("run_command", command=command)) == WAYS[command]
+
+
+async def test_what_a_program_changes_is_put_down(watched: Attempts) -> None:
+    code = "import os; name = os.listdir('.')[0]; open('_'.join('ab'), 'w').write(name)"
+    assert files(await watched.run("run_python", code=code)) == ({"a_b"}, set())
+
+
+async def test_a_failed_command_leaves_a_record_as_well(watched: Attempts) -> None:
+    error = await watched.error("run_command", command="echo hi > new; rm gone; exit 1")
+    assert (set(error.details[0]["wrote"]), error.details[0]["deleted"]) == ({"new"}, ["gone"])
+    assert set(changes(watched)) == {"new", "gone"}
+
+
+async def test_several_attempts_of_one_call_are_one(watched: Attempts) -> None:
+    again = watched.but(step="s", again=False)
+    await again.error("run_command", command="echo hi > first; exit 1")
+    returned = await again.but(again=True).run("run_command", command="echo hi > second")
+    assert files(returned) == ({"first", "second"}, set())
+    assert files(await again.but(again=True).run("run_command", command="true")) == (set(), set())
+
+
+async def test_a_touched_file_whose_content_is_known_is_not_changed(watched: Attempts) -> None:
+    await watched.run("run_command", command="echo hi > new")
+    assert files(await watched.run("run_command", command="find . -name new -exec touch {} ';'")) == (set(), set())
+
+
+async def test_what_a_command_made_the_run_knows_and_what_it_changed_must_be_read_again(watched: Attempts) -> None:
+    returned = await watched.run("run_command", command="echo hi > new; echo hi >> old")
+    assert returned.wrote["new"] is not None
+    assert returned.wrote["old"] is None
+
+
+async def test_directories_that_hold_no_work_are_left_out(watched: Attempts) -> None:
+    lines = [f"mkdir -p {name}; touch {name}/x" for name in sorted(SKIPPED)]
+    (watched.workspace / "script").write_text("\n".join([*lines, "mkdir m; cp old m/CACHEDIR.TAG; touch m/y z"]))
+    wrote, _ = files(await watched.run("run_command", command="sh script"))
+    assert wrote == {"m", "z"}
+
+
+async def test_a_redirection_into_a_directory_that_is_left_out_is_found_all_the_same(watched: Attempts) -> None:
+    (watched.workspace / "node_modules").mkdir()
+    assert files(await watched.run("run_command", command="echo hi > node_modules/x")) == ({"node_modules/x"}, set())
+
+
+async def test_a_file_is_put_down_for_the_step_that_ran_when_it_changed(watched: Attempts) -> None:
+    slow = asyncio.ensure_future(
+        watched.run("run_command", command="echo > early; until [ -e go ]; do sleep 0.02; done; echo > late")
+    )
+    await until(lambda: (watched.workspace / "early").exists())
+    await asyncio.sleep(0.05)  # past the slack that clocks are given
+    quick = await watched.run("run_command", command="echo > both")
+    await asyncio.sleep(0.05)
+    await watched.run("write_file", path="go", content="x")
+    returned = await slow
+    assert (files(quick)[0], quick.shared) == ({"both"}, ["both"])
+    assert (files(returned)[0], returned.shared) == ({"early", "both", "late"}, ["both"])
+
+
+async def test_what_a_file_tool_writes_meanwhile_is_not_the_commands(watched: Attempts) -> None:
+    slow = asyncio.ensure_future(
+        watched.run("run_command", command="echo > begun; until [ -e go ]; do sleep 0.02; done")
+    )
+    await until(lambda: (watched.workspace / "begun").exists())
+    await watched.run("write_file", path="theirs", content="x")
+    await watched.run("write_file", path="go", content="x")
+    assert files(await slow) == ({"begun"}, set())
+
+
+async def test_very_many_files_are_counted_and_not_listed(watched: Attempts) -> None:
+    returned = await watched.run("run_command", command=f"mkdir d; cd d; seq {MAX_LISTED + 50} | xargs touch")
+    assert (len(returned.wrote), returned.more_files) == (MAX_LISTED, 50)
+
+
+async def test_a_workspace_that_is_too_large_is_said_to_be(watched: Attempts, state_dir: Path) -> None:
+    small = watched.but(site=Site(watcher=Watcher(state_dir, most=2)))
+    returned = await small.run("run_command", command="echo hi > new; cp old other")
+    assert "too large" in returned.warnings[0]
+    assert files(returned) == ({"new", "other"}, set())  # by the command's own words
+    assert MAX_ENTRIES >= 10_000
+
+
+@tool
+async def secretive(context: ToolContext) -> None:
+    """Write a file and say nothing."""
+    Path(context.workspace.root, "quiet").write_text("x")
+
+
+@tool(effect="pure")
+async def reader(context: ToolContext) -> None:
+    """Say that nothing is changed."""
+    Path(context.workspace.root, "lie").write_text("x")
+
+
+@pytest.mark.parametrize(("chosen", "wanted"), [(secretive, {"quiet"}), (reader, set())])
+async def test_tools_of_a_user_are_watched_unless_they_only_read(
+    watched: Attempts, chosen: Tool, wanted: set[str]
+) -> None:
+    assert files(await watched.run(chosen)) == (wanted, set())
+
+
+async def test_the_workers_own_state_is_never_listed(attempts: Attempts) -> None:
+    state = attempts.workspace / "state"
+    state.mkdir()
+    watched = attempts.but(site=Site(sandbox=choose("off"), watcher=Watcher(state)))
+    assert files(await watched.run("run_command", command="echo hi > new")) == ({"new"}, set())
+
+
+def test_looks_see_protected_files(watched: Attempts) -> None:
+    for name in (".git/hooks/x", "sub/.env", "AGENTS.md", ".github/workflows/ci.yml", "plain.py"):
+        file = watched.workspace / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("x")
+    found = set(look(str(watched.workspace)).protected)
+    assert {".git/hooks", ".git/config", "sub/.env", "AGENTS.md", ".github"} <= found
+    assert "plain.py" not in found
