@@ -1,0 +1,51 @@
+"""Plans whose worker asks a scripted LLM over real HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from examples.scripted_llm.script import Script
+from examples.scripted_llm.server import ScriptedLlm
+from tests.driving import Plans, Started
+from tests.workflows.conftest import MakeWorker
+
+
+@asynccontextmanager
+async def talking(make_worker: MakeWorker, *exchanges: Any) -> AsyncIterator[ScriptedLlm]:
+    """A worker that asks an LLM which answers so."""
+    script = Script.of([each if "reply" in each else {"reply": each} for each in exchanges])
+    with ScriptedLlm(script) as llm:
+        async with make_worker(openai_base_url=llm.url, model="demo"):
+            yield llm
+
+
+async def make(plans: Plans, request: str, *, review: bool = True, **fields: Any) -> Started:
+    """Have a plan written."""
+    options = {"workspace": str(plans.workspace), "review": review, **plans.options}
+    return await plans.start_with({"request": request, "plan": fields, "options": options})
+
+
+async def reviewed(plans: Plans, request: str, **fields: Any) -> Started:
+    """A plan that was written and waits in review."""
+    started = await make(plans, request, **fields)
+    await started.until(lambda view: view["status"] == "review", "review")
+    return started
+
+
+def answer(*steps: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """A plan as the LLM answers."""
+    return {"json": {"title": "Notes", "steps": list(steps), **more}}
+
+
+def write(name: str, *needs: str, content: str = "text", **more: Any) -> dict[str, Any]:
+    """A step that writes a file of its name."""
+    return {
+        "id": name,
+        "description": f"Write {name}",
+        "tool": "write_file",
+        "args": {"path": f"{name}.txt", "content": content},
+        "dependsOn": list(needs),
+        **more,
+    }

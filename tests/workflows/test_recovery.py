@@ -1,0 +1,181 @@
+"""A failed step and the LLM: retry, skip, insert, abort, through the same edits as a person's, bounded and visible."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.driving import Plans, Started, statuses, step
+from tests.workflows.conftest import MakeWorker
+from tests.workflows.talking import answer, make, talking, write
+
+READ = {"id": "read", "tool": "read_file", "args": {"path": "missing.txt"}, "description": "Read the notes"}
+COPY = write("copy", "read", content="$read")
+MEND = {"defaults": {"onFailure": "ask_llm"}}
+
+
+def says(action: str, **more: Any) -> dict[str, Any]:
+    """A recovery as the LLM answers."""
+    return {"json": {"action": action, "reason": f"{action} is best", **more}}
+
+
+async def started(plans: Plans, *steps: dict[str, Any], **plan: Any) -> Started:
+    """A plan whose failures the LLM may mend."""
+    return await plans.start(list(steps), **{**MEND, **plan})
+
+
+async def test_a_retry_with_other_arguments_mends_the_step(idle: Plans, make_worker: MakeWorker) -> None:
+    (idle.workspace / "notes.txt").write_text("notes")
+    async with talking(make_worker, says("retry", args={"path": "notes.txt"})) as llm:
+        view = await (await started(idle, READ, COPY)).ended()
+    assert view["status"] == "completed"
+    assert (idle.workspace / "copy.txt").read_text() == "notes"
+    asked = llm.bodies[0]["messages"][-1]["content"]
+    assert all(text in asked for text in ("missing.txt", "NOT_FOUND", "REMAINING PLAN", "copy"))
+    assert [(each["version"], each["by"]) for each in view["changes"]] == [(2, "llm")]
+    assert "retry is best" in view["changes"][0]["reason"]
+    assert "retry is best" in step(view, "read")["mended"]
+    assert view["tokens"]["byStep"]["read"] > 0
+
+
+async def test_inserted_steps_run_before_the_step_is_tried_again(idle: Plans, make_worker: MakeWorker) -> None:
+    made = write("make", args={"path": "missing.txt", "content": "made"})
+    async with talking(make_worker, says("insert", steps=[made])):
+        plan = await started(idle, READ, COPY)
+        view = await plan.ended()
+        scheduled = await plan.scheduled()
+    assert statuses(view) == {"make": "completed", "read": "completed", "copy": "completed"}
+    assert [each["id"] for each in view["steps"]] == ["make", "read", "copy"]
+    assert (idle.workspace / "copy.txt").read_text() == "made"
+    assert {"read", "llm-1", "make", "read#2"} <= scheduled.keys()
+
+
+async def test_a_skipped_failure_lets_those_run_that_do_not_need_its_value(
+    idle: Plans, make_worker: MakeWorker
+) -> None:
+    async with talking(make_worker, says("skip")):
+        view = await (await started(idle, READ, COPY, write("after", "read"))).ended()
+    assert statuses(view) == {"read": "skipped", "copy": "blocked", "after": "completed"}
+    assert "skip is best" in step(view, "read")["reason"]
+
+
+async def test_an_abort_fails_the_plan(idle: Plans, make_worker: MakeWorker) -> None:
+    async with talking(make_worker, says("abort")):
+        view = await (await started(idle, READ, COPY)).ended()
+    assert (view["status"], statuses(view)) == ("failed", {"read": "failed", "copy": "blocked"})
+    assert "abort is best" in view["stopped"]
+
+
+async def test_a_step_is_mended_twice_at_most(idle: Plans, make_worker: MakeWorker) -> None:
+    async with talking(make_worker, {"reply": says("retry"), "times": 0}) as llm:
+        view = await (await started(idle, READ)).ended()
+    assert (view["status"], len(llm.bodies)) == ("partial", 2)
+    assert step(view, "read")["result"]["code"] == "NOT_FOUND"
+
+
+async def test_a_plan_is_mended_five_times_at_most(idle: Plans, make_worker: MakeWorker) -> None:
+    steps = [{**READ, "id": f"r{number}"} for number in range(7)]
+    async with talking(make_worker, {"reply": says("retry"), "times": 0}) as llm:
+        view = await (await started(idle, *steps)).ended()
+    assert (view["status"], len(llm.bodies)) == ("partial", 5)
+    assert set(statuses(view).values()) == {"failed"}
+
+
+BAD: dict[str, dict[str, Any]] = {
+    "prose": {"text": "Just try again."},
+    "an unknown action": says("explode"),
+    "an unknown tool": says("insert", steps=[{**write("x"), "tool": "rm_rf"}]),
+    "a doubled id": says("insert", steps=[write("copy")]),
+    "a cycle": says("insert", steps=[write("x", "copy")]),
+    "bad arguments": says("retry", args={"file": "notes.txt"}),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+@pytest.mark.modes("plain")
+async def test_a_bad_choice_is_corrected(idle: Plans, make_worker: MakeWorker, kind: str) -> None:
+    (idle.workspace / "notes.txt").write_text("notes")
+    async with talking(make_worker, BAD[kind], says("retry", args={"path": "notes.txt"})) as llm:
+        view = await (await started(idle, READ, COPY)).ended()
+    assert (view["status"], len(llm.bodies)) == ("completed", 2)
+
+
+@pytest.mark.modes("plain")
+async def test_without_a_usable_choice_the_failure_stands(idle: Plans, make_worker: MakeWorker) -> None:
+    async with talking(make_worker, {"reply": {"text": "hm"}, "times": 0}) as llm:
+        view = await (await started(idle, READ, COPY)).ended()
+    assert (view["status"], len(llm.bodies)) == ("partial", 4)
+    assert step(view, "read")["result"]["code"] == "NOT_FOUND"
+    async with talking(make_worker, {"status": 401, "error": "wrong key"}):
+        view = await (await started(idle, READ, COPY)).ended()
+    assert any("no recovery" in entry["text"] for entry in view["log"])
+
+
+async def test_a_person_may_have_to_approve_the_choice(idle: Plans, make_worker: MakeWorker) -> None:
+    (idle.workspace / "notes.txt").write_text("notes")
+    defaults = {"onFailure": "ask_llm", "approveRecovery": True}
+    choice = says("retry", args={"path": "notes.txt"})
+    async with talking(make_worker, choice, choice):
+        plan = await started(idle, READ, defaults=defaults)
+        view = await plan.until(lambda view: view["pending"], "a person is asked")
+        assert view["pending"][0]["kind"] == "recovery"
+        assert view["pending"][0]["args"]["recovery"]["args"] == {"path": "notes.txt"}
+        await plan.approve("read", by="ann")
+        assert (await plan.ended())["status"] == "completed"
+        plan = await started(idle, READ, defaults=defaults)
+        await plan.until(lambda view: view["pending"], "a person is asked")
+        await plan.deny("read", by="ann")
+        view = await plan.ended()
+    assert (view["status"], step(view, "read")["status"]) == ("partial", "failed")
+
+
+async def test_what_the_llm_chose_needs_the_approval_that_its_tool_asks_for(
+    idle: Plans, make_worker: MakeWorker
+) -> None:
+    (idle.workspace / "precious.txt").write_text("precious")
+    remove = {"id": "remove", "tool": "delete_file", "args": {"path": "missing.txt"}, "requiresApproval": False}
+    async with talking(make_worker, says("retry", args={"path": "precious.txt"})):
+        plan = await started(idle, remove)
+        view = await plan.until(lambda view: view["pending"], "a person is asked")
+        assert view["pending"][0]["args"] == {"path": "precious.txt"}
+        await plan.deny("remove")
+        await plan.ended()
+    assert (idle.workspace / "precious.txt").exists()
+
+
+async def test_a_spent_budget_is_put_before_a_person(idle: Plans, make_worker: MakeWorker) -> None:
+    (idle.workspace / "notes.txt").write_text("notes")
+    other = {**READ, "id": "other", "dependsOn": ["read"]}
+    good = says("retry", args={"path": "notes.txt"})
+    async with talking(make_worker, good, good) as llm:
+        plan = await started(idle, READ, other, budget={"calls": 1})
+        view = await plan.until(lambda view: view["pending"], "a person is asked")
+        assert (view["pending"][0]["kind"], len(llm.bodies)) == ("budget", 1)
+        await plan.approve("other")
+        assert (await plan.ended())["status"] == "completed"
+
+
+async def test_onfailure_stop_stops_the_plan(idle: Plans, make_worker: MakeWorker) -> None:
+    async with make_worker():
+        view = await idle.run([{**READ, "onFailure": "stop"}, write("late", "read")])
+    assert view["status"] == "failed"
+
+
+async def test_cancelling_while_the_llm_is_asked_leaves_the_failure(idle: Plans, make_worker: MakeWorker) -> None:
+    async with talking(make_worker, {"fault": "hang"}):
+        plan = await started(idle, READ)
+        await plan.until(lambda view: step(view, "read").get("awaiting") == "recovery", "the LLM is asked")
+        await plan.handle.cancel()
+        view = await plan.ended()
+    assert (view["status"], step(view, "read")["result"]["code"]) == ("cancelled", "NOT_FOUND")
+
+
+async def test_the_whole_story_from_a_request_to_a_mended_end(idle: Plans, make_worker: MakeWorker) -> None:
+    made = write("make", args={"path": "missing.txt", "content": "x"})
+    async with talking(make_worker, answer(READ, COPY), says("insert", steps=[made])):
+        plan = await make(idle, "copy the notes", review=False, **MEND)
+        view = await plan.ended()
+    assert view["status"] == "completed"
+    assert view["tokens"]["calls"] == 2
+    assert (idle.workspace / "copy.txt").read_text() == "x"
