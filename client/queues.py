@@ -30,6 +30,12 @@ async def listeners(client: Client, queue: str) -> list[str]:
     return sorted({identity for identity in recent if not _is_dead(identity)})
 
 
+async def serves_this_machine(client: Client, queue: str) -> bool:
+    """Whether a worker of the queue shares this machine's directories; a queue nobody listens to will be served so."""
+    hosts = [identity.rpartition("@")[2] for identity in await listeners(client, queue)]
+    return not hosts or socket.gethostname() in hosts
+
+
 def _age(poller: PollerInfo) -> float:
     return time.time() - poller.last_access_time.ToMicroseconds() / 1_000_000
 

@@ -10,7 +10,9 @@ import asyncio
 import os
 import re
 import shutil
+import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -103,24 +105,25 @@ async def test_the_commands_in_the_readme_print_what_it_says(shell: dict[str, st
         if code != "0" or (each.shown and not is_shown(each.shown, text)):
             shown = "\n".join(each.shown)
             pytest.fail(f"$ {each.text}\nprinted, with exit code {code}:\n{text}\nThe README shows:\n{shown}")
-    assert len(parts) == 2 * len(told) + 1
+    assert len(parts) == 2 * len(told) + 1, f"took longer than {CEILING:g} s:\n{parts[-1]}"
 
 
 async def output_of(*command: str, environ: dict[str, str], directory: Path) -> str:
-    """What a command prints, errors included; it is killed when it takes too long."""
+    """What a command prints, errors included; it and what it started are killed when it takes too long."""
     program = shutil.which(command[0], path=environ["PATH"])
     assert program
-    process = await asyncio.create_subprocess_exec(
-        program, *command[1:], env=environ, cwd=directory, stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
-    )  # fmt: skip
-    try:
-        printed, _ = await asyncio.wait_for(process.communicate(), CEILING)
-    finally:
-        if process.returncode is None:
-            process.kill()
+    with tempfile.TemporaryFile() as printed:
+        process = await asyncio.create_subprocess_exec(
+            program, *command[1:], env=environ, cwd=directory, stdin=asyncio.subprocess.DEVNULL,
+            stdout=printed, stderr=asyncio.subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
+        try:
+            await asyncio.wait_for(process.wait(), CEILING)
+        except TimeoutError:
+            os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
-    return printed.decode()
+        printed.seek(0)
+        return printed.read().decode()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -187,8 +190,14 @@ def test_every_error_code_is_explained() -> None:
     assert sorted(set(codes()) - explained) == []
 
 
-MODELS = {"Plan": model.Plan, "Step": model.Step, "Retry": model.Retry, "Approval": model.ApprovalRule,
-          "Input": model.Input, "Defaults": model.Defaults}  # fmt: skip
+MODELS: dict[str, type[BaseModel]] = {
+    "Plan": model.Plan,
+    "Step": model.Step,
+    "Retry": model.Retry,
+    "Approval": model.ApprovalRule,
+    "Input": model.Input,
+    "Defaults": model.Defaults,
+}
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -196,8 +205,8 @@ def test_every_field_of_a_plan_file_is_explained(name: str) -> None:
     section = re.search(rf"^## {name}\b.*?(?=^## |\Z)", (ROOT / "docs/plan-files.md").read_text(), re.M | re.S)
     assert section, name
     listed = re.findall(r"^\| `(\w+)` \|", section[0], re.MULTILINE)
-    kind: type[BaseModel] = MODELS[name]
-    assert sorted(listed) == sorted(info.alias or field for field, info in kind.model_fields.items())
+    fields = [info.alias or field for field, info in MODELS[name].model_fields.items()]
+    assert sorted(listed) == sorted(fields), f"docs/plan-files.md, section {name}: one row for each field"
 
 
 CITED = {

@@ -14,6 +14,7 @@ from client.cli.follow import exit_code, follow, show_summary
 from client.cli.interrupted import after_ctrl_c
 from client.cli.options import AsJson, File
 from client.cli.request import Flags, PlanRefused, Request, prepare
+from client.queues import serves_this_machine
 from client.runs import Started, Summary
 from client.settings import Settings
 from plans.model import MAX_PARALLEL
@@ -95,10 +96,11 @@ async def _start(here: Connected, request: Request) -> Started:
     if request.warnings or request.unknown_tools:
         remarks = [problem.model_copy(update={"severity": "warning"}) for problem in request.unknown_tools]
         output.show_problems(request.warnings + remarks, request.file.name)
+    local = here.connection.is_on_this_machine and await serves_this_machine(here.client, here.settings.task_queue)
     return await runs.start(
         here.client,
         request.file.data,
-        options=request.options(here.settings, local=here.connection.is_on_this_machine),
+        options=request.options(here.settings, local=local),
         plan_id=request.flags.id,
         name=request.file.stem,
         queue=here.settings.task_queue,
