@@ -12,7 +12,7 @@ BadPlanId, Refused, InvalidPlan, NotConnected, NoWorker. A view is the plan's ow
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError
@@ -32,11 +32,12 @@ from client.summary import Summary, ended_otherwise, of_failure
 from plans.errors import PlanError
 from plans.model import Value
 from plans.run import ENDED, Decision, PlanStatus
+from plans.stamps import Stamp
 
 __all__ = [
     "Choice", "Decision", "Event", "Links", "Listed", "Pending", "Started", "Summary",
-    "approve", "begin", "cancel", "changes", "decide", "deny", "interrupt", "links", "list_plans", "pause",
-    "pending", "rerun", "resume", "show", "start", "summary", "text", "unpause", "wait", "watch",
+    "approve", "begin", "cancel", "changes", "decide", "deny", "files_changed", "interrupt", "links", "list_plans",
+    "pause", "pending", "rerun", "resume", "show", "stamps", "start", "summary", "text", "unpause", "wait", "watch",
 ]  # fmt: skip
 
 View = dict[str, Any]
@@ -163,6 +164,19 @@ async def unpause(client: Client, plan: str, by: str = "") -> None:
 async def begin(client: Client, plan: str, by: str = "") -> None:
     """The review is over: the plan starts."""
     await _signal(client, plan, "begin", by)
+
+
+async def files_changed(client: Client, plan: str, paths: Sequence[str], by: str = "") -> None:
+    """Somebody has changed these files or directories: the plan edits none of them before it has read it again."""
+    with about(plan):
+        handle = client.get_workflow_handle(workflow_id(plan))
+        await handle.signal("files_changed", {"paths": list(paths), "by": by}, rpc_timeout=RPC_TIMEOUT)
+
+
+async def stamps(client: Client, plan: str, paths: Sequence[str] | None = None) -> dict[str, Stamp]:
+    """The files that the plan knows, as it last saw them; of these paths only, when they are given."""
+    found = await ask(client, plan, "stamps", {"paths": None if paths is None else list(paths)})
+    return {path: Stamp.model_validate(stamp) for path, stamp in found.items()}
 
 
 async def cancel(client: Client, plan: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, ValidationError
 
@@ -50,6 +50,19 @@ class Control(Value):
     """Pause, unpause or begin."""
 
     by: str = Field(default="", max_length=200)
+
+
+class FilesChanged(Value):
+    """Files, or directories, that somebody else has changed; the run must read them again before it edits them."""
+
+    paths: list[Annotated[str, Field(min_length=1, max_length=4_096)]] = Field(min_length=1, max_length=1_000)
+    by: str = Field(default="", max_length=200)
+
+
+class FilesAsked(Value):
+    """Whose stamps are asked for; none: those of all files the run knows."""
+
+    paths: list[str] | None = Field(default=None, max_length=1_000)
 
 
 class Since(Value):
@@ -95,6 +108,8 @@ def _first(error: ValidationError) -> str:
 
 
 def _example(kind: type[Value]) -> str:
+    if kind is FilesChanged:
+        return '{"paths": ["src/main.py"]}'
     if kind is Decide:
         return '{"stepId": "step_1", "approved": true}'
     if kind is EditPlan:

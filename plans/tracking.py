@@ -60,6 +60,20 @@ def track(run: Run, step: Step, returned: Return, now: datetime) -> None:
         run.note("warning", warning, now, step.id)
 
 
+def changed(run: Run, paths: list[str], by: str, now: datetime) -> None:
+    """Somebody changed these files or directories: what the run saw of them is stale until it reads them again."""
+    found = run.files.invalidate(relative(path, run.facts.workspace) for path in paths)
+    if found:
+        more = f" and {len(found) - 10} more" if len(found) > 10 else ""
+        run.note("files_changed", f"changed by {by or 'others'}: {', '.join(found[:10])}{more}", now)
+
+
+def stamps(run: Run, paths: list[str] | None = None) -> dict[str, Stamp]:
+    """The files a run knows, as it last saw them; of these paths only, when there are some."""
+    seen = run.files.stamps
+    return dict(seen) if paths is None else {path: seen[path] for path in paths if path in seen}
+
+
 def _bring_in(run: Run, note: Note) -> None:
     """Two steps that ran at the same time may bring the same one."""
     if note.path not in run.files.notes_seen:

@@ -14,9 +14,9 @@ from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError
 
 with workflow.unsafe.imports_passed_through():
-    from plans import approvals, render, views
+    from plans import approvals, render, tracking, views
     from plans.errors import PlanError, Refused
-    from plans.messages import Approve, Control, Decide, Deny, Since, read
+    from plans.messages import Approve, Control, Decide, Deny, FilesAsked, FilesChanged, Since, read
     from plans.model import Problem
     from plans.resume import INTERRUPTED
     from plans.run import ENDED, PlanStatus
@@ -83,6 +83,16 @@ class Mailbox:
         """The review is over."""
         self._try("begin", None, lambda: self._control(read(Control, arguments, optional=True), "begin"))
 
+    @workflow.signal(description='Files changed by others: {"paths": ["src/main.py"]}')
+    def files_changed(self, *arguments: Any) -> None:
+        """What the run saw of these files or directories is stale."""
+
+        def mark() -> None:
+            message = read(FilesChanged, arguments)
+            tracking.changed(self._started().run, message.paths, message.by, workflow.now())
+
+        self._try("files_changed", None, mark)
+
     @workflow.signal(dynamic=True)
     def unknown(self, name: str, _: Sequence[RawValue]) -> None:
         """A signal nobody knows is said so in the log."""
@@ -118,6 +128,13 @@ class Mailbox:
         """Events numbered higher than `since`, at most `limit` (1,000)."""
         message = read(Since, arguments, optional=True)
         return views.events(self._started().run, message.since, message.limit)
+
+    @workflow.query(description='Files as the run last saw them: {"paths": ["src/main.py"]}, or all')
+    def stamps(self, *arguments: Any) -> dict[str, Any]:
+        """Hash and size of every file the run read or made, by path."""
+        message = read(FilesAsked, arguments, optional=True)
+        found = tracking.stamps(self._started().run, message.paths)
+        return {path: stamp.model_dump(mode="json") for path, stamp in found.items()}
 
     @workflow.query(description="The plan as text.")
     def text(self, *_: Any) -> str:
