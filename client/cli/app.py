@@ -20,7 +20,7 @@ import typer
 from temporalio.runtime import Runtime, TelemetryConfig
 
 from client.background import WorkerFailed
-from client.cli import control, editing, hosting, looking, making, offline, output, resuming, starting
+from client.cli import control, editing, hosting, looking, making, offline, output, resuming, starting, watching
 from client.cli.request import PlanRefused
 from client.errors import NotConnected, PlanNotFound
 from plans.errors import PlanError
@@ -43,6 +43,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "list": looking.list_,
     "show": looking.show,
     "watch": looking.watch,
+    "watch-files": watching.watch_files,
     "summary": looking.summary,
     "graph": looking.graph,
     "pending": looking.pending,
