@@ -119,6 +119,16 @@ class Entry(Value):
     status: str = Field(default="", description="The step's status at the time, or the plan's.")
 
 
+class PastCall(Value):
+    """A call of a tool that gave no value: it failed, or found that it needs a person's approval."""
+
+    tool: str
+    args: dict[str, Any] = Field(description="As the tool was given them, long texts cut.")
+    result: str = Field(description="What came of it, cut.")
+    time: datetime = Field(description="When it began.")
+    sandbox: str = Field(default="", description="How far its commands were shut in.")
+
+
 class StepState(State):
     """What happened to one step so far."""
 
@@ -138,7 +148,15 @@ class StepState(State):
     )
     recoveries: int = Field(default=0, description="How often the LLM was asked to mend it.")
     mended: str = Field(default="", description="What the LLM did about its last failure, and why.")
-    wrote: list[str] = Field(default_factory=list)
+    past: list[PastCall] = Field(default_factory=list, description="Its calls before the one that gave the result.")
+    sent: dict[str, Any] | None = Field(
+        default=None, description="Arguments of the last call, long texts cut, where they are not the plan's own."
+    )
+    sandbox: str = Field(default="", description="How far the commands of its last call were shut in.")
+    wrote: list[str] = Field(default_factory=list, description="Files and directories it made or changed.")
+    deleted: list[str] = Field(default_factory=list, description="Files it deleted.")
+    shared: list[str] = Field(default_factory=list, description="Of these, what a step beside it may have done.")
+    more_files: int = Field(default=0, description="Further files it changed, too many to be listed.")
     warnings: list[str] = Field(default_factory=list, description="What its tool found worth telling.")
 
 
@@ -169,6 +187,7 @@ class Run(State):
     ended: datetime | None = None
     stopped: str = Field(default="", description="Why no further step may start: a critical failure, a cancellation.")
     interrupted: bool = Field(default=False, description="Somebody interrupted it, to be resumed.")
+    literal: bool = Field(default=False, description="Arguments are as they stand: an agent's calls hold no references.")
     resumes: str = Field(default="", description="The plan whose run this one goes on from.")
 
     @classmethod

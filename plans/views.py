@@ -10,13 +10,12 @@ from __future__ import annotations
 import heapq
 import json
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
-from plans.calls import PREVIEW_CHARACTERS
-from plans.run import DONE, Result, Run, Status
+from plans.recording import TRUNCATED, cut
+from plans.run import DONE, Result, Run, Status, StepState
 from plans.schedule import Schedule
-
-TRUNCATED = "...[truncated]"
 
 
 def plan_view(run: Run, schedule: Schedule) -> dict[str, Any]:
@@ -75,6 +74,7 @@ def step_view(run: Run, schedule: Schedule, index: int) -> dict[str, Any]:
         view["never"] = state.never
     if state.reason:
         view["reason"] = state.reason
+    view |= _left(state)
     if state.warnings:
         view["warnings"] = list(state.warnings)
     if state.awaiting:
@@ -141,8 +141,7 @@ def events(run: Run, since: int, limit: int) -> list[dict[str, Any]]:
 
 def shorten(value: Any) -> str:
     """A value as text of at most 200 characters, then `...[truncated]` (seed 000)."""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= PREVIEW_CHARACTERS else text[:PREVIEW_CHARACTERS] + TRUNCATED
+    return cut(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))
 
 
 def tool_history(run: Run) -> dict[str, list[dict[str, Any]]]:
@@ -150,12 +149,14 @@ def tool_history(run: Run) -> dict[str, list[dict[str, Any]]]:
     found: dict[str, list[dict[str, Any]]] = {}
     for index, step in enumerate(run.plan.steps):
         state = run.steps[step.id]
-        if state.result is None or not state.calls:
-            continue
-        called = next((change.time for change in state.changes if change.status is Status.RUNNING), None)
-        result = state.result.large.preview + TRUNCATED if state.result.large else shorten(_outcome(state.result))
-        record = {"tool": step.tool, "args": run.args_of(step), "result": result, "timestamp": _iso(called)}
-        found[str(index)] = [record]
+        calls = [_call(call.tool, call.args, call.result, call.time, call.sandbox) for call in state.past]
+        if state.result is not None and state.calls > len(state.past):
+            began = [change.time for change in state.changes if change.status is Status.RUNNING]
+            args = run.args_of(step) if state.sent is None else state.sent
+            result, time = _short_outcome(state.result), began[-1] if began else None
+            calls.append(_call(step.tool, args, result, time, state.sandbox))
+        if calls:
+            found[str(index)] = calls
     return found
 
 
@@ -165,8 +166,21 @@ def step_files(run: Run) -> dict[str, list[str]]:
     return {str(index): list(run.steps[step.id].wrote) for index, step in steps if run.steps[step.id].wrote}
 
 
-def _outcome(result: Result) -> Any:
-    return result.value if result.ok else f"Error: {result.error}"
+def _call(tool: str, args: dict[str, Any], result: str, time: datetime | None, sandbox: str) -> dict[str, Any]:
+    record = {"tool": tool, "args": args, "result": result, "timestamp": _iso(time)}
+    return record | ({"sandbox": sandbox} if sandbox else {})
+
+
+def _short_outcome(result: Result) -> str:
+    if result.large:
+        return result.large.preview + TRUNCATED
+    return shorten(result.value) if result.ok else cut(f"Error: {result.error}")
+
+
+def _left(state: StepState) -> dict[str, Any]:
+    """What the step did to files besides those it wrote, as far as there is something to tell."""
+    left = {"deleted": state.deleted, "sharedFiles": state.shared, "moreFiles": state.more_files}
+    return {name: value for name, value in left.items() if value}
 
 
 def _events(run: Run, since: int) -> Iterator[dict[str, Any]]:

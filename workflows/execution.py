@@ -17,12 +17,12 @@ from temporalio.workflow import ActivityCancellationType
 
 with workflow.unsafe.imports_passed_through():
     from plans import approvals
-    from plans.calls import Call
+    from plans.calls import Call, Return
     from plans.conditions import holds
     from plans.errors import BadExpression, BadReference, Refused
     from plans.messages import Decide
     from plans.model import DEFAULT_PARALLEL, Step, ToolSpec
-    from plans.recording import note_files
+    from plans.recording import note_call, note_failure, note_files
     from plans.references import Filled, fill, find
     from plans.review import Revised
     from plans.revisions import logged
@@ -31,7 +31,7 @@ with workflow.unsafe.imports_passed_through():
     from plans.tracking import known, track
     from plans.values import StepValues, size_of
     from workflows import policies
-    from workflows.outcomes import cancelled, completed, failed, of_activity, skipped
+    from workflows.outcomes import cancelled, completed, failed, left_behind, of_activity, skipped
     from workflows.recovery import Mending
     from workflows.timers import check_seconds
 
@@ -111,6 +111,12 @@ class Execution:
         by = f" by {revised.revision.by}" if revised.revision.by else ""
         run.note("edited", f"version {run.plan.version}{by}: {what}", now)
 
+    def append(self, steps: list[Step]) -> None:
+        """Take in more steps: the calls an agent wants made."""
+        plan = self.run.plan
+        self.schedule.revise(plan.model_copy(update={"steps": [*plan.steps, *steps]}), {}, (), workflow.now())
+        self._steps |= {step.id: step for step in steps}
+
     def interrupt(self, reason: str) -> None:
         """Start nothing more. What runs may end; what the workflow itself waits for ends at once."""
         self.run.interrupted = True
@@ -165,6 +171,8 @@ class Execution:
 
     def _fill(self, step: Step, values: StepValues) -> Filled:
         args = self.run.args_of(step)
+        if self.run.literal:
+            return Filled(args, [])
         values.add(reference.root for reference in find(args))
         return fill(args, values.inline, self._spec(step.id).quoting, values.large)
 
@@ -180,6 +188,7 @@ class Execution:
         spec, state, plan = self._spec(step.id), self.run.steps[step.id], self.run.plan
         policy = policies.of_step(plan, step, spec, filled.args)
         state.calls += 1
+        note_call(self.run, step, filled.args)
         decision, files = self.run.decisions.get(step.id), known(self.run, step, filled)
         call = Call(
             args=filled.args,
@@ -277,6 +286,8 @@ class Execution:
         error = handle.exception()
         if error is not None:
             outcome = of_activity(error, now, started)
+            self._note(step_id, left_behind(error), now)
+            note_failure(self.run, self._steps[step_id], outcome.result, started)
             if (
                 outcome.result.code == "APPROVAL_REQUIRED"
                 and step_id not in self.run.decisions
@@ -285,9 +296,13 @@ class Execution:
                 return self._ask_again(step_id, outcome)
             return self._end(step_id, outcome)
         outcome, returned = completed(handle.result(), now, started)
+        self._note(step_id, returned, now)
+        return self._end(step_id, outcome)
+
+    def _note(self, step_id: str, returned: Return, now: datetime) -> None:
+        """Put down what the call did, for people and for the calls that follow."""
         note_files(self.run, step_id, returned)
         track(self.run, self._steps[step_id], returned, now)
-        return self._end(step_id, outcome)
 
     def _ask_again(self, step_id: str, outcome: Outcome) -> None:
         """The tool found that it needs a person's word after all, as write_file does over a file it does not know."""

@@ -67,5 +67,17 @@ def of_activity(error: BaseException, now: datetime, started: datetime) -> Outco
     return failed("TOOL_FAILED", str(cause)[:1_000] or type(cause).__name__, now, duration)
 
 
+def left_behind(error: BaseException) -> Return:
+    """What a failed call did to files all the same, as far as it could tell."""
+    cause = error.cause if isinstance(error, ActivityError) else error
+    details = cause.details[:1] if isinstance(cause, ApplicationError) else ()
+    told = details[0] if details and isinstance(details[0], dict) else {}
+    names = ("wrote", "deleted", "shared", "moreFiles", "sandbox", "warnings")
+    try:
+        return Return.model_validate({"duration": 0.0, **{name: told[name] for name in names if name in told}})
+    except ValidationError:
+        return Return(duration=0.0)
+
+
 def _milliseconds(now: datetime, started: datetime) -> float:
     return (now - started).total_seconds() * 1_000
