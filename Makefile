@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 ARGS ?=
 
-.PHONY: setup demo test check format test-stack bench lock clean
+.PHONY: setup demo demo-llm test check format test-stack bench lock clean
 
 setup: $(INSTALLED)
 	@$(BIN)/python scripts/get_temporal.py
@@ -19,6 +19,10 @@ $(INSTALLED): requirements.lock pyproject.toml
 
 demo: setup
 	$(BIN)/python scripts/demo.py
+
+# The LLM writes a plan, people review it, the LLM mends it: offline, with a scripted LLM.
+demo-llm: setup
+	$(BIN)/python scripts/demo_llm.py
 
 test: setup
 	$(BIN)/python -m pytest $(ARGS)

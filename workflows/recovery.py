@@ -60,8 +60,8 @@ class Mending:
             return False
         state = run.steps[step_id]
         state.failure, state.deadline = outcome.result, None
+        run.note("mending", f"step '{step_id}' failed, the LLM is asked: {outcome.result.error}", now, step_id)
         self._execution.schedule.ask(step_id, now, awaiting="recovery")
-        run.note("failed", f"step '{step_id}' failed, the LLM is asked: {outcome.result.error}", now, step_id)
         self.ask(step_id)
         return True
 

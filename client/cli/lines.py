@@ -23,11 +23,13 @@ class Lines:
     def __init__(self, plan: str, view: Mapping[str, Any]) -> None:
         self._plan = plan
         self._steps = {step["id"]: step for step in view["steps"]}
-        self._width = min(24, max(len(name) for name in self._steps))
+        self._width = min(24, max((len(name) for name in self._steps), default=8))
         self._ready: set[str] = set()
 
     def of(self, event: Event) -> list[str]:
         """What to print for an event; often nothing."""
+        if event.status == "blocked" or any(entry["kind"] == "mending" for entry in event.logs or []):
+            self._ready.discard(event.step_id)  # it was edited, or failed and may be mended: it will be ready again
         if event.logs:
             return [self._row(event, " ", line(str(entry["text"]))) for entry in event.logs]
         step = self._steps.get(event.step_id, {})

@@ -36,6 +36,12 @@ def test_a_step_that_ran_before_it_asks_is_told_as_well() -> None:
     assert told(("ready", {}), ("running", {}), ("ready", {}))[1].startswith("? remove  needs approval")
 
 
+def test_a_step_that_is_mended_does_not_seem_to_ask_a_person() -> None:
+    mending = ("running", {"logs": [{"kind": "mending", "text": "failed, the LLM is asked"}]})
+    rows = told(("ready", {}), ("running", {}), mending, ("ready", {}), ("blocked", {}), ("ready", {}), ("running", {}))
+    assert not any("needs approval" in row for row in rows)
+
+
 def test_a_failure_is_told_with_its_code_and_its_reason_on_one_line() -> None:
     result = {"result": {"ok": False, "duration": 100, "code": "NOT_FOUND", "error": "no\x1b[2J\nfile"}}
     assert told(("failed", result)) == ["✗ remove  failed after 0.1 s: NOT_FOUND no\\u001b[2J file"]
