@@ -27,7 +27,7 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxR
 
 from activities.check import PlanChecker
 from activities.compare_files import compare_files
-from activities.effects import Effects
+from activities.effects import EFFECTS, Effects
 from activities.execute import tool_activity
 from activities.llm import AskLlm
 from activities.llm_model import LanguageModel
@@ -78,7 +78,7 @@ def build(
     )
     summaries = SummaryWriter(settings.state_dir)
     values = ValueStore(_driver(client, settings), settings.inline_bytes)
-    effects = Effects.at(settings.state_dir / "effects", strict=settings.edits == "strict")
+    effects = Effects.at(settings.state_dir / EFFECTS, strict=settings.edits == "strict")
     llm = LanguageModel(settings.openai_base_url, settings.openai_api_key, settings.model, settings.llm_timeout)
     asker, snapshots = AskLlm(llm, values), SnapshotTaker(llm.secrets)
     steps = [tool_activity(tool, values, effects) for tool in tools.values() if not tool.spec.durable]

@@ -23,6 +23,8 @@ from typing import Any, Literal
 from activities.preimages import Preimages
 from plans.errors import ToolError
 
+EFFECTS = "effects"
+"""The directory of the log, in the state directory."""
 VERSION = 1
 BUSY_SECONDS = 10.0
 KEPT_SECONDS = 90 * 86_400.0

@@ -13,7 +13,7 @@ import os
 import sys
 from pathlib import Path
 
-from benchmarks import alternatives, document, latency, payloads, replay, scale, skew, speed, startup, waiting
+from benchmarks import alternatives, document, latency, payloads, reads, replay, scale, skew, speed, startup, waiting
 from benchmarks.bench import Bench
 from benchmarks.tables import Table
 
@@ -25,6 +25,7 @@ MEASUREMENTS = {
     "waiting": waiting.measure,
     "replay": replay.measure,
     "startup": startup.measure,
+    "reads": reads.measure,
     "scale": scale.measure,
     "others": alternatives.measure,
 }

@@ -15,13 +15,15 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
+from activities.effects import EFFECTS, EffectLog
+from activities.exchange import is_supported
 from client import background, search_attributes, temporal_binary
 from client.connect import Connection, Origin, find
 from client.errors import NotConnected
 from client.known_tools import known_tools
 from client.queues import listeners
 from client.settings import Settings
-from plans.errors import PlanError
+from plans.errors import PlanError, ToolError
 
 VERSION_SECONDS = 10.0
 LITTLE_BYTES = 500 * 1024 * 1024
@@ -57,6 +59,7 @@ async def examine(environ: Mapping[str, str]) -> list[Finding]:
         return [*findings, _bad("settings", error.message)]
     findings.append(_good("settings", f"queue '{settings.task_queue}', approvals {settings.approvals}"))
     findings += [_state(settings), _workspace(settings), _tools(settings), _rights()]
+    findings += [_effects(settings), _saving(settings)]
     return findings + await _server(settings)
 
 
@@ -90,6 +93,31 @@ def _tools(settings: Settings) -> Finding:
     except PlanError as error:
         return _bad("tools", error.message)
     return _good("tools", f"{len(tools)}: {', '.join(tools)}")
+
+
+def _effects(settings: Settings) -> Finding:
+    """The log without which no file is changed."""
+    log = EffectLog(settings.state_dir / EFFECTS)
+    try:
+        log.check()
+    except ToolError as error:
+        return _bad("effects", error.message)
+    finally:
+        log.close()
+    return _good("effects", f"{log.path}" if log.path.exists() else "no file was changed by a plan yet")
+
+
+def _saving(settings: Settings) -> Finding:
+    """Whether a save by another program at the moment of a write can be told; tried with two files of our own."""
+    place = settings.workspace or Path.cwd()
+    try:
+        whole = is_supported(place)
+    except OSError as error:
+        return _warning("saving", f"{place} could not be tried: {error.strerror}")
+    if whole:
+        return _good("saving", "files change by swapping names: what another program saves meanwhile is not lost")
+    text = f"the file system of {place} cannot swap names: a save by another program in the moment of a write is lost"
+    return _warning("saving", text)
 
 
 def _rights() -> Finding:

@@ -10,6 +10,8 @@ import pytest
 from temporalio.client import Client
 from temporalio.worker import Worker
 
+from activities.effects import EFFECTS, Effect, EffectLog
+from activities.exchange import is_supported
 from client.doctor import Finding, Verdict, examine
 from client.search_attributes import ensure, known
 
@@ -66,6 +68,24 @@ async def test_nothing_is_started_by_looking(alone: dict[str, str], state_dir: P
     found = by_subject(await examine(alone))
     assert found["server"].text.startswith("none runs; the first plan")
     assert list(state_dir.iterdir()) == []
+
+
+async def test_a_log_of_effects_that_cannot_be_used_is_bad(alone: dict[str, str], state_dir: Path) -> None:
+    assert by_subject(await examine(alone))["effects"].verdict is Verdict.GOOD
+    log = EffectLog(state_dir / EFFECTS)
+    log.begin(Effect("run/s", "write"))
+    log.close()
+    assert by_subject(await examine(alone))["effects"].text.endswith("log.db")
+    (state_dir / EFFECTS / "log.db").write_bytes(b"no database " * 1_000)
+    found = by_subject(await examine(alone))["effects"]
+    assert found.verdict is Verdict.BAD
+    assert "restore it from a backup" in found.text
+
+
+async def test_it_is_said_whether_saves_of_others_are_safe(alone: dict[str, str], workspace: Path) -> None:
+    found = by_subject(await examine(alone | {"PLANS_WORKSPACE": str(workspace)}))["saving"]
+    assert found.verdict is (Verdict.GOOD if is_supported(workspace) else Verdict.WARNING)
+    assert list(workspace.iterdir()) == []
 
 
 async def test_without_a_program_the_ways_to_one_are_named(
