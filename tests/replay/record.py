@@ -27,8 +27,10 @@ from client import detached
 from client.server import HOST, Server, flags, free_ports
 from client.settings import Settings
 from client.temporal_binary import find_temporal
+from examples.scripted_llm.script import Script
+from examples.scripted_llm.server import ScriptedLlm
 from tests.driving import Plans
-from tests.replay.scenarios import SCENARIOS
+from tests.replay.scenarios import LLM, SCENARIOS
 from tests.waiting import until
 from worker import build
 
@@ -45,12 +47,15 @@ async def record(names: list[str]) -> None:
         server = await _server(settings, Path(folder))
         try:
             client = await Client.connect(server.address, data_converter=pydantic_data_converter, identity="recorder")
-            async with build(client, settings, load_tools([str(ROOT / "tests" / "ledger_tools.py")]), indexed=True):
-                for name in names:
-                    workspace = Path(folder) / name
-                    workspace.mkdir()
-                    started = await SCENARIOS[name](Plans(client, "replay", workspace))
-                    _write(name, await started.histories())
+            tools = load_tools([str(ROOT / "tests" / "ledger_tools.py")])
+            for name in names:
+                with ScriptedLlm(Script.of(LLM)) as llm:
+                    asking = settings.with_flags(openai_base_url=llm.url, model="demo")
+                    async with build(client, asking, tools, indexed=True):
+                        workspace = Path(folder) / name
+                        workspace.mkdir()
+                        started = await SCENARIOS[name](Plans(client, "replay", workspace))
+                        _write(name, await started.histories())
         finally:
             await server.stop(grace=0)
 

@@ -105,6 +105,70 @@ async def large(plans: Plans) -> Started:
     return await run(read, copy, part)(plans)
 
 
+def edits(*changes: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """The message of an `edit`."""
+    return {"edits": list(changes), **more}
+
+
+async def edited(plans: Plans) -> Started:
+    """Edits in review and while the plan runs, with a tool it did not have before; an approval that becomes void."""
+    started = await plans.start([work("a"), gate("gate", "a"), work("b", "gate")], {"review": True})
+    await started.until(lambda view: view["status"] == "review", "review")
+    update = started.handle.execute_update
+    await update("edit", edits({"op": "skip", "stepId": "a"}, {"op": "add", "step": work("c"), "after": "a"}))
+    await started.signal("begin", {})
+    await started.until_asked("gate")
+    await started.signal("pause", {})
+    await started.approve("gate")
+    await update("edit", edits({"op": "set", "stepId": "gate", "path": "args.value", "value": 2}))
+    await started.signal("unpause", {})
+    await started.until_asked("gate")
+    await started.approve("gate")
+    await started.ended()
+    return started
+
+
+async def extended(plans: Plans) -> Started:
+    """A step with a tool the plan did not name, added while it runs."""
+    started = await plans.start([gate(), work("b", "gate")])
+    await started.until_asked("gate")
+    step = {"id": "note", "tool": "write_file", "args": {"path": "note.txt", "content": "n"}}
+    await started.handle.execute_update("edit", edits({"op": "add", "step": step}))
+    await started.until_status("note", "completed")
+    await started.approve("gate")
+    await started.ended()
+    return started
+
+
+def request(options: dict[str, Any], *steps_to_mend: str) -> Scenario:
+    """A plan that the LLM writes, revises and mends."""
+
+    async def scenario(plans: Plans) -> Started:
+        given = {"workspace": str(plans.workspace), **options}
+        fields = {"defaults": {"onFailure": "ask_llm", "approveRecovery": bool(steps_to_mend)}}
+        started = await plans.start_with({"request": "copy the notes", "plan": fields, "options": given})
+        if options.get("review"):
+            await started.until(lambda view: view["status"] == "review", "review")
+            await started.handle.execute_update("regenerate", {"feedback": "again"})
+            await started.signal("begin", {})
+        if steps_to_mend:
+            await started.until(lambda view: view["pending"], "a person is asked")
+            await started.approve(*steps_to_mend)
+        await started.ended()
+        return started
+
+    return scenario
+
+
+MISSING = {"id": "read", "tool": "read_file", "args": {"path": "missing.txt"}, "description": "Read", "dependsOn": []}
+MADE = {"id": "make", "tool": "write_file", "args": {"path": "missing.txt", "content": "x"}, "dependsOn": []}
+LLM: list[dict[str, Any]] = [
+    {"when": {"schema": "plan"}, "reply": {"text": "no plan"}},
+    {"when": {"schema": "plan"}, "reply": {"json": {"title": "Copy", "steps": [MISSING]}}, "times": 0},
+    {"when": {"schema": "recovery"}, "reply": {"json": {"action": "insert", "steps": [MADE], "reason": "missing"}}},
+]
+"""What the LLM of a recording says."""
+
 CHAIN = [work("s0"), *(work(f"s{number}", f"s{number - 1}") for number in range(1, 6))]
 LAYERS = [
     work(f"l{layer}n{node}", *(f"l{layer - 1}n{other}" for other in range(4) if layer))
@@ -156,6 +220,10 @@ SCENARIOS: dict[str, Scenario] = {
     "timeout": run(work("slow", seconds=9.0, timeout=0.2, retry={"attempts": 1})),
     "pause": paused,
     "review": reviewed,
+    "edit": edited,
+    "edit-tools": extended,
+    "request": request({}),
+    "request-reviewed": request({"review": True}, "read"),
     "cancel": cancelled,
     "sleep": run({"id": "nap", "tool": "sleep", "args": {"seconds": 0.3}}, work("a", "nap"), work("b")),
     "malformed": send(*MALFORMED),
