@@ -18,6 +18,7 @@ import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
 from datetime import timedelta
 
 from temporalio.client import Client
@@ -36,9 +37,10 @@ from activities.snapshot import SnapshotTaker
 from activities.summary import SummaryWriter
 from activities.tool import Tool
 from activities.values import ValueStore
-from client import search_attributes
+from client import namespaces, search_attributes
 from client.connect import Connection, reach, storage
 from client.errors import NotConnected
+from client.processes import Processes
 from client.queues import WORKER
 from client.settings import Settings
 from plans.errors import PlanError
@@ -54,6 +56,12 @@ STICKY = timedelta(seconds=2)
 BEAT = timedelta(seconds=1)
 """How often a heartbeat reaches the server, and so how soon a step hears that it is cancelled."""
 CACHED_WORKFLOWS = 1_000
+COLLECT_AFTER = 100_000, 20, 100
+"""Objects made between two garbage collections. With the interpreter's 700 a plan of 10,000 steps takes thrice the time
+to read, most of it spent looking for cycles among its own steps, and comes near the 2 s a workflow task may think."""
+COLLECT_GROWTH = 500_000
+"""Blocks of memory, about 50 MB, after which everything is looked through: runs that have ended are cycles."""
+MAX_PROCESSES = 64
 
 
 def build(
@@ -110,18 +118,30 @@ def _driver(client: Client, settings: Settings) -> StorageDriver:
     return external.drivers[0] if external else storage(settings)
 
 
-async def serve(settings: Settings) -> None:
-    """Listen until told to stop; raises PlanError when there is no server, or a setting cannot be used."""
+async def serve(settings: Settings, child: int | None = None) -> None:
+    """Listen until told to stop; raises PlanError when there is no server, or a setting cannot be used.
+
+    `child` is the number of a process among several; it stops also when its standard input closes.
+    """
     tools = load_tools(settings.tools)
     connection = await reach(settings, _say)
     indexed = await search_attributes.ensure(connection.client)
+    await namespaces.remember(settings, connection.client, connection.address)
     stopped = _stop_on_signals()
+    if child is not None:
+        _stop_with_parent(stopped)
     # Tools that are plain functions run in the loop's threads: as many as there may be steps, and some for files.
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(settings.max_activities + 8))
-    async with build(connection.client, settings, tools, indexed=indexed):
-        _say(_greeting(connection, settings, len(tools)))
+    collector = asyncio.create_task(_collect_garbage())
+    async with AsyncExitStack() as workers:
+        await workers.enter_async_context(build(connection.client, settings, tools, indexed=indexed))
+        for queue in settings.queues:
+            bound = settings.with_flags(task_queue=queue)
+            await workers.enter_async_context(build(connection.client, bound, tools, indexed=indexed, workflows=()))
+        _say(("" if child is None else f"Worker {child}: ") + _greeting(connection, settings, len(tools)))
         await stopped.wait()
         _say(f"Stopping: running steps have {settings.grace:g} s to finish.")
+    collector.cancel()
     _say("Stopped.")
 
 
@@ -130,9 +150,12 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     flags = vars(_parser().parse_args(arguments))
     try:
-        address = flags.pop("address")
+        address, processes, child = (flags.pop(name) for name in ("address", "processes", "child"))
         environ = {**environ, "TEMPORAL_ADDRESS": address} if address else environ
-        asyncio.run(serve(Settings.read(environ).with_flags(**flags)))
+        settings = Settings.read(environ).with_flags(**flags)
+        if processes > 1 and child is None:
+            return asyncio.run(_serve_in(processes, arguments))
+        asyncio.run(serve(settings, child))
     except PlanError as error:
         print(f"{error.code}: {error.message}", file=sys.stderr)
         return 3 if isinstance(error, NotConnected) else 2 if error.code.startswith("BAD_SETTING") else 1
@@ -156,6 +179,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="plan worker", description="Run the steps of plans until told to stop.")
     parser.add_argument("--address", metavar="HOST:PORT", help="Temporal server (TEMPORAL_ADDRESS)")
     parser.add_argument("--queue", dest="task_queue", metavar="NAME", help="task queue (PLANS_TASK_QUEUE)")
+    parser.add_argument("--queues", metavar="A,B", help="take the steps of these queues as well (PLANS_QUEUES)")
     parser.add_argument("--workspace", metavar="DIR", help="for plans that name none (PLANS_WORKSPACE)")
     parser.add_argument("--tools", metavar="MODULES", help="your own tools, comma separated (PLANS_TOOLS)")
     parser.add_argument("--state-dir", metavar="DIR", help="large values, summaries (PLANS_STATE_DIR)")
@@ -163,7 +187,33 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--max-activities", metavar="N", help="steps at the same time (PLANS_MAX_ACTIVITIES)")
     parser.add_argument("--inline-bytes", metavar="N", help="longer values go to a file (PLANS_INLINE_BYTES)")
     parser.add_argument("--grace", metavar="SECONDS", help="to finish steps at the end (PLANS_GRACE)")
+    parser.add_argument("--processes", metavar="N", type=_processes, default=1, help="worker processes, 1 to 64")
+    parser.add_argument("--child", metavar="N", type=int, help=argparse.SUPPRESS)
     return parser
+
+
+def _processes(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= MAX_PROCESSES:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to {MAX_PROCESSES}")
+    return int(text)
+
+
+async def _serve_in(processes: int, arguments: Sequence[str]) -> int:
+    command = [sys.executable, os.path.realpath(__file__), *arguments]
+    return await Processes(command, processes, _say).run()
+
+
+async def _collect_garbage() -> None:
+    """Collect after so much growth, for as long as the worker runs, and hardly ever in between."""
+    gc.collect()
+    gc.freeze()  # what is loaded by now stays for good
+    gc.set_threshold(*COLLECT_AFTER)
+    floor = sys.getallocatedblocks()
+    while True:
+        await asyncio.sleep(1.0)
+        if sys.getallocatedblocks() > floor + COLLECT_GROWTH:
+            gc.collect()
+            floor = sys.getallocatedblocks()
 
 
 def _stop_on_signals() -> asyncio.Event:
@@ -180,11 +230,28 @@ def _stop_on_signals() -> asyncio.Event:
     return stopped
 
 
+def _stop_with_parent(stopped: asyncio.Event) -> None:
+    """Set it when standard input closes: the process that holds the other end is gone."""
+    loop, descriptor = asyncio.get_running_loop(), sys.stdin.fileno()
+
+    def look() -> None:
+        if not os.read(descriptor, 1):
+            loop.remove_reader(descriptor)
+            stopped.set()
+
+    loop.add_reader(descriptor, look)
+
+
 def _greeting(connection: Connection, settings: Settings, tools: int) -> str:
     return (
-        f"Listening to queue '{settings.task_queue}' in namespace '{connection.client.namespace}' at "
+        f"Listening to {_queues(settings)} in namespace '{connection.client.namespace}' at "
         f"{connection.address}; workspace {settings.workspace or 'as each plan says'}; {tools} tools."
     )
+
+
+def _queues(settings: Settings) -> str:
+    names = [f"'{name}'" for name in (settings.task_queue, *settings.queues)]
+    return f"queue{'s' * (len(names) > 1)} {', '.join(names)}"
 
 
 def _say(line: str) -> None:

@@ -12,6 +12,7 @@ import asyncio
 import dataclasses
 import hashlib
 import os
+import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,6 +32,8 @@ from plans.errors import PlanError
 
 EXTERNAL_BYTES = 65_536
 """Payloads from this size on are kept outside history."""
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class StorageError(PlanError):
@@ -67,15 +70,15 @@ class LocalDirectory(StorageDriver):
         data = payload.SerializeToString()
         digest = hashlib.sha256(data).hexdigest()
         path = self.path(digest)
-        if path.exists():
+        try:
             os.utime(path)  # a sweep spares what was wanted lately
-        else:
+        except FileNotFoundError:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_whole(path, data)
         return StorageDriverClaim({"sha256": digest})
 
     def _retrieve(self, digest: str) -> Payload:
-        path = self.path(digest)
+        path = self.path(digest if _DIGEST.fullmatch(digest) else "no claim of ours")
         try:
             data = path.read_bytes()
         except (FileNotFoundError, IsADirectoryError):

@@ -14,7 +14,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    StringConstraints,
+    ValidationError,
+    field_validator,
+)
 
 from plans.endpoint import OPENAI, endpoint_problem
 from plans.errors import PlanError
@@ -38,6 +47,16 @@ def _names(value: object) -> object:
     return tuple(str(Path(part).absolute()) if part.endswith(".py") else part for part in parts)
 
 
+def _listed(value: object) -> object:
+    """Comma-separated text as a tuple, each name once."""
+    if not isinstance(value, str):
+        return value
+    return tuple(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
+
+
+QueueName = Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\s\x00-\x1f]+$")]
+
+
 class Settings(BaseModel):
     """What the environment says, checked. Flags of a command replace single fields with `with_flags`."""
 
@@ -45,6 +64,8 @@ class Settings(BaseModel):
 
     task_queue: str = Field(default="plans", min_length=1, max_length=1_000, pattern=r"^[^\s\x00-\x1f]+$")
     """Queue that plans are put on and workers listen to."""
+    queues: Annotated[tuple[QueueName, ...], BeforeValidator(_listed)] = ()
+    """More queues whose steps a worker takes: those of plans and steps with `queue`."""
     workspace: Path | None = None
     """Directory for plans that name none."""
     state_dir: Path

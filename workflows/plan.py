@@ -46,6 +46,9 @@ class PlanWorkflow(Editing):
             self._open(read_request(arguments))
         except InvalidPlan as error:
             self._invalid = error.problems
+        for argument in arguments:
+            if isinstance(argument, dict):
+                argument.clear()  # Temporal keeps it as long as the run, and of a big plan it is most of the memory
 
     @workflow.run
     async def run(self, *_: Any) -> dict[str, Any]:

@@ -20,7 +20,21 @@ import typer
 from temporalio.runtime import Runtime, TelemetryConfig
 
 from client.background import WorkerFailed
-from client.cli import control, editing, hosting, looking, making, offline, output, resuming, starting, watching
+from client.cli import (
+    control,
+    decoding,
+    editing,
+    hosting,
+    looking,
+    making,
+    offline,
+    output,
+    pruning,
+    resuming,
+    starting,
+    taking_back,
+    watching,
+)
 from client.cli.request import PlanRefused
 from client.errors import NotConnected, PlanNotFound
 from plans.errors import PlanError
@@ -44,6 +58,8 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "show": looking.show,
     "watch": looking.watch,
     "watch-files": watching.watch_files,
+    "files": taking_back.files,
+    "undo": taking_back.undo,
     "summary": looking.summary,
     "graph": looking.graph,
     "pending": looking.pending,
@@ -68,6 +84,8 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "up": hosting.up,
     "down": hosting.down,
     "doctor": hosting.doctor,
+    "prune": pruning.prune,
+    "codec": decoding.codec,
 }
 for _name, _command in _COMMANDS.items():
     app.command(_name)(_command)

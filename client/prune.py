@@ -1,0 +1,191 @@
+"""Which stored values nothing refers to any more, and their removal.
+
+Large values and large plans lie in the state directory as files named by a hash; whoever needs one names that hash: the
+history of a workflow, or a stored value that one refers to. `prune` reads the histories of all workflows the server
+still keeps, open and closed, and removes the files none of them leads to. It removes nothing when a single history
+cannot be read, when the directory also holds values of another server, or what is younger than `older_than`: that may
+belong to a workflow which is just being started.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator, Set
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+
+from temporalio.client import Client, WorkflowExecution
+from temporalio.service import RPCError, RPCStatusCode
+
+from client import namespaces
+from client.settings import Settings
+from plans.errors import PlanError
+from plans.model import Value
+
+OLDER_THAN = timedelta(hours=1)
+AT_ONCE = 8
+"""Histories read at the same time."""
+_DIGEST = re.compile(rb"(?=([0-9a-f]{64}))")
+"""Any 64 hexadecimal digits may be a claim; taking a few too many only keeps a file."""
+
+
+class PruneRefused(PlanError):
+    """Nothing was removed, because something could be lost that is still needed."""
+
+    code = "PRUNE_REFUSED"
+
+
+class Pruned(Value):
+    """What a sweep found."""
+
+    workflows: int
+    """Runs of workflows whose history was read."""
+    kept: int
+    kept_bytes: int
+    removed: int
+    removed_bytes: int
+    young: int
+    """Files nothing refers to that are too young to be removed."""
+    dry_run: bool
+
+
+async def prune(
+    client: Client, settings: Settings, *, older_than: timedelta = OLDER_THAN, dry_run: bool = False
+) -> Pruned:
+    """Remove the values nothing refers to; with `dry_run` only count them. Raises PruneRefused."""
+    await _require_ours(client, settings)
+    directory = settings.state_dir / "values"
+    now = time.time()
+    files = {path.parent.name + path.name: path for path in directory.glob("??/" + "?" * 62)}
+    workflows, named = await _named_by_workflows(client, files.keys())
+    named |= await _named_by_schedules(client, files.keys())
+    needed = await asyncio.to_thread(_reachable, named, files)
+    loose = [path for digest, path in files.items() if digest not in needed]
+    loose += [path for path in directory.glob("??/.*") if path.is_file()]  # left by whoever was killed while writing
+    before = now - older_than.total_seconds()
+    removed = await asyncio.to_thread(_sweep, loose, before, dry_run)
+    return Pruned(
+        workflows=workflows,
+        kept=len(needed),
+        kept_bytes=sum(map(_size, (files[digest] for digest in needed))),
+        removed=len(removed),
+        removed_bytes=sum(removed),
+        young=len(loose) - len(removed),
+        dry_run=dry_run,
+    )
+
+
+async def _require_ours(client: Client, settings: Settings) -> None:
+    """Raises PruneRefused where the histories of this server do not tell what is needed."""
+    if settings.storage != "local":
+        raise PruneRefused(
+            f"values are kept in {settings.storage}, which `plan prune` does not touch; give the bucket a lifecycle"
+            " rule: objects expire later than workflows do (the retention of the namespace, and how long plans may run)"
+        )
+    others = await namespaces.others(settings, client)
+    if others:
+        raise PruneRefused(
+            f"{settings.state_dir} may also hold values of another server: {'; '.join(others)}. Remove that file if the"
+            " plans of that server are gone for good, then try again"
+        )
+
+
+async def _named_by_workflows(client: Client, known: Set[str]) -> tuple[int, set[str]]:
+    """How many runs there are, and the stored values their histories name. Raises PruneRefused."""
+    named, count = set[str](), 0
+    async for group in _in_groups(client):
+        for found in await asyncio.gather(*(_named_by(client, each, known) for each in group)):
+            named |= found
+        count += len(group)
+    return count, named
+
+
+async def _in_groups(client: Client) -> AsyncIterator[list[WorkflowExecution]]:
+    group: list[WorkflowExecution] = []
+    try:
+        async for execution in client.list_workflows():
+            group.append(execution)
+            if len(group) == AT_ONCE:
+                yield group
+                group = []
+    except RPCError as error:
+        raise PruneRefused(f"the workflows of the server cannot be listed: {error.message}") from error
+    yield group
+
+
+async def _named_by(client: Client, execution: WorkflowExecution, known: Set[str]) -> set[str]:
+    handle = client.get_workflow_handle(execution.id, run_id=execution.run_id)
+    named: set[str] = set()
+    try:
+        async for event in handle.fetch_history_events():
+            named |= _digests(event.SerializeToString(), known)
+    except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:  # deleted since it was listed
+            return named
+        text = f"the history of workflow '{execution.id}' cannot be read: {error.message}; nothing was removed"
+        raise PruneRefused(text) from error
+    return named
+
+
+async def _named_by_schedules(client: Client, known: Set[str]) -> set[str]:
+    """The stored values that schedules will start workflows with."""
+    named: set[str] = set()
+    try:
+        async for schedule in await client.list_schedules():
+            found = await client.get_schedule_handle(schedule.id).describe()
+            named |= _digests(found.raw_description.SerializeToString(), known)
+    except RPCError as error:
+        if error.status is not RPCStatusCode.UNIMPLEMENTED:
+            raise PruneRefused(f"the schedules of the server cannot be read: {error.message}") from error
+    return named
+
+
+def _digests(data: bytes, known: Set[str]) -> set[str]:
+    return {match[1].decode() for match in _DIGEST.finditer(data)} & known
+
+
+def _reachable(named: set[str], files: dict[str, Path]) -> set[str]:
+    """The named values, those named in them, and so on."""
+    reached, waiting = set(named), list(named)
+    while waiting:
+        with suppress(FileNotFoundError):
+            fresh = _digests(files[waiting.pop()].read_bytes(), files.keys()) - reached
+            reached |= fresh
+            waiting += fresh
+    return reached
+
+
+def _sweep(paths: Iterable[Path], before: float, dry_run: bool) -> list[int]:
+    """Remove the files that were last wanted before a time; returns the sizes of those."""
+    return [size for path in paths for size in _removed(path, before, dry_run)]
+
+
+def _removed(path: Path, before: float, dry_run: bool) -> Iterator[int]:
+    with suppress(FileNotFoundError):
+        size, touched = path.stat().st_size, path.stat().st_mtime
+        if touched >= before:
+            return
+        if not dry_run and not _remove(path, touched):
+            return
+        yield size
+
+
+def _remove(path: Path, touched: float) -> bool:
+    """Remove a file, unless somebody has just come to want it; who wants it later finds none and writes it anew."""
+    aside = path.with_name(f".{path.name}.gone")
+    path.rename(aside)
+    if aside.stat().st_mtime != touched:
+        aside.rename(path)
+        return False
+    aside.unlink()
+    return True
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

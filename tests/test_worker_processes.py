@@ -1,0 +1,95 @@
+"""Several worker processes, and workers that take the steps of more queues than one."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+from pathlib import Path
+
+from temporalio.client import Client
+
+from client import detached
+from client.queues import listeners
+from tests.driving import Plans, step
+from tests.test_worker import line, worker_process
+from tests.waiting import until
+
+
+async def pids(client: Client, queue: str) -> set[int]:
+    """The processes that listen to a queue now."""
+    found = {int(re.findall(r"\d+", identity)[0]) for identity in await listeners(client, queue)}
+    return {pid for pid in found if detached.began(pid)}
+
+
+async def test_several_processes_share_a_queue_and_one_that_dies_is_replaced(
+    environ: dict[str, str], temporal_client: Client, queue: str
+) -> None:
+    async with worker_process(environ, "--processes", "2") as process:
+        assert {(await line(process))[:9], (await line(process))[:9]} == {"Worker 1:", "Worker 2:"}
+
+        async def both() -> set[int] | None:
+            found = await pids(temporal_client, queue)
+            return found if len(found) == 2 else None
+
+        first: set[int] = await until(both, "two processes listen")
+        killed = min(first)
+        os.kill(killed, signal.SIGKILL)
+        assert "killed by SIGKILL" in await line(process)
+        second: set[int] = await until(both, "two processes listen again")
+        assert killed not in second
+        assert len(first & second) == 1
+        await line(process)  # the greeting of the new one
+        process.terminate()
+        assert await asyncio.wait_for(process.wait(), 30) == 0
+        assert not [pid for pid in second if detached.began(pid)]
+
+
+async def test_the_processes_end_when_the_one_that_keeps_them_is_killed(
+    environ: dict[str, str], temporal_client: Client, queue: str
+) -> None:
+    async with worker_process(environ, "--processes", "2") as process:
+        await line(process)
+        await line(process)
+        running = await pids(temporal_client, queue)
+        process.kill()
+        await until(lambda: not any(map(detached.began, running)), "the processes have ended")
+
+
+async def test_processes_that_cannot_start_say_so_and_end_with_its_exit_code(environ: dict[str, str]) -> None:
+    async with worker_process(environ | {"TEMPORAL_ADDRESS": "127.0.0.1:9"}, "--processes", "2") as process:
+        _, errors = await asyncio.wait_for(process.communicate(), 60)
+        assert "NOT_CONNECTED" in errors.decode()
+        assert process.returncode == 3
+
+
+async def test_a_number_of_processes_that_is_none_is_refused(environ: dict[str, str]) -> None:
+    for number in ("0", "65", "many"):
+        async with worker_process(environ, "--processes", number) as process:
+            _, errors = await asyncio.wait_for(process.communicate(), 60)
+            assert "1 to 64" in errors.decode()
+            assert process.returncode == 2
+
+
+async def test_two_workers_with_different_directories_each_take_the_steps_bound_to_them(
+    environ: dict[str, str], temporal_client: Client, queue: str, workspace: Path, tmp_path: Path
+) -> None:
+    """As on two machines: the second has no directory of the first, only the state directory is shared."""
+    far, bound = tmp_path / "far", f"{queue}-far"
+    far.mkdir()
+    (far / "data.txt").write_text("from afar " * 2_000)
+    here = worker_process(environ)
+    there = worker_process(environ, "--queue", f"{queue}-unused", "--queues", bound, "--workspace", str(far))
+    async with here as one, there as other:
+        await line(one)
+        assert f"'{bound}'" in await line(other)
+        steps = [
+            {"id": "read", "tool": "read_file", "args": {"path": "data.txt"}, "queue": bound},
+            {"id": "write", "tool": "write_file", "args": {"path": "copy.txt", "content": "$read"}},
+            {"id": "list", "tool": "list_directory", "args": {"path": "."}, "queue": bound, "dependsOn": ["write"]},
+        ]
+        view = await Plans(temporal_client, queue, workspace).run(steps)
+        assert view["status"] == "completed", view["log"]
+        assert (workspace / "copy.txt").read_text() == "from afar " * 2_000
+        assert [item["name"] for item in step(view, "list")["result"]["value"]] == ["data.txt"]
