@@ -26,6 +26,7 @@ from temporalio.converter import StorageDriver
 from temporalio.worker import PollerBehaviorAutoscaling, Worker
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
+from activities.agent_history import AgentHistory
 from activities.check import PlanChecker
 from activities.compare_files import compare_files
 from activities.effects import EFFECTS, Effects
@@ -36,6 +37,7 @@ from activities.registry import load_tools
 from activities.snapshot import SnapshotTaker
 from activities.summary import SummaryWriter
 from activities.tool import Tool
+from activities.track_agent import AgentTracker
 from activities.values import ValueStore
 from client import namespaces, search_attributes
 from client.connect import Connection, reach, storage
@@ -44,6 +46,7 @@ from client.processes import Processes
 from client.queues import WORKER
 from client.settings import Settings
 from plans.errors import PlanError
+from workflows.agent import AgentWorkflow
 from workflows.plan import PlanWorkflow
 
 PASSED_THROUGH = (
@@ -71,7 +74,7 @@ def build(
     *,
     indexed: bool,
     cached: int = CACHED_WORKFLOWS,
-    workflows: Sequence[type] = (PlanWorkflow,),
+    workflows: Sequence[type] = (PlanWorkflow, AgentWorkflow),
 ) -> Worker:
     """A worker for the settings' task queue, not yet started. `indexed`: the server knows our search attributes.
 
@@ -88,7 +91,9 @@ def build(
     values = ValueStore(_driver(client, settings), settings.inline_bytes)
     effects = Effects.at(settings.state_dir / EFFECTS, strict=settings.edits == "strict")
     llm = LanguageModel(settings.openai_base_url, settings.openai_api_key, settings.model, settings.llm_timeout)
-    asker, snapshots = AskLlm(llm, values), SnapshotTaker(llm.secrets)
+    specs = {name: tool.spec for name, tool in tools.items()}
+    asker, snapshots = AskLlm(llm, values, tools=specs), SnapshotTaker(llm.secrets)
+    tracker = AgentTracker(AgentHistory(settings.state_dir))
     steps = [tool_activity(tool, values, effects) for tool in tools.values() if not tool.spec.durable]
     restrictions = SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH)
     return Worker(
@@ -99,6 +104,7 @@ def build(
         activities=[
             *steps,
             *(checker.check_plan, summaries.write_summary, asker.ask_llm, snapshots.snapshot_workspace, compare_files),
+            tracker.track_agent,
         ],
         workflow_runner=SandboxedWorkflowRunner(restrictions=restrictions),
         activity_executor=ThreadPoolExecutor(settings.max_activities + 2, thread_name_prefix="step"),

@@ -18,12 +18,15 @@ from pydantic import TypeAdapter, ValidationError
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
+from activities.agent_prompts import compose
 from activities.failures import bounded
 from activities.llm_failures import LONGEST_WAIT, LlmError
 from activities.llm_model import LanguageModel
 from activities.values import ValueStore
 from plans.asking import ChatMessage, LlmAnswer, LlmRequest
+from plans.calls import LargeValue
 from plans.errors import ToolError
+from plans.model import ToolSpec
 
 BEAT_SECONDS = 1.0
 Check = Callable[[str], str]
@@ -39,6 +42,8 @@ class AskLlm:
     values: ValueStore
     checks: Mapping[str, Check] = field(default_factory=dict)
     """By purpose: what an answer must be besides a JSON object."""
+    tools: Mapping[str, ToolSpec] = field(default_factory=dict)
+    """The worker's tools, for the prompts of agents."""
 
     @activity.defn(name="ask_llm")
     async def ask_llm(self, request: LlmRequest) -> LlmAnswer:
@@ -46,8 +51,11 @@ class AskLlm:
         errors = _errors_so_far(activity.info().heartbeat_details)
         beat = asyncio.create_task(_beat(errors))
         try:
+            kept: LargeValue | None = None
+            if request.agent is not None:
+                request, kept = await compose(request, request.agent, self.values, self.tools)
             answer = await self.model.ask(request, await self._messages(request))
-            return self._checked(request, answer).model_copy(update={"attempt": errors + 1})
+            return self._checked(request, answer).model_copy(update={"attempt": errors + 1, "conversation": kept})
         except ToolError as error:
             beat.cancel()
             raise _failed(error, request, errors) from None

@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from plans.agent_prompt import AgentQuestion
 from plans.budget import Usage
 from plans.calls import LargeValue
 from plans.model import Retry, Value
@@ -42,6 +43,7 @@ class LlmRequest(Value):
     purpose: str = Field(description="What it is for: plan, correction, recovery, agent, ...; for people and checks.")
     messages: list[ChatMessage] = Field(default_factory=list, description="The conversation so far.")
     messages_large: LargeValue | None = Field(default=None, description="A stored list of messages that comes first.")
+    agent: AgentQuestion | None = Field(default=None, description="Messages and schema are composed from this.")
     schema_name: str = Field(default="answer", pattern=r"^[A-Za-z0-9_-]{1,64}$", description="Names the schema.")
     json_schema: dict[str, Any] = Field(default_factory=dict, description="JSON Schema of the object expected back.")
     model: str | None = Field(default=None, description="The model; the worker's own when none is named.")
@@ -64,6 +66,7 @@ class LlmAnswer(Value):
     finish_reason: str = Field(default="stop", description="As the endpoint gives it.")
     mode: Mode = Field(description="How the endpoint was asked for JSON.")
     duration: float = Field(default=0.0, description="Milliseconds, of the attempt that was answered.")
+    conversation: LargeValue | None = Field(default=None, description="Of an agent: what was said so far.")
     attempt: int = Field(default=1, description="Which attempt was answered, errors of the endpoint counted only.")
 
     @property

@@ -89,7 +89,8 @@ class Schedule:
             self._list(name)
 
     def _count(self, step: Step) -> None:
-        needs = {name: uses for name, uses in dependencies(step).items() if name in self._position}
+        found = dict.fromkeys(step.depends_on, False) if self.run.literal else dependencies(step)
+        needs = {name: uses for name, uses in found.items() if name in self._position}
         self._needs[step.id] = needs
         for name in needs:
             self._dependents[name].append(step.id)

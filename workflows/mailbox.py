@@ -38,6 +38,12 @@ class Mailbox:
     def _view(self) -> dict[str, Any]:
         return views.plan_view(self._started().run, self._started().schedule)
 
+    def _text(self) -> str:
+        return render.text(self._view())
+
+    def _state(self) -> dict[str, Any]:
+        return self._started().run.model_dump(mode="json", exclude_defaults=True)
+
     def _try(self, what: str, step_id: str | None, act: Callable[[], Any]) -> None:
         """Do what a signal asks for; a refusal becomes a line in the log."""
         if self._execution is None:
@@ -139,7 +145,7 @@ class Mailbox:
     @workflow.query(description="The plan as text.")
     def text(self, *_: Any) -> str:
         """Seed 000's display."""
-        return render.text(self._view())
+        return self._text()
 
     @workflow.query(description="Counts, duration, files written, what failed.")
     def summary(self, *_: Any) -> dict[str, Any]:
@@ -149,7 +155,7 @@ class Mailbox:
     @workflow.query(description="All there is to know of the run, for another run to go on from.")
     def state(self, *_: Any) -> dict[str, Any]:
         """The Run, as `plans.resume` takes it."""
-        return self._started().run.model_dump(mode="json", exclude_defaults=True)
+        return self._state()
 
     def _signal_decision(self, message: Approve | Deny, approved: bool) -> None:
         decision = Decide(approved=approved, **dict(message))

@@ -1,0 +1,255 @@
+"""AgentWorkflow: an LLM with tools works through a request. The story of `run` is begin, work, end.
+
+Every model call is the activity `ask_llm`, every tool call an activity under the tool's own name. The tool calls are
+the steps of a growing plan, so that messages, approvals and views are those of plans (`Mailbox`, `Execution`). What an
+answer means is decided by `plans.tasks`, never by the model.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from temporalio import workflow
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
+
+with workflow.unsafe.imports_passed_through():
+    from pydantic import ValidationError
+
+    from plans import agent_run, render
+    from plans.agent_answers import AgentAnswer, SimpleAnswer, ToolUse
+    from plans.agent_limits import AgentEnd, limit_reached
+    from plans.agent_run import AgentRun
+    from plans.errors import InvalidPlan, PlanError, Unanswered
+    from plans.prompt_text import READ_RESULT
+    from plans.run import PlanStatus
+    from plans.tasks import Decision, TaskList, after_calls, meaning_of, meaning_of_simple
+    from plans.validate import errors
+    from workflows import agent_records, indexing
+    from workflows.agent_questions import answered
+    from workflows.agent_request import AgentRequest, read_agent_request
+    from workflows.checking import facts_about
+    from workflows.execution import Execution
+    from workflows.mailbox import Mailbox
+    from workflows.request import invalid
+
+EVENTS = 8_000
+"""History events after which the run goes on in a new run of the workflow, between two model calls."""
+
+
+@workflow.defn(name="AgentWorkflow", failure_exception_types=[PlanError, ValidationError])
+class AgentWorkflow(Mailbox):
+    """Runs one agent. Its id is `agent-<agentId>`; its result is the summary with the answer and the task list."""
+
+    @workflow.init
+    def __init__(self, *arguments: Any) -> None:
+        self._published: tuple[Any, ...] = ()
+        self._told = ""
+        self._decided: tuple[Decision, TaskList | None] | None = None
+        try:
+            self._open(read_agent_request(arguments))
+        except InvalidPlan as error:
+            self._invalid = error.problems
+
+    @workflow.run
+    async def run(self, *_: Any) -> dict[str, Any]:
+        """Begin, work, end. Returns the summary; a failed agent fails the workflow with it."""
+        if self._invalid:
+            raise invalid(self._invalid)
+        agent, execution = self._agent, self._started()
+        try:
+            if agent.run.status is PlanStatus.DRAFT:
+                await self._begin()
+            execution.resume_timers()
+            await self._work()
+        except asyncio.CancelledError:
+            await execution.cancel()
+            agent_run.conclude(agent, "cancelled", "it was cancelled", workflow.now())
+            await self._end()
+            raise
+        return await self._end()
+
+    def _open(self, request: AgentRequest) -> None:
+        agent_id = workflow.info().workflow_id
+        order = request.order
+        agent = request.agent or (AgentRun.of(order, agent_id, request.options) if order else None)
+        if agent is None:
+            raise InvalidPlan([])
+        self._agent = agent
+        self._execution = Execution(agent.run)
+
+    async def _begin(self) -> None:
+        """Learn about the worker's tools, and enter the run into the history of agents."""
+        agent, execution = self._agent, self._started()
+        facts = await facts_about(agent.run, None, all_tools=True)
+        if errors(facts.problems):
+            raise invalid(facts.problems)
+        unknown = [name for name in agent.order.tools or () if name not in facts.tools]
+        agent.run.facts = facts
+        if unknown:
+            agent.run.note("warning", f"no such tools, left out: {', '.join(unknown)[:500]}", workflow.now())
+        execution.schedule.begin(workflow.now())
+        await agent_records.begun(agent)
+
+    async def _work(self) -> None:
+        """Calls, then a question, and so on, until the rule or a limit says that it is over."""
+        agent = self._agent
+        while agent.end is None:
+            await self._make_calls()
+            self._take_outcomes()
+            await self._tell()
+            await self._go_on_if_full()
+            if self._is_over():
+                return
+            await workflow.wait_condition(lambda: not agent.run.paused or bool(agent.run.stopped))
+            if not agent.run.stopped:
+                await self._ask()
+
+    async def _make_calls(self) -> None:
+        """Turn after turn until every call of the last answer has ended. Waiting for people counts as no time."""
+        agent, execution, began = self._agent, self._started(), workflow.now()
+        waited = False
+        while True:
+            execution.turn()
+            self._publish()
+            if execution.schedule.idle:
+                break
+            waited = waited or bool(execution.schedule.asking) or agent.run.paused
+            await workflow.wait_condition(lambda: execution.has_news)
+        if not waited:
+            self._add_time((workflow.now() - began).total_seconds())
+
+    def _take_outcomes(self) -> None:
+        """What came of the calls is for the model to see; a task ends only when its last calls succeeded."""
+        agent = self._agent
+        agent.unsent += [agent_run.outcome_of(agent, name) for name in agent.called]
+        if self._decided is not None:
+            decision, before = self._decided
+            if before is not None:
+                decision = after_calls(decision, before, agent_run.failed_tools(agent, agent.called))
+            self._accept(decision)
+        agent.called, self._decided = [], None
+
+    def _is_over(self) -> bool:
+        """Whether it was interrupted, or has used up a limit."""
+        agent, now = self._agent, workflow.now()
+        if agent.run.stopped:
+            agent_run.conclude(agent, "interrupted", agent.run.stopped, now)
+        elif (reached := limit_reached(agent.order.limits, agent.usage)) is not None:
+            agent_run.conclude(agent, reached.value, agent_run.reason(agent, reached), now)
+        return agent.end is not None
+
+    async def _ask(self) -> None:
+        """One question, and what its answer means."""
+        agent, began = self._agent, workflow.now()
+        try:
+            answer = await answered(agent)
+        except Unanswered as error:
+            agent_run.conclude(agent, "failed", f"{error.code}: {error.message}"[:2_000], workflow.now())
+            return
+        finally:
+            self._add_time((workflow.now() - began).total_seconds())
+        if agent.run.stopped:
+            return  # what it wants now is for the run that resumes this one to ask again
+        agent.unsent, agent.notice = [], ""
+        if isinstance(answer, TaskList):
+            agent.tasks, agent.splitting = answer.begin(), False
+            agent.run.note("task", f"{len(answer.tasks)} tasks: {agent.position}"[:1_000], workflow.now())
+            return
+        self._decide(answer)
+
+    def _decide(self, answer: AgentAnswer | SimpleAnswer) -> None:
+        agent, limit = self._agent, self._agent.order.limits.nudges
+        if isinstance(answer, SimpleAnswer):
+            decision, before = meaning_of_simple(answer, agent.nudges, limit), None
+        else:
+            before = agent.tasks or TaskList.of([agent.order.request[:2_000]])
+            decision = meaning_of(answer, before, agent.nudges, limit)
+        agent.splitting, agent.nudges = decision.plan_actions, decision.nudges
+        if decision.note:
+            agent.run.note("agent", decision.note, workflow.now())
+        if decision.end is not None:
+            self._finish(decision, decision.end)
+        elif decision.calls:
+            self._call(decision.calls)
+            self._decided = decision, before
+        else:
+            self._accept(decision)
+
+    def _call(self, calls: Sequence[ToolUse]) -> None:
+        """Make the calls; the orchestrator's own are answered at once."""
+        agent = self._agent
+        agent.unsent += [agent_run.read_on(agent, call) for call in calls if call.tool == READ_RESULT]
+        steps = agent_run.steps_of(agent, [call for call in calls if call.tool != READ_RESULT])
+        agent.called = [step.id for step in steps]
+        if steps:
+            self._started().append(steps)
+
+    def _accept(self, decision: Decision) -> None:
+        """The task list and the notice as decided; people are told when a task is done."""
+        agent = self._agent
+        done = agent.tasks.remaining if agent.tasks else 0
+        agent.tasks, agent.notice = decision.tasks or agent.tasks, decision.notice
+        if agent.tasks is not None and agent.tasks.remaining < done:
+            agent.run.note("task", agent.position, workflow.now())
+
+    def _finish(self, decision: Decision, end: AgentEnd) -> None:
+        """The run is over, unless its answer is not of the form that was ordered."""
+        agent, limits = self._agent, self._agent.order.limits
+        problem = agent_run.answer_problem(agent, decision.answer) if end is AgentEnd.COMPLETED else ""
+        agent.tasks = decision.tasks or agent.tasks
+        if problem and agent.nudges < limits.nudges:
+            agent.nudges, agent.notice = agent.nudges + 1, problem
+            return
+        end = AgentEnd.STALLED if problem else end
+        agent.answer, agent.confidence = decision.answer, decision.confidence
+        agent_run.conclude(agent, end.value, problem or agent_run.reason(agent, end), workflow.now())
+
+    async def _go_on_if_full(self) -> None:
+        info, limit = workflow.info(), self._agent.run.options.history_limit or EVENTS
+        if info.is_continue_as_new_suggested() or info.get_current_history_length() >= limit:
+            await workflow.wait_condition(workflow.all_handlers_finished)
+            agent = agent_run.lightened(self._agent)
+            workflow.continue_as_new({"agent": agent.model_dump(mode="json", exclude_defaults=True)})
+
+    async def _end(self) -> dict[str, Any]:
+        agent = self._agent
+        self._publish()
+        summary = render.summary_of(self._view()) | {"agent": agent_run.agent_view(agent)}
+        summary["value"] = agent_run.answer_value(agent) if agent.end == "completed" else None
+        summary["wrote"] = agent_records.wrote(agent)
+        await agent_records.ended(agent)
+        if agent.end == "failed":
+            text = f"the agent failed: {agent.run.stopped}"
+            raise ApplicationError(text, summary, type="AGENT_FAILED", category=ApplicationErrorCategory.BENIGN)
+        return summary
+
+    async def _tell(self) -> None:
+        if self._agent.position != self._told:
+            self._told = self._agent.position
+            await agent_records.tell_parent(self._agent)
+
+    def _add_time(self, seconds: float) -> None:
+        usage = self._agent.usage
+        self._agent.usage = usage.model_copy(update={"seconds": round(usage.seconds + seconds, 3)})
+
+    def _view(self) -> dict[str, Any]:
+        return super()._view() | {"agent": agent_run.agent_view(self._agent)}
+
+    def _text(self) -> str:
+        return super()._text() + agent_run.tasks_text(self._agent)
+
+    def _state(self) -> dict[str, Any]:
+        return self._agent.model_dump(mode="json", exclude_defaults=True)
+
+    def _publish(self) -> None:
+        """Show the state in Temporal's own UI."""
+        execution = self._started()
+        run = execution.run
+        details = render.details(run, execution.schedule) + "\n" + agent_run.tasks_text(self._agent)
+        workflow.set_current_details(details[:19_000])
+        shown = (run.status.value, indexing.first_of(execution.schedule.asking))
+        if run.facts.search_attributes and shown != self._published:
+            first, self._published = not self._published, shown
+            workflow.upsert_search_attributes(indexing.updates(*shown, run.plan.title if first else ""))
