@@ -39,7 +39,7 @@ from activities.summary import SummaryWriter
 from activities.tool import Tool
 from activities.track_agent import AgentTracker
 from activities.values import ValueStore
-from client import namespaces, search_attributes
+from client import memory, namespaces, search_attributes
 from client.connect import Connection, reach, storage
 from client.errors import NotConnected
 from client.processes import Processes
@@ -59,11 +59,6 @@ STICKY = timedelta(seconds=2)
 BEAT = timedelta(seconds=1)
 """How often a heartbeat reaches the server, and so how soon a step hears that it is cancelled."""
 CACHED_WORKFLOWS = 1_000
-COLLECT_AFTER = 100_000, 20, 100
-"""Objects made between two garbage collections. With the interpreter's 700 a plan of 10,000 steps takes thrice the time
-to read, most of it spent looking for cycles among its own steps, and comes near the 2 s a workflow task may think."""
-COLLECT_GROWTH = 500_000
-"""Blocks of memory, about 50 MB, after which everything is looked through: runs that have ended are cycles."""
 MAX_PROCESSES = 64
 
 
@@ -138,7 +133,7 @@ async def serve(settings: Settings, child: int | None = None) -> None:
         _stop_with_parent(stopped)
     # Tools that are plain functions run in the loop's threads: as many as there may be steps, and some for files.
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(settings.max_activities + 8))
-    collector = asyncio.create_task(_collect_garbage())
+    collector = asyncio.create_task(memory.keep_small())
     async with AsyncExitStack() as workers:
         await workers.enter_async_context(build(connection.client, settings, tools, indexed=indexed))
         for queue in settings.queues:
@@ -161,6 +156,7 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         settings = Settings.read(environ).with_flags(**flags)
         if processes > 1 and child is None:
             return asyncio.run(_serve_in(processes, arguments))
+        memory.share_arenas()
         asyncio.run(serve(settings, child))
     except PlanError as error:
         print(f"{error.code}: {error.message}", file=sys.stderr)
@@ -207,19 +203,6 @@ def _processes(text: str) -> int:
 async def _serve_in(processes: int, arguments: Sequence[str]) -> int:
     command = [sys.executable, os.path.realpath(__file__), *arguments]
     return await Processes(command, processes, _say).run()
-
-
-async def _collect_garbage() -> None:
-    """Collect after so much growth, for as long as the worker runs, and hardly ever in between."""
-    gc.collect()
-    gc.freeze()  # what is loaded by now stays for good
-    gc.set_threshold(*COLLECT_AFTER)
-    floor = sys.getallocatedblocks()
-    while True:
-        await asyncio.sleep(1.0)
-        if sys.getallocatedblocks() > floor + COLLECT_GROWTH:
-            gc.collect()
-            floor = sys.getallocatedblocks()
 
 
 def _stop_on_signals() -> asyncio.Event:

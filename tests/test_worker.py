@@ -123,7 +123,7 @@ async def test_flags_come_before_the_environment(environ: dict[str, str], queue:
         (["--tools", "no.such.module"], {}, 2, "BAD_SETTING:PLANS_TOOLS"),
         (["--address", "x"], {}, 2, "BAD_SETTING:TEMPORAL_ADDRESS"),
         ([], {"PLANS_GRACE": "soon"}, 2, "BAD_SETTING:PLANS_GRACE"),
-        ([], {"PLANS_QUEUE": "x"}, 2, "PLANS_TASK_QUEUE"),
+        ([], {"PLANS_QUEUE": "x"}, 2, "PLANS_QUEUES"),
         (["--address", "127.0.0.1:9"], {}, 3, "NOT_CONNECTED"),
         ([], {"TEMPORAL_NAMESPACE": "nowhere"}, 3, "nowhere"),
         (["--no-such-flag"], {}, 2, "--no-such-flag"),
