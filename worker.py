@@ -31,6 +31,7 @@ from activities.check import PlanChecker
 from activities.compare_files import compare_files
 from activities.effects import EFFECTS, Effects
 from activities.execute import tool_activity
+from activities.journal import Journal
 from activities.llm import AskLlm
 from activities.llm_model import LanguageModel
 from activities.registry import load_tools
@@ -38,8 +39,10 @@ from activities.snapshot import SnapshotTaker
 from activities.summary import SummaryWriter
 from activities.tool import Tool
 from activities.track_agent import AgentTracker
+from activities.undo import FileChanges
 from activities.values import ValueStore
 from client import memory, namespaces, search_attributes
+from client.confinement import site_of
 from client.connect import Connection, reach, storage
 from client.errors import NotConnected
 from client.processes import Processes
@@ -47,6 +50,7 @@ from client.queues import WORKER
 from client.settings import Settings
 from plans.errors import PlanError
 from workflows.agent import AgentWorkflow
+from workflows.changes import ChangesWorkflow
 from workflows.plan import PlanWorkflow
 
 PASSED_THROUGH = (
@@ -69,7 +73,7 @@ def build(
     *,
     indexed: bool,
     cached: int = CACHED_WORKFLOWS,
-    workflows: Sequence[type] = (PlanWorkflow, AgentWorkflow),
+    workflows: Sequence[type] = (ChangesWorkflow, PlanWorkflow, AgentWorkflow),
 ) -> Worker:
     """A worker for the settings' task queue, not yet started. `indexed`: the server knows our search attributes.
 
@@ -89,7 +93,9 @@ def build(
     specs = {name: tool.spec for name, tool in tools.items()}
     asker, snapshots = AskLlm(llm, values, tools=specs), SnapshotTaker(llm.secrets)
     tracker = AgentTracker(AgentHistory(settings.state_dir))
-    steps = [tool_activity(tool, values, effects) for tool in tools.values() if not tool.spec.durable]
+    site = site_of(settings, effects)
+    steps = [tool_activity(tool, values, effects, site) for tool in tools.values() if not tool.spec.durable]
+    changes = FileChanges(effects, site.watcher.journal if site.watcher else Journal(settings.state_dir))
     restrictions = SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH)
     return Worker(
         client,
@@ -98,6 +104,7 @@ def build(
         workflows=workflows,
         activities=[
             *steps,
+            changes.file_changes,
             *(checker.check_plan, summaries.write_summary, asker.ask_llm, snapshots.snapshot_workspace, compare_files),
             tracker.track_agent,
         ],

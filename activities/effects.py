@@ -86,6 +86,15 @@ class EffectLog:
                 seen = effect.after
         return seen == now
 
+    def of_workflow(self, workflow_id: str) -> list[tuple[Effect, float]]:
+        """The completed changes of all calls of a workflow, oldest first, each with the time it began."""
+        statement = f"SELECT {_COLUMNS}, time FROM effects WHERE key > ? AND key < ? AND state = 'done'"  # noqa: S608
+        with self._opened() as connection:
+            rows = connection.execute(
+                f"{statement} AND kind != 'call' ORDER BY id", (f"{workflow_id}/", f"{workflow_id}0")
+            )
+            return [(_effect(row[:-1]), float(row[-1])) for row in rows]
+
     def begin(self, effect: Effect) -> None:
         """Write down what is about to happen; it is on disk when this returns."""
         row = (effect.key, run_of(effect.key), effect.kind, effect.workspace, effect.path, effect.temporary)

@@ -198,7 +198,8 @@ def delete_file(path: str, context: ToolContext) -> Deleted:
     with changing(context, path, follow=False) as change:
         if not change.earlier:
             _check_deletable(change)
-            change.delete({"path": relative})
+            status = change.place.status
+            change.delete({"path": relative, "mode": status.st_mode if status else None})
     context.deleted(path)
     return {"path": relative}
 

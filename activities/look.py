@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -39,7 +38,7 @@ and its inode."""
 
 
 class Difference(NamedTuple):
-    """What is not the same in two looks; sorted paths. A directory counts only where no file in it tells of it."""
+    """What is not the same in two looks; sorted paths."""
 
     created: list[str]
     changed: list[str]
@@ -61,9 +60,7 @@ class Look:
         created = [path for path in later.marks if path not in self.marks]
         deleted = [path for path in self.marks if path not in later.marks]
         changed = [path for path, mark in later.marks.items() if self.marks.get(path, mark) != mark]
-        return Difference(
-            sorted(_telling(created, later.marks)), sorted(changed), sorted(_telling(deleted, self.marks))
-        )
+        return Difference(sorted(created), sorted(changed), sorted(deleted))
 
 
 def look(root: str, skipped: str = "", most: int = MAX_ENTRIES) -> Look:
@@ -129,9 +126,3 @@ def _enter_folder(directory: int, path: str, name: str, found: Look, skipped: st
         _enter(inner, f"{path}/", found, skipped, depth + 1)
     finally:
         os.close(inner)
-
-
-def _telling(paths: list[str], marks: dict[str, Mark]) -> Iterator[str]:
-    """Without the directories that another path is in."""
-    holding = {path.rpartition("/")[0] for path in paths}
-    yield from (path for path in paths if marks[path][1] != FOLDER or path not in holding)

@@ -23,7 +23,7 @@ from activities.tool import Tool
 from plans.errors import PlanError
 
 RESERVED_NAMES = frozenset(
-    ("check_plan", "write_summary", "ask_llm", "snapshot_workspace", "ask", "agent", "plan", "inputs")
+    ("check_plan", "write_summary", "ask_llm", "snapshot_workspace", "file_changes", "ask", "agent", "plan", "inputs")
 )
 """Names of activities that are no tools, and of steps that have none."""
 

@@ -4,6 +4,7 @@ puts down what they change, and the secrets that no text may carry out.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -34,7 +35,7 @@ class Site:
                 yield
         else:
             yield
-            self.watcher.wrote(context)
+            await asyncio.to_thread(self.watcher.wrote, context)
 
     def ended(self, context: ToolContext) -> None:
         """The call has failed for good: no further attempt will come."""

@@ -13,7 +13,7 @@ import hashlib
 import marshal
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -29,7 +29,7 @@ from activities.states import kept_state, state_of
 from activities.tool import ToolContext
 from activities.workspace import Workspace
 from activities.written import named_by
-from plans.changes import CallChanges, FileChange
+from plans.changes import FOLDER, CallChanges, FileChange
 from plans.errors import ToolError
 from plans.stamps import SAMPLED_FROM, Stamp
 
@@ -86,7 +86,9 @@ class Watcher:
                 self.forget(context.call.key)
 
     def wrote(self, context: ToolContext) -> None:
-        """A file tool has ended: what it wrote is nobody else's."""
+        """A file tool has ended: what it wrote is nobody else's, and can be shown and put back later."""
+        for path in context.files_written if self._undo != "off" else ():
+            kept_state(context.workspace, path, context.effects.preimages)
         with self._lock:
             if not any(watch.root == context.workspace.root for watch in self._active):
                 return
@@ -174,7 +176,12 @@ class Watcher:
         """A path that is new or not as it was; None when its content proves to be the same."""
         is_new = path not in watch.before.marks and not watch.named.get(path)
         before = "" if is_new else self._known(watch.root, path, watch.before.marks.get(path))
-        after = state_of(context.workspace, path)
+        keeping = self._undo != "off"
+        after = (
+            kept_state(context.workspace, path, context.effects.preimages)
+            if keeping
+            else (state_of(context.workspace, path))
+        )
         self._remember(watch.root, path, mark, after)
         if before is not None and before == after and path not in watch.named:
             return None
@@ -212,7 +219,7 @@ class Watcher:
     def _known(self, root: str, path: str, mark: Mark | None) -> str | None:
         known = self._states.get((root, path))
         if mark is not None and mark[1] == FOLDER_SIZE:
-            return "folder"
+            return FOLDER
         return known[1] if known and known[0] == mark else None
 
     def _remember(self, root: str, path: str, mark: Mark, state: str | None) -> None:
@@ -241,19 +248,29 @@ class Watcher:
 
 def _tell(context: ToolContext, changes: list[FileChange], more: int, marks: dict[str, Mark]) -> None:
     """Put it into the context, for the run."""
-    for change in changes[:MAX_LISTED]:
+    told = list(_telling(changes))
+    for change in told[:MAX_LISTED]:
         if change.kind == "deleted":
             context.files_deleted.append(change.path)
         else:
             context.files_written.setdefault(change.path, _stamp(change, marks[change.path]))
         if change.shared:
             context.files_shared.append(change.path)
-    context.more_files += more + len(changes[MAX_LISTED:])
+    context.more_files += more + len(told[MAX_LISTED:])
+
+
+def _telling(changes: list[FileChange]) -> Iterator[FileChange]:
+    """Without the directories that go without saying, because something in them was made or deleted as well."""
+    holding = {(change.path.rpartition("/")[0], change.kind) for change in changes}
+    for change in changes:
+        is_folder = FOLDER in (change.before, change.after)
+        if not is_folder or (change.path, change.kind) not in holding:
+            yield change
 
 
 def _stamp(change: FileChange, mark: Mark) -> Stamp | None:
     """What the run made it knows; what it changed by a command it must read again before it edits it."""
-    is_file = change.after and change.after != "folder" and ":" not in change.after
+    is_file = change.after and change.after != FOLDER and ":" not in change.after
     if change.kind != "created" or change.shared or not is_file or mark[1] > SAMPLED_FROM:
         return None
     return Stamp(hash=change.after or "", size=mark[1])

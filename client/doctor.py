@@ -17,7 +17,9 @@ from pydantic import BaseModel, ConfigDict
 
 from activities.effects import EFFECTS, EffectLog
 from activities.exchange import is_supported
+from activities.sandbox import describe, missing
 from client import background, search_attributes, temporal_binary
+from client.confinement import sandbox_of
 from client.connect import Connection, Origin, find
 from client.errors import NotConnected
 from client.known_tools import known_tools
@@ -58,7 +60,7 @@ async def examine(environ: Mapping[str, str]) -> list[Finding]:
     except PlanError as error:
         return [*findings, _bad("settings", error.message)]
     findings.append(_good("settings", f"queue '{settings.task_queue}', approvals {settings.approvals}"))
-    findings += [_state(settings), _workspace(settings), _tools(settings), _rights()]
+    findings += [_state(settings), _workspace(settings), _tools(settings), _rights(), _sandbox(settings)]
     findings += [_effects(settings), _saving(settings)]
     return findings + await _server(settings)
 
@@ -118,6 +120,16 @@ def _saving(settings: Settings) -> Finding:
         return _good("saving", "files change by swapping names: what another program saves meanwhile is not lost")
     text = f"the file system of {place} cannot swap names: a save by another program in the moment of a write is lost"
     return _warning("saving", text)
+
+
+def _sandbox(settings: Settings) -> Finding:
+    sandbox = sandbox_of(settings)
+    text = describe(sandbox)
+    if sandbox.problem:
+        return _bad("sandbox", text)
+    if sandbox.level == "bwrap" or settings.sandbox == "off":
+        return _good("sandbox", text)
+    return _warning("sandbox", f"{text}. For level 2: {missing().get('bwrap', 'set PLANS_SANDBOX=auto')}")
 
 
 def _rights() -> Finding:

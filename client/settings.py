@@ -57,6 +57,13 @@ def _listed(value: object) -> object:
 QueueName = Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\s\x00-\x1f]+$")]
 
 
+def _directories(value: object) -> object:
+    """Comma-separated text as a tuple of absolute directories."""
+    if not isinstance(value, str):
+        return value
+    return tuple(str(Path(part.strip()).expanduser().absolute()) for part in value.split(",") if part.strip())
+
+
 class Settings(BaseModel):
     """What the environment says, checked. Flags of a command replace single fields with `with_flags`."""
 
@@ -76,6 +83,8 @@ class Settings(BaseModel):
     """Modules or .py files with tools of the user's own."""
     approvals: Literal["normal", "strict"] = "normal"
     """strict: no plan and no flag can waive an approval."""
+    edits: Literal["normal", "strict"] = "normal"
+    """strict: a file that the run has neither made nor read is not edited."""
     server: Literal["auto", "embedded"] = "auto"
     """embedded: pass over a server that happens to listen on localhost:7233."""
     auto_worker: bool = True
@@ -90,6 +99,24 @@ class Settings(BaseModel):
     """Steps one worker runs at the same time."""
     grace: float = Field(default=10.0, ge=0, le=86_400, allow_inf_nan=False)
     """Seconds that running steps get to finish when a worker is told to stop."""
+    sandbox: Literal["auto", "off", "required", "landlock", "bwrap"] = "auto"
+    """How far commands are shut in: the best there is, nothing, level 2 or refuse, Landlock, bubblewrap."""
+    sandbox_network: bool = True
+    """Whether commands in a sandbox have the network."""
+    sandbox_read: Annotated[tuple[str, ...], BeforeValidator(_directories)] = ()
+    """Further directories that commands in a sandbox may read, such as those of tools in a home."""
+    limit_cpu: int | None = Field(default=None, ge=1, le=1_000_000)
+    """Seconds of processor time of each process of a command."""
+    limit_memory_mb: int | None = Field(default=None, ge=64, le=16_777_216)
+    """Address space of each process of a command."""
+    limit_file_mb: int | None = Field(default=None, ge=1, le=16_777_216)
+    """Size of a file that a command writes."""
+    limit_open_files: int = Field(default=4_096, ge=16, le=1_048_576)
+    """Files that each process of a command has open."""
+    undo: Literal["off", "files", "full"] = "files"
+    """What is kept for undoing: nothing, what steps read and wrote, before each command the whole workspace."""
+    undo_mb: int = Field(default=256, ge=1, le=1_048_576)
+    """Room for it; the oldest goes first."""
     model: str | None = Field(default=None, min_length=1, max_length=200)
     """Name of the LLM."""
     llm_timeout: float = Field(default=120.0, ge=1, le=1_800, allow_inf_nan=False)
@@ -97,8 +124,6 @@ class Settings(BaseModel):
     openai_api_key: SecretStr | None = None
     """Key of the LLM endpoint; without it only endpoints on this machine can be asked."""
     openai_base_url: str = OPENAI
-    edits: Literal["normal", "strict"] = "normal"
-    """strict: a file that the run has neither made nor read is not edited."""
     """The LLM endpoint: https, or http on this machine."""
     temporal: dict[str, str] = Field(default_factory=dict)
     """The TEMPORAL_* variables, for `temporalio.envconfig`."""

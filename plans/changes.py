@@ -52,8 +52,11 @@ class ChangesRequest(Value):
     step_id: str | None = Field(default=None, description="Of this step only.")
     undo: bool = False
     dry_run: bool = Field(default=True, description="Only say what undoing would do.")
+    partly: bool = Field(default=False, description="Undo what can be undone; else one refusal is enough for nothing.")
     diffs: bool = True
-    queue: str | None = Field(default=None, description="The task queue asked.")
+    queues: list[str] = Field(
+        default_factory=list, description="Task queues whose workers are asked; none: the default."
+    )
 
 
 class Restore(Value):
@@ -81,7 +84,7 @@ class ChangesReport(Value):
     """The answer: what was changed, and for an undo what is or was restored and what is refused."""
 
     calls: list[CallChanges] = Field(default_factory=list)
-    restored: list[Restore] = Field(default_factory=list)
+    restored: list[Restore] = Field(default_factory=list, description="What is put back, or would be; latest first.")
     refused: list[Refusal] = Field(default_factory=list)
     dry_run: bool = True
 

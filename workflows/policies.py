@@ -67,5 +67,9 @@ ASK_LLM = Policy(1_800.0, Retry(attempts=5, delay=2.0, factor=2.0))
 """One question to the LLM. The worker keeps a shorter limit (PLANS_LLM_TIMEOUT) and counts the endpoint's errors."""
 SNAPSHOT = Policy(60.0, Retry(attempts=3, delay=1.0, factor=2.0))
 """Looking at a workspace for the LLM."""
+CHANGES = Policy(600.0, Retry(attempts=3, delay=1.0, factor=2.0))
+"""Telling what a plan changed in files, or taking it back; it can be repeated."""
+UNSERVED = timedelta(seconds=60)
+"""How long a worker may be waited for by somebody who looks on."""
 SUMMARY = Policy(30.0, Retry(attempts=3, delay=1.0, factor=2.0))
 """Writing the summary: a full disk must not keep a finished plan from ending."""

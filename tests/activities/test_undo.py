@@ -1,0 +1,154 @@
+"""What a plan did to files is shown with diffs and taken back, and never over what others have changed since."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from activities.site import Site
+from activities.undo import FileChanges
+from activities.watching import Undo, Watcher
+from plans.changes import ChangesReport, ChangesRequest
+from tests.activities.attempts import Attempts
+
+
+class Plan:
+    """Steps of one plan, and its changes."""
+
+    def __init__(self, attempts: Attempts, state: Path, undo: Undo = "files") -> None:
+        self.watcher = Watcher(state, undo)
+        self.attempts = attempts.but(site=Site(watcher=self.watcher), run_id="plan-p/12345678")
+        self.changes = FileChanges(attempts.effects, self.watcher.journal)
+        self.workspace = attempts.workspace
+
+    async def step(self, step_id: str, tool: str, **args: object) -> None:
+        """Run a step."""
+        attempts = self.attempts.but(step=step_id)
+        call = attempts.call(dict(args)).model_copy(update={"step_id": step_id})
+        await attempts.run(tool, call)
+
+    def shown(self) -> dict[str, str]:
+        """The diffs by path."""
+        report = self.changes.answer(ChangesRequest(plan_id="p"))
+        return {change.path: change.diff for call in report.calls for change in call.changes}
+
+    def undo(self, step_id: str | None = None, *, dry_run: bool = False, partly: bool = False) -> ChangesReport:
+        request = ChangesRequest(plan_id="p", step_id=step_id, undo=True, dry_run=dry_run, partly=partly)
+        return self.changes.answer(request)
+
+    def files(self) -> dict[str, str]:
+        paths = [path for path in self.workspace.rglob("*") if path.is_file()]
+        return {str(path.relative_to(self.workspace)): path.read_text() for path in paths}
+
+
+@pytest.fixture
+def plan(attempts: Attempts, state_dir: Path) -> Plan:
+    (attempts.workspace / "old").write_text("one\ntwo\n")
+    (attempts.workspace / "gone").write_text("gone\n")
+    return Plan(attempts, state_dir)
+
+
+async def everything(plan: Plan) -> None:
+    """A step of every kind."""
+    await plan.step("read", "read_file", path="old")
+    await plan.step("make", "write_file", path="sub/new", content="new\n")
+    await plan.step("edit", "edit_file", path="old", oldText="two", newText="three")
+    await plan.step("delete", "delete_file", path="gone")
+    await plan.step("folder", "create_directory", path="empty")
+    await plan.step(
+        "command", "run_command", command="echo four >> old; echo made > made; mkdir -p a/b; ln -s made link"
+    )
+
+
+async def test_everything_is_taken_back(plan: Plan) -> None:
+    (plan.workspace / "gone").chmod(0o754)
+    before = plan.files()
+    await everything(plan)
+    report = plan.undo()
+    assert (plan.files(), report.refused, report.dry_run) == (before, [], False)
+    assert (plan.workspace / "gone").stat().st_mode & 0o777 == 0o754
+    assert sorted(path.name for path in plan.workspace.iterdir()) == ["gone", "old", "sub"]
+
+
+async def test_each_step_is_shown_with_its_diff(plan: Plan) -> None:
+    await everything(plan)
+    shown = plan.shown()
+    assert "+four" in shown["old"]
+    assert "+new\n" in shown["sub/new"]
+    assert "-gone\n" in shown["gone"]
+    report = plan.changes.answer(ChangesRequest(plan_id="p", step_id="edit"))
+    assert [(call.step_id, [change.kind for change in call.changes]) for call in report.calls] == [
+        ("edit", ["changed"])
+    ]
+
+
+async def test_one_step_is_taken_back(plan: Plan) -> None:
+    await everything(plan)
+    assert plan.undo("command").refused == []
+    assert plan.files() == {"old": "one\nthree\n", "sub/new": "new\n"}
+    assert plan.undo("edit").refused == []
+    assert plan.files()["old"] == "one\ntwo\n"
+
+
+async def test_a_dry_run_changes_nothing(plan: Plan) -> None:
+    await everything(plan)
+    before = plan.files()
+    assert {each.path for each in plan.undo(dry_run=True).restored} >= {"old", "gone", "sub/new", "made"}
+    assert plan.files() == before
+
+
+async def test_what_others_changed_since_is_refused_with_a_diff_and_nothing_is_done(plan: Plan) -> None:
+    await everything(plan)
+    (plan.workspace / "old").write_text("mine\n")
+    before = plan.files()
+    report = plan.undo()
+    assert [(each.path, each.code) for each in report.refused] == [("old", "CONFLICT")]
+    assert "+mine" in report.refused[0].diff
+    assert plan.files() == before
+    assert plan.undo(partly=True).refused
+    assert plan.files() == {"old": "mine\n", "gone": "gone\n"}
+
+
+async def test_undoing_twice_is_undoing_once(plan: Plan) -> None:
+    await everything(plan)
+    plan.undo()
+    (plan.workspace / "old").write_text("mine\n")
+    report = plan.undo()
+    assert (report.restored, report.refused) == ([], [])
+    assert plan.files()["old"] == "mine\n"
+    assert all(call.undone for call in plan.changes.answer(ChangesRequest(plan_id="p")).calls)
+
+
+async def test_what_a_command_changed_that_nobody_had_read_cannot_be_taken_back(plan: Plan) -> None:
+    await plan.step("command", "run_command", command="echo more >> old; rm gone")
+    assert {(each.path, each.code) for each in plan.undo().refused} == {("old", "NOT_KEPT"), ("gone", "NOT_KEPT")}
+
+
+async def test_with_full_undo_it_can(attempts: Attempts, state_dir: Path) -> None:
+    plan = Plan(attempts, state_dir, "full")
+    (plan.workspace / "old").write_text("old\n")
+    (plan.workspace / "gone").write_text("gone\n")
+    before = plan.files()
+    await plan.step("command", "run_command", command="echo more >> old; rm gone; echo new > new")
+    assert (plan.undo().refused, plan.files()) == ([], before)
+
+
+async def test_without_undo_nothing_is_kept(attempts: Attempts, state_dir: Path) -> None:
+    plan = Plan(attempts, state_dir, "off")
+    await plan.step("command", "run_command", command="echo new > new")
+    assert plan.shown() == {}
+
+
+async def test_a_directory_that_others_put_files_into_stays(plan: Plan) -> None:
+    await plan.step("folder", "create_directory", path="empty")
+    (plan.workspace / "empty" / "mine").write_text("mine")
+    assert [each.code for each in plan.undo().refused] == ["CONFLICT"]
+    assert plan.files()["empty/mine"] == "mine"
+
+
+async def test_another_plan_is_not_touched(plan: Plan) -> None:
+    await everything(plan)
+    before = plan.files()
+    assert plan.changes.answer(ChangesRequest(plan_id="p2", undo=True, dry_run=False)).restored == []
+    assert plan.files() == before
