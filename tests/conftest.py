@@ -25,6 +25,8 @@ from client.temporal_binary import find_temporal
 
 AT_ONCE = 'history.workflowIdReuseMinimalInterval="0s"'
 """The server holds back a workflow that continues as new within a second; tests let it do so all the time."""
+DELETE_AT_ONCE = "history.transferProcessorEnsureCloseBeforeDelete=false"
+"""The server deletes a workflow half a minute after it was asked to."""
 
 
 @pytest_asyncio.fixture(scope="session")
@@ -38,7 +40,8 @@ async def server(temporal_binary: Path, tmp_path_factory: pytest.TempPathFactory
     """A development server with our settings and search attributes, in memory."""
     port, ui_port = free_ports(0, 0)
     log = tmp_path_factory.mktemp("server") / "server.log"
-    command = [str(temporal_binary), *flags(port, ui_port, None), "--dynamic-config-value", AT_ONCE]
+    command = [str(temporal_binary), *flags(port, ui_port, None)]
+    command += ["--dynamic-config-value", AT_ONCE, "--dynamic-config-value", DELETE_AT_ONCE]
     pid, began = detached.start(command, log, os.environ)
     running = Server(pid=pid, began=began, address=f"{HOST}:{port}", ui=f"http://{HOST}:{ui_port}")
     try:
