@@ -1,0 +1,93 @@
+"""`plan make` and the commands that change a plan, as processes against a real server and a scripted LLM."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest_asyncio
+from temporalio.client import Client
+
+from activities.registry import load_tools
+from client.settings import Settings
+from examples.scripted_llm.script import Script
+from examples.scripted_llm.server import ScriptedLlm
+from tests.client.cli.command import plan, written
+from tests.workflows.talking import answer, write
+from worker import build
+
+Environ = dict[str, str]
+GOOD = answer(write("one"), write("two", "one"))
+BETTER = answer(write("one"), write("two", "one", content="better"))
+
+
+@pytest_asyncio.fixture
+async def llm(temporal_client: Client, settings: Settings) -> AsyncIterator[ScriptedLlm]:
+    """An LLM that writes two notes, revises them once, and then only talks; and a worker that asks it."""
+    script = [{"reply": GOOD}, {"reply": BETTER}, {"reply": {"text": "I would rather talk."}, "times": 0}]
+    with ScriptedLlm(Script.of(script)) as server:
+        asking = settings.with_flags(openai_base_url=server.url, model="demo")
+        async with build(temporal_client, asking, load_tools(()), indexed=True):
+            yield server
+
+
+async def test_a_sentence_becomes_a_plan_that_is_changed_by_commands_and_runs(
+    environ: Environ, llm: ScriptedLlm, tmp_path: Path, workspace: Path
+) -> None:
+    made = await plan(environ, "make", "write two notes", "--id", "notes")
+    assert made.code == 0, made.err
+    assert all(text in made.out for text in ("☐ 1. Write one", "Tool: write_file", "plan begin notes"))
+
+    async def ok(*arguments: str) -> str:
+        ended = await plan(environ, *arguments)
+        assert ended.code == 0, ended.err
+        return ended.out
+
+    assert "~ two.args.content" in await ok("regenerate", "notes", "say it better")
+    assert "version 3" in await ok("edit", "notes", "--set", "one.args.content=mine", "--set", "title=My notes")
+    file = written(tmp_path / "step.json", {k: v for k, v in write("three").items() if k != "dependsOn"})
+    await ok("add", "notes", file, "--after", "one")
+    await ok("move", "notes", "three", "--after", "two")
+    await ok("skip", "notes", "two", "--comment", "not today")
+    await ok("unskip", "notes", "two")
+    await ok("remove", "notes", "three", "--by", "ann")
+    stale = await plan(environ, "edit", "notes", "--set", "one.notes=x", "--expect-version", "2", "--json")
+    assert (stale.code, stale.json["error"]["code"]) == (2, "STALE_VERSION")
+    wrong = await plan(environ, "edit", "notes", "--set", "one.args.nonsense=x")
+    assert (wrong.code, "INVALID_ARGS" in wrong.err) == (2, True)
+    await ok("begin", "notes")
+    assert "2 of 2 steps" in await ok("watch", "notes")
+    assert [(workspace / f"{name}.txt").read_text() for name in ("one", "two")] == ["mine", "better"]
+    shown = json.loads(await ok("show", "notes", "--json"))
+    assert [each["version"] for each in shown["changes"]] == list(range(1, 9))
+    assert shown["changes"][-1]["by"] == "ann"
+
+
+async def test_out_writes_a_plan_file_that_is_sound_and_ends_the_plan(
+    environ: Environ, llm: ScriptedLlm, tmp_path: Path
+) -> None:
+    file = tmp_path / "made.json"
+    ended = await plan(environ, "make", "write two notes", "--out", str(file), "--id", "out")
+    assert ended.code == 0, ended.err
+    found: dict[str, Any] = json.loads(file.read_text())
+    assert [each["id"] for each in found["steps"]] == ["one", "two"]
+    assert (await plan(environ, "check", str(file))).code == 0
+    assert (await plan(environ, "summary", "out", "--json")).json["status"] == "cancelled"
+
+
+async def test_yes_follows_the_plan_to_its_end(environ: Environ, llm: ScriptedLlm, workspace: Path) -> None:
+    ended = await plan(environ, "make", "write two notes", "--yes", "--json")
+    assert (ended.code, ended.json["summary"]["status"]) == (0, "completed")
+    assert ended.json["summary"]["tokens"]["calls"] == 1
+
+
+async def test_a_draft_that_is_no_plan_is_kept_and_says_why(environ: Environ, llm: ScriptedLlm) -> None:
+    llm.play.script.exchanges[0:2] = []
+    ended = await plan(environ, "make", "write two notes", "--id", "draft")
+    assert ended.code == 1
+    assert "LLM_BAD_ANSWER" in ended.err
+    assert "plan regenerate draft" in ended.err
+    assert (await plan(environ, "make", "   ")).code == 2
+    assert (await plan(environ, "cancel", "draft")).code == 0
