@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from typing import Any
 
 import pytest
@@ -183,3 +184,42 @@ async def test_edits_survive_continuing_as_new(plans: Plans) -> None:
     view: View = await plan.ended()
     assert step(view, "s7")["result"]["value"] == "edited"
     assert (step(view, "s3")["status"], view["version"]) == ("skipped", 2)
+
+
+@pytest.mark.modes("plain")
+async def test_whatever_the_order_of_edits_and_approvals_what_runs_is_what_was_approved(plans: Plans) -> None:
+    """FAULTS T12: 200 steps, each edited and approved in an order of its own."""
+    chance = random.Random(12)
+    names = [f"g{number}" for number in range(200)]
+    plan = await plans.start([work(name, requiresApproval=True, args={"value": 0}) for name in names])
+    await plan.until(lambda view: len(view["pending"]) == len(names), "all ask")
+    await plan.signal("pause")
+    approved: dict[str, int | None] = {}
+    for number in range(1, 4):
+        for name in chance.sample(names, len(names)):
+            if chance.random() < 0.5:
+                approved[name] = await _approve(plan, name, approved)
+        edited = chance.sample(names, 70)
+        await edit(plan, *(put(name, "args.value", number) for name in edited))
+        approved |= dict.fromkeys(edited)
+    await plan.signal("unpause")
+    values = {each["id"]: each["args"]["value"] for each in (await plan.view())["steps"]}
+    open_ones = [name for name in names if approved.get(name) is None]
+    view = await plan.until(lambda view: len(view["pending"]) == len(open_ones), "those without an approval ask again")
+    assert {each["stepId"] for each in view["pending"]} == set(open_ones)
+    for name in open_ones:
+        await plan.approve(name)
+        approved[name] = values[name]
+    view = await plan.ended()
+    assert {name: step(view, name)["result"]["value"] for name in names} == approved
+
+
+async def _approve(plan: Started, name: str, approved: dict[str, int | None]) -> int | None:
+    """Approve a step as it stands now, unless that was done; the value approved."""
+    if approved.get(name) is not None:
+        return approved[name]
+    decision = await plan.handle.execute_update("decide", {"stepId": name, "approved": True})
+    assert decision["argsHash"]
+    view = await plan.view()
+    value: int = step(view, name)["args"]["value"]
+    return value
