@@ -125,8 +125,10 @@ async def worker_process(address: str, queue: str, state_dir: Path) -> asyncio.s
     """A worker in a process of its own, to be killed."""
     program = f"""
         import asyncio
+        from pathlib import Path
         from temporalio.client import Client
         from temporalio.contrib.pydantic import pydantic_data_converter
+        from activities.effects import Effects
         from activities.shell import run_command
         from activities.storage import LocalDirectory
         from activities.values import ValueStore
@@ -135,7 +137,8 @@ async def worker_process(address: str, queue: str, state_dir: Path) -> asyncio.s
         async def main():
             client = await Client.connect({address!r}, data_converter=pydantic_data_converter)
             values = ValueStore(LocalDirectory({str(state_dir)!r}))
-            await one_step.worker(client, {queue!r}, [run_command], values).run()
+            effects = Effects.at(Path({str(state_dir)!r}) / "effects")
+            await one_step.worker(client, {queue!r}, [run_command], values, effects).run()
 
         asyncio.run(main())
     """

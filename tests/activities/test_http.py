@@ -148,7 +148,8 @@ async def test_the_body_is_the_value_where_it_is_json_and_text_otherwise(
 
 
 async def test_a_body_is_sent_as_text_or_json(attempts: Attempts, site: Site) -> None:
-    await attempts.run("http_request", url=site.url, method="POST", body={"a": "ä"}, headers={"X-Mine": "1"})
+    once = attempts.but(step="s")
+    await once.run("http_request", url=site.url, method="POST", body={"a": "ä"}, headers={"X-Mine": "1"})
     await attempts.run(
         "http_request", url=site.url, method="PUT", body="plain ä", headers={"Idempotency-Key": "my own"}
     )
