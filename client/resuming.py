@@ -16,8 +16,10 @@ from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExec
 from client.errors import PlanExists, PlanNotFound
 from client.plan_ids import plan_id, workflow_id
 from client.speaking import RPC_TIMEOUT, about, ask, describe
-from client.starting import Started, start_run
+from client.starting import Started, start_agent, start_run
 from plans import resume as resumption
+from plans.agent_run import AgentRun
+from plans.agent_run import resumed as resumed_agent
 from plans.errors import Refused
 from plans.model import Value
 from plans.resume import Replacement, base_id, rerun_from, rerun_only, run_id
@@ -48,7 +50,7 @@ async def resume(client: Client, plan: str, by: str = "") -> Started:
     later = (await links(client, plan)).resumed_by
     if later:
         raise Refused(f"plan '{plan_id(plan)}' was resumed as '{later[-1]}'; go on with that one", "ALREADY_RESUMED")
-    return await _go_on(client, plan, lambda run, new_id, now: resumption.resumed(run, new_id, now, by))
+    return await _go_on(client, plan, lambda run, new_id, now: resumption.resumed(run, new_id, now, by), by)
 
 
 async def rerun(
@@ -82,18 +84,35 @@ async def links(client: Client, plan: str) -> Links:
     return Links(resumes=str(resumes) if resumes else None, resumed_by=found)
 
 
-async def _go_on(client: Client, plan: str, make: Callable[[Run, str, datetime], Run]) -> Started:
+async def _go_on(
+    client: Client, plan: str, make: Callable[[Run, str, datetime], Run], by: str | None = None
+) -> Started:
     description = await _ended(client, plan)
-    run = Run.model_validate(await ask(client, plan, "state"))
-    base = base_id(run.plan.id or plan_id(plan))
+    state = await ask(client, plan, "state")
+    base = base_id(plan_id(plan))
     taken = [name async for name, _ in _runs(client, base)]
     for number in range(len(taken) + 2, MAX_RUNS):
-        made = make(run, run_id(base, number), datetime.now(UTC))
+        new_id, now, queue = run_id(base, number), datetime.now(UTC), description.task_queue
         try:
-            return await start_run(client, made, description.task_queue)
+            if "order" in state:
+                return await _resume_agent(client, AgentRun.model_validate(state), new_id, now, queue, by)
+            return await start_run(client, make(Run.model_validate(state), new_id, now), queue)
         except PlanExists:  # somebody else was faster
             continue
     raise Refused(f"plan '{base}' has had {MAX_RUNS} runs; start it anew", "TOO_MANY_RUNS")
+
+
+async def _resume_agent(
+    client: Client, agent: AgentRun, new_id: str, now: datetime, queue: str, by: str | None
+) -> Started:
+    if by is None:
+        raise Refused("steps of an agent cannot be run again; `plan resume` goes on with it", "NOT_A_PLAN")
+    if agent.end == "completed":
+        raise Refused("the agent has done its work; there is nothing to resume", "NOTHING_TO_DO")
+    made = resumed_agent(agent, new_id, now, by)
+    request = {"agent": made.model_dump(mode="json", exclude_defaults=True)}
+    title = made.run.plan.title
+    return await start_agent(client, request, new_id, queue, title, made.run.resumes)
 
 
 async def _ended(client: Client, plan: str) -> WorkflowExecutionDescription:

@@ -67,10 +67,21 @@ async def start_run(client: Client, run: Run, queue: str) -> Started:
     return await _begun(client, request, chosen, queue, shown)
 
 
-async def _begun(client: Client, request: dict[str, Any], chosen: str, queue: str, shown: dict[str, Any]) -> Started:
+async def start_agent(
+    client: Client, request: dict[str, Any], agent_id: str, queue: str, title: str, resumes: str
+) -> Started:
+    """Start an agent, or one that goes on from another. Raises PlanExists, BadPlanId, NotConnected."""
+    memo = {"title": title[:1_000], "request": title[:1_000], **({"resumes": resumes} if resumes else {})}
+    shown = {"memo": memo, "static_summary": _cut(line(title), SUMMARY_BYTES)}
+    return await _begun(client, request, agent_id, queue, shown, "AgentWorkflow")
+
+
+async def _begun(
+    client: Client, request: dict[str, Any], chosen: str, queue: str, shown: dict[str, Any], kind: str = "PlanWorkflow"
+) -> Started:
     try:
         handle = await client.start_workflow(
-            "PlanWorkflow",
+            kind,
             request,
             id=plan_ids.workflow_id(chosen),
             task_queue=queue,

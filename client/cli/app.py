@@ -21,6 +21,7 @@ from temporalio.runtime import Runtime, TelemetryConfig
 
 from client.background import WorkerFailed
 from client.cli import (
+    agents,
     control,
     decoding,
     editing,
@@ -79,6 +80,8 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "interrupt": resuming.interrupt,
     "resume": resuming.resume,
     "rerun": resuming.rerun,
+    "agent": agents.agent,
+    "history": agents.history,
     "tools": offline.tools,
     "schema": offline.schema,
     "up": hosting.up,

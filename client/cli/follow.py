@@ -9,7 +9,7 @@ from rich.text import Text
 from client import runs
 from client.cli.board import MARKS
 from client.cli.connected import Connected, who
-from client.cli.lines import Lines
+from client.cli.digest import Digest
 from client.cli.output import out, say, seconds, show, show_json
 from client.cli.screen import Screen
 from client.plan_ids import plan_id
@@ -77,8 +77,11 @@ async def _print_events(here: Connected, plan: str) -> None:
 
 
 async def _print_lines(here: Connected, plan: str) -> None:
-    lines: Lines | None = None
+    lines: Digest | None = None
     async for event in runs.watch(here.client, plan, say=say):
-        lines = lines or Lines(plan_id(plan), await ask_patiently(here.client, plan, say, "plan"))
+        if lines is None:
+            lines = Digest(plan_id(plan), await ask_patiently(here.client, plan, say, "plan"))
+        elif not lines.knows(event):
+            lines.learn(await ask_patiently(here.client, plan, say, "plan"))
         for row in lines.of(event):
             show(row)

@@ -22,9 +22,21 @@ class Lines:
 
     def __init__(self, plan: str, view: Mapping[str, Any]) -> None:
         self._plan = plan
+        self._ready: set[str] = set()
+        self.learn(view)
+
+    def learn(self, view: Mapping[str, Any]) -> None:
+        """The steps there are now: an agent's grow in number, a plan's may be edited."""
         self._steps = {step["id"]: step for step in view["steps"]}
         self._width = min(24, max((len(name) for name in self._steps), default=8))
-        self._ready: set[str] = set()
+
+    def knows(self, event: Event) -> bool:
+        """Whether the event is about a step it knows, or about the plan."""
+        return not event.step_id or event.step_id in self._steps
+
+    def clock(self, event: Event) -> str:
+        """The time of an event, as each line begins."""
+        return datetime.fromisoformat(event.time).astimezone().strftime("%H:%M:%S")
 
     def of(self, event: Event) -> list[str]:
         """What to print for an event; often nothing."""
@@ -63,6 +75,5 @@ class Lines:
         return f"failed after {took}:{code} {reason}" if event.status == "failed" else f"skipped: {reason}"
 
     def _row(self, event: Event, mark: str, text: str) -> str:
-        clock = datetime.fromisoformat(event.time).astimezone().strftime("%H:%M:%S")
         name = line(event.step_id or "plan")
-        return f"{clock}  {mark} {name:<{self._width}}  {text}".rstrip()
+        return f"{self.clock(event)}  {mark} {name:<{self._width}}  {text}".rstrip()

@@ -1,0 +1,106 @@
+"""Agents from the client's side: start one by itself; the history of their runs, rebuilt from the server's record.
+
+A running agent is asked and told things as a plan is (`client.runs`), under its id `agent-...`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus, WorkflowFailureError
+from temporalio.service import RPCError
+
+from client import plan_ids
+from client.plan_ids import AGENT, plan_id
+from client.speaking import translated
+from client.starting import Started, start_agent
+from plans.agent_run import AgentOrder
+from plans.agents import Entry, Status, written
+from plans.run import Options
+
+RUNS = "WorkflowType IN ('AgentWorkflow', 'PlanWorkflow') AND ExecutionStatus != 'ContinuedAsNew'"
+MAX_RUNS = 1_000
+_ENDS: dict[str, Status] = {"completed": "completed", "timeout": "timeout", "cancelled": "interrupted"}
+_BY_TEMPORAL: dict[WorkflowExecutionStatus, Status] = {
+    WorkflowExecutionStatus.RUNNING: "spawned",
+    WorkflowExecutionStatus.FAILED: "failed",
+    WorkflowExecutionStatus.CANCELED: "interrupted",
+    WorkflowExecutionStatus.TERMINATED: "interrupted",
+    WorkflowExecutionStatus.TIMED_OUT: "timeout",
+}
+
+
+async def start(
+    client: Client,
+    order: AgentOrder,
+    *,
+    options: Options | None = None,
+    agent_id: str | None = None,
+    queue: str = "plans",
+) -> Started:
+    """Start an agent by itself; returns at once. Raises PlanExists, BadPlanId, NotConnected."""
+    title = " ".join(order.request.split())
+    name = AGENT + (agent_id.removeprefix(AGENT) if agent_id is not None else plan_ids.invented(title))
+    plan_ids.workflow_id(name)
+    given = (options or Options()).model_dump(mode="json", exclude_none=True)
+    request = {"order": order.model_dump(mode="json", exclude_defaults=True), "options": given}
+    return await start_agent(client, request, name, queue, title, "")
+
+
+async def recorded(client: Client) -> list[Entry]:
+    """The runs of agents and plans as the server knows them: the truth, from which the history can be made anew.
+
+    A run whose worker died is spawned, one that was cancelled or terminated is interrupted.
+    """
+    found = [entry async for entry in _entries(client)]
+    later = {entry.resumes: entry.agent_id for entry in found if entry.resumes}
+    return [
+        entry.model_copy(update={"status": "resumed", "resumed_by": later[entry.agent_id]})
+        if entry.agent_id in later
+        else entry
+        for entry in found
+    ]
+
+
+async def _entries(client: Client) -> AsyncIterator[Entry]:
+    try:
+        async for execution in client.list_workflows(RUNS, limit=MAX_RUNS):
+            yield await _entry(client, execution)
+    except RPCError as error:
+        raise translated(error, "") from error
+
+
+async def _entry(client: Client, execution: WorkflowExecution) -> Entry:
+    memo = await execution.memo()
+    is_agent = execution.id.startswith(AGENT)
+    plan = memo.get("planId") if is_agent else plan_id(execution.id)
+    what = str(memo.get("request") or memo.get("title") or execution.id)
+    resumes = memo.get("resumes")
+    return Entry(
+        agent_id=execution.id,
+        agent_type="agent" if is_agent else "plan",
+        task_description=f"Execute plan {plan}: {what}" if plan else what,
+        plan=str(plan) if plan else None,
+        timestamp=written(execution.start_time),
+        status=await _status(client, execution),
+        completion_timestamp=written(execution.close_time) if execution.close_time else None,
+        resumes=_workflow(str(resumes)) if resumes else None,
+    )
+
+
+async def _status(client: Client, execution: WorkflowExecution) -> Status:
+    if execution.status is not WorkflowExecutionStatus.COMPLETED:
+        return _BY_TEMPORAL.get(execution.status or WorkflowExecutionStatus.RUNNING, "failed")
+    try:
+        result: Any = await client.get_workflow_handle(execution.id, run_id=execution.run_id).result()
+    except (WorkflowFailureError, RPCError):
+        return "failed"
+    if not isinstance(result, dict):
+        return "completed"
+    end = (result.get("agent") or {}).get("end")
+    return _ENDS.get("timeout" if end == "timeout" else str(result.get("status")), "failed")
+
+
+def _workflow(name: str) -> str:
+    return plan_ids.workflow_id(name)

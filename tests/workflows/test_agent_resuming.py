@@ -1,0 +1,109 @@
+"""Agents interrupted and resumed, long ones, and their history: nothing is done twice, nothing is forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from temporalio.service import RPCError
+
+from activities.agent_history import AgentHistory
+from client import agents as client_agents
+from client import resuming
+from client.settings import Settings
+from plans.errors import Refused
+from tests.driving import Plans, Started
+from tests.workflows.agents import Serving, call, says, serving
+
+TASKS = ["Write one", "Write two", "Write three"]
+
+
+@pytest.fixture
+def serve(idle: Plans, make_worker: Callable[..., Any]) -> Serving:
+    """A scripted model and a worker that asks it."""
+    return serving(idle, make_worker)
+
+
+def _answers(*, delay: float = 0.0) -> list[dict[str, Any]]:
+    """A model that looks at the prompt only: it works on the task that is marked as current."""
+    choose = {"tool_calls": [call("plan_actions", reason="three")]}
+    story = [(choose, "Call the tools you need, or answer."), ({"tasks": TASKS}, "Split the request into tasks")]
+    for number, name in enumerate(("one", "two", "three"), 1):
+        done = {"tool_calls": [call("work", name=name, seconds=delay)], "task_completed": f"{name} is written"}
+        story.append((done, f"=== CURRENT TASK ===\nTask {number}:"))
+    story.append(({"final_answer": "All written."}, "ALL 3 tasks are complete"))
+    return [says(value, when={"last": when}, times=0) for value, when in story]
+
+
+async def _resumed(plans: Plans, ended: Started) -> Started:
+    started = await resuming.resume(plans.client, ended.id, "ann")
+    return Started(plans.client, started.workflow_id)
+
+
+@pytest.mark.modes("plain")
+@pytest.mark.parametrize("seed", range(20))
+async def test_wherever_an_agent_is_interrupted_it_ends_as_if_it_had_not_been(serve: Serving, seed: int) -> None:
+    chance = random.Random(seed)
+    async with serve(_answers(delay=0.05)) as agents:
+        agent = await agents.start("Write three things.")
+        for _ in range(3):
+            await asyncio.sleep(chance.uniform(0.0, 0.5))
+            with suppress(RPCError):  # it had ended
+                await agent.signal("interrupt")
+            if (await agent.ended())["status"] == "completed":
+                break
+            agent = await _resumed(agents.plans, agent)
+        view = await agent.ended()
+        if view["status"] != "completed":
+            view = await (await _resumed(agents.plans, agent)).ended()
+        ledger = agents.plans.ledger
+    assert (view["status"], view["agent"]["answer"]) == ("completed", "All written.")
+    assert [line[1] for line in ledger if line[0] == "end"] == ["one", "two", "three"]
+
+
+async def test_the_runs_of_agents_are_in_the_history_and_it_can_be_made_anew(
+    serve: Serving, settings: Settings
+) -> None:
+    store = AgentHistory(settings.state_dir)
+    async with serve(_answers(delay=0.4)) as agents:
+        agent = await agents.start("Write three things.")
+        await agent.until(lambda view: view["steps"], "a call")
+        assert store.active() is not None
+        await agent.signal("interrupt", {"by": "ann"})
+        assert (await agent.ended())["agent"]["end"] == "interrupted"
+        resumable = store.resumable()
+        assert resumable is not None
+        assert resumable.agent_id == agent.id
+        later = await _resumed(agents.plans, agent)
+        assert (await later.ended())["status"] == "completed"
+        with pytest.raises(Refused, match="resumed as"):
+            await _resumed(agents.plans, agent)
+        kept = {entry.agent_id: entry for entry in store.read().history.entries}
+        await asyncio.sleep(1.0)  # the index of the server is behind
+        made = {entry.agent_id: entry for entry in await client_agents.recorded(agents.plans.client)}
+    for found in (kept, made):
+        assert (found[agent.id].status, found[agent.id].resumed_by) == ("resumed", later.id)
+        assert (found[later.id].status, found[later.id].resumes) == ("completed", agent.id)
+
+
+@pytest.mark.modes("plain")
+async def test_a_hundred_model_calls_leave_a_small_history(serve: Serving) -> None:
+    again = says({"reasoning": "go on", "tool_calls": [call("read_file", path="big.txt")]}, times=100)
+    async with serve([again]) as agents:
+        (agents.plans.workspace / "big.txt").write_text("all work and no play\n" * 400)
+        agent = await agents.start("Read it again and again.", limits={"iterations": 100, "tokens": 10_000_000})
+        view = await agent.ended()
+        histories = await agent.histories()
+    assert (view["agent"]["end"], view["agent"]["usage"]["iterations"]) == ("iterations", 100)
+    assert view["agent"]["usage"]["tokens"] > 200_000
+    size = sum(history_size(history) for history in histories)
+    assert size < 2_000_000, size
+
+
+def history_size(history: Any) -> int:
+    """Bytes of all events."""
+    return sum(event.ByteSize() for event in history.events)
