@@ -79,9 +79,9 @@ async def show(client: Client, plan: str) -> View:
     return dict(await ask(client, plan, "plan"))
 
 
-async def text(client: Client, plan: str) -> str:
-    """The plan as text."""
-    return str(await ask(client, plan, "text"))
+async def text(client: Client, plan: str, limit: int | None = None) -> str:
+    """The plan as text; with a limit at most so many steps, those that move."""
+    return str(await ask(client, plan, "text", *([{"limit": limit}] if limit else [])))
 
 
 async def summary(client: Client, plan: str) -> Summary:

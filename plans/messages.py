@@ -65,11 +65,24 @@ class FilesAsked(Value):
     paths: list[str] | None = Field(default=None, max_length=1_000)
 
 
+class AgentProgress(Value):
+    """Where the agent that does a step stands."""
+
+    step_id: str = Field(min_length=1, max_length=200)
+    line: str = Field(max_length=1_000)
+
+
 class Since(Value):
     """The events after a number; at most `limit` of them."""
 
     since: int = Field(default=0, ge=0)
     limit: int = Field(default=1_000, ge=1, le=1_000)
+
+
+class Shown(Value):
+    """How many steps a text may list; none: all of them."""
+
+    limit: int | None = Field(default=None, ge=1)
 
 
 Message = TypeVar("Message", bound=Value)

@@ -8,9 +8,10 @@ are shown with control and bidirectional characters escaped: what a step wrote c
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
+from plans.folding import chosen, folded
 from plans.run import PlanStatus, Run, Status
 from plans.schedule import Schedule
 
@@ -36,8 +37,11 @@ def line(text: str) -> str:
     return safe(" ".join(text.split("\n")).replace("\t", " "))
 
 
-def text(view: Mapping[str, Any]) -> str:
-    """The display of seed 000: title, progress, each step with mark, notes, tools and files."""
+def text(view: Mapping[str, Any], limit: int | None = None) -> str:
+    """The display of seed 000: title, progress, each step with mark, notes, tools and files.
+
+    With a limit at most so many steps, those that move; the others are told in one line.
+    """
     steps = view["steps"]
     done = sum(step["status"] in ("completed", "skipped") for step in steps)
     percent = 100 * done / len(steps) if steps else 0.0
@@ -49,7 +53,15 @@ def text(view: Mapping[str, Any]) -> str:
         "Steps:",
     ]
     positions = {step["id"]: index for index, step in enumerate(steps)}
-    return "\n".join(head + [row for step in steps for row in _step_rows(view, step, positions)])
+    shown = range(len(steps)) if limit is None else chosen(steps, limit)
+    rows = [row for index in shown for row in _step_rows(view, steps[index], positions)]
+    return "\n".join(head + rows + _hidden(steps, set(shown)))
+
+
+def _hidden(steps: Sequence[Mapping[str, Any]], shown: Set[int]) -> list[str]:
+    """The line about the steps that are not shown, if there are any."""
+    hidden = [step for index, step in enumerate(steps) if index not in shown]
+    return [f"  {folded(hidden)}"] if hidden else []
 
 
 def _step_rows(view: Mapping[str, Any], step: Mapping[str, Any], positions: Mapping[str, int]) -> list[str]:

@@ -116,6 +116,7 @@ class AgentWorkflow(Mailbox):
             if execution.schedule.idle:
                 break
             waited = waited or bool(execution.schedule.asking) or agent.run.paused
+            await self._tell()
             await workflow.wait_condition(lambda: execution.has_news)
         if not waited:
             self._add_time((workflow.now() - began).total_seconds())
@@ -218,7 +219,7 @@ class AgentWorkflow(Mailbox):
         self._publish()
         summary = render.summary_of(self._view()) | {"agent": agent_run.agent_view(agent)}
         summary["value"] = agent_run.answer_value(agent) if agent.end == "completed" else None
-        summary["wrote"] = agent_records.wrote(agent)
+        summary |= {"wrote": agent_records.wrote(agent), "calls": agent_records.calls(agent)}
         await agent_records.ended(agent)
         if agent.end == "failed":
             text = f"the agent failed: {agent.run.stopped}"
@@ -226,9 +227,14 @@ class AgentWorkflow(Mailbox):
         return summary
 
     async def _tell(self) -> None:
-        if self._agent.position != self._told:
-            self._told = self._agent.position
-            await agent_records.tell_parent(self._agent)
+        asking = ", ".join(self._started().schedule.asking)
+        name = self._agent.run.plan.id
+        line = (
+            f"{name} waits for approval of {asking}: plan approve {name} {asking}" if asking else self._agent.position
+        )
+        if line != self._told:
+            self._told = line
+            await agent_records.tell_parent(self._agent, line)
 
     def _add_time(self, seconds: float) -> None:
         usage = self._agent.usage
@@ -237,8 +243,8 @@ class AgentWorkflow(Mailbox):
     def _view(self) -> dict[str, Any]:
         return super()._view() | {"agent": agent_run.agent_view(self._agent)}
 
-    def _text(self) -> str:
-        return super()._text() + agent_run.tasks_text(self._agent)
+    def _text(self, limit: int | None = None) -> str:
+        return super()._text(limit) + agent_run.tasks_text(self._agent)
 
     def _state(self) -> dict[str, Any]:
         return self._agent.model_dump(mode="json", exclude_defaults=True)

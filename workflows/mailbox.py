@@ -16,7 +16,7 @@ from temporalio.exceptions import ApplicationError
 with workflow.unsafe.imports_passed_through():
     from plans import approvals, render, tracking, views
     from plans.errors import PlanError, Refused
-    from plans.messages import Approve, Control, Decide, Deny, FilesAsked, FilesChanged, Since, read
+    from plans.messages import AgentProgress, Approve, Control, Decide, Deny, FilesAsked, FilesChanged, Shown, Since, read
     from plans.model import Problem
     from plans.resume import INTERRUPTED
     from plans.run import ENDED, PlanStatus
@@ -38,8 +38,8 @@ class Mailbox:
     def _view(self) -> dict[str, Any]:
         return views.plan_view(self._started().run, self._started().schedule)
 
-    def _text(self) -> str:
-        return render.text(self._view())
+    def _text(self, limit: int | None = None) -> str:
+        return render.text(self._view(), limit)
 
     def _state(self) -> dict[str, Any]:
         return self._started().run.model_dump(mode="json", exclude_defaults=True)
@@ -99,6 +99,17 @@ class Mailbox:
 
         self._try("files_changed", None, mark)
 
+    @workflow.signal(description="For agents: where the one that does a step stands.")
+    def agent_progress(self, *arguments: Any) -> None:
+        """A line for the log of the step."""
+
+        def note() -> None:
+            message = read(AgentProgress, arguments)
+            if message.step_id in self._started().run.steps:
+                self._started().run.note("agent", message.line, workflow.now(), message.step_id)
+
+        self._try("agent_progress", None, note)
+
     @workflow.signal(dynamic=True)
     def unknown(self, name: str, _: Sequence[RawValue]) -> None:
         """A signal nobody knows is said so in the log."""
@@ -142,10 +153,10 @@ class Mailbox:
         found = tracking.stamps(self._started().run, message.paths)
         return {path: stamp.model_dump(mode="json") for path, stamp in found.items()}
 
-    @workflow.query(description="The plan as text.")
-    def text(self, *_: Any) -> str:
+    @workflow.query(description='The plan as text; of a big one the steps that move: {"limit": 100}')
+    def text(self, *arguments: Any) -> str:
         """Seed 000's display."""
-        return self._text()
+        return self._text(read(Shown, arguments, optional=True).limit)
 
     @workflow.query(description="Counts, duration, files written, what failed.")
     def summary(self, *_: Any) -> dict[str, Any]:

@@ -6,7 +6,6 @@ was done last; the rest is folded into one line. Rows stay in the plan's order.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -17,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from client.cli.output import seconds
+from plans.folding import chosen, folded
 from plans.render import line
 
 View = Mapping[str, Any]
@@ -46,14 +46,6 @@ def board(view: View, now: datetime, height: int, footer: RenderableType | None 
         parts.append(_folded([step for index, step in enumerate(steps) if index not in set(shown)]))
     parts.append(_counts(view))
     return Group(*parts, *([Text(), footer] if footer else []))
-
-
-def chosen(steps: Sequence[View], room: int) -> list[int]:
-    """The indexes of the steps to show, in the plan's order: all if they fit, else the most telling ones."""
-    if len(steps) <= room:
-        return list(range(len(steps)))
-    by_weight = sorted(range(len(steps)), key=lambda index: (_weight(steps[index]), _recency(steps[index]), index))
-    return sorted(by_weight[: room - 1])
 
 
 def mark(step: View) -> tuple[str, str]:
@@ -122,9 +114,7 @@ def _rows(steps: Sequence[View], now: datetime) -> RenderableType:
 
 
 def _folded(steps: Sequence[View]) -> RenderableType:
-    counts = Counter(step["status"] for step in steps)
-    text = ", ".join(f"{count} {status}" for status, count in counts.most_common())
-    return Text(f"… and {text}", style="dim")
+    return Text(folded(steps), style="dim")
 
 
 def _counts(view: View) -> RenderableType:
@@ -138,18 +128,6 @@ def _counts(view: View) -> RenderableType:
     if waiting:
         text.append(" · " if text else "").append(f"{waiting} waiting for you", ASKING[1])
     return text
-
-
-def _weight(step: View) -> int:
-    if step.get("awaiting"):
-        return 0
-    return {"running": 1, "failed": 2, "ready": 3, "completed": 4, "skipped": 4}.get(step["status"], 5)
-
-
-def _recency(step: View) -> float:
-    """Those that ended last come first; the others in their order."""
-    ended = _time(step.get("endedAt"))
-    return -ended.timestamp() if ended else 0.0
 
 
 def _elapsed(step: View, now: datetime) -> float:

@@ -28,6 +28,9 @@ from plans.views import shorten
 
 _STYLES = {"completed": "green", "failed": "red", "partial": "yellow", "cancelled": "yellow", "running": "cyan"}
 
+SHOWN_STEPS = 100
+"""Steps of a big plan that are shown, those that move; `--full` shows all."""
+
 
 def list_(
     running: Annotated[bool, typer.Option("--running", help="Only plans that have not ended.")] = False,
@@ -50,13 +53,16 @@ def list_(
 
 def show(
     plan: Id,
-    full: Annotated[bool, typer.Option("--full", help="With --json: values too large for history as well.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="All steps of a big plan; with --json, values too large for history.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show a plan: its steps, what they did, the files they made."""
 
     async def linked_text(here: Connected) -> str:
-        found, linked = await runs.text(here.client, plan), await runs.links(here.client, plan)
+        found = await runs.text(here.client, plan, None if full else SHOWN_STEPS)
+        linked = await runs.links(here.client, plan)
         rows = [f"Resumes: {linked.resumes}"] if linked.resumes else []
         rows += [f"Resumed by: {', '.join(linked.resumed_by)}"] if linked.resumed_by else []
         return "\n".join([found, *([""] if rows else []), *rows])

@@ -1,0 +1,46 @@
+"""Big plans shown in part: which steps, and what is said of the others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plans import render
+from plans.folding import chosen, folded
+
+
+def steps(**statuses: str) -> list[dict[str, Any]]:
+    return [{"id": name, "status": status} for name, status in statuses.items()]
+
+
+def many(count: int, status: str) -> list[dict[str, Any]]:
+    return [{"id": f"{status}{index}", "status": status} for index in range(count)]
+
+
+def test_all_steps_are_shown_when_they_fit() -> None:
+    assert chosen(many(5, "blocked"), 5) == [0, 1, 2, 3, 4]
+
+
+def test_what_moves_comes_before_what_waits_and_the_plan_s_order_is_kept() -> None:
+    found = [*many(3, "blocked"), *steps(a="failed", b="running"), *many(3, "blocked"), *steps(c="ready")]
+    found[-1]["awaiting"] = "approval"
+    assert [found[index]["id"] for index in chosen(found, 4)] == ["a", "b", "c"]
+
+
+def test_of_the_done_steps_the_latest_are_shown() -> None:
+    done = [{"status": "completed", "endedAt": f"2026-01-01T00:00:{index:02}Z"} for index in range(9)]
+    assert chosen(done, 3) == [7, 8]
+
+
+def test_the_others_are_counted_the_most_first() -> None:
+    assert folded([*many(2, "failed"), *many(1_200, "blocked")]) == "… and 1,200 blocked, 2 failed"
+
+
+def test_the_text_of_a_big_plan_has_as_many_steps_as_asked_for() -> None:
+    view = {
+        "id": "p",
+        "steps": [{**step, "description": step["id"], "dependsOn": [], "tool": "t"} for step in many(1_000, "blocked")],
+    }
+    assert len(render.text(view).splitlines()) == 1_005
+    short = render.text(view, 10).splitlines()
+    assert len(short) == 15
+    assert short[-1] == "  … and 991 blocked"
