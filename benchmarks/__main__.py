@@ -13,7 +13,20 @@ import os
 import sys
 from pathlib import Path
 
-from benchmarks import alternatives, document, latency, payloads, reads, replay, scale, skew, speed, startup, waiting
+from benchmarks import (
+    alternatives,
+    document,
+    latency,
+    looking,
+    payloads,
+    reads,
+    replay,
+    scale,
+    skew,
+    speed,
+    startup,
+    waiting,
+)
 from benchmarks.bench import Bench
 from benchmarks.tables import Table
 
@@ -26,6 +39,7 @@ MEASUREMENTS = {
     "replay": replay.measure,
     "startup": startup.measure,
     "reads": reads.measure,
+    "looking": looking.measure,
     "scale": scale.measure,
     "others": alternatives.measure,
 }

@@ -34,13 +34,13 @@ async def undo(
 ) -> ChangesReport:
     """Put back what the plan, or one step of it, changed; `refused` says what could not be, and then nothing is done.
 
-    `partly`: what can be put back is. Raises Refused PLAN_RUNNING when the plan has not ended, otherwise as above.
+    `partly`: what can be put back is. Raises Refused NOT_ENDED when the plan has not ended, otherwise as above.
     """
     description = await describe(client, plan)
     if description.status is WorkflowExecutionStatus.RUNNING and not dry_run:
         name = plan_id(plan)
         raise Refused(
-            f"plan '{name}' still runs; wait for its end, or end it with `plan cancel {name}`", "PLAN_RUNNING"
+            f"plan '{name}' still runs; wait for its end, or end it with `plan cancel {name}`", "NOT_ENDED"
         )
     request = ChangesRequest(plan_id=plan_id(plan), step_id=step_id, undo=True, dry_run=dry_run, partly=partly)
     return await _answer(client, plan, request, f"undo-{plan_id(plan)}")

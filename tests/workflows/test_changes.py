@@ -1,0 +1,99 @@
+"""Who wrote what, from the plan's view to taking it back: real plans, real commands, a real server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from client import taking_back
+from plans.errors import PlanError
+from plans.render import text
+from tests.driving import Plans, Started, step
+
+pytestmark = pytest.mark.modes("plain")
+
+SORT = "sort out/copy.csv > sorted.csv; sort -o data.csv data.csv"
+WRITE = "open('n' + 'ew', 'w').write('x' * 300)\nprint('y' * 300)"
+FREE: dict[str, Any] = {"requiresApproval": False}
+STEPS: list[dict[str, Any]] = [
+    {"id": "load", "tool": "read_file", "args": {"path": "data.csv"}},
+    {"id": "save", "tool": "write_file", "args": {"path": "out/copy.csv", "content": "$load"}},
+    {"id": "sort", "tool": "run_command", "args": {"command": SORT}, "dependsOn": ["save"], **FREE},
+    {"id": "python", "tool": "run_python", "args": {"code": WRITE}, "dependsOn": ["sort"], **FREE},
+]
+
+
+async def run(plans: Plans) -> Started:
+    (plans.workspace / "data.csv").write_text("b\na\n")
+    started = await plans.start(STEPS)
+    await started.ended()
+    return started
+
+
+async def test_the_view_names_the_files_and_calls_of_every_step(plans: Plans) -> None:
+    view = await (await run(plans)).view()
+    assert view["step_files"] == {"1": ["out/copy.csv"], "2": ["data.csv", "sorted.csv"], "3": ["new"]} or (
+        view["step_files"]["2"] == ["sorted.csv", "data.csv"]
+    )
+    history = view["step_tool_history"]
+    assert [history[str(index)][0]["tool"] for index in range(4)] == [each["tool"] for each in STEPS]
+    assert history["1"][0]["args"]["content"] == "b\na\n"
+    assert history["3"][0]["result"].endswith("...[truncated]")
+    assert history["2"][0]["sandbox"] in ("bwrap", "landlock", "none")
+    assert "sandbox" not in history["0"][0]
+    assert "Files: out/copy.csv" in text(view)
+
+
+async def test_calls_before_an_approval_are_listed_too(plans: Plans) -> None:
+    (plans.workspace / "theirs").write_text("theirs")
+    started = await plans.start([{"id": "w", "tool": "write_file", "args": {"path": "theirs", "content": "ours"}}])
+    await started.until_asked("w")
+    await started.approve("w")
+    calls = (await started.ended())["step_tool_history"]["0"]
+    assert [call["tool"] for call in calls] == ["write_file", "write_file"]
+    assert ("neither made nor read" in calls[0]["result"], "theirs" in calls[1]["result"]) == (True, True)
+
+
+async def test_a_failed_command_leaves_its_files_on_record(plans: Plans) -> None:
+    command = {
+        "id": "c",
+        "tool": "run_command",
+        "args": {"command": "echo half > made; exit 3"},
+        "retry": {"attempts": 1},
+    }
+    started = await plans.start([command | {"requiresApproval": False}])
+    view = await started.ended()
+    assert (step(view, "c")["status"], view["step_files"]) == ("failed", {"0": ["made"]})
+    assert "exit code 3" in view["step_tool_history"]["0"][0]["result"]
+
+
+async def test_a_plan_is_taken_back(plans: Plans) -> None:
+    started = await run(plans)
+    name = started.id.removeprefix("plan-")
+    report = await taking_back.file_changes(plans.client, name)
+    assert [call.step_id for call in report.calls] == ["save", "sort", "python"]
+    assert "+b\n" in report.calls[0].changes[0].diff
+    dry = await taking_back.undo(plans.client, name, dry_run=True)
+    assert {each.path for each in dry.restored} >= {"sorted.csv", "new", "out/copy.csv"}
+    assert (plans.workspace / "new").exists()
+    (plans.workspace / "new").write_text("mine")
+    refused = await taking_back.undo(plans.client, name, "python")
+    assert ([each.code for each in refused.refused], (plans.workspace / "new").read_text()) == (["CONFLICT"], "mine")
+    (plans.workspace / "new").write_text("x" * 300)
+    await taking_back.undo(plans.client, name, partly=True)
+    left = {str(path.relative_to(plans.workspace)) for path in plans.workspace.rglob("*") if path.is_file()}
+    assert left == {"data.csv"}
+
+
+async def test_a_plan_that_runs_and_a_step_that_is_not_there_are_refused(plans: Plans) -> None:
+    gate = {"id": "gate", "tool": "write_file", "args": {"path": "x", "content": ""}, "requiresApproval": True}
+    started = await plans.start([gate])
+    await started.until_asked("gate")
+    with pytest.raises(PlanError) as running:
+        await taking_back.undo(plans.client, started.id)
+    with pytest.raises(PlanError) as unknown:
+        await taking_back.file_changes(plans.client, started.id, "nothing")
+    assert (running.value.code, unknown.value.code) == ("NOT_ENDED", "UNKNOWN_STEP")
+    await started.approve("gate")
+    await started.ended()
