@@ -97,6 +97,11 @@ class Editing(Mailbox):
         head = plan.model_dump(mode="json", exclude={"steps", "id"}, exclude_none=True, exclude_defaults=True)
         return {**head, "steps": steps}
 
+    @workflow.query(description="The tools the plan's workers told it about, by name.")
+    def tools(self, *_: Any) -> dict[str, Any]:
+        """Their descriptions: what a form for a step is made from."""
+        return {name: spec.model_dump(mode="json") for name, spec in self._started().run.facts.tools.items()}
+
     async def _revised(self, message: EditPlan) -> Revised:
         """The edits applied; the workers are asked first about tools and queues the plan did not have before."""
         run = self._started().run

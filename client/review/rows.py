@@ -1,0 +1,180 @@
+"""What the review screen shows of a plan's view: heading, one row per step, a step in full, the change log. Pure.
+
+Every mark has its word, so that nothing is told by colour alone; texts of plans and tools are escaped.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.cells import cell_len, set_cell_size
+from rich.text import Text
+
+from plans.model import ToolSpec
+from plans.render import line, safe
+from plans.views import shorten
+
+View = Mapping[str, Any]
+MARKS = {
+    "completed": ("✓", "green"), "failed": ("✗", "red"), "running": ("▸", "cyan"), "skipped": ("–", "dim"),
+    "ready": ("☐", ""), "blocked": ("☐", ""), "pending": ("☐", ""),
+}  # fmt: skip
+ASKING = ("?", "bold yellow")
+UNTOUCHED = ("pending", "blocked", "ready")
+MAX_VALUE = 20_000
+"""Characters of one argument or result shown in full."""
+
+
+def heading(view: View, width: int) -> Text:
+    """Title, status, version and how far it is, on one line."""
+    counts = view["counts"]
+    done = sum(counts.get(status, 0) for status in ("completed", "skipped", "failed"))
+    steps = f"{done} of {counts['total']} steps done" if done else f"{counts['total']} steps"
+    waiting = len(view["pending"])
+    tail = f"  {view['status']}  version {view['version']}  {steps}" + (f"  ? {waiting} waiting" if waiting else "")
+    title = cut(line(view.get("title") or view["id"]), max(8, width - cell_len(tail)))
+    return Text.assemble((title, "bold"), tail)
+
+
+def rows(view: View, width: int) -> list[Text]:
+    """One row per step, each of at most `width` cells."""
+    steps = view["steps"]
+    name = min(18, max((cell_len(step["id"]) for step in steps), default=0))
+    tool = min(14, max((cell_len(line(step["tool"])) for step in steps), default=0))
+    faulty = {problem.get("stepId") for problem in view["problems"]}
+    asked = {item["stepId"] for item in view["pending"]}
+    number = len(str(len(steps)))
+    places = {step["id"]: index for index, step in enumerate(steps, 1)}
+    after = {step["id"]: _after(step, places) for step in steps}
+    needs = max(map(len, after.values()), default=0)
+    widths = (number, name, tool, needs, width)
+    return [_row(step, places[step["id"]], after[step["id"]], widths, faulty, asked) for step in steps]
+
+
+def detail(view: View, step: View, tools: Mapping[str, ToolSpec]) -> Text:
+    """A step in full."""
+    text = Text()
+    for name, value, style in _facts(view, step, tools):
+        text.append(f"{name:<9} ", "bold").append(f"{value}\n", style)
+    text.rstrip()
+    return text
+
+
+def change_log(view: View) -> Text:
+    """Who changed what, newest first."""
+    if not view["changes"]:
+        return Text("Nothing was changed yet.")
+    text = Text()
+    for change in reversed(view["changes"]):
+        by = f" by {line(change['by'])}" if change.get("by") else ""
+        text.append(f"version {change['version']}{by}", "bold").append(f"  {str(change['time'])[:19]}\n")
+        reason = line(change.get("reason", ""))
+        text.append(f"  {reason}\n" if reason else "")
+        text.append("".join(f"  {line(each)}\n" for each in change.get("diff", [])))
+    return text
+
+
+def news(view: View, since: int) -> str:
+    """What became different after a version, on one line."""
+    found = [change for change in view["changes"] if change["version"] > since]
+    parts = [f"{line(each['by'] or 'somebody')}: {line('; '.join(each['diff'][:3]))}" for each in found[-3:]]
+    return f"version {view['version']}" + (f" ({'; '.join(parts)})" if parts else "")
+
+
+def cut(text: str, width: int) -> str:
+    """A text in at most `width` cells."""
+    return text if cell_len(text) <= width else set_cell_size(text, max(0, width - 1)).rstrip() + "…"
+
+
+def may_edit(step: View) -> bool:
+    """Whether the step has not begun, as far as is seen here; the plan itself decides."""
+    return step["status"] in UNTOUCHED or step["status"] == "skipped"
+
+
+def _after(step: View, places: Mapping[str, int]) -> str:
+    """The steps it waits for, by their numbers."""
+    found = ",".join(str(places[name]) for name in step["needs"] if name in places)
+    return f"after {cut(found, 7)}" if found else ""
+
+
+def _row(step: View, index: int, after: str, widths: tuple[int, ...], faulty: set[Any], asked: set[Any]) -> Text:
+    number, name, tool, needs, width = widths
+    mark, style = ASKING if step["id"] in asked else MARKS[step["status"]]
+    flags = _flags(step, faulty, asked)
+    head = f"{mark} {index:>{number}} {_fill(step['id'], name)}  {_fill(line(step['tool']), tool)}  {after:<{needs}}  "
+    room = max(0, width - cell_len(head) - cell_len(flags) - 1)
+    what = f"{step['description'][:200]}  {shorten(step['args'])}".strip()
+    text = Text(head, style if mark not in "☐" else "", no_wrap=True)
+    text.append(_fill(line(what), room) + " ")
+    return text.append(flags, "bold" if step["id"] in faulty | asked else "")
+
+
+def _flags(step: View, faulty: set[Any], asked: set[Any]) -> str:
+    if step["id"] in faulty:
+        return "✗ problem"
+    if step["id"] in asked:
+        return "? waits for y/n"
+    if step["status"] in UNTOUCHED and step["requiresApproval"]:
+        return "⚠ asks first"
+    never = step["status"] == "blocked" and step.get("never")
+    return "never runs" if never else "" if step["status"] in UNTOUCHED else str(step["status"])
+
+
+def _fill(text: str, width: int) -> str:
+    return set_cell_size(cut(text, width), width)
+
+
+def _facts(view: View, step: View, tools: Mapping[str, ToolSpec]) -> Iterator[tuple[str, str, str]]:
+    item = next((each for each in view["pending"] if each["stepId"] == step["id"]), None)
+    for problem in view["problems"]:
+        if problem.get("stepId") == step["id"]:
+            yield "problem", f"✗ {line(problem.get('field') or '')}: {line(problem['message'])}", "bold red"
+    if item:
+        yield "waits", f"? for {line(item['kind'])}: y approves, n denies", "bold yellow"
+    if step["description"]:
+        yield "step", line(step["description"]), ""
+    spec = tools.get(step["tool"])
+    approval = "⚠ a person is asked first" if step["requiresApproval"] else "asks nobody"
+    yield "tool", f"{line(step['tool'])}, {approval}", ""
+    for name, value in (item["args"] if item else step["args"]).items():
+        yield cut(line(name), 9), _value(value), ""
+    yield from _relations(view, step)
+    if spec:
+        yield "about", line(spec.description), ""
+    yield from _fate(step)
+
+
+def _relations(view: View, step: View) -> Iterator[tuple[str, str, str]]:
+    if step["needs"]:
+        yield "after", ", ".join(step["needs"]), ""
+    followers = [each["id"] for each in view["steps"] if step["id"] in each["needs"]]
+    if followers:
+        yield "before", cut(", ".join(followers), 200), ""
+    for name in ("when", "onFailure", "retry", "timeout", "queue", "notes"):
+        if step.get(name):
+            yield name, _value(step[name]), ""
+    if step.get("critical"):
+        yield "critical", "its failure stops the plan", ""
+
+
+def _fate(step: View) -> Iterator[tuple[str, str, str]]:
+    blockers: Sequence[str] = step.get("blockedBy", ())
+    by = f", waits for {', '.join(blockers[:10])}" if blockers else ""
+    yield "status", f"{step['status']}{by}", ""
+    if step.get("reason"):
+        yield "reason", line(step["reason"]), ""
+    for warning in step.get("warnings", ()):
+        yield "warning", line(str(warning)), "yellow"
+    result = step.get("result") or step.get("failure") or {}
+    if result.get("error"):
+        yield "error", safe(str(result["error"]))[:MAX_VALUE], "red"
+    elif result.get("value") is not None:
+        yield "result", _value(result["value"]), ""
+
+
+def _value(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    shown = safe(text[:MAX_VALUE].replace("\t", "    ")).replace("\n", "\n" + " " * 10)
+    return shown + (f"\n... {len(text) - MAX_VALUE} more characters" if len(text) > MAX_VALUE else "")

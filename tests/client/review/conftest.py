@@ -1,0 +1,144 @@
+"""The review screen on a real plan: a plan in review on the real server, with a worker, and a pilot at the keys."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.client import Client
+from temporalio.worker import Worker
+from textual.pilot import Pilot
+from textual.widgets import OptionList, Static
+
+from client import editing, runs
+from client.review.app import ReviewApp
+from client.review.tools import tools_of
+from client.settings import Settings
+from plans.edits import Edit
+from plans.run import Options
+from tests.waiting import until
+
+WRITE = {
+    "id": "write",
+    "tool": "write_file",
+    "args": {"path": "a.txt", "content": "one\ntwo"},
+    "description": "Write it",
+}
+COPY = {"id": "copy", "tool": "write_file", "args": {"path": "b.txt", "content": "$read"}, "description": "Copy it"}
+READ = {"id": "read", "tool": "read_file", "args": {"path": "a.txt"}, "dependsOn": ["write"], "description": "Read it"}
+LIST = {"id": "list", "tool": "list_directory", "args": {}, "description": "What is there?"}
+REMOVE = {
+    "id": "remove",
+    "tool": "delete_file",
+    "args": {"path": "a.txt"},
+    "dependsOn": ["copy"],
+    "description": "Tidy",
+}
+STEPS = [WRITE, READ, COPY, LIST, REMOVE]
+View = dict[str, Any]
+
+
+@dataclass
+class Screen:
+    """A review screen somebody sits at."""
+
+    app: ReviewApp
+    pilot: Pilot[str]
+    client: Client
+
+    async def press(self, *keys: str) -> None:
+        """Press keys, one after the other."""
+        await self.pilot.press(*keys)
+
+    async def type(self, text: str) -> None:
+        """Type a text."""
+        await self.pilot.press(*("space" if each == " " else each for each in text))
+
+    async def until(self, holds: Callable[[], Any], what: str) -> Any:
+        """Wait until something holds."""
+
+        async def look() -> Any:
+            await self.pilot.pause()
+            return holds()
+
+        return await until(look, f"{what}; on the screen:\n{self.text}")
+
+    async def until_shown(self, text: str) -> None:
+        """Wait until a text stands on the screen."""
+        await self.until(lambda: text in self.text, f"{text!r} on the screen")
+
+    async def choose(self, step_id: str) -> None:
+        """Put the cursor on a step."""
+        self.app.choose(step_id)
+        await self.until(lambda: self.app.chosen and self.app.chosen["id"] == step_id, f"{step_id} chosen")
+
+    @property
+    def text(self) -> str:
+        """What stands on the screen."""
+        app = self.app
+        strips = app.screen._compositor.render_strips()
+        return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in strips)
+
+    @property
+    def order(self) -> list[str]:
+        """The ids of the rows."""
+        found = self.app.screen_stack[0].query_one("#steps", OptionList)
+        return [str(option.id) for option in found.options]
+
+    @property
+    def said(self) -> str:
+        """The remark at the bottom."""
+        return str(self.app.screen_stack[0].query_one("#said", Static).render())
+
+    async def view(self) -> View:
+        """The plan as it is."""
+        return await runs.show(self.client, self.app.plan)
+
+    async def by_another(self, *edits: Edit) -> None:
+        """Somebody else changes the plan."""
+        await editing.edit(self.client, self.app.plan, edits, by="ann")
+
+
+Open = Callable[..., AbstractAsyncContextManager[Screen]]
+Start = Callable[..., Awaitable[str]]
+
+
+@pytest.fixture
+async def start(temporal_client: Client, worker: Worker, queue: str, workspace: Path) -> AsyncIterator[Start]:
+    """Start a plan of these steps; in review unless said otherwise. Cancelled at the end."""
+    begun: list[runs.Started] = []
+
+    async def start_plan(*steps: dict[str, Any], review: bool = True, title: str = "Copy a file") -> str:
+        options = Options(workspace=str(workspace), review=review)
+        plan = {"title": title, "steps": list(steps or STEPS)}
+        begun.append(await runs.start(temporal_client, plan, options=options, queue=queue))
+        name = begun[-1].plan_id
+
+        async def open_for_review() -> bool:
+            return bool((await runs.show(temporal_client, name))["status"] != "draft")
+
+        await until(open_for_review, "plan in review")
+        return name
+
+    yield start_plan
+    for started in begun:
+        await temporal_client.get_workflow_handle(started.workflow_id).cancel()
+
+
+@pytest.fixture
+def open_screen(temporal_client: Client, settings: Settings, start: Start) -> Open:
+    """Open the screen of a plan."""
+
+    @asynccontextmanager
+    async def open_plan(*steps: dict[str, Any], size: tuple[int, int] = (80, 24), **plan: Any) -> AsyncIterator[Screen]:
+        name = await start(*steps, **plan)
+        tools = await tools_of(temporal_client, name, settings)
+        app = ReviewApp(temporal_client, name, "bob", tools, await runs.show(temporal_client, name))
+        async with app.run_test(size=size) as pilot:
+            yield Screen(app, pilot, temporal_client)
+
+    return open_plan

@@ -1,0 +1,240 @@
+"""The review screen at the keys: what is shown, and that every change is the plan's own."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from plans.edits import RemoveStep, SetField, SkipStep
+from tests.client.review.conftest import LIST, REMOVE, STEPS, WRITE, Open
+
+LONG = {"id": "nap", "tool": "sleep", "args": {"seconds": 3600}, "dependsOn": ["remove"]}
+
+
+async def test_every_step_is_shown_with_tool_arguments_dependencies_and_approval_mark(open_screen: Open) -> None:
+    async with open_screen() as screen:
+        await screen.until_shown("Copy a file  review  version 1  5 steps")
+        rows = screen.text.splitlines()
+        assert "☐ 1 write" in rows[1]
+        assert "write_file" in rows[1]
+        assert "after 1  Read it" in rows[2]
+        assert '{"path": "a.txt"}' in rows[2]
+        assert rows[5].endswith("⚠ asks first")
+        await screen.choose("remove")
+        await screen.until_shown("tool      delete_file, ⚠ a person is asked first")
+        await screen.until_shown("after     copy")
+
+
+async def test_a_step_is_edited_in_the_form_of_its_tool(open_screen: Open) -> None:
+    async with open_screen() as screen:
+        await screen.press("enter")
+        await screen.until_shown("path  text, required")
+        await screen.press("end")
+        await screen.type(".new")
+        await screen.press("ctrl+s")
+        await screen.until(lambda: screen.app.view["version"] == 2, "version 2")
+        view = await screen.view()
+        assert view["steps"][0]["args"] == {"path": "a.txt.new", "content": "one\ntwo"}
+        assert view["changes"][0]["by"] == "bob"
+
+
+async def test_what_the_plan_refuses_is_said_at_its_field_and_stays_typed(open_screen: Open) -> None:
+    async with open_screen(*STEPS, {"id": "nap", "tool": "sleep", "args": {"seconds": 1}}) as screen:
+        await screen.choose("nap")
+        await screen.press("enter")
+        await screen.until_shown("seconds  number, required")
+        await screen.press("end")
+        await screen.type("x")
+        await screen.press("ctrl+s")
+        await screen.until_shown("✗ '1x' is no number")
+        await screen.press("backspace", "home")
+        await screen.type("-")
+        await screen.press("ctrl+s")
+        await screen.until_shown("-1 is less than the minimum of 0")
+        await screen.until_shown("Not saved")
+        await screen.press("delete", "backspace")
+        await screen.type("2")
+        await screen.press("ctrl+s")
+        await screen.until(lambda: screen.app.view["version"] == 2, "version 2")
+        assert (await screen.view())["steps"][5]["args"] == {"seconds": 2}
+
+
+async def test_a_form_is_left_without_saving_only_when_asked_twice(open_screen: Open) -> None:
+    async with open_screen() as screen:
+        await screen.press("enter")
+        await screen.until_shown("ctrl+s save")
+        await screen.type("x")
+        await screen.press("escape")
+        await screen.until_shown("escape once more")
+        await screen.press("escape")
+        await screen.until(lambda: "ctrl+s save" not in screen.text, "the form is closed")
+        assert (await screen.view())["version"] == 1
+
+
+async def test_a_step_moves_within_what_its_dependencies_allow(open_screen: Open) -> None:
+    async with open_screen() as screen:
+        await screen.choose("list")
+        await screen.press("shift+up")
+        await screen.until(lambda: screen.order[2] == "list", "list moved")
+        await screen.press("K")
+        await screen.until(lambda: screen.order[1] == "list", "list moved again")
+        await screen.choose("write")
+        await screen.press("shift+down", "shift+down")
+        await screen.until(lambda: "'read', which depends on it" in screen.said, "the reason")
+        assert screen.order == ["list", "write", "read", "copy", "remove"]
+        assert [step["id"] for step in (await screen.view())["steps"]] == screen.order
+
+
+async def test_a_step_is_skipped_and_the_skip_taken_back(open_screen: Open) -> None:
+    async with open_screen() as screen:
+        await screen.choose("list")
+        await screen.press("s")
+        await screen.until(lambda: screen.app.steps[3]["status"] == "skipped", "skipped")
+        await screen.until(lambda: screen.text.splitlines()[4].startswith("–"), "the mark")
+        assert screen.text.splitlines()[4].endswith("skipped")
+        await screen.press("s")
+        await screen.until(lambda: screen.app.steps[3]["status"] == "pending", "not skipped")
+
+
+async def test_a_step_is_added_with_a_tool_found_by_typing(open_screen: Open) -> None:
+    async with open_screen() as screen:
+        await screen.press("a")
+        await screen.until_shown("Which tool?")
+        await screen.type("direct")
+        await screen.press("down", "enter")
+        await screen.until_shown("Add a step  list_directory")
+        await screen.press("ctrl+s")
+        await screen.until(lambda: "step_1" in screen.order, "the new step")
+        assert screen.order[:2] == ["write", "step_1"]
+        await screen.choose("step_1")
+        await screen.press("x")
+        await screen.until_shown("Remove step 'step_1'?")
+        await screen.press("y")
+        await screen.until(lambda: "step_1" not in screen.order, "it is removed")
+
+
+async def test_what_others_depend_on_is_not_removed_and_the_reason_is_said(open_screen: Open) -> None:
+    async with open_screen() as screen:
+        await screen.press("x")
+        await screen.until_shown("Remove step")
+        await screen.press("y")
+        await screen.until(lambda: "read" in screen.said and "Not changed" in screen.said, "the reason")
+        assert screen.order[0] == "write"
+
+
+async def test_a_change_by_another_reviewer_is_seen_at_once(open_screen: Open) -> None:
+    async with open_screen() as screen:
+        await screen.by_another(SkipStep(op="skip", step_id="list"))
+        await screen.until_shown("version 2")
+        await screen.press("l")
+        await screen.until_shown("version 2 by ann")
+        await screen.until_shown("list: skipped")
+
+
+async def test_two_reviewers_edit_one_step_and_nothing_typed_is_lost(open_screen: Open) -> None:
+    async with open_screen() as screen:
+        await screen.press("enter")
+        await screen.until_shown("path  text, required")
+        await screen.press("end")
+        await screen.type(".mine")
+        theirs = {"path": "theirs.txt", "content": "three"}
+        await screen.by_another(SetField(op="set", step_id="write", path="args", value=theirs))
+        await screen.until_shown("This step was changed: version 2 (ann:")
+        await screen.press("ctrl+s")
+        await screen.until_shown("Not saved, the plan moved on")
+        await screen.until_shown("now theirs.txt in version 2; yours is kept")
+        await screen.until_shown("a.txt.mine")
+        await screen.until_shown("three")
+        await screen.press("ctrl+s")
+        await screen.until(lambda: screen.app.view["version"] == 3, "saved on top")
+        assert (await screen.view())["steps"][0]["args"] == {"path": "a.txt.mine", "content": "three"}
+
+
+async def test_a_change_elsewhere_does_not_disturb_a_form(open_screen: Open) -> None:
+    async with open_screen() as screen:
+        await screen.press("enter")
+        await screen.until_shown("(version 1)")
+        await screen.type("z")
+        await screen.by_another(RemoveStep(op="remove", step_id="list"))
+        await screen.until_shown("(version 2)")
+        await screen.press("ctrl+s")
+        await screen.until(lambda: screen.app.view["version"] == 3, "saved")
+        assert (await screen.view())["steps"][0]["args"]["path"] == "za.txt"
+
+
+async def test_the_plan_begins_and_its_steps_are_approved_on_the_screen(open_screen: Open, workspace: Path) -> None:
+    async with open_screen() as screen:
+        await screen.press("b")
+        await screen.until_shown("? waits for y/n")
+        await screen.press("w")
+        await screen.until_shown("waits     ? for approval: y approves, n denies")
+        assert screen.app.chosen
+        assert screen.app.chosen["id"] == "remove"
+        assert (workspace / "a.txt").exists()
+        await asyncio.sleep(0.5)  # a person reads before deciding; sooner does not count
+        await screen.press("y")
+        await screen.until_shown("completed")
+        await screen.until(lambda: screen.app.view["status"] == "completed", "the end")
+        assert not (workspace / "a.txt").exists()
+
+
+async def test_a_key_that_comes_before_the_question_can_be_read_approves_nothing(open_screen: Open) -> None:
+    async with open_screen(WRITE, {**REMOVE, "dependsOn": ["write"]}) as screen:
+        await screen.press("b")
+        await screen.until(lambda: screen.app.view["pending"], "it asks")
+        screen.app.choose("remove")
+        screen.app.choose("write")
+        await screen.press("down", "y")
+        await screen.until(lambda: "read it, then press the key again" in screen.said, "the reason")
+        await asyncio.sleep(0.5)
+        await screen.press("n")
+        await screen.until(lambda: screen.app.view["status"] == "completed", "the end")
+        assert (await screen.view())["steps"][1]["reason"] == "User denied approval"
+
+
+async def test_steps_that_have_not_begun_stay_editable_while_the_plan_runs(open_screen: Open) -> None:
+    async with open_screen(*STEPS, LONG, review=False) as screen:
+        await screen.until_shown("? waits for y/n")
+        await screen.choose("write")
+        await screen.press("enter")
+        await screen.until(lambda: "only steps that have not begun can be edited" in screen.said, "the reason")
+        await screen.choose("nap")
+        await screen.press("enter")
+        await screen.until_shown("seconds  number")
+        await screen.press("end", "backspace", "backspace", "ctrl+s")
+        await screen.until(lambda: screen.app.view["version"] == 2, "version 2")
+        assert (await screen.view())["steps"][5]["args"] == {"seconds": 36}
+        await screen.press("p")
+        await screen.until_shown("paused")
+        await screen.press("c")
+        await screen.until_shown("Cancel the plan?")
+        await screen.press("y")
+        await screen.until(lambda: screen.app.view["status"] == "cancelled", "cancelled")
+
+
+async def test_texts_of_a_plan_cannot_draw_on_the_screen(open_screen: Open) -> None:
+    evil = "\x1b[2Jgone\u202e \x07[red]not red[/red]"
+    step = {**WRITE, "description": evil, "args": {"path": "a.txt", "content": evil}}
+    async with open_screen(step, LIST, title=evil) as screen:
+        await screen.until_shown("\\u001b[2Jgone\\u202e")
+        assert "[red]not red[/red]" in screen.text
+        assert not set(screen.text) & set("\x1b\x07\u202e")
+        await screen.press("enter")
+        await screen.until_shown("content  JSON, required")
+        await screen.type("b")
+        assert not set(screen.text) & set("\x1b\x07\u202e")
+        await screen.press("ctrl+s")
+        await screen.until(lambda: screen.app.view["version"] == 2, "saved")
+        args = (await screen.view())["steps"][0]["args"]
+        assert args == {"path": "ba.txt", "content": evil}
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (50, 16)])
+async def test_no_row_is_wider_than_the_terminal(open_screen: Open, size: tuple[int, int]) -> None:
+    wide = {**WRITE, "description": "很长的描述" * 40}
+    async with open_screen(wide, *STEPS[1:], size=size) as screen:
+        await screen.until_shown("☐ 5 remove")
+        assert "⚠ asks first" in screen.text
+        assert len(screen.text.splitlines()) <= size[1]
