@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
+from activities.agent_tool import agent
 from activities.files import FILE_TOOLS
 from activities.http import HTTP_TOOLS
 from activities.search import SEARCH_TOOLS
@@ -30,7 +31,7 @@ RESERVED_NAMES = frozenset(
 
 def builtin_tools() -> dict[str, Tool]:
     """The tools that are always there, by name."""
-    tools = (*FILE_TOOLS, *SEARCH_TOOLS, *SHELL_TOOLS, *HTTP_TOOLS, sleep)
+    tools = (*FILE_TOOLS, *SEARCH_TOOLS, *SHELL_TOOLS, *HTTP_TOOLS, sleep, agent)
     return {tool.spec.name: tool for tool in tools}
 
 

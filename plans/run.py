@@ -187,7 +187,7 @@ class Run(State):
     ended: datetime | None = None
     stopped: str = Field(default="", description="Why no further step may start: a critical failure, a cancellation.")
     interrupted: bool = Field(default=False, description="Somebody interrupted it, to be resumed.")
-    literal: bool = Field(default=False, description="Arguments are as they stand: an agent's calls hold no references.")
+    literal: bool = Field(default=False, description="Arguments are as they stand: an agent's hold no references.")
     resumes: str = Field(default="", description="The plan whose run this one goes on from.")
 
     @classmethod

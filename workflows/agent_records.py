@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from typing import Any, Literal
 
@@ -11,9 +12,12 @@ from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_
 with workflow.unsafe.imports_passed_through():
     from plans import render
     from plans.agent_files import run_summary
-    from plans.agent_run import AgentRun, tasks_text
+    from plans.agent_run import AgentRun, outcome_of, tasks_text
     from plans.agents import AgentEvent, Entry, written
     from plans.calls import SummaryFile
+    from plans.model import Step
+    from plans.recording import MAX_PAST, cut
+    from plans.run import PastCall, Status
     from workflows import policies
 
 Kind = Literal["spawned", "completed", "failed", "timeout", "interrupted", "resumed"]
@@ -51,12 +55,12 @@ async def ended(agent: AgentRun) -> None:
     await _do(agent, "write_summary", file, "keep SUMMARY.md")
 
 
-async def tell_parent(agent: AgentRun) -> None:
+async def tell_parent(agent: AgentRun, text: str) -> None:
     """The plan it works for is told where it stands."""
     parent = workflow.info().parent
     if parent is None or not agent.order.step_id:
         return
-    message = {"stepId": agent.order.step_id, "line": agent.position[:500]}
+    message = {"stepId": agent.order.step_id, "line": text[:500]}
     with suppress(ApplicationError):  # it has ended
         await workflow.get_external_workflow_handle(parent.workflow_id).signal("agent_progress", message)
 
@@ -66,6 +70,22 @@ def wrote(agent: AgentRun) -> dict[str, Any]:
     names = [name for state in agent.run.steps.values() for name in state.wrote]
     stamps = agent.run.files.stamps
     return {name: stamps[name].model_dump(mode="json") if name in stamps else None for name in dict.fromkeys(names)}
+
+
+def calls(agent: AgentRun) -> list[dict[str, Any]]:
+    """Its last tool calls, cut, as the plan it works for keeps them."""
+    done = [step for step in agent.run.plan.steps if agent.run.steps[step.id].calls][-MAX_PAST:]
+    return [_call(agent, step) for step in done]
+
+
+def _call(agent: AgentRun, step: Step) -> dict[str, Any]:
+    state = agent.run.steps[step.id]
+    began = next((change.time for change in state.changes if change.status is Status.RUNNING), workflow.now())
+    args = {name: cut(value) if isinstance(value, str) else value for name, value in step.args.items()}
+    result = cut(
+        outcome_of(agent, step.id).text or (state.result.large.preview if state.result and state.result.large else "")
+    )
+    return PastCall(tool=step.tool, args=args, result=result, time=began).model_dump(mode="json")
 
 
 async def _track(agent: AgentRun, kind: Kind, resumes: str = "") -> None:
@@ -94,7 +114,7 @@ async def _do(agent: AgentRun, name: str, argument: Any, summary: str) -> Any:
         )
     except ActivityError as error:
         if is_cancelled_exception(error):
-            raise
+            raise asyncio.CancelledError from error
         agent.run.note("warning", f"{name} failed: {error.cause}", workflow.now())
         return None
 

@@ -30,7 +30,7 @@ with workflow.unsafe.imports_passed_through():
     from plans.schedule import Outcome, Schedule
     from plans.tracking import known, track
     from plans.values import StepValues, size_of
-    from workflows import policies
+    from workflows import delegating, policies
     from workflows.outcomes import cancelled, completed, failed, left_behind, of_activity, skipped
     from workflows.recovery import Mending
     from workflows.timers import check_seconds
@@ -53,13 +53,14 @@ class Execution:
         self._timers: dict[str, asyncio.Task[None]] = {}
         self._expired: deque[str] = deque()
         self._mending = Mending(self)
+        self._delegates = delegating.Delegates(run)
         self._sent = 0
         self._seen = -1
 
     @property
     def flying(self) -> list[str]:
         """The steps about which activities run: these cannot be carried into another run of the workflow."""
-        return [name for name in self._flying if not self._spec(name).durable] + self._mending.flying
+        return [name for name in self._flying if not self._is_timer(name)] + self._mending.flying
 
     @property
     def has_news(self) -> bool:
@@ -124,8 +125,10 @@ class Execution:
         for timer in self._timers.values():
             timer.cancel()
         for name, handle in self._flying.items():
-            if self._spec(name).durable:
+            if self._is_timer(name):
                 handle.cancel()
+            elif self._spec(name).durable:
+                self._delegates.interrupt(name)
 
     async def cancel(self) -> None:
         """Tell every running step, wait until each has cleaned up, settle them."""
@@ -165,6 +168,8 @@ class Execution:
         if decision is None and approvals.asks(self.run, step, filled.args):
             return self._ask(step, filled.args, now)
         self.schedule.start(step.id, now)
+        if step.tool == delegating.TOOL:
+            return self._fly(step.id, self._delegates.start(step, filled.args))
         if self._spec(step.id).durable:
             return self._sleep(step, filled.args, now)
         return self._call(step, filled, values)
@@ -331,6 +336,9 @@ class Execution:
         timer = self._timers.pop(step_id, None)
         if timer:
             timer.cancel()
+
+    def _is_timer(self, step_id: str) -> bool:
+        return self._spec(step_id).durable and self._steps[step_id].tool != delegating.TOOL
 
     def _spec(self, step_id: str) -> ToolSpec:
         return self.run.facts.tools[self._steps[step_id].tool]

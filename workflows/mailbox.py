@@ -16,7 +16,18 @@ from temporalio.exceptions import ApplicationError
 with workflow.unsafe.imports_passed_through():
     from plans import approvals, render, tracking, views
     from plans.errors import PlanError, Refused
-    from plans.messages import AgentProgress, Approve, Control, Decide, Deny, FilesAsked, FilesChanged, Shown, Since, read
+    from plans.messages import (
+        AgentProgress,
+        Approve,
+        Control,
+        Decide,
+        Deny,
+        FilesAsked,
+        FilesChanged,
+        Shown,
+        Since,
+        read,
+    )
     from plans.model import Problem
     from plans.resume import INTERRUPTED
     from plans.run import ENDED, PlanStatus

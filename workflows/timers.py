@@ -16,7 +16,7 @@ with workflow.unsafe.imports_passed_through():
 def check_seconds(spec: ToolSpec, filled: Filled) -> None:
     """Raise BadReference INVALID_ARGS unless the arguments are those of a timer."""
     if filled.deferred:
-        raise BadReference(f"Invalid args for {spec.name}: the value is too large to be a time", "INVALID_ARGS")
+        raise BadReference(f"Invalid args for {spec.name}: the value is too large; pass it in a file", "INVALID_ARGS")
     problems = argument_problems(spec, filled.args)
     if problems:
         text = "; ".join(f"{field}: {sentence}" for field, sentence in problems)
