@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from client import making, runs
-from client.cli import connected, output
+from client.cli import connected, output, reviewing
 from client.cli.connected import Connected, who
 from client.cli.follow import exit_code, follow, show_summary
 from client.cli.interrupted import after_ctrl_c
@@ -96,6 +96,10 @@ class _Asked:
             output.show(f"plan {started.plan_id}" + (f"\n{link}" if link else ""))
             output.say("The LLM writes the plan ...")
         view = await making.drafted(here.client, started.plan_id, output.say)
+        if not (self.as_json or self.out or self.yes) and reviewing.on_a_screen():
+            if await reviewing.show(here, started.plan_id, until_begun=True):
+                return await self._to_the_end(here, started)
+            view = await runs.show(here.client, started.plan_id)
         if view["problems"]:
             return self._show_draft(started, view)
         if self.out:

@@ -8,12 +8,13 @@ from typing import Annotated
 import typer
 
 from client import runs
-from client.cli import connected, output
+from client.cli import connected, output, reviewing
 from client.cli.connected import Connected
 from client.cli.follow import exit_code, follow, show_summary
-from client.cli.interrupted import after_ctrl_c
+from client.cli.interrupted import INTERRUPTED, after_ctrl_c
 from client.cli.options import AsJson, File
 from client.cli.request import Flags, PlanRefused, Request, prepare
+from client.making import drafted
 from client.queues import serves_this_machine
 from client.runs import Started, Summary
 from client.settings import Settings
@@ -24,7 +25,7 @@ Yes = Annotated[bool, typer.Option("--yes", help="Approve every step beforehand.
 MaxParallel = Annotated[
     int | None, typer.Option("--max-parallel", metavar="N", min=1, max=MAX_PARALLEL, help="Steps at a time.")
 ]
-Review = Annotated[bool, typer.Option("--review", help="Wait for `plan begin` before the first step.")]
+Review = Annotated[bool, typer.Option("--review", help="Review it first, or wait for `plan begin`.")]
 Inputs = Annotated[list[str] | None, typer.Option("--input", metavar="NAME=VALUE", help="A value for the plan.")]
 NewId = Annotated[str | None, typer.Option("--id", metavar="ID", help="Name of the plan; never used twice.")]
 
@@ -75,6 +76,12 @@ async def _run(here: Connected, request: Request, begun: list[Started], as_json:
         output.show_json(_as_json(started, link) | {"summary": summary.model_dump(mode="json")})
         return summary
     output.show(f"plan {started.plan_id}" + (f"\n{link}" if link else ""))
+    if request.flags.review and reviewing.on_a_screen():
+        await drafted(here.client, started.plan_id, output.say)
+        if not await reviewing.show(here, started.plan_id, until_begun=True):
+            name = started.plan_id
+            output.say(f"It waits for you.\n  back to it  plan review {name}\n  begin       plan begin {name}")
+            raise typer.Exit(INTERRUPTED)
     summary = await follow(here, started.plan_id, as_json=False)
     show_summary(summary)
     return summary

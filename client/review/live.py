@@ -14,7 +14,7 @@ from rich.text import Text
 from temporalio.client import Client
 from textual.app import App, ComposeResult
 from textual.containers import Container, VerticalScroll
-from textual.events import Resize
+from textual.message import Message
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -33,6 +33,17 @@ LAG_SECONDS, SHARE = 2.0, 5
 REVIEW_KEYS = "b begin  c cancel  enter edit  E in $EDITOR  shift+up/down move  s skip  a add\nx remove  r regenerate  l log  ? help  q leave (the plan waits)"  # fmt: skip # noqa: E501
 RUNNING_KEYS = "y approve  n deny  w next that waits  p pause  c cancel  enter edit  s skip\nshift+up/down move  a add  x remove  l log  ? help  q leave (the plan goes on)"  # fmt: skip # noqa: E501
 ENDED_KEYS = "l log  ? help  q leave"
+
+
+class Steps(OptionList):
+    """The list of steps, which says when its rows have another width."""
+
+    class Resized(Message):
+        """The list is as wide as it is now."""
+
+    def on_resize(self) -> None:
+        """Say so."""
+        self.post_message(self.Resized())
 
 
 class LivePlan(App[str]):
@@ -56,7 +67,7 @@ class LivePlan(App[str]):
         """Heading, steps and detail, remark, keys."""
         yield Static(id="head")
         with Container(id="body"):
-            yield OptionList(id="steps", markup=False)
+            yield Steps(id="steps", markup=False)
             with VerticalScroll(id="detail", can_focus=False):
                 yield Static(id="step")
         yield Static(id="said")
@@ -68,9 +79,9 @@ class LivePlan(App[str]):
         self.draw()
         self.run_worker(self._follow(), group="follow")
 
-    def on_resize(self, _: Resize) -> None:
+    def on_steps_resized(self) -> None:
         """Rows are as wide as the list."""
-        self.call_after_refresh(self.draw)
+        self.draw()
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         """Show the step that is chosen."""

@@ -1,0 +1,76 @@
+"""Forms from JSON schemas: which fields there are, and that a value comes back as it was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from client.known_tools import known_tools
+from client.review.forms import ABSENT, Field, Unreadable, fields
+from client.settings import Settings
+
+SPECS = known_tools(Settings.read({}))
+
+
+def field(tool: str, name: str, **args: Any) -> Field:
+    return next(each for each in fields(SPECS[tool], args) if each.name == name)
+
+
+def test_every_argument_of_a_tool_has_a_field_of_its_kind() -> None:
+    found = {each.name: each.kind for each in fields(SPECS["http_request"], {"url": "http://x"})}
+    assert found == {
+        "url": "text", "method": "choice", "headers": "json", "body": "json", "timeout": "number",
+    }  # fmt: skip
+    assert field("run_command", "allowFailure").choices == (True, False)
+    assert field("read_file", "limit").kind == "integer"
+
+
+def test_an_argument_the_tool_does_not_know_and_those_of_an_unknown_tool_are_json() -> None:
+    assert field("read_file", "pth", pth="x").kind == "json"
+    assert [(each.name, each.kind) for each in fields(None, {"a": 1})] == [("a", "json")]
+
+
+@pytest.mark.parametrize(
+    "value", ["", "a\nb", "$step_1", "{{x.y}}", "\x1b[2J", "\u202e", "\U000e0001", "a\r\nb", 7, None]
+)
+def test_what_nobody_touches_comes_back_as_it_was(value: Any) -> None:
+    found = field("write_file", "content", content=value)
+    assert found.read(found.text) == value
+    assert not set(found.text) & set("\x1b\u202e\r\U000e0001")
+
+
+@pytest.mark.parametrize(
+    ("tool", "name", "text", "value"),
+    [
+        ("write_file", "path", "b.txt", "b.txt"),
+        ("read_file", "offset", "12", 12),
+        ("read_file", "offset", "", ABSENT),
+        ("read_file", "offset", "$count", "$count"),
+        ("http_request", "timeout", "1.5", 1.5),
+        ("http_request", "headers", '{"a": "b"}', {"a": "b"}),
+        ("http_request", "headers", "$headers", "$headers"),
+        ("http_request", "method", '"PUT"', "PUT"),
+        ("run_command", "allowFailure", "true", True),
+        ("run_command", "allowFailure", "", ABSENT),
+    ],
+)
+def test_what_is_typed_becomes_a_value(tool: str, name: str, text: str, value: Any) -> None:
+    found = field(tool, name).read(text)
+    assert found == value
+    assert type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("tool", "name", "text", "reason"),
+    [
+        ("read_file", "offset", "1.5", "is no whole number"),
+        ("read_file", "offset", "true", "is no whole number"),
+        ("http_request", "timeout", "NaN", "is no number"),
+        ("http_request", "headers", "{a: b}", "no JSON, line 1"),
+        ("http_request", "body", "Infinity", "no JSON"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_the_reason(tool: str, name: str, text: str, reason: str) -> None:
+    with pytest.raises(Unreadable, match=reason):
+        field(tool, name).read(text)
