@@ -177,6 +177,8 @@ def details(run: Run, schedule: Schedule) -> str:
     rows = [f"**{md(run.plan.title or run.plan.id or '')}** · {run.status.value} · {counts}", ""]
     if run.stopped:
         rows += [f"Stopped: {md(run.stopped)}", ""]
+    if run.problems:
+        rows += [f"To be mended before it can begin: {md(run.problems[0].text[:300])}", ""]
     if schedule.asking and run.status is not PlanStatus.REVIEW:
         rows += ["Waiting for approval: " + ", ".join(f"`{name}`" for name in list(schedule.asking)[:10]), ""]
     shown = run.plan.steps

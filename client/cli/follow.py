@@ -56,6 +56,9 @@ def show_summary(summary: Summary) -> None:
     files = ", ".join(map(line, summary.files_written[:20]))
     more = len(summary.files_written) - 20
     rows += [Text.assemble(("  files    ", "dim"), files + (f", and {more} more" if more > 0 else ""))] if files else []
+    used = summary.tokens
+    told = f"{used.get('totalTokens', 0):,} in {used.get('calls', 0)} LLM calls"
+    rows += [Text.assemble(("  tokens   ", "dim"), told)] if used else []
     out().print(Text("\n").join(rows))
 
 
