@@ -19,6 +19,7 @@ from plans.model import Value
 from plans.run import PlanStatus
 
 PLANS = "WorkflowType = 'PlanWorkflow' AND ExecutionStatus != 'ContinuedAsNew'"
+AGENTS_TOO = "WorkflowType IN ('PlanWorkflow', 'AgentWorkflow') AND ExecutionStatus != 'ContinuedAsNew'"
 _STATUS = SearchAttributeKey.for_keyword("PlanStatus")
 _PENDING = SearchAttributeKey.for_keyword_list("PlanPending")
 _BY_TEMPORAL = {
@@ -45,9 +46,14 @@ class Listed(Value):
     queue: str
 
 
-async def list_plans(client: Client, *, running: bool = False, limit: int | None = None) -> AsyncIterator[Listed]:
-    """The plans, newest first as far as the server sorts them. `running`: only those that have not ended."""
-    query = PLANS + (" AND ExecutionStatus = 'Running'" if running else "")
+async def list_plans(
+    client: Client, *, running: bool = False, limit: int | None = None, agents: bool = False
+) -> AsyncIterator[Listed]:
+    """The plans, newest first as far as the server sorts them. `running`: only those that have not ended.
+
+    `agents`: with the agents, which are asked and told things as plans are.
+    """
+    query = (AGENTS_TOO if agents else PLANS) + (" AND ExecutionStatus = 'Running'" if running else "")
     try:
         async for execution in client.list_workflows(query, limit=limit):
             yield await _listed(execution)

@@ -134,9 +134,9 @@ async def decide(client: Client, plan: str, choice: Choice, *, approved: bool) -
 
 
 async def pending(client: Client) -> AsyncIterator[Pending]:
-    """What people are asked for, in all plans that run. Plans that nobody can speak for are left out."""
+    """What people are asked for, in all plans and agents that run. Those that nobody can speak for are left out."""
     served: dict[str, bool] = {}
-    async for listed in list_plans(client, running=True):
+    async for listed in list_plans(client, running=True, agents=True):
         if listed.queue not in served:
             served[listed.queue] = bool(await listeners(client, listed.queue))
         if listed.waiting == [] or not served[listed.queue]:

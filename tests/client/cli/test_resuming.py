@@ -1,0 +1,134 @@
+"""interrupt, resume, rerun, agent and history, as processes against the real server; Ctrl-C on a terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pty
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.client import Client
+from temporalio.worker import Worker
+
+from activities.registry import load_tools
+from client.settings import Settings
+from examples.scripted_llm.script import Script
+from examples.scripted_llm.server import ScriptedLlm
+from tests.client.cli.command import plan, written
+from tests.waiting import until
+from worker import build
+
+Environ = dict[str, str]
+WRITE: dict[str, Any] = {"id": "write", "tool": "write_file", "args": {"path": "a.txt", "content": "hello"}}
+NAP: dict[str, Any] = {"id": "nap", "tool": "sleep", "args": {"seconds": 600}, "dependsOn": ["write"]}
+
+
+async def _ended(environ: Environ, name: str) -> dict[str, Any]:
+    async def look() -> dict[str, Any] | None:
+        found: dict[str, Any] = (await plan(environ, "show", name, "--json")).json
+        return found if found["endedAt"] else None
+
+    view: dict[str, Any] = await until(look, f"{name} has ended")
+    return view
+
+
+async def test_a_plan_is_interrupted_and_resumed_and_its_runs_are_linked(
+    environ: Environ, worker: Worker, tmp_path: Path
+) -> None:
+    file = written(tmp_path / "plan.json", {"id": "linked", "steps": [WRITE, NAP]})
+    assert (await plan(environ, "start", file)).code == 0
+    told = await plan(environ, "resume", "linked")
+    assert (told.code, "NOT_ENDED" in told.err) == (2, True)
+    assert (await plan(environ, "interrupt", "linked", "--by", "ann")).code == 0
+    view = await _ended(environ, "linked")
+    assert view["status"] == "cancelled"
+    resumed = await plan(environ, "resume", "linked", "--json")
+    assert (resumed.code, resumed.json["planId"]) == (0, "linked-r2")
+    assert "Resumed by: linked-r2" in (await plan(environ, "show", "linked")).out
+    assert "Resumes: linked" in (await plan(environ, "show", "linked-r2")).out
+    assert "ALREADY_RESUMED" in (await plan(environ, "resume", "linked")).err
+    await plan(environ, "cancel", "linked-r2")
+    change = ("--set", "write.args.content=other", "--set", "nap.args.seconds=0")
+    rerun = await plan(environ, "rerun", "linked", "--from", "write", *change, "--follow")
+    assert (rerun.code, "✓ completed   2 of 2 steps" in rerun.out) == (0, True), rerun.err
+
+
+async def test_a_rerun_says_what_it_needs(environ: Environ, worker: Worker, tmp_path: Path) -> None:
+    file = written(tmp_path / "plan.json", {"id": "needs", "steps": [WRITE]})
+    assert (await plan(environ, "run", file)).code == 0
+    for arguments in ((), ("--from", "write", "--only", "write"), ("--from", "x"), ("--only", "write", "--set", "y")):
+        assert (await plan(environ, "rerun", "needs", *arguments)).code == 2
+    assert (await plan(environ, "rerun", "nowhere", "--only", "x")).code == 4
+
+
+async def test_an_agent_runs_and_is_in_the_history(
+    environ: Environ, settings: Settings, temporal_client: Client, workspace: Path, tmp_path: Path
+) -> None:
+    story = [
+        {"reply": {"json": {"tool_calls": [{"tool": "write_file", "args": {"path": "a.txt", "content": "1"}}]}}},
+        {"reply": {"json": {"answer": "It is written.", "confidence": "high"}}},
+    ]
+    with ScriptedLlm(Script.of(story)) as llm:
+        bound = settings.with_flags(openai_base_url=llm.url, model="demo")
+        async with build(temporal_client, bound, load_tools(()), indexed=True):
+            ended = await plan(environ, "agent", "Write a file", "--id", "cli", "--workspace", str(workspace))
+            shown = await plan(environ, "show", "agent-cli")
+    assert (ended.code, "It is written." in ended.out) == (0, True), ended.err
+    assert "Answer: It is written." in shown.out
+    listed = (await plan(environ, "history", "--json")).json
+    assert [(each["agent_id"], each["status"]) for each in listed] == [("agent-cli", "completed")]
+    assert (await plan(environ, "history", "--export", str(tmp_path / "out"))).code == 0
+    assert (tmp_path / "out" / "agent-history.json").exists()
+    assert (await plan(environ, "history", "--active")).out == ""
+
+
+@pytest.mark.parametrize(("key", "status"), [("i", "cancelled"), ("c", "cancelled"), ("l", "running")])
+async def test_ctrl_c_on_a_terminal_asks_what_is_to_become_of_the_plan(
+    environ: Environ, worker: Worker, tmp_path: Path, key: str, status: str
+) -> None:
+    name = f"ctrl-{key}"
+    file = written(tmp_path / "plan.json", {"id": name, "steps": [WRITE, NAP]})
+    main, side = pty.openpty()
+    command = (sys.executable, "-m", "client", "run", file)
+    process = await asyncio.create_subprocess_exec(
+        *command, env={**environ, "TERM": "xterm"}, stdin=side, stdout=side, stderr=side
+    )
+    os.close(side)
+    reader = asyncio.create_task(asyncio.to_thread(_read, main, key))
+
+    async def sleeps() -> bool:
+        found = await plan(environ, "show", name, "--json")
+        return found.code == 0 and found.json["steps"][1]["status"] == "running"
+
+    await until(sleeps, "the plan sleeps")
+    process.send_signal(signal.SIGINT)
+    async with asyncio.timeout(60):
+        code = await process.wait()
+    text = await reader
+    assert code == 130, text
+    view = await _ended(environ, name) if status != "running" else (await plan(environ, "show", name, "--json")).json
+    assert view["status"] == status
+    assert ("interrupted" in view["stopped"]) == (key == "i")
+    if status == "running":
+        assert f"plan watch {name}" in text
+        await plan(environ, "cancel", name)
+
+
+def _read(terminal: int, key: str) -> str:
+    """What appears on the terminal; the question is answered."""
+    text, answered = "", False
+    while True:
+        try:
+            data = os.read(terminal, 65_536)
+        except OSError:
+            return text
+        if not data:
+            return text
+        text += data.decode(errors="replace")
+        if "l/i/c?" in text and not answered:
+            os.write(terminal, f"{key}\n".encode())
+            answered = True
