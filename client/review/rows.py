@@ -23,6 +23,7 @@ MARKS = {
 }  # fmt: skip
 ASKING = ("?", "bold yellow")
 UNTOUCHED = ("pending", "blocked", "ready")
+LABEL = 12
 MAX_VALUE = 20_000
 """Characters of one argument or result shown in full."""
 
@@ -57,7 +58,7 @@ def detail(view: View, step: View, tools: Mapping[str, ToolSpec]) -> Text:
     """A step in full."""
     text = Text()
     for name, value, style in _facts(view, step, tools):
-        text.append(f"{name:<9} ", "bold").append(f"{value}\n", style)
+        text.append(f"{name:<{LABEL}} ", "bold").append(f"{value}\n", style)
     text.rstrip()
     return text
 
@@ -138,12 +139,15 @@ def _facts(view: View, step: View, tools: Mapping[str, ToolSpec]) -> Iterator[tu
     spec = tools.get(step["tool"])
     approval = "⚠ a person is asked first" if step["requiresApproval"] else "asks nobody"
     yield "tool", f"{line(step['tool'])}, {approval}", ""
+    if not may_edit(step) or step.get("failure"):
+        yield from _fate(step)
     for name, value in (item["args"] if item else step["args"]).items():
-        yield cut(line(name), 9), _value(value), ""
+        yield cut(line(name), LABEL), _value(value), ""
     yield from _relations(view, step)
+    if may_edit(step) and not step.get("failure"):
+        yield from _fate(step)
     if spec:
         yield "about", line(spec.description), ""
-    yield from _fate(step)
 
 
 def _relations(view: View, step: View) -> Iterator[tuple[str, str, str]]:
@@ -176,5 +180,5 @@ def _fate(step: View) -> Iterator[tuple[str, str, str]]:
 
 def _value(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    shown = safe(text[:MAX_VALUE].replace("\t", "    ")).replace("\n", "\n" + " " * 10)
+    shown = safe(text[:MAX_VALUE].replace("\t", "    ")).replace("\n", "\n" + " " * (LABEL + 1))
     return shown + (f"\n... {len(text) - MAX_VALUE} more characters" if len(text) > MAX_VALUE else "")

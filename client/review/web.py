@@ -6,8 +6,10 @@ that name another host or come from another site are refused.
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import shlex
+import socket
 import sys
 from collections.abc import Callable
 
@@ -15,17 +17,27 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 from textual_serve.server import Server
 
-from client.server import HOST, free_ports
+from client.server import HOST
 
 COOKIE = "plan_review"
 
 
 def serve(plan: str, say: Callable[[str], None]) -> None:
-    """Serve until interrupted; the link is told by `say`."""
-    (port,) = free_ports(0)
-    server = ReviewServer(plan, port)
-    say(f"The review screen of plan {plan}: {server.link}\nControl-C ends it; the plan does not depend on it.")
-    server.serve()
+    """Serve until interrupted; the link is told by `say` when it works."""
+    asyncio.run(_serve(plan, say))
+
+
+async def _serve(plan: str, say: Callable[[str], None]) -> None:
+    with socket.create_server((HOST, 0)) as listening:
+        server = ReviewServer(plan, listening.getsockname()[1])
+        runner = web.AppRunner(await server._make_app())
+        await runner.setup()
+        try:
+            await web.SockSite(runner, listening).start()
+            say(f"Control-C ends it; the plan does not depend on it.\nThe review screen of plan {plan}: {server.link}")
+            await asyncio.Event().wait()
+        finally:
+            await runner.cleanup()
 
 
 class ReviewServer(Server):
@@ -40,9 +52,6 @@ class ReviewServer(Server):
     def link(self) -> str:
         """Where a browser finds it."""
         return f"{self.public_url}/?key={self._secret}"
-
-    def initialize_logging(self) -> None:
-        """None: it would write onto the user's terminal."""
 
     async def on_startup(self, app: web.Application) -> None:
         """Nothing to say: the link was told."""

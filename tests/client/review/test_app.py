@@ -23,8 +23,8 @@ async def test_every_step_is_shown_with_tool_arguments_dependencies_and_approval
         assert '{"path": "a.txt"}' in rows[2]
         assert rows[5].endswith("⚠ asks first")
         await screen.choose("remove")
-        await screen.until_shown("tool      delete_file, ⚠ a person is asked first")
-        await screen.until_shown("after     copy")
+        await screen.until_shown("tool         delete_file, ⚠ a person is asked first")
+        await screen.until_shown("after        copy")
 
 
 async def test_a_step_is_edited_in_the_form_of_its_tool(open_screen: Open) -> None:
@@ -169,7 +169,7 @@ async def test_the_plan_begins_and_its_steps_are_approved_on_the_screen(open_scr
         await screen.press("b")
         await screen.until_shown("? waits for y/n")
         await screen.press("w")
-        await screen.until_shown("waits     ? for approval: y approves, n denies")
+        await screen.until_shown("waits        ? for approval: y approves, n denies")
         assert screen.app.chosen
         assert screen.app.chosen["id"] == "remove"
         assert (workspace / "a.txt").exists()
