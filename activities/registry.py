@@ -24,7 +24,19 @@ from activities.tool import Tool
 from plans.errors import PlanError
 
 RESERVED_NAMES = frozenset(
-    ("check_plan", "write_summary", "ask_llm", "snapshot_workspace", "file_changes", "ask", "agent", "plan", "inputs")
+    (
+        "check_plan",
+        "write_summary",
+        "ask_llm",
+        "snapshot_workspace",
+        "file_changes",
+        "ask",
+        "agent",
+        "plan",
+        "inputs",
+        "track_agent",
+        "compare_files",
+    )
 )
 """Names of activities that are no tools, and of steps that have none."""
 

@@ -1,0 +1,144 @@
+"""An agent's tool calls as steps, what the model is told of them, and a run that goes on from an interrupted one."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from plans.agent_answers import ToolUse
+from plans.agent_prompt import AgentQuestion, Conversation, Outcome, prompt_of, schema_of
+from plans.agent_run import (
+    AgentOrder,
+    AgentRun,
+    answer_problem,
+    conclude,
+    lightened,
+    outcome_of,
+    read_on,
+    resumed,
+    steps_of,
+)
+from plans.calls import Facts
+from plans.prompt_text import Guide
+from plans.run import Options, Result, Status
+from plans.schedule import Outcome as Ended
+from plans.schedule import Schedule
+from plans.tasks import TaskList
+from tests.plans.building import NOW, TOOLS, completed
+
+LATER = NOW + timedelta(minutes=5)
+
+
+def _agent(*calls: ToolUse, **order: object) -> tuple[AgentRun, Schedule]:
+    agent = AgentRun.of(AgentOrder.model_validate({"request": "Do it.", **order}), "agent-a", Options())
+    agent.run.facts = Facts(tools=TOOLS, workspace="/w")
+    schedule = Schedule(agent.run)
+    schedule.begin(NOW)
+    steps = steps_of(agent, calls)
+    agent.called = [step.id for step in steps]
+    schedule.revise(agent.run.plan.model_copy(update={"steps": steps}), {}, (), NOW)
+    return agent, schedule
+
+
+def _use(tool: str, **args: object) -> ToolUse:
+    return ToolUse(tool=tool, args=args)
+
+
+@pytest.mark.parametrize(
+    ("calls", "needs"),
+    [
+        ([_use("read_file", path="a"), _use("read_file", path="a")], [[], []]),
+        ([_use("write_file", path="a", content=""), _use("write_file", path="./a", content="")], [[], ["call_1"]]),
+        ([_use("write_file", path="a", content=""), _use("write_file", path="b", content="")], [[], []]),
+        ([_use("write_file", path="a", content=""), _use("run_command", command="ls")], [[], ["call_1"]]),
+        ([_use("write_file", path="/w/a", content=""), _use("write_file", path="a", content="")], [[], ["call_1"]]),
+    ],
+)
+def test_calls_wait_for_those_that_touch_the_same_path(calls: list[ToolUse], needs: list[list[str]]) -> None:
+    specs = {name: spec.model_copy(update={"effect": "pure"}) if name == "read_file" else spec
+             for name, spec in TOOLS.items()}  # fmt: skip
+    agent, _ = _agent()
+    agent.run.facts = Facts(tools=specs, workspace="/w")
+    assert [step.depends_on for step in steps_of(agent, calls)] == needs
+
+
+def test_what_looks_like_a_reference_makes_no_dependency() -> None:
+    _, schedule = _agent(_use("note", text="a"), _use("note", text="$call_1 {{call_1}}"))
+    assert schedule.needs("call_2") == {"call_1": False}  # a command-like tool waits, but uses no value
+
+
+def test_the_model_is_told_values_errors_and_what_was_not_made() -> None:
+    agent, schedule = _agent(_use("note", text="a"), _use("note", text="b"))
+    schedule.start("call_1", NOW)
+    failure = Result(ok=False, error="it broke", code="TOOL_FAILED", timestamp=NOW)
+    schedule.settle("call_1", Ended(Status.FAILED, failure), NOW)
+    told = [outcome_of(agent, name) for name in agent.called]
+    assert [(each.ok, each.text) for each in told] == [(False, "it broke"), (False, "'call_1' failed")]
+
+
+def test_a_model_reads_on_where_a_result_was_cut() -> None:
+    agent, schedule = _agent(_use("note", text="a"))
+    schedule.start("call_1", NOW)
+    schedule.settle("call_1", completed("x" * 5_000 + "the end"), NOW)
+    rest = read_on(agent, _use("read_result", call=1, offset=5_000))
+    assert rest.shown().text == "the end"
+    assert read_on(agent, _use("read_result", call=7)).ok is False
+
+
+def test_a_conversation_keeps_what_the_next_prompt_needs() -> None:
+    said = Conversation().plus("Do it.", [Guide(path="a/agents.md", text="deep")], [])
+    said = said.plus(
+        "", [Guide(path="agents.md", text="top")], [Outcome(tool="note", call=1, text="y" * 9_000).shown()]
+    )
+    assert [guide.path for guide in said.guides] == ["agents.md", "a/agents.md"]
+    assert (len(said.outcomes[0].text), said.outcomes[0].length) == (4_000, 9_000)
+    question = AgentQuestion(asked="complex", tools=["note"], tasks=TaskList.of(["one"]).begin(), notice="Go on.")
+    prompt = prompt_of(question, said, TOOLS)
+    assert "Do it." in prompt.user
+    assert "Go on." in prompt.user
+    assert "deep" in prompt.system
+    assert set(schema_of(question, TOOLS)["properties"]) == {
+        "reasoning", "tool_calls", "task_completed", "final_answer",
+    }  # fmt: skip
+
+
+def test_old_results_leave_the_conversation_when_no_prompt_shows_them() -> None:
+    said = Conversation()
+    for number in range(100):
+        said = said.plus("", [], [Outcome(tool="note", call=number, text="z" * 4_000).shown()])
+    assert sum(len(outcome.text) for outcome in said.outcomes) <= 80_000
+    assert len(said.outcomes) == 100
+
+
+def test_a_resumed_run_keeps_its_task_list_and_tells_the_model_what_was_not_made() -> None:
+    agent, schedule = _agent(_use("note", text="a"), _use("note", text="b"))
+    agent.tasks = TaskList.of(["one", "two"]).begin().complete("one is done")
+    schedule.start("call_1", NOW)
+    schedule.settle("call_1", completed("done"), NOW)
+    schedule.stop("interrupted by ann", NOW)
+    conclude(agent, "interrupted", agent.run.stopped, NOW)
+    made = resumed(agent, "agent-a-r2", LATER, "ann")
+    assert (made.run.plan.id, made.run.resumes, made.end, made.run.stopped) == ("agent-a-r2", "agent-a", None, "")
+    assert made.position == "1/2 tasks done, now: two"
+    assert [(each.ok, each.text) for each in made.unsent] == [
+        (True, "done"),
+        (False, "not made: the run was interrupted"),
+    ]
+    assert agent.end == "interrupted"
+    Schedule(made.run).begin(LATER)
+
+
+def test_an_answer_is_of_the_form_that_was_ordered() -> None:
+    agent, _ = _agent(output_schema={"type": "object", "required": ["n"]})
+    assert answer_problem(agent, '{"n": 1}') == ""
+    assert "'n' is a required property" in answer_problem(agent, "{}")
+    assert "must be a JSON text" in answer_problem(agent, "three")
+
+
+def test_long_arguments_of_calls_that_ended_are_cut_when_it_goes_on() -> None:
+    agent, schedule = _agent(_use("note", text="a" * 9_000), _use("note", text="b" * 9_000))
+    schedule.start("call_1", NOW)
+    schedule.settle("call_1", completed(), NOW)
+    sizes = [len(step.args["text"]) for step in lightened(agent).run.plan.steps]
+    assert sizes == [514, 9_000]
