@@ -58,13 +58,13 @@ async def test_an_agent_that_used_up_its_limit_fails_its_step(serve: Serving) ->
 
 async def test_an_interrupted_plan_stops_its_agent_and_does_the_step_again_when_resumed(serve: Serving) -> None:
     story = [
-        says({"tool_calls": [call("work", name="one", seconds=0.5)]}),
+        says({"tool_calls": [call("work", name="one", seconds=2.0)]}),
         says({"tool_calls": [call("work", name="two")]}),
         says({"answer": "done", "confidence": "high"}),
     ]
     async with serve(story) as agents:
         plan = await agents.plans.start([FIRST, AGENT | {"args": {"objective": "Work."}}])
-        await plan.until(lambda _: len(agents.plans.ledger) == 1, "the agent works")
+        await plan.until(lambda _: agents.plans.ledger, "the agent works")
         await plan.signal("interrupt")
         view = await plan.ended()
         assert (view["status"], step(view, "agent")["result"]["code"]) == ("cancelled", "AGENT_INTERRUPTED")
@@ -78,7 +78,7 @@ async def test_an_interrupted_plan_stops_its_agent_and_does_the_step_again_when_
 async def test_a_cancelled_plan_cancels_its_agent(serve: Serving) -> None:
     async with serve([says({"tool_calls": [call("work", name="one", seconds=30)]})]) as agents:
         plan = await agents.plans.start([AGENT | {"args": {"objective": "Work."}}])
-        await plan.until(lambda _: len(agents.plans.ledger) == 1, "the agent works")
+        await plan.until(lambda _: agents.plans.ledger, "the agent works")
         await plan.handle.cancel()
         view = await plan.ended()
         child = Started(agents.plans.client, f"agent-{plan.id.removeprefix('plan-')}-agent")
