@@ -1,0 +1,84 @@
+"""What the screen shows of a view: rows that fit, marks with words, problems where they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from rich.cells import cell_len
+
+from client.review.rows import change_log, cut, detail, heading, news, rows
+
+STEP = {
+    "tool": "read_file",
+    "args": {"path": "a"},
+    "description": "",
+    "needs": [],
+    "dependsOn": [],
+    "requiresApproval": False,
+}
+
+
+def view(*steps: dict[str, Any], **more: Any) -> dict[str, Any]:
+    found = [{**STEP, "status": "pending", **each} for each in steps]
+    head = {"id": "p", "title": "", "status": "review", "version": 1, "pending": [], "problems": [], "changes": []}
+    return {**head, "counts": {"total": len(steps)}, "steps": found, **more}
+
+
+def plain(found: dict[str, Any], width: int = 80) -> list[str]:
+    return [row.plain.rstrip() for row in rows(found, width)]
+
+
+def test_a_step_with_a_problem_is_marked_and_says_what_it_is() -> None:
+    problem = {"code": "PLAN_CYCLE", "message": "goes round", "stepId": "b", "field": "dependsOn"}
+    found = view({"id": "a"}, {"id": "b"}, problems=[problem])
+    assert [row.endswith("✗ problem") for row in plain(found)] == [False, True]
+    assert "✗ dependsOn: goes round" in detail(found, found["steps"][1], {}).plain
+
+
+@pytest.mark.parametrize(
+    ("status", "mark", "word"),
+    [
+        ("completed", "✓", "completed"),
+        ("failed", "✗", "failed"),
+        ("skipped", "–", "skipped"),
+        ("running", "▸", "running"),
+    ],
+)
+def test_every_status_has_a_mark_and_a_word(status: str, mark: str, word: str) -> None:
+    (row,) = plain(view({"id": "a", "status": status}))
+    assert row.startswith(mark)
+    assert row.endswith(word)
+
+
+def test_a_failure_is_told_before_the_arguments() -> None:
+    found = view({"id": "a", "status": "failed", "result": {"ok": False, "error": "no such\nfile"}})
+    text = detail(found, found["steps"][0], {}).plain
+    assert text.index("no such") < text.index("path")
+
+
+@pytest.mark.parametrize("width", [30, 80, 200])
+@pytest.mark.parametrize("text", ["x" * 500, "很" * 300, "é\u0301" * 300, "a\nb\tc\x1b[1m" * 50])
+def test_no_row_is_wider_than_asked_whatever_the_texts(text: str, width: int) -> None:
+    found = view(
+        {"id": "i" * 128, "description": text, "tool": text[:200]}, {"id": "b", "needs": ["i" * 128]}, title=text
+    )
+    assert all(cell_len(row.plain) <= max(width, 75) for row in rows(found, width))
+    assert all("\n" not in row.plain for row in rows(found, width))
+    assert cell_len(heading(found, width).plain) <= max(width, 60)
+    assert cell_len(cut(text.split("\n")[0], 10)) <= 10
+
+
+def test_the_change_log_is_newest_first_and_escaped() -> None:
+    first = {
+        "version": 2,
+        "by": "ann",
+        "time": "2026-01-01T00:00:00Z",
+        "reason": "so",
+        "diff": ["~ a.args.path: x -> y"],
+    }
+    second = {**first, "version": 3, "by": "\x1b[2J", "reason": ""}
+    text = change_log(view({"id": "a"}, changes=[first, second])).plain
+    assert text.index("version 3") < text.index("version 2 by ann")
+    assert "\x1b" not in text
+    assert news(view({"id": "a"}, version=3, changes=[first]), 1) == "version 3 (ann: ~ a.args.path: x -> y)"
