@@ -69,14 +69,15 @@ def check_values(data: Any) -> None:
         item, depth = stack.pop()
         if depth > MAX_DEPTH + 1:
             raise Unreadable("PLAN_TOO_DEEP", f"nested deeper than {MAX_DEPTH}; flatten the arguments")
-        if isinstance(item, float) and item - item != 0:
+        if isinstance(item, str):  # most of a big plan is short texts: nothing dearer comes before them
+            if not item.isascii() and re.search("[\ud800-\udfff]", item):
+                raise Unreadable("PLAN_BAD_TEXT", "a text holds half a character (a lone surrogate); write it whole")
+        elif isinstance(item, float) and item - item != 0:
             raise Unreadable("PLAN_NOT_FINITE", f"{item} is no JSON number; write a finite one, or a string")
-        if isinstance(item, Mapping):
+        elif isinstance(item, Mapping):
             stack.extend((each, depth + 1) for pair in item.items() for each in pair)
         elif isinstance(item, list):
             stack.extend((each, depth + 1) for each in item)
-        elif isinstance(item, str) and re.search("[\ud800-\udfff]", item):
-            raise Unreadable("PLAN_BAD_TEXT", "a text holds half a character (a lone surrogate); write the whole one")
 
 
 def read_plan(data: Any) -> Plan | list[Problem]:
