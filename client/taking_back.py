@@ -39,9 +39,7 @@ async def undo(
     description = await describe(client, plan)
     if description.status is WorkflowExecutionStatus.RUNNING and not dry_run:
         name = plan_id(plan)
-        raise Refused(
-            f"plan '{name}' still runs; wait for its end, or end it with `plan cancel {name}`", "NOT_ENDED"
-        )
+        raise Refused(f"plan '{name}' still runs; wait for its end, or end it with `plan cancel {name}`", "NOT_ENDED")
     request = ChangesRequest(plan_id=plan_id(plan), step_id=step_id, undo=True, dry_run=dry_run, partly=partly)
     return await _answer(client, plan, request, f"undo-{plan_id(plan)}")
 

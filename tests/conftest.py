@@ -23,6 +23,8 @@ from client.server import HOST, Server, flags, free_ports
 from client.settings import Settings
 from client.temporal_binary import find_temporal
 
+CACHED = ("HOME", "XDG_CACHE_HOME", "PLANS_CACHE_DIR")
+"""What says where programs are kept that were fetched before."""
 AT_ONCE = 'history.workflowIdReuseMinimalInterval="0s"'
 """The server holds back a workflow that continues as new within a second; tests let it do so all the time."""
 DELETE_AT_ONCE = "history.transferProcessorEnsureCloseBeforeDelete=false"
@@ -32,7 +34,7 @@ DELETE_AT_ONCE = "history.transferProcessorEnsureCloseBeforeDelete=false"
 @pytest_asyncio.fixture(scope="session")
 async def temporal_binary() -> Path:
     """The `temporal` program."""
-    return await find_temporal(Settings.read({"HOME": os.environ.get("HOME", "")}), print)
+    return await find_temporal(Settings.read({name: os.environ[name] for name in CACHED if name in os.environ}), print)
 
 
 @pytest_asyncio.fixture(scope="session")
