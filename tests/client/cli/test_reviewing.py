@@ -1,0 +1,90 @@
+"""The review screen on a real terminal, opened by `plan run --review` and `plan review`."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from temporalio.worker import Worker
+
+from tests.client.cli.command import plan
+from tests.client.cli.test_screen import Terminal, plan_file, terminal
+from tests.waiting import until
+
+
+async def in_review(environ: dict[str, str], directory: Path) -> str:
+    """A plan that waits in review."""
+    ended = await plan(environ, "start", plan_file(directory), "--review", "--json")
+    name = str(ended.json["planId"])
+
+    async def waits() -> bool:
+        return bool((await plan(environ, "summary", name, "--json")).json["status"] == "review")
+
+    await until(waits, "review")
+    return name
+
+
+async def at_rest(screen: Terminal) -> int:
+    """How much was drawn, when nothing more is."""
+    drawn = [-1, 0]
+    while drawn[-1] != drawn[-2]:
+        await asyncio.sleep(0.5)
+        drawn.append(len(screen.text))
+    return drawn[-1]
+
+
+async def test_run_with_review_opens_the_screen_and_follows_the_plan_when_it_begins(
+    environ: dict[str, str], worker: Worker, tmp_path: Path, workspace: Path
+) -> None:
+    async with terminal(environ, "run", plan_file(tmp_path), "--review") as screen:
+        await until(lambda: "q leave (the plan waits)" in screen.text, "the review screen")
+        screen.press("b")
+        await until(lambda: "Approve remove?" in screen.text, "the board asks")
+        await screen.press_until("y", "✓ completed   2 of 2 steps")
+        assert await screen.process.wait() == 0
+        assert not screen.is_quiet()
+    assert not (workspace / "a.txt").exists()
+
+
+async def test_a_review_that_is_left_keeps_the_plan_waiting_and_says_how_to_come_back(
+    environ: dict[str, str], worker: Worker, tmp_path: Path, workspace: Path
+) -> None:
+    async with terminal(environ, "run", plan_file(tmp_path), "--review") as screen:
+        await until(lambda: "q leave (the plan waits)" in screen.text, "the review screen")
+        screen.press("q")
+        await until(lambda: "It waits for you." in screen.text, "how to come back")
+        assert await screen.process.wait() == 130
+    assert not (workspace / "a.txt").exists()
+
+
+async def test_a_step_is_changed_in_the_editor_of_the_user(
+    environ: dict[str, str], worker: Worker, tmp_path: Path
+) -> None:
+    name = await in_review(environ, tmp_path)
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\nsed -i s/hello/goodbye/ "$1"\n')
+    editor.chmod(0o755)
+    async with terminal(environ | {"VISUAL": str(editor)}, "review", name) as screen:
+        await until(lambda: "q leave (the plan waits)" in screen.text, "the review screen")
+        screen.press("E")
+        await until(lambda: "Step 'write' was changed." in screen.text, "the change")
+        screen.press("q")
+        assert await screen.process.wait() == 0
+    shown = (await plan(environ, "show", name, "--json")).json
+    assert shown["steps"][0]["args"]["content"] == "goodbye"
+    await plan(environ, "cancel", name)
+
+
+async def test_a_key_draws_the_screen_once_at_most_and_nothing_is_drawn_without_cause(
+    environ: dict[str, str], worker: Worker, tmp_path: Path
+) -> None:
+    name = await in_review(environ, tmp_path)
+    async with terminal(environ, "review", name) as screen:
+        await until(lambda: "☐ 2 remove" in screen.text and "status" in screen.text, "the review screen")
+        before = await at_rest(screen)
+        screen.press("\x1b[B")
+        await until(lambda: "delete_file, ⚠ a person is asked first" in screen.text, "the other step")
+        assert await at_rest(screen) - before < 1.25 * 80 * 24
+        screen.press("q")
+        assert await screen.process.wait() == 0
+    await plan(environ, "cancel", name)
