@@ -32,10 +32,20 @@ LEVELS: dict[Level, int] = {"none": 0, "landlock": 1, "bwrap": 2}
 MAX_PROTECTED = 200
 """Protected files of a workspace that are bound read-only."""
 PROBE_SECONDS = 10.0
+_LAUNCHER = str(Path(__file__).with_name("launch.py"))
 _SECRET_FILES = ("etc/shadow*", "etc/gshadow*", "etc/sudoers", "etc/ssh/ssh_host_*_key", "etc/ssl/private")
 _KEPT_CAPABILITIES = ("CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_CHOWN")
 """What root needs to work in a directory of another user; the rest of its power goes."""
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")
+
+
+_TOOLS_AT_HOME = (
+    *(".pyenv", ".rbenv", ".nodenv", ".goenv", ".jenv", ".asdf", ".nvm", ".volta", ".fnm", ".bun", ".deno", ".rustup"),
+    *(".cargo", ".sdkman", ".ghcup", ".opam", ".juliaup", ".dotnet", ".nix-profile", "go", "miniconda3", "anaconda3"),
+    *(".local/bin", ".local/lib", ".local/share/uv", ".local/share/pipx", ".local/share/mise", ".local/share/pnpm"),
+)
+"""Where programs are installed in homes."""
+_SECRETS_OF_TOOLS = (".cargo/credentials*",)
 
 
 @dataclass(frozen=True)
@@ -117,10 +127,13 @@ class Sandbox:
         return [path for path in found if not any(_is_below(path, other) for other in found)]
 
     def _visible(self, workspace: str) -> list[str]:
-        """What programs need although it is hidden: Python itself, the directories of PATH, name servers."""
-        wanted = [sys.prefix, sys.base_prefix, *os.environ.get("PATH", "").split(os.pathsep), *self.readable]
-        wanted += [os.path.realpath("/etc/resolv.conf")]
+        """What programs need although it is hidden: Python, what is on PATH or installed in a home, name servers."""
         hidden = self._hidden()
+        searched = [_installed(path, hidden) for path in os.environ.get("PATH", "").split(os.pathsep)]
+        homes = [str(Path.home() / name) for name in _TOOLS_AT_HOME]
+        wanted = [sys.prefix, sys.base_prefix, *searched, *homes, os.path.realpath("/etc/resolv.conf")]
+        secrets = [str(path) for name in _SECRETS_OF_TOOLS for path in Path.home().glob(name)]
+        wanted = [part for path in wanted if Path(path).exists() for part in _without(path, secrets)] + [*self.readable]
         real = [path for path in wanted if Path(path).is_absolute() and Path(path).exists()]
         found = [path for path in dict.fromkeys(real) if any(_is_below(os.path.realpath(path), one) for one in hidden)]
         return [path for path in found if not _is_below(path, workspace) and not self._is_state(path)]
@@ -178,11 +191,37 @@ def _bwrap_problem() -> str:
         return "there is no `bwrap` (package bubblewrap)"
     command = [*Sandbox("bwrap")._bwrap("/usr", "/usr", "/usr", ()), "--", "/bin/sh", "-c", "exit 7"]
     try:
-        ended = subprocess.run(command, capture_output=True, timeout=PROBE_SECONDS, stdin=subprocess.DEVNULL)
+        ended = _tried(command)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"bubblewrap does not work here: {error}"
     said = ended.stderr.decode("utf-8", "replace").strip()[:300]
     return "" if ended.returncode == 7 else f"bubblewrap does not work here: {said or ended.returncode}"
+
+
+def _tried(command: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
+    """Run a command to its end by the launcher, which leaves nothing of it behind, no zombie either."""
+    control, held = os.pipe()
+    directory = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
+    launcher = [sys.executable, "-I", "-S", _LAUNCHER, str(control), str(directory), "1", "{}"]
+    try:
+        return subprocess.run(
+            [*launcher, *command],
+            capture_output=True,
+            timeout=PROBE_SECONDS,
+            stdin=subprocess.DEVNULL,
+            pass_fds=(control, directory),
+        )
+    finally:
+        for descriptor in (control, held, directory):
+            os.close(descriptor)
+
+
+def _installed(directory: str, hidden: Sequence[str]) -> str:
+    """What a directory on PATH belongs to: `shims` and `bin` need what lies beside them."""
+    path = Path(directory)
+    above = str(path.parent)
+    is_part = path.name in ("bin", "sbin", "shims") and path.parent.name != ".local"
+    return above if is_part and any(_is_below(above, place) for place in hidden) else directory
 
 
 def _program() -> str:

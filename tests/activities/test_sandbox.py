@@ -17,11 +17,13 @@ from pathlib import Path
 import pytest
 
 from activities import landlock
+from activities.execute import tool_activity
 from activities.sandbox import LEVELS, Level, Limits, Mode, choose, describe, missing
+from activities.shell import run_command
 from activities.site import Site
 from activities.watching import Watcher
 from tests.activities.attempts import Attempts
-from tests.activities.processes import is_running
+from tests.activities.processes import is_running, until
 
 CANARY = "canary-7d1f0c"
 PYTHON = sys.executable
@@ -310,3 +312,32 @@ class Listening:
 
     def __exit__(self, *_: object) -> None:
         self._socket.close()
+
+
+@levels("bwrap", "landlock")
+async def test_a_cancelled_command_in_a_sandbox_may_clean_up_and_leaves_nothing(host: Host, level: Mode) -> None:
+    attempts = host.at(level)
+    command = (
+        "(trap '' TERM; setsid sleep 300) & trap 'echo bye > bye; exit' TERM; echo ready > ready; sleep 300 & wait"
+    )
+    environment, call = attempts.environment(), attempts.call({"command": command})
+    activity = tool_activity(run_command, attempts.values, attempts.effects, attempts.site)
+    before = _sleeping()
+    attempt = asyncio.ensure_future(environment.run(activity, call))
+    await until(lambda: (attempts.workspace / "ready").exists() and len(_sleeping() - before) >= 2)
+    mine = _sleeping() - before
+    environment.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await attempt
+    assert (attempts.workspace / "bye").exists()
+    assert not [process for process in mine if is_running(process)]
+
+
+def _sleeping() -> set[int]:
+    """The processes of `sleep 300` on this host."""
+    found = set()
+    for folder in Path("/proc").iterdir():
+        with suppress(OSError):
+            if folder.name.isdigit() and (folder / "cmdline").read_bytes() == b"sleep\x00300\x00":
+                found.add(int(folder.name))
+    return found
