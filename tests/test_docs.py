@@ -179,7 +179,8 @@ def written(value: object) -> str:
 
 def codes() -> Iterator[str]:
     """Every error code the sources can give, as they are written there."""
-    not_codes = ("PLANS_", "TEMPORAL_", "OPENAI_", "XDG_", "TEXTUAL_", "CAP_", "SQLITE_", "CGO_", "CRASH_", "OVERRUN_CODE")
+    libraries = ("TEMPORAL_", "OPENAI_", "TEXTUAL_", "XDG_", "CAP_", "SQLITE_", "CGO_")
+    not_codes = ("PLANS_", *libraries, "CRASH_", "OVERRUN_CODE")
     for path in SOURCES:
         for code in re.findall(r'"([A-Z]{2,}(?:_[A-Z]+)+|CONFLICT|EXISTS|DENIED|CANCELLED)"', path.read_text()):
             if not code.startswith(not_codes):
