@@ -60,7 +60,12 @@ async def server(temporal_binary: Path, tmp_path_factory: pytest.TempPathFactory
 async def temporal_client(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Client:
     """A client of that server, with a directory for large data that its workers share."""
     shared = converter(LocalDirectory(tmp_path_factory.mktemp("values")))
-    return await Client.connect(server.address, data_converter=shared, identity="tester@tests")
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                return await Client.connect(server.address, data_converter=shared, identity="tester@tests")
+            except RuntimeError:  # it listens before it is healthy
+                await asyncio.sleep(0.1)
 
 
 @pytest.fixture
