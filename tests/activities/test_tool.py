@@ -80,6 +80,7 @@ def test_the_contract_names_these_tools_and_arguments() -> None:
         "run_python": ["code", "timeout", "allowFailure"],
         "http_request": ["url", "method", "headers", "body", "timeout"],
         "sleep": ["seconds"],
+        "agent": ["objective", "tools", "maxCalls", "maxTokens", "maxSeconds", "outputSchema"],
     }
 
 
