@@ -33,10 +33,12 @@ class Choice(Value):
     comment: str = ""
     args: dict[str, Any] | None = None
     version: int | None = None
+    remember: bool = False
+    """Approve every other step with this tool as well, in this run."""
 
     def message(self) -> dict[str, Any]:
         """As the plan reads it."""
-        return self.model_dump(mode="json", exclude_none=True)
+        return self.model_dump(mode="json", exclude_none=True, exclude=None if self.remember else {"remember"})
 
 
 async def by_signal(client: Client, plan: str, verb: Verb, choice: Choice) -> str:

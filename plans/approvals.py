@@ -31,12 +31,17 @@ def asks(run: Run, step: Step, args: dict[str, Any]) -> bool:
         return step.requires_approval is True or spec.asks_by_default(args)
     if run.options.approve_all:
         return False
-    return spec.asks_by_default(args) if step.requires_approval is None else step.requires_approval
+    if step.requires_approval is None:
+        return spec.asks_by_default(args) and step.tool not in run.remembered
+    return step.requires_approval
 
 
 def is_waived(run: Run, step: Step) -> bool:
-    """Whether the person who started the plan has allowed this step beforehand, whatever the tool finds."""
-    return not run.facts.strict_approvals and (run.options.approve_all or step.requires_approval is False)
+    """Whether a person has allowed this step beforehand, by starting the plan so or for its tool as a whole."""
+    if run.facts.strict_approvals:
+        return False
+    remembered = step.tool in run.remembered and step.requires_approval is None
+    return run.options.approve_all or step.requires_approval is False or remembered
 
 
 def rule_of(run: Run, step: Step) -> ApprovalRule:
@@ -92,7 +97,23 @@ def decide(run: Run, message: Decide, now: datetime, source: Literal["signal", "
     )
     run.decisions[step.id] = decision
     run.note("approved" if message.approved else "denied", _sentence(step.id, decision), now, step.id)
+    if message.remember and message.approved and not run.facts.strict_approvals:
+        _remember(run, step.tool, decision)
     return decision
+
+
+def _remember(run: Run, tool: str, decision: Decision) -> None:
+    """The tool needs no further word in this run; steps of it that wait for one already have it.
+
+    A step that states `requiresApproval` asks all the same: its author wants that step looked at.
+    """
+    run.remembered[tool] = decision.by
+    run.note("remembered", f"{tool} is approved for the rest of this run", decision.time)
+    for step in run.plan.steps:
+        state = run.steps[step.id]
+        if step.tool == tool and state.awaiting == "approval" and step.requires_approval is None:
+            seen = digest(state.asked if state.asked is not None else run.args_of(step))
+            run.decisions.setdefault(step.id, decision.model_copy(update={"args": None, "args_hash": seen}))
 
 
 def stands(run: Run, step: Step, args: dict[str, Any]) -> bool:

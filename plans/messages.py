@@ -29,6 +29,7 @@ class Approve(Value):
     comment: str = Field(default="", max_length=2_000)
     args: dict[str, Any] | None = None
     version: int | None = Field(default=None, strict=True)
+    remember: bool = Field(default=False, strict=True, description="For every step with this tool, in this run.")
 
 
 class Deny(Value):

@@ -179,6 +179,7 @@ class Run(State):
     status: PlanStatus = PlanStatus.DRAFT
     steps: dict[str, StepState]
     decisions: dict[str, Decision] = Field(default_factory=dict)
+    remembered: dict[str, str] = Field(default_factory=dict, description="Tools approved for this run, and by whom.")
     files: FileTracker = Field(default_factory=FileTracker, description="Files and agents.md as the run saw them.")
     notes: list[Note] = Field(default_factory=list, description="The agents.md brought in, parents before children.")
     log: list[Entry] = Field(default_factory=list)

@@ -18,13 +18,15 @@ from plans.errors import PlanError
 
 Args = Annotated[str | None, typer.Option("--args", metavar="JSON", help="Arguments in place of the step's.")]
 
+Remember = Annotated[bool, typer.Option("--remember", help="Ask no more for this tool, in this run of the plan.")]
+
 
 def approve(
     plan: Id, step: Step, by: By = None, comment: Comment = "", args: Args = None, version: Version = None,
-    as_json: AsJson = False,
+    remember: Remember = False, as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Let a step start that waits for approval, or will."""
-    choice = Choice(step_id=step, by=by or who(), comment=comment, args=_args(args), version=version)
+    choice = Choice(step_id=step, by=by or who(), comment=comment, args=_args(args), version=version, remember=remember)
     sentence = connected.run(lambda here: runs.approve(here.client, plan, choice))
     _tell(plan, sentence, as_json, stepId=step, approved=True)
 

@@ -247,3 +247,17 @@ async def test_many_contrary_decisions_at_once_give_one_decision_each(plans: Pla
     decided = [entry["stepId"] for entry in view["log"] if entry["kind"] in ("approved", "denied")]
     assert sorted(decided) == names
     assert {text.split()[0] for text in refusals(view)} <= {"REFUSED:ALREADY_DECIDED", "REFUSED:TOO_LATE"}
+
+
+async def test_an_approval_can_be_remembered_for_the_tool_in_this_run(plans: Plans) -> None:
+    risky = [{"id": name, "tool": "run_command", "args": {"command": f"echo {name}"}} for name in ("a", "b")]
+    later = {"id": "c", "tool": "run_command", "args": {"command": "echo c"}, "dependsOn": ["a", "b"]}
+    stated = {"id": "d", "tool": "run_command", "args": {"command": "echo d"}, "requiresApproval": True}
+    plan = await plans.start([*risky, later, stated])
+    for name in ("a", "b", "d"):
+        await plan.until_asked(name)
+    await plan.approve("a", by="ann", remember=True)
+    view = await plan.until_status("c", "completed")
+    assert statuses(view) == {"a": "completed", "b": "completed", "c": "completed", "d": "ready"}
+    await plan.deny("d")
+    assert statuses(await plan.ended())["d"] == "skipped"
