@@ -3,7 +3,8 @@
 A plan of 10,000 steps is half a million objects. Python's collector, as it comes, looks through them again and again
 while they are made, which takes thrice the time of making them and comes near the two seconds that Temporal allows
 for a workflow task. A run that has ended is freed by a collection only. So: hardly any by themselves, and one whenever
-memory has grown by so much. The C library is told to share its arenas among threads, where it listens.
+memory has grown by so much, or by less and there is nothing to do. The C library is told to share its arenas among
+threads, where it listens.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ COLLECT_AFTER = 100_000, 20, 100
 """Objects made, and younger collections, between two collections of each age; the interpreter's are 700, 10, 10."""
 GROWTH = 300_000
 """Blocks of memory, about 30 MB, after which everything is looked through."""
+REST, STILL = 20_000, 500
+"""In a pause, with fewer blocks made or freed than the second between two looks, growth by the first is enough."""
 LOOK_SECONDS = 0.5
 ARENAS = 2
 _M_ARENA_MAX = -8
@@ -33,13 +36,15 @@ async def keep_small() -> None:
     gc.collect()
     gc.freeze()  # what is loaded by now stays for good
     gc.set_threshold(*COLLECT_AFTER)
-    floor = sys.getallocatedblocks()
+    floor = before = sys.getallocatedblocks()
     while True:
         await asyncio.sleep(LOOK_SECONDS)
-        if sys.getallocatedblocks() > floor + GROWTH:
+        now = sys.getallocatedblocks()
+        if now - floor > (REST if abs(now - before) < STILL else GROWTH):
             gc.collect()
             _c("malloc_trim", 0)
-            floor = sys.getallocatedblocks()
+            floor = now = sys.getallocatedblocks()
+        before = now
 
 
 def _c(function: str, *arguments: int) -> None:
