@@ -99,7 +99,7 @@ def _tools(calls: Iterable[Mapping[str, Any]]) -> str:
 def summary_of(view: Mapping[str, Any]) -> dict[str, Any]:
     """The end of a plan in numbers (REQUIREMENTS B9). `duration` is in seconds."""
     steps = view["steps"]
-    files = [path for paths in view.get("step_files", {}).values() for path in paths]
+    files = _files_left(view)
     return {
         "planId": view["id"],
         "title": view.get("title", ""),
@@ -115,6 +115,17 @@ def summary_of(view: Mapping[str, Any]) -> dict[str, Any]:
         "skipped": [_reason(step) for step in steps if step["status"] == "skipped"][:100],
         "blocked": [_reason(step) for step in steps if step["status"] == "blocked"][:100],
     }
+
+
+def _files_left(view: Mapping[str, Any]) -> list[str]:
+    """The files the steps wrote, without those that a later step deleted."""
+    deleted = {path: str(step.get("endedAt")) for step in view["steps"] for path in step.get("deleted", [])}
+    return [
+        path
+        for index, paths in view.get("step_files", {}).items()
+        for path in paths
+        if path not in deleted or str(view["steps"][int(index)].get("endedAt")) > deleted[path]
+    ]
 
 
 def _failure(step: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import uuid
-from contextlib import suppress
 from pathlib import Path
 
 from tests.chaos.conftest import Chaos
 from tests.driving import statuses, step, work
+from tests.host import a_nap, running
 from tests.waiting import until
 
 
@@ -25,7 +24,7 @@ async def test_a_step_that_ends_within_the_grace_is_finished(chaos: Chaos) -> No
 
 
 async def test_a_step_that_takes_longer_is_handed_back_with_nothing_left_running(chaos: Chaos) -> None:
-    nap = _nap()
+    nap = a_nap()
     args = {"command": f"(setsid sh -c 'exec {nap}' &); [ -e go ] || {nap}"}
     chaos.worker.environ["PLANS_GRACE"] = "0.5"
     await chaos.worker.up()
@@ -33,11 +32,11 @@ async def test_a_step_that_takes_longer_is_handed_back_with_nothing_left_running
     plan = await chaos.plans.start(
         [{"id": "long", "tool": "run_command", "args": args, "requiresApproval": False, "retry": retry}]
     )
-    await until(lambda: len(_running(nap)) == 2, "the command runs")
+    await until(lambda: len(running(nap)) == 2, "the command runs")
     worker = chaos.worker.running
     assert worker is not None
     assert await chaos.worker.stop() == 0
-    assert _running(nap) == []
+    assert running(nap) == []
     assert _session(worker.pid) == []
     (chaos.plans.workspace / "go").touch()
     await chaos.worker.up()
@@ -47,33 +46,18 @@ async def test_a_step_that_takes_longer_is_handed_back_with_nothing_left_running
 
 
 async def test_a_killed_worker_takes_its_commands_with_it(chaos: Chaos) -> None:
-    nap = _nap()
+    nap = a_nap()
     command = f"(setsid sh -c 'exec {nap}' &); [ -e go ] || {nap}"
     await chaos.worker.up()
     plan = await chaos.plans.start(
         [{"id": "long", "tool": "run_command", "args": {"command": command}, "requiresApproval": False}]
     )
-    await until(lambda: len(_running(nap)) == 2, "the command runs")
+    await until(lambda: len(running(nap)) == 2, "the command runs")
     chaos.worker.kill()
-    await until(lambda: not _running(nap), "the command's processes are gone")
+    await until(lambda: not running(nap), "the command's processes are gone")
     (chaos.plans.workspace / "go").touch()
     await chaos.worker.up()
     assert statuses(await plan.ended()) == {"long": "completed"}
-
-
-def _nap() -> str:
-    """A command that takes long, and that nobody else on this host runs."""
-    return f"sleep 300.{uuid.uuid4().int}"
-
-
-def _running(command: str) -> list[str]:
-    """The processes of this host that run a command, in whatever name space."""
-    wanted, found = command.encode().replace(b" ", b"\0") + b"\0", []
-    for folder in Path("/proc").iterdir():
-        with suppress(OSError):
-            if folder.name.isdigit() and (folder / "cmdline").read_bytes() == wanted:
-                found.append(folder.name)
-    return found
 
 
 def _session(leader: int) -> list[int]:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError
 from temporalio.exceptions import CancelledError
 
 from tests.driving import Plans, Started, View, refusals, statuses, step, work
+from tests.host import a_nap, running
 from tests.waiting import until
 from tests.workflows.conftest import MakeWorker
 
-TREE = "sleep 301 & echo $! >> pids; (setsid sh -c 'echo $$ >> pids; exec sleep 302' &) ; echo $$ >> pids; sleep 303"
-"""A command with a child in the background, one in a session of its own, and one in the foreground."""
+
+def _tree(nap: str) -> str:
+    """A command with a child in the background, one in a session of its own, and one in the foreground."""
+    return f"{nap} & (setsid sh -c 'exec {nap}' &) ; {nap}"
 
 
 async def test_a_paused_plan_starts_no_step_until_it_is_unpaused(plans: Plans) -> None:
@@ -64,15 +65,15 @@ async def test_a_plan_in_review_starts_when_it_is_begun(plans: Plans) -> None:
 
 
 async def test_cancelling_ends_the_running_command_and_all_it_started(plans: Plans) -> None:
-    command = {"id": "tree", "tool": "run_command", "args": {"command": TREE}, "requiresApproval": False}
+    nap = a_nap()
+    command = {"id": "tree", "tool": "run_command", "args": {"command": _tree(nap)}, "requiresApproval": False}
     plan = await plans.start([work("done"), {**command, "dependsOn": ["done"]}, work("after", "tree")])
-    pids = plans.workspace / "pids"
-    await until(lambda: pids.exists() and len(pids.read_text().split()) == 3, "the tree of processes is up")
+    await until(lambda: len(running(nap)) == 3, "the tree of processes is up")
     await plan.handle.cancel()
     view = await _cancelled(plan)
     assert statuses(view) == {"done": "completed", "tree": "failed", "after": "blocked"}
     assert step(view, "tree")["result"]["code"] == "CANCELLED"
-    assert [pid for pid in pids.read_text().split() if Path("/proc", pid).exists()] == []
+    assert running(nap) == []
 
 
 @pytest.mark.modes("plain", "short", "uncached")
