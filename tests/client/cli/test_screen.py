@@ -120,6 +120,8 @@ async def test_later_leaves_the_question_to_others_and_control_c_leaves_the_plan
         await until(lambda: "Approve remove?" in screen.text, "the question is asked")
         await screen.press_until("l", "Later: plan approve")
         screen.press("\x03")
-        await until(lambda: "The plan goes on." in screen.text, "the way back is told")
+        await until(lambda: "l/i/c?" in screen.text, "it is asked what is to become of the plan")
+        screen.press("l\r")
+        await until(lambda: "plan watch" in screen.text, "the way back is told")
         assert await screen.process.wait() == 130
         assert not screen.is_quiet()
