@@ -14,6 +14,7 @@ import sys
 
 from activities.registry import load_tools
 from benchmarks.minimal import MinimalWorkflow
+from client import memory
 from client.connect import connect
 from client.settings import Settings
 from worker import build
@@ -29,12 +30,15 @@ async def serve(kind: str) -> None:
     stopped = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
     tools = load_tools(settings.tools)
+    collector = asyncio.create_task(memory.keep_small())
     async with build(client, settings, tools, indexed=True, workflows=[WORKFLOWS[kind]]):
         print("listening", flush=True)
         await stopped.wait()
+    collector.cancel()
 
 
 if __name__ == "__main__":
+    memory.share_arenas()
     asyncio.run(serve(sys.argv[1]))
     gc.collect()
     sys.stdout.flush()
