@@ -29,6 +29,8 @@ from client.settings import SettingError, Settings
 LOCAL = f"localhost:{embedded.PORT}"
 SECONDS = 10.0
 LOCAL_SECONDS = 3.0
+STARTING = "not healthy yet"
+"""How a server that has just started declines."""
 
 
 class Origin(Enum):
@@ -135,7 +137,7 @@ async def _client(settings: Settings, config: Mapping[str, Any], address: str, s
     reason = f"no answer within {seconds:.0f} s"
     try:
         async with asyncio.timeout(seconds):
-            client = await Client.connect(**options)
+            client = await _healthy(options)
             await _require_namespace(client, address)
             return client
     except TimeoutError:
@@ -146,6 +148,17 @@ async def _client(settings: Settings, config: Mapping[str, Any], address: str, s
         f"No Temporal server could be reached at {address}: {reason}. Start it, or set TEMPORAL_ADDRESS to one that "
         "runs; without TEMPORAL_ADDRESS and profile `plan` starts a server of its own."
     )
+
+
+async def _healthy(options: Mapping[str, Any]) -> Client:
+    """Connect; a server that has just started listens before it is ready to answer."""
+    while True:
+        try:
+            return await Client.connect(**options)
+        except RuntimeError as error:  # what the SDK raises for every failure to connect
+            if STARTING not in str(error):
+                raise
+            await asyncio.sleep(0.1)
 
 
 async def _require_namespace(client: Client, address: str) -> None:

@@ -23,6 +23,7 @@ HOST = "127.0.0.1"
 PORT, UI_PORT = 7233, 8233
 START_SECONDS = 60.0
 STOP_SECONDS = 15.0
+FREED_SECONDS = 5.0
 
 SEARCH_ATTRIBUTES = {"PlanStatus": "Keyword", "PlanPending": "KeywordList", "PlanTitle": "Text"}
 """What the server is told to index, so that lists can be searched."""
@@ -72,7 +73,7 @@ async def ensure(settings: Settings, say: Callable[[str], None] = lambda _: None
     async with detached.lock(settings.state_dir / "server.lock"):
         server = recorded(settings)
         if server is None:
-            server = _start(settings, await find_temporal(settings, say))
+            server = await _start(settings, await find_temporal(settings, say))
         await _wait_until_it_listens(server, settings)
         return server
 
@@ -116,11 +117,11 @@ def _record(settings: Settings) -> Path:
     return settings.state_dir / "server.json"
 
 
-def _start(settings: Settings, temporal: Path) -> Server:
+async def _start(settings: Settings, temporal: Path) -> Server:
     port, ui_port = free_ports(PORT, UI_PORT)
     held = os.open(settings.state_dir / "temporal.db.lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        if not detached.try_lock(held):
+        if not await _taken(held):
             raise ServerFailed(
                 f"Another Temporal server uses the data in {settings.state_dir}, but its record is gone. "
                 f"Find it with `fuser {settings.state_dir / 'temporal.db.lock'}`, stop it, and try again."
@@ -133,6 +134,15 @@ def _start(settings: Settings, temporal: Path) -> Server:
     server = Server(pid=pid, began=began, address=f"{HOST}:{port}", ui=f"http://{HOST}:{ui_port}")
     server.write(_record(settings))
     return server
+
+
+async def _taken(lock: int) -> bool:
+    """Take the lock on the data. A server killed just now counts as gone before its last thread has let go of it."""
+    for _ in range(int(FREED_SECONDS / 0.05)):
+        if detached.try_lock(lock):
+            return True
+        await asyncio.sleep(0.05)
+    return False
 
 
 async def _wait_until_it_listens(server: Server, settings: Settings) -> None:

@@ -22,6 +22,7 @@ from client import detached
 from client.server import HOST, Server, flags, free_ports
 from client.settings import Settings
 from client.temporal_binary import find_temporal
+from tests.waiting import connected
 
 CACHED = ("HOME", "XDG_CACHE_HOME", "PLANS_CACHE_DIR")
 """What says where programs are kept that were fetched before."""
@@ -60,12 +61,7 @@ async def server(temporal_binary: Path, tmp_path_factory: pytest.TempPathFactory
 async def temporal_client(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Client:
     """A client of that server, with a directory for large data that its workers share."""
     shared = converter(LocalDirectory(tmp_path_factory.mktemp("values")))
-    async with asyncio.timeout(60):
-        while True:
-            try:
-                return await Client.connect(server.address, data_converter=shared, identity="tester@tests")
-            except RuntimeError:  # it listens before it is healthy
-                await asyncio.sleep(0.1)
+    return await connected(server.address, data_converter=shared, identity="tester@tests")
 
 
 @pytest.fixture

@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from temporalio.client import Client
+
 PATIENCE = 30.0
 """Seconds until a condition that does not come true is a failure: far more than any of them takes."""
 
@@ -22,3 +24,13 @@ async def until(look: Callable[[], Any], what: str, *, patience: float = PATIENC
             return found
         assert time.monotonic() < deadline, f"not within {patience:g} s: {what}; last seen: {found!r}"
         await asyncio.sleep(every)
+
+
+async def connected(address: str, **options: Any) -> Client:
+    """A client of a server that has just started: it listens before it is healthy."""
+    async with asyncio.timeout(PATIENCE * 2):
+        while True:
+            try:
+                return await Client.connect(address, **options)
+            except RuntimeError:
+                await asyncio.sleep(0.1)

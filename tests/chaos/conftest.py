@@ -17,12 +17,11 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from temporalio.client import Client
 from temporalio.contrib.pydantic import pydantic_data_converter
 
 from client.server import HOST, flags, free_ports, listens
 from tests.driving import Plans
-from tests.waiting import until
+from tests.waiting import connected, until
 
 ROOT = Path(__file__).parent.parent.parent
 KILLS = int(os.environ.get("PLANS_CHAOS_KILLS", "3"))
@@ -132,6 +131,6 @@ async def chaos(chaos_server: ServerProcess, chaos_worker: WorkerProcess, queue:
     """All of it."""
     seed = os.environ.get("PLANS_CHAOS_SEED") or str(random.randrange(10**6))
     print(f"PLANS_CHAOS_SEED={seed}")
-    client = await Client.connect(f"{HOST}:{chaos_server.port}", data_converter=pydantic_data_converter)
+    client = await connected(f"{HOST}:{chaos_server.port}", data_converter=pydantic_data_converter)
     plans = Plans(client, queue, workspace, ceiling=timedelta(seconds=60 + 20 * KILLS))
     return Chaos(chaos_server, chaos_worker, plans, random.Random(seed), seed)

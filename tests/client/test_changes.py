@@ -20,7 +20,7 @@ from client.runs import Choice
 from client.server import HOST, Server, flags, free_ports
 from client.settings import Settings
 from plans.run import Options
-from tests.waiting import until
+from tests.waiting import connected, until
 from worker import build
 
 STEPS = [
@@ -70,7 +70,7 @@ async def mortal(temporal_binary: Path, tmp_path: Path) -> AsyncIterator[Mortal]
 async def test_a_watcher_misses_nothing_when_the_server_dies_and_comes_back(
     mortal: Mortal, settings: Settings, workspace: Path, tmp_path: Path, queue: str
 ) -> None:
-    client = await Client.connect(mortal.address, data_converter=converter(LocalDirectory(tmp_path / "values")))
+    client = await connected(mortal.address, data_converter=converter(LocalDirectory(tmp_path / "values")))
     said: list[str] = []
 
     async def watched(plan: str) -> list[str]:
