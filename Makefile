@@ -4,6 +4,8 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v p
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 ARGS ?=
+# Files of tests run side by side, each process with a Temporal server of its own; PARALLEL= runs them one by one.
+PARALLEL ?= -n auto --dist loadfile
 
 .PHONY: setup demo demo-llm test check format test-stack bench lock clean
 
@@ -25,7 +27,7 @@ demo-llm: setup
 	$(BIN)/python scripts/demo_llm.py
 
 test: setup
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .

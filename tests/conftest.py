@@ -32,6 +32,11 @@ DELETE_AT_ONCE = "history.transferProcessorEnsureCloseBeforeDelete=false"
 """The server deletes a workflow half a minute after it was asked to."""
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One process more than there are cores: most tests wait for a server or a process most of the time."""
+    return (os.cpu_count() or 1) + 1
+
+
 @pytest_asyncio.fixture(scope="session")
 async def temporal_binary() -> Path:
     """The `temporal` program."""
