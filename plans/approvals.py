@@ -13,11 +13,11 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
+from plans.dependencies import dependencies
 from plans.errors import Refused
 from plans.messages import Decide
 from plans.model import ApprovalRule, Plan, Step
 from plans.run import DONE, Decision, Run, Status
-from plans.schedule import dependencies
 from plans.validate import call_problems
 
 DENIED = "User denied approval"

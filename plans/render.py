@@ -13,7 +13,7 @@ from typing import Any
 
 from plans.folding import chosen, folded
 from plans.run import PlanStatus, Run, Status
-from plans.schedule import Schedule
+from plans.standing import Standing
 
 MARKS = {"completed": "✓", "failed": "✗", "running": ">", "skipped": "-", "ready": "?", "blocked": " ", "pending": " "}
 """Marks of the display; a ready step that waits for nobody has none."""
@@ -182,7 +182,7 @@ _END = ["", "---", "", "_end_"]
 """The Temporal UI clips the last block of a text (TEMPORAL.md 5): let it be this one."""
 
 
-def details(run: Run, schedule: Schedule) -> str:
+def details(run: Run, schedule: Standing) -> str:
     """The plan as it stands, for the workflow's current details: bounded work, whatever the plan's size."""
     counts = ", ".join(f"{schedule.counts[status]} {status.value}" for status in Status if schedule.counts[status])
     rows = [f"**{md(run.plan.title or run.plan.id or '')}** · {run.status.value} · {counts}", ""]

@@ -16,11 +16,11 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
+from plans.dependencies import dependencies
 from plans.errors import Refused
 from plans.model import Plan, Step, Value
 from plans.paths import PathError, put
 from plans.run import PlanStatus, Result, Run, Status, StepState
-from plans.schedule import dependencies
 
 INTERRUPTED = "interrupted"
 """How the reason begins for which a run that was interrupted has stopped."""

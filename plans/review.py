@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from plans.dependencies import dependencies
 from plans.edits import AddStep, Edit, EditPlan, MoveStep, RemoveStep, SetField, SkipStep, UnskipStep
 from plans.errors import InvalidPlan, Refused
 from plans.model import Plan, Problem, Step
@@ -20,7 +21,7 @@ from plans.paths import PathError, put
 from plans.reading import read_plan
 from plans.revisions import Revision, differences
 from plans.run import ENDED, PlanStatus, Run, Status
-from plans.schedule import SKIPPED, dependencies
+from plans.schedule import SKIPPED
 from plans.validate import condition_problems, errors, problems
 
 # fmt: off

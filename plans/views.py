@@ -15,10 +15,10 @@ from typing import Any
 
 from plans.recording import TRUNCATED, cut
 from plans.run import DONE, Result, Run, Status, StepState
-from plans.schedule import Schedule
+from plans.standing import Standing
 
 
-def plan_view(run: Run, schedule: Schedule) -> dict[str, Any]:
+def plan_view(run: Run, schedule: Standing) -> dict[str, Any]:
     """The joined view: what was asked, with what happened."""
     plan = run.plan
     steps = [step_view(run, schedule, index) for index in range(len(plan.steps))]
@@ -59,7 +59,7 @@ def tokens(run: Run) -> dict[str, Any]:
     return {**total, "seconds": round(run.llm_seconds, 3), "byStep": by_step, "byModel": by_model}
 
 
-def step_view(run: Run, schedule: Schedule, index: int) -> dict[str, Any]:
+def step_view(run: Run, schedule: Standing, index: int) -> dict[str, Any]:
     """One step with its status and result."""
     step = run.plan.steps[index]
     state = run.steps[step.id]
@@ -105,7 +105,7 @@ def result_view(result: Result) -> dict[str, Any]:
     return view
 
 
-def counts(schedule: Schedule) -> dict[str, int]:
+def counts(schedule: Standing) -> dict[str, int]:
     """Steps by status, and their total; only what occurs."""
     return {"total": len(schedule.run.steps)} | {
         status.value: schedule.counts[status] for status in Status if schedule.counts[status]

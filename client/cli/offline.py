@@ -15,10 +15,10 @@ from client.cli.options import AsJson, File
 from client.known_tools import known_tools
 from client.planfile import PlanFile, check, load
 from client.settings import Settings
+from plans.dependencies import dependencies
 from plans.errors import InvalidPlan, PlanError
 from plans.model import Plan, Problem, ToolSpec
 from plans.render import line
-from plans.schedule import dependencies
 from plans.validate import errors
 
 INVALID = 2
