@@ -13,30 +13,27 @@ from datetime import datetime
 from typing import Any
 
 from temporalio import workflow
-from temporalio.workflow import ActivityCancellationType
 
 with workflow.unsafe.imports_passed_through():
     from plans import approvals
-    from plans.calls import Call, Return
+    from plans.calls import Return
     from plans.conditions import holds
     from plans.errors import BadExpression, BadReference, Refused
     from plans.messages import Decide
     from plans.model import DEFAULT_PARALLEL, Step, ToolSpec
-    from plans.recording import note_call, note_failure, note_files
-    from plans.references import Filled, fill, find
+    from plans.recording import note_failure, note_files
+    from plans.references import Filled
     from plans.review import Revised
     from plans.revisions import logged
-    from plans.run import PlanStatus, Run, Status, StepState
+    from plans.run import PlanStatus, Run, Status
     from plans.schedule import Outcome, Schedule
-    from plans.tracking import known, track
+    from plans.tracking import track
     from plans.values import StepValues, size_of
-    from workflows import delegating, policies
+    from workflows import calling, delegating, timers
+    from workflows.deadlines import Deadlines
     from workflows.outcomes import cancelled, completed, failed, left_behind, of_activity, skipped
     from workflows.recovery import Mending
-    from workflows.timers import check_seconds
 
-MAX_ARGS_CHARACTERS = 16_000_000
-"""Arguments of one step, references filled in: a small plan can multiply values without end."""
 ACTIVATION_BYTES = 1_000_000
 """Arguments sent in one workflow task: the server refuses more than 4 MB of commands (TEMPORAL.md 2)."""
 
@@ -50,8 +47,7 @@ class Execution:
         self._steps = {step.id: step for step in run.plan.steps}
         self._flying: dict[str, asyncio.Future[Any]] = {}
         self._landed: deque[tuple[str, asyncio.Future[Any]]] = deque()
-        self._timers: dict[str, asyncio.Task[None]] = {}
-        self._expired: deque[str] = deque()
+        self._deadlines = Deadlines()
         self._mending = Mending(self)
         self._delegates = delegating.Delegates(run)
         self._sent = 0
@@ -65,18 +61,18 @@ class Execution:
     @property
     def has_news(self) -> bool:
         """Whether something happened since the last turn."""
-        return bool(self._landed or self._expired or self._mending.has_news or self.run.seq != self._seen)
+        return bool(self._landed or self._deadlines.have_passed or self._mending.has_news or self.run.seq != self._seen)
 
     def turn(self, starting: bool = True) -> None:
         """Settle what ended, apply what was decided, start what may start."""
         self._sent = 0
         while self._landed:
             self._settle(*self._landed.popleft())
-        while self._expired:
-            self._expire(self._expired.popleft())
+        for name in self._deadlines.passed():
+            self._expire(name)
         self._mending.turn()
         for name in [name for name in self.schedule.asking if name in self.run.decisions]:
-            self._stop_timer(name)
+            self._deadlines.drop(name)
             if not self._mending.decided(name):
                 self.schedule.answered(name)
         if starting and self.run.status is PlanStatus.RUNNING:
@@ -88,9 +84,9 @@ class Execution:
         self._mending.resume()
         for name, state in self.run.steps.items():
             if state.status is Status.RUNNING:
-                self._fly(name, self._sleep_until(state))
+                self._fly(name, timers.sleep_of(state))
             elif state.awaiting and state.deadline:
-                self._timers[name] = asyncio.create_task(self._wait_for_decision(name, state.deadline))
+                self._deadlines.keep(name, state.deadline)
 
     def revise(self, revised: Revised) -> None:
         """Go on with a plan that was edited; what was approved with other arguments is asked again."""
@@ -104,8 +100,8 @@ class Execution:
         self._steps = {step.id: step for step in run.plan.steps}
         for name in again:
             self.schedule.answered(name)
-        for name in [name for name in self._timers if name not in run.steps or not run.steps[name].awaiting]:
-            self._stop_timer(name)
+        for name in [name for name in self._deadlines.names if name not in run.steps or not run.steps[name].awaiting]:
+            self._deadlines.drop(name)
         run.decisions = {name: decision for name, decision in run.decisions.items() if name in run.steps}
         run.problems, run.revisions = revised.problems, logged(run.revisions, revised.revision)
         what = ", ".join(revised.revision.ops)
@@ -122,8 +118,7 @@ class Execution:
         """Start nothing more. What runs may end; what the workflow itself waits for ends at once."""
         self.run.interrupted = True
         self.schedule.stop(reason, workflow.now())
-        for timer in self._timers.values():
-            timer.cancel()
+        self._deadlines.cancel()
         for name, handle in self._flying.items():
             if self._is_timer(name):
                 handle.cancel()
@@ -134,8 +129,7 @@ class Execution:
         """Tell every running step, wait until each has cleaned up, settle them."""
         self.schedule.stop("the plan was cancelled", workflow.now())
         await self._mending.cancel()
-        for timer in self._timers.values():
-            timer.cancel()
+        self._deadlines.cancel()
         for handle in self._flying.values():
             handle.cancel()
         while self._flying:
@@ -159,7 +153,7 @@ class Execution:
             if step.when is not None and not holds(step.when, values.loaded(step.when)):
                 return self._end(step.id, skipped(f"condition not met: {step.when}", now))
             filled = self._fill(step, values)
-            self._check(step, filled)
+            calling.check_args(self._spec(step.id), filled)
         except (BadReference, BadExpression) as error:
             return self._end(step.id, failed(error.code, error.message, now))
         if decision is not None and not approvals.stands(self.run, step, filled.args):
@@ -175,81 +169,17 @@ class Execution:
         return self._call(step, filled, values)
 
     def _fill(self, step: Step, values: StepValues) -> Filled:
-        args = self.run.args_of(step)
-        if self.run.literal:
-            return Filled(args, [])
-        values.add(reference.root for reference in find(args))
-        return fill(args, values.inline, self._spec(step.id).quoting, values.large)
-
-    def _check(self, step: Step, filled: Filled) -> None:
-        """Raise BadReference for arguments this workflow cannot work with; the others are judged by the tool itself."""
-        if size_of(filled.args) > MAX_ARGS_CHARACTERS:
-            text = f"the arguments are longer than {MAX_ARGS_CHARACTERS} characters; pass the data in a file"
-            raise BadReference(text, "ARGS_TOO_LARGE")
-        if self._spec(step.id).durable:
-            check_seconds(self._spec(step.id), filled)
+        return calling.fill_args(self.run, step, self._spec(step.id), values)
 
     def _call(self, step: Step, filled: Filled, values: StepValues) -> None:
-        spec, state, plan = self._spec(step.id), self.run.steps[step.id], self.run.plan
-        policy = policies.of_step(plan, step, spec, filled.args)
-        state.calls += 1
-        note_call(self.run, step, filled.args)
-        decision, files = self.run.decisions.get(step.id), known(self.run, step, filled)
-        call = Call(
-            args=filled.args,
-            plan_id=plan.id or "",
-            step_id=step.id,
-            key=self._key(step.id, state.calls),
-            workspace=self.run.workspace_of(step),
-            timeout=policy.timeout,
-            retry=policy.retry,
-            approved=decision is not None or approvals.is_waived(self.run, step),
-            repeatable=policy.repeatable,
-            stamps=files.stamps,
-            notes_seen=files.notes_seen,
-            notes_left=files.notes_left,
-            deferred=filled.deferred,
-            values=values.inline if filled.deferred else {},
-            large=values.large if filled.deferred else {},
-            quoting=spec.quoting if filled.deferred else {},
-        )
-        self._sent += size_of(call.args)
-        self._fly(
-            step.id,
-            workflow.start_activity(
-                step.tool,
-                call.model_dump(mode="json", exclude_defaults=True),
-                task_queue=self.run.queue_of(step),
-                activity_id=step.id if state.calls == 1 else f"{step.id}#{state.calls}",
-                summary=" · ".join(filter(None, (step.id, state.mended or step.description)))[:200],
-                start_to_close_timeout=policy.start_to_close,
-                heartbeat_timeout=policies.HEARTBEAT_TIMEOUT,
-                retry_policy=policy.retry_policy,
-                cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
-            ),
-        )
-
-    def _key(self, step_id: str, calls: int) -> str:
-        """The same over all attempts of a call and in every run that continues this one; another call has another."""
-        info = workflow.info()
-        call = step_id if calls == 1 else f"{step_id}#{calls}"
-        return f"{info.workflow_id}/{info.first_execution_run_id[:8]}/{call}"
+        self._sent += size_of(filled.args)
+        self._fly(step.id, calling.start(self.run, step, self._spec(step.id), filled, values))
 
     def _sleep(self, step: Step, args: dict[str, Any], now: datetime) -> None:
         seconds = float(args.get("seconds", 0))
         state = self.run.steps[step.id]
         state.deadline, state.calls = approvals.later(now, seconds), state.calls + 1
-        self._fly(step.id, self._sleep_until(state))
-
-    async def _do_sleep(self, until: datetime, began: datetime) -> dict[str, Any]:
-        seconds = (until - workflow.now()).total_seconds()
-        if seconds > 0:
-            await workflow.sleep(seconds, summary="sleep")
-        return {"value": {"until": until.isoformat()}, "duration": (until - began).total_seconds() * 1000}
-
-    def _sleep_until(self, state: StepState) -> asyncio.Task[dict[str, Any]]:
-        began = state.changes[-1].time
-        return asyncio.create_task(self._do_sleep(state.deadline or began, began))
+        self._fly(step.id, timers.sleep_of(state))
 
     def _fly(self, step_id: str, handle: asyncio.Future[Any]) -> None:
         self._flying[step_id] = handle
@@ -260,14 +190,9 @@ class Execution:
         self.schedule.ask(step.id, now, deadline)
         self.run.steps[step.id].asked = args
         if deadline:
-            self._timers[step.id] = asyncio.create_task(self._wait_for_decision(step.id, deadline))
-
-    async def _wait_for_decision(self, step_id: str, deadline: datetime) -> None:
-        await workflow.sleep(max(0.0, (deadline - workflow.now()).total_seconds()), summary=f"approval of {step_id}")
-        self._expired.append(step_id)
+            self._deadlines.keep(step.id, deadline)
 
     def _expire(self, step_id: str) -> None:
-        self._timers.pop(step_id, None)
         if step_id not in self.schedule.asking or step_id in self.run.decisions:
             return
         now, rule = workflow.now(), approvals.rule_of(self.run, self._steps[step_id])
@@ -323,19 +248,14 @@ class Execution:
 
     def end(self, step_id: str, outcome: Outcome) -> None:
         """Settle a step."""
-        self._stop_timer(step_id)
+        self._deadlines.drop(step_id)
         self.schedule.settle(step_id, outcome, workflow.now())
 
     def _end(self, step_id: str, outcome: Outcome) -> None:
         """Settle a step, unless the LLM is to mend its failure first."""
-        self._stop_timer(step_id)
+        self._deadlines.drop(step_id)
         if not self._mending.takes(step_id, outcome):
             self.end(step_id, outcome)
-
-    def _stop_timer(self, step_id: str) -> None:
-        timer = self._timers.pop(step_id, None)
-        if timer:
-            timer.cancel()
 
     def _is_timer(self, step_id: str) -> bool:
         return self._spec(step_id).durable and self._steps[step_id].tool != delegating.TOOL

@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 
 MUTATIONS = {
-    "another activity id": ("execution.py", "activity_id=step.id if", 'activity_id="x" + step.id if'),
+    "another activity id": ("calling.py", "activity_id=_name(", 'activity_id="x" + _name('),
     "another order": ("execution.py", "next(iter(self.schedule.ready))", "list(self.schedule.ready)[-1]"),
     "a timer more": (
         "plan.py",
