@@ -36,6 +36,7 @@ from activities.llm import AskLlm
 from activities.llm_model import LanguageModel
 from activities.registry import load_tools
 from activities.snapshot import SnapshotTaker
+from activities.storage import LocalDirectory
 from activities.summary import SummaryWriter
 from activities.tool import Tool
 from activities.track_agent import AgentTracker
@@ -52,6 +53,7 @@ from plans.errors import PlanError
 from workflows.agent import AgentWorkflow
 from workflows.changes import ChangesWorkflow
 from workflows.plan import PlanWorkflow
+from workflows.runner import ContextFreeRunner, asks_nothing
 
 PASSED_THROUGH = (
     *("plans", "pydantic", "pydantic_core", "annotated_types", "typing_inspection"),
@@ -99,7 +101,6 @@ def build(
     site = site_of(settings, effects)
     steps = [tool_activity(tool, values, effects, site) for tool in tools.values() if not tool.spec.durable]
     changes = FileChanges(effects, site.watcher.journal if site.watcher else Journal(settings.state_dir))
-    restrictions = SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH)
     return Worker(
         client,
         task_queue=settings.task_queue,
@@ -111,7 +112,7 @@ def build(
             *(checker.check_plan, summaries.write_summary, asker.ask_llm, snapshots.snapshot_workspace, compare_files),
             tracker.track_agent,
         ],
-        workflow_runner=SandboxedWorkflowRunner(restrictions=restrictions),
+        workflow_runner=_runner(client),
         activity_executor=ThreadPoolExecutor(settings.max_activities + 2, thread_name_prefix="step"),
         max_concurrent_activities=settings.max_activities,
         max_heartbeat_throttle_interval=BEAT,
@@ -121,6 +122,15 @@ def build(
         sticky_queue_schedule_to_start_timeout=STICKY,
         graceful_shutdown_timeout=timedelta(seconds=settings.grace),
     )
+
+
+def _runner(client: Client) -> SandboxedWorkflowRunner:
+    restrictions = SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH)
+    if not asks_nothing(client.data_converter):
+        return SandboxedWorkflowRunner(restrictions=restrictions)
+    external = client.data_converter.external_storage
+    local = external is None or all(isinstance(driver, LocalDirectory) for driver in external.drivers)
+    return ContextFreeRunner(restrictions=restrictions, filed_by_workflow=not local)
 
 
 def _driver(client: Client, settings: Settings) -> StorageDriver:

@@ -6,18 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 from temporalio.client import Client
-from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
-from temporalio.exceptions import WorkflowAlreadyStartedError
-from temporalio.service import RPCError
 
 from client import plan_ids, runs
 from client.changes import changes
-from client.errors import PlanExists
-from client.speaking import RPC_TIMEOUT, ask_patiently, translated
-from client.starting import Started
+from client.speaking import ask_patiently
+from client.starting import Started, launch
 from plans.errors import PlanError
 from plans.render import line
-from plans.run import Options
+from plans.run import Options, PlanStatus
+from workflows.indexing import first
 
 MAX_REQUEST = 20_000
 
@@ -41,24 +38,9 @@ async def make(
     chosen = plan_ids.invented(request) if plan_id is None else plan_ids.checked(plan_id)
     given = (options or Options(review=True)).model_dump(mode="json", exclude_none=True)
     title = line(request)
-    try:
-        handle = await client.start_workflow(
-            "PlanWorkflow",
-            {"request": request, "plan": {**(fields or {}), "id": chosen}, "options": given},
-            id=plan_ids.workflow_id(chosen),
-            task_queue=queue,
-            id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
-            id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
-            rpc_timeout=RPC_TIMEOUT,
-            memo={"title": title[:1_000], "steps": 0},
-            static_summary=title[:100],
-        )
-    except WorkflowAlreadyStartedError:
-        text = f"there is a plan '{chosen}' already, and ids are never used twice; choose another with --id"
-        raise PlanExists(text) from None
-    except RPCError as error:
-        raise translated(error, chosen) from error
-    return Started(plan_id=chosen, workflow_id=handle.id, run_id=handle.first_execution_run_id or "")
+    started = {"request": request, "plan": {**(fields or {}), "id": chosen}, "options": given}
+    shown = {"memo": {"title": title[:1_000], "steps": 0}, "static_summary": title[:100]}
+    return await launch(client, started, chosen, queue, shown, first(PlanStatus.DRAFT.value, ""))
 
 
 async def drafted(client: Client, plan: str, say: Callable[[str], None] = lambda _: None) -> runs.View:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from temporalio.client import Client
-from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.common import TypedSearchAttributes, WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
-from temporalio.service import RPCError
+from temporalio.service import RPCError, RPCStatusCode
 
 from client import plan_ids
 from client.errors import PlanExists
@@ -19,7 +19,8 @@ from plans.errors import InvalidPlan, PlanError
 from plans.model import Plan, Problem, Value
 from plans.reading import read_plan
 from plans.render import line, markdown
-from plans.run import Options, Run
+from plans.run import Options, PlanStatus, Run
+from workflows.indexing import first
 
 SUMMARY_BYTES = 200
 DETAILS_BYTES = 20_000
@@ -55,7 +56,9 @@ async def start(
     chosen = plan_ids.invented(checked.title or name) if given is None else plan_ids.checked(given)
     given_options = (options or Options()).model_dump(mode="json", exclude_none=True)
     request = {"plan": {**plan, "id": chosen}, "options": given_options}
-    return await _begun(client, request, chosen, queue, _shown(checked, checked.title or name or chosen))
+    status = PlanStatus.REVIEW if options and options.review else PlanStatus.RUNNING
+    shown = _shown(checked, checked.title or name or chosen)
+    return await launch(client, request, chosen, queue, shown, first(status.value, checked.title))
 
 
 async def start_run(client: Client, run: Run, queue: str) -> Started:
@@ -64,7 +67,7 @@ async def start_run(client: Client, run: Run, queue: str) -> Started:
     shown = _shown(run.plan, run.plan.title or chosen)
     shown["memo"]["resumes"] = run.resumes
     request = {"run": run.model_dump(mode="json", exclude_defaults=True)}
-    return await _begun(client, request, chosen, queue, shown)
+    return await launch(client, request, chosen, queue, shown, first(PlanStatus.RUNNING.value, run.plan.title))
 
 
 async def start_agent(
@@ -73,12 +76,22 @@ async def start_agent(
     """Start an agent, or one that goes on from another. Raises PlanExists, BadPlanId, NotConnected."""
     memo = {"title": title[:1_000], "request": title[:1_000], **({"resumes": resumes} if resumes else {})}
     shown = {"memo": memo, "static_summary": _cut(line(title), SUMMARY_BYTES)}
-    return await _begun(client, request, agent_id, queue, shown, "AgentWorkflow")
+    return await launch(client, request, agent_id, queue, shown, kind="AgentWorkflow")
 
 
-async def _begun(
-    client: Client, request: dict[str, Any], chosen: str, queue: str, shown: dict[str, Any], kind: str = "PlanWorkflow"
+async def launch(
+    client: Client,
+    request: dict[str, Any],
+    chosen: str,
+    queue: str,
+    shown: dict[str, Any],
+    index: TypedSearchAttributes | None = None,
+    kind: str = "PlanWorkflow",
 ) -> Started:
+    """Start a workflow under the id of a plan; `shown` and `index` are what Temporal shows and finds it by.
+
+    Raises PlanExists, NotConnected, InvalidPlan when it is too large.
+    """
     try:
         handle = await client.start_workflow(
             kind,
@@ -88,14 +101,22 @@ async def _begun(
             id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
             id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
             rpc_timeout=RPC_TIMEOUT,
+            search_attributes=index,
             **shown,
         )
     except WorkflowAlreadyStartedError:
         text = f"there is a plan '{chosen}' already, and ids are never used twice; choose another with --id"
         raise PlanExists(text) from None
     except RPCError as error:
+        if index is not None and _is_unindexed(error):
+            return await launch(client, request, chosen, queue, shown, kind=kind)
         raise _refused(error, chosen) from error
     return Started(plan_id=chosen, workflow_id=handle.id, run_id=handle.first_execution_run_id or "")
+
+
+def _is_unindexed(error: RPCError) -> bool:
+    """Whether the server does not know our search attributes: plans run without them."""
+    return error.status is RPCStatusCode.INVALID_ARGUMENT and "search attribute" in error.message.lower()
 
 
 def _shown(plan: Plan, title: str) -> dict[str, Any]:

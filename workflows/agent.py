@@ -44,7 +44,7 @@ class AgentWorkflow(Mailbox):
 
     @workflow.init
     def __init__(self, *arguments: Any) -> None:
-        self._published: tuple[Any, ...] = ()
+        self._index = indexing.Index()
         self._told = ""
         self._decided: tuple[Decision, TaskList | None] | None = None
         try:
@@ -255,7 +255,5 @@ class AgentWorkflow(Mailbox):
         run = execution.run
         details = render.details(run, execution.schedule) + "\n" + agent_run.tasks_text(self._agent)
         workflow.set_current_details(details[:19_000])
-        shown = (run.status.value, indexing.first_of(execution.schedule.asking))
-        if run.facts.search_attributes and shown != self._published:
-            first, self._published = not self._published, shown
-            workflow.upsert_search_attributes(indexing.updates(*shown, run.plan.title if first else ""))
+        known = run.facts.search_attributes
+        self._index.tell(run.status.value, execution.schedule.asking, run.plan.title, known=known)

@@ -30,16 +30,35 @@ async def facts_about(run: Run, plan: Plan | None, *, all_tools: bool, first: bo
 
 
 async def _ask_queue(request: CheckRequest, queue: str | None, first: bool) -> Facts:
-    name = f"check_plan:{request.queue}" if request.queue else "check_plan"
-    steps = f"check {len(request.plan.steps)} steps against" if request.plan else "learn"
+    if queue is None or queue == workflow.info().task_queue:
+        # Local, as nothing but this worker's own tools is read: it saves every plan a dispatch and seven events.
+        facts: Facts = await workflow.execute_local_activity(
+            "check_plan",
+            request,
+            result_type=Facts,
+            activity_id="check_plan" if first else None,
+            summary=_summary(request),
+            start_to_close_timeout=policies.CHECK.start_to_close,
+            retry_policy=policies.CHECK.retry_policy,
+        )
+        return facts
+    return await _ask_bound(request, queue, first)
+
+
+async def _ask_bound(request: CheckRequest, queue: str, first: bool) -> Facts:
     facts: Facts = await workflow.execute_activity(
         "check_plan",
         request,
         result_type=Facts,
         task_queue=queue,
-        activity_id=name if first else None,
-        summary=f"{steps} the worker's tools",
+        activity_id=(f"check_plan:{queue}" if request.queue else "check_plan") if first else None,
+        summary=_summary(request),
         start_to_close_timeout=policies.CHECK.start_to_close,
         retry_policy=policies.CHECK.retry_policy,
     )
     return facts
+
+
+def _summary(request: CheckRequest) -> str:
+    what = f"check {len(request.plan.steps)} steps against" if request.plan else "learn"
+    return f"{what} the worker's tools"

@@ -1,5 +1,6 @@
 """A plan's search attributes: how lists and searches of Temporal find it.
 
+Who starts a plan may set them at once; `Index` tells the server what has changed since, and nothing else.
 A server ends a workflow that sets an attribute larger than 2,048 bytes, so long titles are cut and of very many waiting
 steps the first ones are named.
 """
@@ -10,7 +11,8 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
+from temporalio import workflow
+from temporalio.common import SearchAttributeKey, SearchAttributePair, SearchAttributeUpdate, TypedSearchAttributes
 
 PLAN_STATUS = SearchAttributeKey.for_keyword("PlanStatus")
 PLAN_PENDING = SearchAttributeKey.for_keyword_list("PlanPending")
@@ -18,10 +20,33 @@ PLAN_TITLE = SearchAttributeKey.for_text("PlanTitle")
 MAX_BYTES = 2_000
 
 
-def updates(status: str, pending: Iterable[str], title: str = "") -> list[SearchAttributeUpdate[Any]]:
-    """The attributes to set; the title only when there is one."""
-    found: list[SearchAttributeUpdate[Any]] = [PLAN_STATUS.value_set(status), PLAN_PENDING.value_set(first_of(pending))]
-    return [*found, PLAN_TITLE.value_set(cut(title))] if title else found
+class Index:
+    """What the server's index says of this run of a workflow."""
+
+    def __init__(self) -> None:
+        found = workflow.info().typed_search_attributes
+        self._shown = (found.get(PLAN_STATUS), list(found.get(PLAN_PENDING) or []))
+        self._titled = found.get(PLAN_TITLE) is not None
+
+    def tell(self, status: str, pending: Iterable[str], title: str, *, known: bool) -> None:
+        """Have it say this. `known`: the server knows our attributes; one that was given them does so too."""
+        shown = (status, first_of(pending))
+        if shown == self._shown or not (known or self._shown[0]):
+            return
+        changed: list[SearchAttributeUpdate[Any]] = [PLAN_STATUS.value_set(status)]
+        if shown[1] != self._shown[1]:
+            # An empty list comes out of a continue-as-new as a list of one empty text.
+            changed.append(PLAN_PENDING.value_set(shown[1]) if shown[1] else PLAN_PENDING.value_unset())
+        if title and not self._titled:
+            changed.append(PLAN_TITLE.value_set(cut(title)))
+        self._shown, self._titled = shown, True
+        workflow.upsert_search_attributes(changed)
+
+
+def first(status: str, title: str) -> TypedSearchAttributes:
+    """The attributes to start a plan with."""
+    pairs: list[SearchAttributePair[Any]] = [SearchAttributePair(PLAN_STATUS, status)]
+    return TypedSearchAttributes([*pairs, SearchAttributePair(PLAN_TITLE, cut(title))] if title else pairs)
 
 
 def first_of(names: Iterable[str]) -> list[str]:

@@ -7,6 +7,7 @@ When the history is full, the Run goes on in a new run of the workflow. Messages
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -19,7 +20,7 @@ with workflow.unsafe.imports_passed_through():
     from plans import render
     from plans.calls import Facts, SummaryFile
     from plans.errors import InvalidPlan, PlanError
-    from plans.model import Plan
+    from plans.model import Plan, Problem
     from plans.reading import read_plan
     from plans.resume import was_cut_short
     from plans.review import Revised
@@ -40,7 +41,7 @@ class PlanWorkflow(Editing):
 
     @workflow.init
     def __init__(self, *arguments: Any) -> None:
-        self._published: tuple[Any, ...] = ()
+        self._index = indexing.Index()
         self._patience: asyncio.Task[None] | None = None
         try:
             self._open(read_request(arguments))
@@ -96,7 +97,7 @@ class PlanWorkflow(Editing):
         run = self._started().run
         facts = await facts_about(run, run.plan, all_tools=run.options.review)
         if errors(facts.problems):
-            raise invalid(facts.problems)
+            raise self._refused(facts.problems)
         run.facts, run.inputs = facts, input_values(run.plan, run.options.inputs)[0]
         if run.resumes:
             await resuming.look_at_files(run)
@@ -105,13 +106,17 @@ class PlanWorkflow(Editing):
         else:
             self._started().schedule.begin(workflow.now())
 
+    def _refused(self, problems: Sequence[Problem]) -> ApplicationError:
+        self._index.tell(PlanStatus.FAILED.value, (), "", known=False)
+        return invalid(problems)
+
     async def _draft(self) -> None:
         """Have the LLM write the plan; it goes into review, unless it is sound and nobody wants to see it."""
         execution, now = self._started(), workflow.now
         run = execution.run
         facts = await facts_about(run, None, all_tools=True)
         if errors(facts.problems):
-            raise invalid(facts.problems)
+            raise self._refused(facts.problems)
         run.facts = facts
         self._publish()
         drafted = await drafting.draft(run)
@@ -188,7 +193,8 @@ class PlanWorkflow(Editing):
             return
         file = SummaryFile(plan_id=run.plan.id or "", markdown=render.summary_markdown(summary, self._view()))
         try:
-            await workflow.execute_activity(
+            # Local: the file may well be written twice, and the plan ends with this workflow task in any case.
+            await workflow.execute_local_activity(
                 "write_summary",
                 file,
                 activity_id="write_summary",
@@ -204,9 +210,5 @@ class PlanWorkflow(Editing):
         execution = self._started()
         run = execution.run
         workflow.set_current_details(render.details(run, execution.schedule))
-        shown = (run.status.value, indexing.first_of(execution.schedule.asking))
-        if not run.facts.search_attributes or shown == self._published:
-            return
-        first = not self._published
-        self._published = shown
-        workflow.upsert_search_attributes(indexing.updates(*shown, run.plan.title if first else ""))
+        known = run.facts.search_attributes
+        self._index.tell(run.status.value, execution.schedule.asking, run.plan.title, known=known)

@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from temporalio.client import Client, WorkflowHistory
+from temporalio.client import WorkflowHistory
 from temporalio.contrib.pydantic import pydantic_data_converter
 
 from activities.registry import load_tools
@@ -31,7 +31,7 @@ from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
 from tests.driving import Plans
 from tests.replay.scenarios import LLM, SCENARIOS
-from tests.waiting import until
+from tests.waiting import connected, until
 from worker import build
 
 HISTORIES = Path(__file__).parent / "histories"
@@ -46,7 +46,7 @@ async def record(names: list[str]) -> None:
         settings = Settings.read({"HOME": os.environ["HOME"], "PLANS_STATE_DIR": folder, "PLANS_TASK_QUEUE": "replay"})
         server = await _server(settings, Path(folder))
         try:
-            client = await Client.connect(server.address, data_converter=pydantic_data_converter, identity="recorder")
+            client = await connected(server.address, data_converter=pydantic_data_converter, identity="recorder")
             tools = load_tools([str(ROOT / "tests" / "ledger_tools.py")])
             for name in names:
                 with ScriptedLlm(Script.of(LLM)) as llm:

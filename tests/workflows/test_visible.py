@@ -19,7 +19,7 @@ from temporalio.converter import DataConverter
 from client import detached
 from client.server import HOST, Server, free_ports
 from tests.driving import Plans, statuses, work
-from tests.waiting import until
+from tests.waiting import connected, until
 from tests.workflows.conftest import MakeWorker
 
 
@@ -27,11 +27,11 @@ async def test_steps_and_timers_carry_their_descriptions(plans: Plans) -> None:
     nap = {"id": "nap", "tool": "sleep", "args": {"seconds": 0.1}}
     plan = await plans.start([work("a", description="Count the rows"), work("b", "a"), nap])
     await plan.ended()
-    wanted = EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED
+    wanted = (EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED, EventType.EVENT_TYPE_MARKER_RECORDED)
     shown = [
         DataConverter.default.payload_converter.from_payload(event.user_metadata.summary)
         for event in await plan.events()
-        if event.event_type == wanted
+        if event.event_type in wanted
     ]
     assert shown[0] == "check 3 steps against the worker's tools"
     assert sorted(shown[1:3]) == ["a · Count the rows", "b"]
@@ -88,7 +88,7 @@ async def plain_client(temporal_binary: Path, tmp_path: Path) -> AsyncIterator[C
     server = Server(pid=pid, began=began, address=f"{HOST}:{port}", ui="")
     try:
         await until(server.accepts, "the server listens")
-        yield await Client.connect(server.address, data_converter=pydantic_data_converter)
+        yield await connected(server.address, data_converter=pydantic_data_converter)
     finally:
         await server.stop(grace=0)
 
