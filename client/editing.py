@@ -37,7 +37,10 @@ async def edit(
 async def regenerate(
     client: Client, plan: str, feedback: str, *, expect_version: int | None = None, by: str = ""
 ) -> Edited:
-    """Have the LLM revise a plan in review; takes as long as the LLM does. Raises as `edit`, and LLM_ codes."""
+    """Have the LLM revise what has not begun; the plan is in review then. Takes as long as the LLM does.
+
+    Raises as `edit`, and LLM_ codes: then the plan goes on as it was.
+    """
     message = Regenerate(feedback=feedback, expect_version=expect_version, by=by)
     answer = await update(client, plan, "regenerate", message.model_dump(mode="json", exclude_none=True))
     return Edited.model_validate(answer)

@@ -7,7 +7,7 @@ The model proposes; what it answers is validated and applied through the same ed
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from plans.model import Plan, Step, ToolSpec
 from plans.prompt_text import (
@@ -65,8 +65,16 @@ def correction_prompt(first: Prompt, answer: str, problems: Sequence[str], attem
     return Prompt(system=first.system, user=joined(parts))
 
 
-def regenerate_prompt(system: str, request: str, snapshot: str, plan: Plan, feedback: str) -> Prompt:
-    """Ask for a revision of a plan after a reviewer's feedback."""
+def regenerate_prompt(
+    system: str,
+    request: str,
+    snapshot: str,
+    plan: Plan,
+    feedback: str,
+    begun: Mapping[str, str] | None = None,
+    history: Sequence[ToolOutcome] = (),
+) -> Prompt:
+    """Ask for a revision of a plan after a reviewer's feedback. `begun`: the status of steps that have begun."""
     workspace = data("Files of the workspace:", snapshot, SNAPSHOT_CHARACTERS) if snapshot.strip() else "It is empty."
     ask = (
         "Revise the plan as the FEEDBACK asks. Keep what it does not touch, and keep the ids of steps that stay as they"
@@ -75,6 +83,8 @@ def regenerate_prompt(system: str, request: str, snapshot: str, plan: Plan, feed
     parts = [
         *_asked(request, workspace),
         section("CURRENT PLAN", data("The plan as it stands:", _plan_text(plan.steps), PLAN_CHARACTERS)),
+        section("STEPS THAT HAVE BEGUN", _begun_text(begun)) if begun else "",
+        section("TOOL HISTORY", outcomes_text(history)) if history else "",
         section("FEEDBACK", clean(feedback)),
         section("INSTRUCTIONS", ask),
     ]
@@ -134,6 +144,9 @@ _FORMAT = """\
   ],
   "estimatedDuration": 120
 }"""
+_BEGUN = """\
+The plan is being carried out. These steps stay as they are, with their ids, arguments and results: repeat them or leave
+them out, and use their values by their ids. What you write anew needs ids not used yet."""
 _OPTIONS = """\
 Suggest one of:
 1. Retry with different args: {"action": "retry", "args": {...}, "reason": "..."}
@@ -147,6 +160,11 @@ Respond with one JSON object and nothing else. This replaces the output format a
 
 def _asked(request: str, workspace: str) -> list[str]:
     return [section("USER REQUEST", clean(request)), section("WORKSPACE", workspace)]
+
+
+def _begun_text(begun: Mapping[str, str]) -> str:
+    rows = [f"- {name}: {status}" for name, status in begun.items()]
+    return "\n".join([_BEGUN, *rows])
 
 
 def _plan_text(steps: Iterable[Step]) -> str:

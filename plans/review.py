@@ -62,7 +62,7 @@ def revise(run: Run, message: EditPlan, now: datetime, mending: str | None = Non
     `mending` names the step that recovery is about: it alone may be changed although it was tried.
     """
     check_version(run, message.expect_version)
-    _check_status(run)
+    check_open(run)
     draft = _Draft.of(run, mending)
     for edit in message.edits:
         _APPLY[type(edit)](draft, edit)
@@ -237,7 +237,8 @@ def _uses(run: Run, step: Step, name: str) -> bool:
     return has_begun(run, step.id) and name in dependencies(step)
 
 
-def _check_status(run: Run) -> None:
+def check_open(run: Run) -> None:
+    """Raises Refused when the plan is not to be changed: it is not written yet, or nothing starts any more."""
     if run.status in ENDED:
         raise Refused(f"the plan has ended ({run.status}); it cannot be edited", "PLAN_CLOSED")
     if run.status is PlanStatus.DRAFT:

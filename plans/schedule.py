@@ -53,10 +53,10 @@ class Schedule(Standing):
     """The moves of one Run. Every method takes the time and returns the steps that became ready, in plan order."""
 
     def begin(self, now: datetime) -> list[str]:
-        """The plan begins: every pending step becomes ready or blocked."""
+        """The plan begins, or goes on after a review: every pending step becomes ready or blocked."""
         if self.run.status not in (PlanStatus.DRAFT, PlanStatus.REVIEW):
             raise IllegalMove(f"a plan that is {self.run.status} cannot begin")
-        self.run.status, self.run.started = PlanStatus.RUNNING, now
+        self.run.status, self.run.started = PlanStatus.RUNNING, self.run.started or now
         self._place(now)
         return list(self._ready)
 
@@ -74,7 +74,7 @@ class Schedule(Standing):
             run.steps[name].result = Result(ok=False, error=reason, code=SKIPPED, timestamp=now)
             run.steps[name].reason = reason
         self._index()
-        if run.status in (PlanStatus.RUNNING, PlanStatus.PAUSED):
+        if run.started is not None:
             self._place(now)
 
     def _place(self, now: datetime) -> None:
@@ -97,8 +97,8 @@ class Schedule(Standing):
             self._release(name, now)
 
     def review(self) -> None:
-        """The plan waits for a person to begin it."""
-        if self.run.status is not PlanStatus.DRAFT:
+        """The plan waits for a person to begin it; of one that runs, what runs goes on and nothing else starts."""
+        if self.run.status not in (PlanStatus.DRAFT, PlanStatus.RUNNING, PlanStatus.PAUSED):
             raise IllegalMove(f"a plan that is {self.run.status} cannot go into review")
         self.run.status = PlanStatus.REVIEW
 

@@ -14,11 +14,13 @@ from temporalio.exceptions import ActivityError, is_cancelled_exception
 with workflow.unsafe.imports_passed_through():
     from plans.answer_schemas import plan_schema
     from plans.answer_text import AnswerProblem
-    from plans.answers import PlanAnswer, parse_plan_answer
+    from plans.answers import parse_plan_answer
     from plans.asking import Snapshot, SnapshotRequest
     from plans.errors import Unanswered
-    from plans.model import Plan, Problem
+    from plans.model import Plan, Problem, Step
     from plans.planning_prompts import planning_prompt, planning_system, regenerate_prompt
+    from plans.recovery import history
+    from plans.replacing import as_it_stands, begun, fitted
     from plans.run import Run
     from plans.validate import condition_problems, errors, problems
     from workflows import policies
@@ -53,10 +55,12 @@ async def draft(run: Run) -> Drafted:
 
 async def redraft(run: Run, feedback: str) -> Plan:
     """The present plan, revised as the feedback asks. Raises Unanswered."""
-    tools, now = run.facts.tools.values(), run.plan
-    asked = regenerate_prompt(planning_system(tools), run.request or now.title, await _snapshot(run), now, feedback)
+    tools, plan, snapshot = run.facts.tools.values(), as_it_stands(run), await _snapshot(run)
+    told = {name: run.steps[name].status.value for name in begun(run)}
+    goal, system = run.request or plan.title, planning_system(tools)
+    asked = regenerate_prompt(system, goal, snapshot, plan, feedback, told, history(run))
     question = Question("plan", asked, "plan", plan_schema(tools), "revise the plan")
-    return await answered(run, question, _Reader(run, now))
+    return await answered(run, question, _Reader(run, plan))
 
 
 class _Reader:
@@ -74,7 +78,10 @@ class _Reader:
         if len(answer.plan.steps) > MAX_STEPS:
             number = len(answer.plan.steps)
             return AnswerProblem.of([f"steps: {number} are too many; {MAX_STEPS} are allowed, do more in one step"])
-        plan = self._on_base(answer)
+        steps, wrong = fitted(self._run, answer.plan.steps)
+        if wrong:
+            return AnswerProblem.of(wrong)
+        plan = self._on_base(answer.plan, steps)
         found = errors(problems(plan, self._run.facts.tools))
         if not found:
             for note in answer.notes[:20]:
@@ -84,10 +91,9 @@ class _Reader:
             self.best, self.problems = plan, found
         return AnswerProblem.of([problem.text for problem in found])
 
-    def _on_base(self, answer: PlanAnswer) -> Plan:
-        plan = answer.plan
+    def _on_base(self, plan: Plan, steps: list[Step]) -> Plan:
         changed = {
-            "steps": [step.model_copy(update={"queue": None}) for step in plan.steps],
+            "steps": steps,
             "title": plan.title or self._base.title,
             "estimated_duration": plan.estimated_duration,
         }

@@ -15,8 +15,8 @@ with workflow.unsafe.imports_passed_through():
     from plans.edits import MAX_BYTES, EditPlan, Regenerate
     from plans.errors import InvalidPlan, PlanError, Refused
     from plans.messages import read
+    from plans.replacing import replaced
     from plans.review import Revised, revise
-    from plans.revisions import Revision, differences
     from plans.run import PlanStatus, Run
     from workflows import drafting
     from workflows.checking import facts_about
@@ -55,25 +55,28 @@ class Editing(Mailbox):
                 raise refusal(error, run) from error
 
     @workflow.update(
-        description='Have the LLM revise a plan in review: {"feedback": "...", "by": "..."}',
+        description='Have the LLM revise what has not begun: {"feedback": "...", "by": "..."}',
         unfinished_policy=workflow.HandlerUnfinishedPolicy.ABANDON,
     )
     async def regenerate(self, *arguments: Any) -> dict[str, Any]:
-        """A new plan from the present one and the feedback. Returns the new version and the difference."""
+        """A new plan from the present one and the feedback. Returns the new version and the difference.
+
+        A plan that runs is paused while the LLM is asked, and in review when it has answered.
+        """
         execution = self._started()
         run, self._regenerating = execution.run, True
+        paused = execution.schedule.pause(workflow.now(), "no step starts while the LLM revises the plan")
         try:
-            message = read(Regenerate, arguments)
-            _check_review(run, message)
-            version = run.plan.version
-            plan = await drafting.redraft(run, message.feedback)
-            _check_review(run, message.model_copy(update={"expect_version": version}))
+            revised = await self._redrafted(read(Regenerate, arguments))
         except PlanError as error:
+            run.note("llm", f"the plan was not revised: {error.message}", workflow.now())
+            if paused:
+                execution.schedule.unpause(workflow.now(), "the plan goes on as it was")
             raise refusal(error, run) from error
         finally:
             self._regenerating = False
-        plan = plan.model_copy(update={"version": version + 1})
-        revised = Revised(plan, {}, [], {step.id for step in plan.steps}, [], _revision(run, plan, message))
+        if run.status is not PlanStatus.REVIEW:
+            execution.schedule.review()
         execution.revise(revised)
         run.draft = ""
         return _answer(revised)
@@ -83,7 +86,7 @@ class Editing(Mailbox):
         run: Run | None = None
         try:
             run = self._started().run
-            _check_review(run, read(Regenerate, arguments))
+            _check_regenerate(run, read(Regenerate, arguments))
             if self._regenerating:
                 raise Refused("the plan is being regenerated already; wait for it", "BUSY")
         except PlanError as error:
@@ -110,10 +113,30 @@ class Editing(Mailbox):
         except InvalidPlan as error:
             if not _needs_tools(run, error):
                 raise
+        await self._learn_tools(run)
+        return revise(run, message, workflow.now())
+
+    @property
+    def _under_revision(self) -> bool:
+        """Whether a plan with nothing left to do is kept open: more may come."""
+        run = self._started().run
+        return not run.stopped and (self._regenerating or run.status is PlanStatus.REVIEW)
+
+    async def _redrafted(self, message: Regenerate) -> Revised:
+        """What the LLM makes of the plan, unless somebody else changed it meanwhile."""
+        run = self._started().run
+        _check_regenerate(run, message)
+        version = run.plan.version
+        if not run.facts.all_tools:
+            await self._learn_tools(run)
+        plan = await drafting.redraft(run, message.feedback)
+        _check_regenerate(run, message.model_copy(update={"expect_version": version}))
+        return replaced(run, plan, message, workflow.now())
+
+    async def _learn_tools(self, run: Run) -> None:
         facts = await facts_about(run, None, all_tools=True, first=False)
         tools = {**facts.tools, **run.facts.tools}
         run.facts = run.facts.model_copy(update={"tools": tools, "all_tools": True})
-        return revise(run, message, workflow.now())
 
 
 def _needs_tools(run: Run, error: PlanError) -> bool:
@@ -123,22 +146,9 @@ def _needs_tools(run: Run, error: PlanError) -> bool:
     return all(problem.code == "UNKNOWN_TOOL" for problem in error.problems)
 
 
-def _check_review(run: Run, message: Regenerate) -> None:
-    if run.status is not PlanStatus.REVIEW:
-        raise Refused(f"the plan is {run.status}; only a plan in review can be regenerated", "NOT_IN_REVIEW")
+def _check_regenerate(run: Run, message: Regenerate) -> None:
+    review.check_open(run)
     review.check_version(run, message.expect_version)
-
-
-def _revision(run: Run, plan: Any, message: Regenerate) -> Revision:
-    return Revision(
-        version=plan.version,
-        by=message.by or "llm",
-        time=workflow.now(),
-        reason=message.feedback[:2_000],
-        ops=["regenerate"],
-        diff=differences(run.plan, plan),
-        before=run.plan if run.plan.steps else None,
-    )
 
 
 def _answer(revised: Revised) -> dict[str, Any]:

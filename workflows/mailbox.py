@@ -194,8 +194,8 @@ class Mailbox:
             if schedule.run.problems:
                 told = "; ".join(problem.text for problem in schedule.run.problems[:5])
                 raise Refused(f"the plan has problems to be mended first: {told}", "INVALID_PLAN")
-            schedule.run.note("begun", f"review ended{by}", now)
             schedule.begin(now)
+            schedule.run.note("begun", f"review ended{by}", now)
         elif what == "pause" and not schedule.pause(now, f"paused{by}"):
             raise Refused(f"the plan is {schedule.run.status} and cannot be paused", "NOT_RUNNING")
         elif what == "unpause" and not schedule.unpause(now, f"unpaused{by}"):

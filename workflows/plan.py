@@ -60,7 +60,7 @@ class PlanWorkflow(Editing):
         try:
             if execution.run.status is PlanStatus.DRAFT:
                 await (self._draft() if resuming.is_unwritten(execution.run) else self._check())
-            if execution.run.status is PlanStatus.REVIEW:
+            if execution.run.status is PlanStatus.REVIEW and execution.run.started is None:
                 await self._review()
             await self._execute()
         except asyncio.CancelledError:
@@ -149,7 +149,7 @@ class PlanWorkflow(Editing):
             move = self._next_move(turnover)
             execution.turn(starting=move is Move.START)
             self._publish()
-            if execution.schedule.idle:
+            if execution.schedule.idle and not self._under_revision:
                 return
             if move is not Move.START and not execution.flying:
                 await self._continue_as_new()

@@ -93,13 +93,16 @@ def regenerate(
     expect: Expect = None,
     as_json: AsJson = False,
 ) -> None:
-    """Have the LLM revise a plan in review."""
+    """Have the LLM revise what has not begun; the plan is in review until `plan begin`."""
     if not feedback.strip():
         raise PlanError("say what is to be different", "BAD_REQUEST")
     found = connected.run(
         lambda here: editing.regenerate(here.client, plan, feedback, expect_version=expect, by=by or who())
     )
     _tell(plan, found, as_json)
+    if not as_json:
+        name = plan_id(plan)
+        output.say(f"It waits for you.\n  look at it  plan review {name}\n  begin       plan begin {name}")
 
 
 def _apply(plan: str, edits: list[Edit], by: str | None, comment: str, expect: int | None, as_json: bool) -> None:

@@ -40,8 +40,8 @@ shift+up, shift+down, or K, J   move it, within what dependencies allow
 s          skip it, or take the skip back
 a          add a step behind it
 x          remove it
-r          have the LLM revise the plan, with your feedback
-b          begin: the review is over, the plan starts
+r          have the LLM revise what has not begun, with your feedback
+b          begin: the review is over, the plan starts or goes on
 y, n       approve or deny a step that waits for a person
 w          go to the next step that waits
 p          pause the plan, or let it go on
@@ -151,7 +151,7 @@ class ReviewApp(LivePlan):
         if feedback is None:
             return
         self._feedback = feedback
-        self.say("The LLM revises the plan ... (it stays as it is until the answer is there)")
+        self.say("The LLM revises the plan ... (nothing starts until the answer is there)")
         version = self.view["version"]
         send = editing.regenerate(self.client, self.plan, feedback, expect_version=version, by=self.who)
         edited = await self._told(send)
@@ -182,8 +182,6 @@ class ReviewApp(LivePlan):
             self.say("This step waits for nobody; w goes to the next one that does.")
         elif self.seconds_shown < READING_SECONDS:
             self.say(f"Step '{item['stepId']}' has just come up: read it, then press the key again.")
-        elif item["kind"] == "answer":
-            self.say(f"This step asks for an answer: plan answer {self.plan} {item['stepId']} VALUE")
         else:
             choice = Choice(step_id=item["stepId"], by=self.who, version=item["version"])
             if await self._told(runs.decide(self.client, self.plan, choice, approved=approved)):

@@ -31,7 +31,7 @@ from plans.run import ENDED
 LAG_SECONDS, SHARE = 2.0, 5
 """A plan that takes long to tell is asked again after so many times as long, at most after LAG_SECONDS."""
 REVIEW_KEYS = "b begin  c cancel  enter edit  E in $EDITOR  shift+up/down move  s skip  a add\nx remove  r regenerate  l log  ? help  q leave (the plan waits)"  # fmt: skip # noqa: E501
-RUNNING_KEYS = "y approve  n deny  w next that waits  p pause  c cancel  enter edit  s skip\nshift+up/down move  a add  x remove  l log  ? help  q leave (the plan goes on)"  # fmt: skip # noqa: E501
+RUNNING_KEYS = "y approve  n deny  w next that waits  p pause  c cancel  enter edit  s skip\nshift+up/down move  a add  x remove  r regenerate  l log  ? help  q leave"  # fmt: skip # noqa: E501
 ENDED_KEYS = "l log  ? help  q leave"
 
 
