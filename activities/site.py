@@ -28,8 +28,12 @@ class Site:
     async def around(self, tool: Tool, context: ToolContext, args: dict[str, Any]) -> AsyncIterator[None]:
         """The call of a tool: watched when it may change anything, at no cost when it cannot."""
         context.sandbox = self.sandbox
-        if self.watcher is None or tool.spec.effect == "pure":
+        if self.watcher is None:
             yield
+        elif tool.spec.effect == "pure":
+            yield
+            if context.files_read:
+                await asyncio.to_thread(self.watcher.read, context)
         elif tool.is_opaque:
             async with self.watcher.watching(context, args):
                 yield

@@ -13,7 +13,7 @@ import hashlib
 import marshal
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -23,11 +23,11 @@ from typing import Any, Literal
 import xxhash
 
 from activities.journal import Journal
+from activities.known_states import KnownStates, mark_at
 from activities.look import FOLDER as FOLDER_SIZE
-from activities.look import MAX_ENTRIES, Difference, Look, Mark, look, mark_of
+from activities.look import MAX_ENTRIES, Difference, Look, Mark, look
 from activities.states import kept_state, state_of
 from activities.tool import ToolContext
-from activities.workspace import Workspace
 from activities.written import named_by
 from plans.changes import FOLDER, CallChanges, FileChange
 from plans.errors import ToolError
@@ -39,7 +39,6 @@ MAX_KEPT = 5_000
 """Paths that the journal holds of one call."""
 SLACK_NS = 20_000_000
 """The file system's clock is coarse, and behind ours."""
-MAX_STATES = 200_000
 
 Undo = Literal["off", "files", "full"]
 
@@ -70,7 +69,7 @@ class Watcher:
         self._lock = threading.Lock()
         self._active: list[_Watch] = []
         self._written: dict[tuple[str, str], Mark] = {}
-        self._states: dict[tuple[str, str], tuple[Mark, str]] = {}
+        self._known = KnownStates()
 
     @asynccontextmanager
     async def watching(self, context: ToolContext, args: dict[str, Any]) -> AsyncIterator[None]:
@@ -85,15 +84,18 @@ class Watcher:
             if done:
                 self.forget(context.call.key)
 
+    def read(self, context: ToolContext) -> None:
+        """A tool that only reads has ended: what a command makes of these files can be shown and put back later."""
+        self._keep(context, context.files_read)
+
     def wrote(self, context: ToolContext) -> None:
         """A file tool has ended: what it wrote is nobody else's, and can be shown and put back later."""
-        for path in context.files_written if self._undo != "off" else ():
-            kept_state(context.workspace, path, context.effects.preimages)
+        self._keep(context, context.files_written)
         with self._lock:
             if not any(watch.root == context.workspace.root for watch in self._active):
                 return
         for path in context.files_written:
-            mark = _mark(context.workspace, path)
+            mark = mark_at(context.workspace, path)
             if mark is not None:
                 self._written[context.workspace.root, path] = mark
 
@@ -110,10 +112,11 @@ class Watcher:
             raise ToolError("NOT_FOUND", f"the workspace {workspace.root} cannot be read: {error.strerror}") from None
         earlier = self._load(key)
         watch = _Watch(key, workspace.root, earlier or now, began, resumed=earlier is not None)
-        watch.named = {path: _mark(workspace, path) for path in named_by(context.tool, args, workspace)}
+        watch.named = {path: mark_at(workspace, path) for path in named_by(context.tool, args, workspace)}
         context.protected = [f"{workspace.root}/{path}" for path in now.protected]
         if self._undo == "full":
-            self._keep_all(context, now)
+            self._keep(context, now.marks)
+        self._keep(context, watch.named)
         if earlier is None:
             self._save(key, now)
         with self._lock:
@@ -147,7 +150,7 @@ class Watcher:
         created = [path for path in found.created if not (path in theirs and self._is_written(watch, path, after))]
         changed = [path for path in found.changed if not (path in theirs and self._is_written(watch, path, after))]
         for path, mark in watch.named.items():
-            now = _mark(context.workspace, path)
+            now = mark_at(context.workspace, path)
             if now is None or now == mark or (path in after.marks and complete):
                 continue
             (changed if mark else created).append(path)  # where looks do not go
@@ -165,7 +168,7 @@ class Watcher:
             if change is not None:
                 changes.append(change)
         for path in found.deleted[: max(0, MAX_KEPT - len(changes))]:
-            before = self._known(watch.root, path, watch.before.marks[path])
+            before = self._known.of(watch.root, path, watch.before.marks[path])
             changes.append(FileChange(path=path, kind="deleted", before=before, after="", shared=bool(watch.beside)))
         more = max(0, len(paths) + len(found.deleted) - max(MAX_KEPT, len(changes)))
         if self._undo != "off" and (changes or more):
@@ -174,21 +177,19 @@ class Watcher:
 
     def _changed(self, watch: _Watch, path: str, mark: Mark, context: ToolContext) -> FileChange | None:
         """A path that is new or not as it was; None when its content proves to be the same."""
-        is_new = path not in watch.before.marks and not watch.named.get(path)
-        before = "" if is_new else self._known(watch.root, path, watch.before.marks.get(path))
-        keeping = self._undo != "off"
-        after = (
-            kept_state(context.workspace, path, context.effects.preimages)
-            if keeping
-            else (state_of(context.workspace, path))
-        )
-        self._remember(watch.root, path, mark, after)
+        earlier = watch.before.marks.get(path) or watch.named.get(path)
+        before = self._known.of(watch.root, path, earlier) if earlier else ""
+        keeping, preimages = self._undo != "off", context.effects.preimages
+        after = kept_state(context.workspace, path, preimages) if keeping else state_of(context.workspace, path)
+        self._known.remember(watch.root, path, mark, after)
         if before is not None and before == after and path not in watch.named:
             return None
         shared = any(_was_within(mark, other) for other in watch.beside) or (
             watch.resumed and 0 < mark[0] < watch.began - SLACK_NS
         )
-        return FileChange(path=path, kind="created" if is_new else "changed", before=before, after=after, shared=shared)
+        return FileChange(
+            path=path, kind="changed" if earlier else "created", before=before, after=after, shared=shared
+        )
 
     def _write_down(self, context: ToolContext, changes: list[FileChange], more: int) -> None:
         call = context.call
@@ -207,26 +208,9 @@ class Watcher:
         if not kept:
             context.warn("what the call changed could not be written down, so it cannot be undone; look at the disk")
 
-    def _keep_all(self, context: ToolContext, now: Look) -> None:
-        """Keep the contents there are, as far as they may be needed and are not too long."""
-        for path, mark in now.marks.items():
-            if mark[1] == FOLDER_SIZE or mark[1] > context.effects.preimages.max_file:
-                continue
-            if self._known(context.workspace.root, path, mark) is None:
-                state = kept_state(context.workspace, path, context.effects.preimages)
-                self._remember(context.workspace.root, path, mark, state)
-
-    def _known(self, root: str, path: str, mark: Mark | None) -> str | None:
-        known = self._states.get((root, path))
-        if mark is not None and mark[1] == FOLDER_SIZE:
-            return FOLDER
-        return known[1] if known and known[0] == mark else None
-
-    def _remember(self, root: str, path: str, mark: Mark, state: str | None) -> None:
-        if len(self._states) > MAX_STATES:
-            self._states.clear()
-        if state is not None:
-            self._states[root, path] = (mark, state)
+    def _keep(self, context: ToolContext, paths: Iterable[str]) -> None:
+        if self._undo != "off":
+            self._known.keep(context.workspace, paths, context.effects.preimages)
 
     def _look_file(self, key: str) -> Path:
         return self._looks / hashlib.sha256(key.encode()).hexdigest()[:32]
@@ -280,11 +264,3 @@ def _was_within(mark: Mark, other: _Watch) -> bool:
     """Whether the file last changed while the other call ran; of a directory that is not known."""
     last = other.ended or time.time_ns()
     return mark[1] == FOLDER_SIZE or other.began - SLACK_NS <= mark[0] <= last + SLACK_NS
-
-
-def _mark(workspace: Workspace, path: str) -> Mark | None:
-    try:
-        with workspace.file(path, follow=False) as place:
-            return mark_of(place.status) if place.status else None
-    except (ToolError, OSError):
-        return None

@@ -6,6 +6,7 @@ Both run as a small workflow of their own, since the plan may have ended and its
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -69,7 +70,16 @@ async def _answer(client: Client, plan: str, request: ChangesRequest, workflow_i
         raise _failure(error, plan) from error
     except RPCError as error:
         raise translated(error, plan) from error
-    return ChangesReport.model_validate(found)
+    return _with_tools(ChangesReport.model_validate(found), steps)
+
+
+def _with_tools(report: ChangesReport, steps: Mapping[str, Any]) -> ChangesReport:
+    """The report with the tool of each call, which the log of effects does not hold."""
+    calls = [
+        call if call.tool else call.model_copy(update={"tool": steps.get(call.step_id, {}).get("tool", "")})
+        for call in report.calls
+    ]
+    return report.model_copy(update={"calls": calls})
 
 
 def _failure(error: WorkflowFailureError, plan: str) -> PlanError:

@@ -60,23 +60,32 @@ def _rows(call: CallChanges) -> list[str]:
 
 
 def _remark(change: FileChange) -> str:
-    return "  (perhaps by a step that ran at the same time)" if change.shared else ""
+    remarks = [
+        "perhaps by a step that ran at the same time" if change.shared else "",
+        "what it held before is not known" if change.before is None else "",
+    ]
+    return "".join(f"  ({remark})" for remark in remarks if remark)
 
 
 def _show(report: ChangesReport) -> None:
-    for each in report.restored:
-        output.show(f"  {_done(each, report.dry_run or _nothing_done(report))} {line(each.path)}")
+    restored = [each for each in report.restored if each.expected != each.target]
+    for each in restored:
+        output.show(f"  {_done(each, report.dry_run)} {line(each.path)}")
     for refusal in report.refused:
-        output.show(f"  {refusal.code} {line(refusal.path)} (step {line(refusal.step_id)}): {line(refusal.reason)}")
-        output.show("\n".join(f"      {safe(row)}" for row in refusal.diff.splitlines()))
-    if _nothing_done(report) and report.refused:
-        output.say("Nothing was undone. --partly undoes what can be undone.")
-    elif not report.restored and not report.refused:
-        output.say("There is nothing to undo.")
+        rows = [f"  {refusal.code} {line(refusal.path)} (step {line(refusal.step_id)}): {line(refusal.reason)}"]
+        output.show("\n".join([*rows, *(f"      {safe(row)}" for row in refusal.diff.splitlines())]))
+    output.say(_sentence(report, len(restored)))
 
 
-def _nothing_done(report: ChangesReport) -> bool:
-    return report.dry_run
+def _sentence(report: ChangesReport, restored: int) -> str:
+    """What became of the undo as a whole."""
+    if report.dry_run and report.refused:
+        return "Nothing was undone. --partly undoes what can be undone." if restored else "Nothing was undone."
+    if not restored and not report.refused:
+        return "There is nothing to undo."
+    if report.dry_run:
+        return "Nothing was undone yet: this is what would be."
+    return f"{restored} undone, {len(report.refused)} left as they are." if report.refused else f"{restored} undone."
 
 
 def _done(each: Restore, only_said: bool) -> str:

@@ -121,8 +121,19 @@ async def test_undoing_twice_is_undoing_once(plan: Plan) -> None:
 
 
 async def test_what_a_command_changed_that_nobody_had_read_cannot_be_taken_back(plan: Plan) -> None:
-    await plan.step("command", "run_command", command="echo more >> old; rm gone")
+    await plan.step("command", "run_command", command="for f in o*d; do echo more >> $f; done; rm gone")
     assert {(each.path, each.code) for each in plan.undo().refused} == {("old", "NOT_KEPT"), ("gone", "NOT_KEPT")}
+
+
+async def test_what_a_command_changed_can_be_taken_back_where_a_step_read_it_before_or_the_command_names_it(
+    plan: Plan,
+) -> None:
+    (plan.workspace / "named").write_text("before\n")
+    before = plan.files()
+    await plan.step("read", "read_file", path="old")
+    await plan.step("command", "run_command", command="for f in o*d; do echo more >> $f; done; echo after > named")
+    assert "-before" in plan.shown()["named"]
+    assert (plan.undo().refused, plan.files()) == ([], before)
 
 
 async def test_with_full_undo_it_can(attempts: Attempts, state_dir: Path) -> None:
