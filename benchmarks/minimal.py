@@ -41,6 +41,43 @@ class Graph(BaseModel):
     """Start nothing before all that was started has ended, as engines do that run in waves."""
 
 
+def call(step: GraphStep, graph: Graph, done: dict[str, Return]) -> Call:
+    """What the step's activity is called with: references filled in, those to large values left to the activity."""
+    args: dict[str, Any] = {}
+    large: dict[str, LargeValue] = {}
+    for key, value in step.args.items():
+        args[key] = value
+        if isinstance(value, str) and value.startswith("$"):
+            returned = done[value[1:]]
+            if returned.large is None:
+                args[key] = returned.value
+            else:
+                large[value[1:]] = returned.large
+    return Call(
+        args=args,
+        plan_id="minimal",
+        step_id=step.id,
+        key=step.id,
+        workspace=graph.workspace,
+        timeout=60.0,
+        retry=Retry(),
+        deferred=[[key] for key, value in args.items() if isinstance(value, str) and value[1:] in large],
+        large=large,
+    )
+
+
+def start(step: GraphStep, filled: Call) -> workflow.ActivityHandle[Return]:
+    """The step's activity, started."""
+    return workflow.start_activity(
+        step.tool,
+        filled,
+        activity_id=step.id,
+        result_type=Return,
+        start_to_close_timeout=timedelta(seconds=90),
+        heartbeat_timeout=timedelta(seconds=5),
+    )
+
+
 @workflow.defn(name="MinimalWorkflow")
 class MinimalWorkflow:
     """Runs a graph; its result is the number of steps."""
@@ -79,38 +116,8 @@ class MinimalWorkflow:
 
     def _start(self, step: GraphStep) -> None:
         self._flying += 1
-        handle = workflow.start_activity(
-            step.tool,
-            self._call(step),
-            activity_id=step.id,
-            result_type=Return,
-            start_to_close_timeout=timedelta(seconds=90),
-            heartbeat_timeout=timedelta(seconds=5),
-        )
+        handle = start(step, call(step, self._graph, self._done))
         handle.add_done_callback(lambda done: self._landed.append((step.id, done)))
-
-    def _call(self, step: GraphStep) -> Call:
-        args: dict[str, Any] = {}
-        large: dict[str, LargeValue] = {}
-        for key, value in step.args.items():
-            args[key] = value
-            if isinstance(value, str) and value.startswith("$"):
-                returned = self._done[value[1:]]
-                if returned.large is None:
-                    args[key] = returned.value
-                else:
-                    large[value[1:]] = returned.large
-        return Call(
-            args=args,
-            plan_id="minimal",
-            step_id=step.id,
-            key=step.id,
-            workspace=self._graph.workspace,
-            timeout=60.0,
-            retry=Retry(),
-            deferred=[[key] for key, value in args.items() if isinstance(value, str) and value[1:] in large],
-            large=large,
-        )
 
     def _settle(self, step_id: str, handle: Any) -> None:
         self._flying -= 1
@@ -119,3 +126,27 @@ class MinimalWorkflow:
             self._open[dependent.id] -= 1
             if not self._open[dependent.id]:
                 self._ready.append(dependent)
+
+
+@workflow.defn(name="MinimalApprovals")
+class MinimalApprovals:
+    """Starts each step of a graph when a signal names it; its result is the value of each step."""
+
+    def __init__(self) -> None:
+        self._approved: deque[str] = deque()
+
+    @workflow.signal
+    def approve(self, message: dict[str, str]) -> None:
+        """Let a step start."""
+        self._approved.append(message["stepId"])
+
+    @workflow.run
+    async def run(self, graph: Graph) -> dict[str, Any]:
+        """Wait for a name, do that step, and so on, in the order of the names."""
+        steps = {step.id: step for step in graph.steps}
+        values: dict[str, Any] = {}
+        while len(values) < len(steps):
+            await workflow.wait_condition(lambda: bool(self._approved))
+            step = steps[self._approved.popleft()]
+            values[step.id] = (await start(step, call(step, graph, {}))).value
+        return values

@@ -37,7 +37,7 @@ async def _replayed(stand: Stand, kind: Kind, steps: Steps, repeats: int) -> tup
     history = await handle.fetch_history()
     restrictions = SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH)
     replayer = Replayer(
-        workflows=[WORKFLOWS[kind]],
+        workflows=WORKFLOWS[kind],
         data_converter=stand.client.data_converter,
         workflow_runner=SandboxedWorkflowRunner(restrictions=restrictions),
     )

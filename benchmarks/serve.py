@@ -13,14 +13,14 @@ import signal
 import sys
 
 from activities.registry import load_tools
-from benchmarks.minimal import MinimalWorkflow
+from benchmarks.minimal import MinimalApprovals, MinimalWorkflow
 from client import memory
 from client.connect import connect
 from client.settings import Settings
 from worker import build
 from workflows.plan import PlanWorkflow
 
-WORKFLOWS = {"plan": PlanWorkflow, "minimal": MinimalWorkflow}
+WORKFLOWS: dict[str, list[type]] = {"plan": [PlanWorkflow], "minimal": [MinimalWorkflow, MinimalApprovals]}
 
 
 async def serve(kind: str) -> None:
@@ -31,7 +31,7 @@ async def serve(kind: str) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
     tools = load_tools(settings.tools)
     collector = asyncio.create_task(memory.keep_small())
-    async with build(client, settings, tools, indexed=True, workflows=[WORKFLOWS[kind]]):
+    async with build(client, settings, tools, indexed=True, workflows=WORKFLOWS[kind]):
         print("listening", flush=True)
         await stopped.wait()
     collector.cancel()

@@ -104,8 +104,10 @@ class Stand:
         """Stop the worker of a kind."""
         await self._workers.pop(kind).stop(10.0)
 
-    async def start(self, kind: Kind, steps: Steps, *, waves: bool = False) -> WorkflowHandle[Any, Any]:
-        """Start one plan, or the same graph by hand; `waves` is for the latter only."""
+    async def start(
+        self, kind: Kind, steps: Steps, *, waves: bool = False, by_hand: str = "MinimalWorkflow"
+    ) -> WorkflowHandle[Any, Any]:
+        """Start one plan, or the same graph by hand; `waves` and `by_hand` are for the latter only."""
         name, queue = f"bench-{uuid.uuid4().hex[:12]}", f"bench-{kind}"
         if kind == "plan":
             options = Options(workspace=str(self.workspace))
@@ -113,7 +115,7 @@ class Stand:
             started = await starting.start(self.client, plan, options=options, plan_id=name, queue=queue)
             return self.client.get_workflow_handle(started.workflow_id, run_id=started.run_id)
         graph = Graph(workspace=str(self.workspace), steps=[_by_hand(step) for step in steps], waves=waves)
-        handle = await self.client.start_workflow("MinimalWorkflow", graph, id=name, task_queue=queue)
+        handle = await self.client.start_workflow(by_hand, graph, id=name, task_queue=queue)
         return self.client.get_workflow_handle(name, run_id=handle.first_execution_run_id)
 
     async def run(self, kind: Kind, graphs: list[Steps]) -> Sample:
@@ -161,5 +163,6 @@ class Stand:
 
 def _by_hand(step: dict[str, Any]) -> GraphStep:
     """A plan's step for the minimal workflow, which does not look for dependencies in references."""
-    used = [value[1:] for value in step["args"].values() if isinstance(value, str) and value.startswith("$")]
-    return GraphStep(id=step["id"], tool=step["tool"], args=step["args"], needs=[*step.get("dependsOn", []), *used])
+    args = step.get("args", {})
+    used = [value[1:] for value in args.values() if isinstance(value, str) and value.startswith("$")]
+    return GraphStep(id=step["id"], tool=step["tool"], args=args, needs=[*step.get("dependsOn", []), *used])

@@ -29,7 +29,7 @@ from client.settings import SettingError, Settings
 LOCAL = f"localhost:{embedded.PORT}"
 SECONDS = 10.0
 LOCAL_SECONDS = 3.0
-STARTING = "not healthy yet"
+STARTING = "not healthy yet", "ConnectionReset"
 """How a server that has just started declines."""
 
 
@@ -156,7 +156,7 @@ async def _healthy(options: Mapping[str, Any]) -> Client:
         try:
             return await Client.connect(**options)
         except RuntimeError as error:  # what the SDK raises for every failure to connect
-            if STARTING not in str(error):
+            if not any(sign in str(error) for sign in STARTING):
                 raise
             await asyncio.sleep(0.1)
 
