@@ -16,7 +16,7 @@ import signal
 import socket
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from datetime import timedelta
@@ -50,6 +50,7 @@ from client.processes import Processes
 from client.queues import WORKER
 from client.settings import Settings
 from plans.errors import PlanError
+from plans.model import ToolSpec
 from workflows.agent import AgentWorkflow
 from workflows.changes import ChangesWorkflow
 from workflows.plan import PlanWorkflow
@@ -58,8 +59,9 @@ from workflows.runner import ContextFreeRunner, asks_nothing
 PASSED_THROUGH = (
     *("plans", "pydantic", "pydantic_core", "annotated_types", "typing_inspection"),
     *("jmespath", "jsonschema", "jsonschema_specifications", "referencing", "rpds", "attr", "attrs", "xxhash"),
-    *(f"workflows.{name}" for name in ("checking", "drafting", "editing", "indexing", "outcomes", "policies")),
-    *(f"workflows.{name}" for name in ("questions", "recovery", "request", "resuming", "timers")),
+    *(f"workflows.{name}" for name in ("calling", "checking", "deadlines", "drafting", "editing")),
+    *(f"workflows.{name}" for name in ("indexing", "outcomes", "policies", "questions", "recovery")),
+    *(f"workflows.{name}" for name in ("request", "resuming", "timers")),
 )
 """Modules the workflow sandbox does not load anew for every run: pure code, which a test of the imports guards, and
 parts of the workflows, without which each waiting plan takes 130 kB of memory instead of 200."""
@@ -84,34 +86,12 @@ def build(
 
     `cached` plans are kept in memory; any other is replayed from its history when something happens to it.
     """
-    checker = PlanChecker(
-        tools={name: tool.spec for name, tool in tools.items()},
-        default_workspace=str(settings.workspace) if settings.workspace else None,
-        strict_approvals=settings.approvals == "strict",
-        search_attributes=indexed,
-        keeps_summaries=True,
-    )
-    summaries = SummaryWriter(settings.state_dir)
-    values = ValueStore(_driver(client, settings), settings.inline_bytes)
-    effects = Effects.at(settings.state_dir / EFFECTS, strict=settings.edits == "strict")
-    llm = LanguageModel(settings.openai_base_url, settings.openai_api_key, settings.model, settings.llm_timeout)
-    specs = {name: tool.spec for name, tool in tools.items()}
-    asker, snapshots = AskLlm(llm, values, tools=specs), SnapshotTaker(llm.secrets)
-    tracker = AgentTracker(AgentHistory(settings.state_dir))
-    site = site_of(settings, effects)
-    steps = [tool_activity(tool, values, effects, site) for tool in tools.values() if not tool.spec.durable]
-    changes = FileChanges(effects, site.watcher.journal if site.watcher else Journal(settings.state_dir))
     return Worker(
         client,
         task_queue=settings.task_queue,
         identity=f"{WORKER}{os.getpid()}@{socket.gethostname()}",
         workflows=workflows,
-        activities=[
-            *steps,
-            changes.file_changes,
-            *(checker.check_plan, summaries.write_summary, asker.ask_llm, snapshots.snapshot_workspace, compare_files),
-            tracker.track_agent,
-        ],
+        activities=_activities(client, settings, tools, indexed),
         workflow_runner=_runner(client),
         activity_executor=ThreadPoolExecutor(settings.max_activities + 2, thread_name_prefix="step"),
         max_concurrent_activities=settings.max_activities,
@@ -131,6 +111,38 @@ def _runner(client: Client) -> SandboxedWorkflowRunner:
     external = client.data_converter.external_storage
     local = external is None or all(isinstance(driver, LocalDirectory) for driver in external.drivers)
     return ContextFreeRunner(restrictions=restrictions, filed_by_workflow=not local)
+
+
+def _activities(
+    client: Client, settings: Settings, tools: Mapping[str, Tool], indexed: bool
+) -> list[Callable[..., object]]:
+    """The tools, and what the workflows want done besides."""
+    specs = {name: tool.spec for name, tool in tools.items()}
+    values = ValueStore(_driver(client, settings), settings.inline_bytes)
+    effects = Effects.at(settings.state_dir / EFFECTS, strict=settings.edits == "strict")
+    site = site_of(settings, effects)
+    llm = LanguageModel(settings.openai_base_url, settings.openai_api_key, settings.model, settings.llm_timeout)
+    changes = FileChanges(effects, site.watcher.journal if site.watcher else Journal(settings.state_dir))
+    return [
+        *(tool_activity(tool, values, effects, site) for tool in tools.values() if not tool.spec.durable),
+        _checker(settings, specs, indexed).check_plan,
+        AskLlm(llm, values, tools=specs).ask_llm,
+        SnapshotTaker(llm.secrets).snapshot_workspace,
+        SummaryWriter(settings.state_dir).write_summary,
+        AgentTracker(AgentHistory(settings.state_dir)).track_agent,
+        changes.file_changes,
+        compare_files,
+    ]
+
+
+def _checker(settings: Settings, specs: Mapping[str, ToolSpec], indexed: bool) -> PlanChecker:
+    return PlanChecker(
+        tools=specs,
+        default_workspace=str(settings.workspace) if settings.workspace else None,
+        strict_approvals=settings.approvals == "strict",
+        search_attributes=indexed,
+        keeps_summaries=True,
+    )
 
 
 def _driver(client: Client, settings: Settings) -> StorageDriver:
