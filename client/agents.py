@@ -15,7 +15,7 @@ from client import plan_ids
 from client.plan_ids import AGENT, plan_id
 from client.speaking import translated
 from client.starting import Started, start_agent
-from plans.agent_run import AgentOrder
+from plans.agent_order import AgentOrder
 from plans.agents import Entry, Status, written
 from plans.run import Options
 

@@ -16,32 +16,21 @@ from jsonschema import Draft202012Validator
 from pydantic import Field
 
 from plans.agent_answers import Confidence, ToolUse
-from plans.agent_limits import AgentEnd, AgentLimits, AgentUsage
+from plans.agent_limits import AgentEnd, AgentUsage
+from plans.agent_order import AgentOrder
 from plans.agent_prompt import Outcome, as_text
 from plans.calls import Facts, LargeValue
-from plans.model import Plan, Step, ToolSpec, Value
+from plans.model import Plan, Step, ToolSpec
 from plans.prompt_text import READ_RESULT
 from plans.run import DONE, Options, PlanStatus, Run, State, Status, StepState
 from plans.tasks import TaskList, TaskStatus
 
-MAX_REQUEST = 20_000
 KEPT_CHARACTERS = 500
 """Of each argument of a call that has ended, when the run goes on in a new run of the workflow."""
 NOT_FOR_AGENTS = frozenset(("agent", "ask", "plan"))
 """Tools of plans that an agent does not call: it does the work itself, and answers the person who asked."""
 
 End = Literal["completed", "stalled", "iterations", "tokens", "timeout", "interrupted", "cancelled", "failed"]
-
-
-class AgentOrder(Value):
-    """What an agent is to do, and what it may use."""
-
-    request: str = Field(min_length=1, max_length=MAX_REQUEST, description="What is to be reached.")
-    tools: list[str] | None = Field(default=None, description="Names of the tools it may call; none: all.")
-    limits: AgentLimits = Field(default_factory=AgentLimits)
-    output_schema: dict[str, Any] | None = Field(default=None, description="JSON Schema of the final answer.")
-    plan_id: str = Field(default="", max_length=200, description="The plan it works for.")
-    step_id: str = Field(default="", max_length=200, description="The step of that plan.")
 
 
 class AgentRun(State):
@@ -153,13 +142,6 @@ def answer_problem(agent: AgentRun, answer: str) -> str:
         return f"final answer: it must be a JSON text of the schema asked for: {error}"
     found = next(iter(Draft202012Validator(agent.order.output_schema).iter_errors(value)), None)
     return f"final answer: {'.'.join(map(str, found.path)) or 'the whole'}: {found.message[:300]}" if found else ""
-
-
-def request_text(order: AgentOrder) -> str:
-    """The request as the model is told it."""
-    if order.output_schema is None:
-        return order.request
-    return f"{order.request}\n\nThe final answer must be a JSON text of this schema:\n{json.dumps(order.output_schema)}"
 
 
 def answer_value(agent: AgentRun) -> Any:

@@ -88,6 +88,13 @@ def is_literal(reference: Reference, known: Container[str]) -> bool:
     return reference.whole and reference.root.isdigit() and reference.root not in known
 
 
+def literal(text: str) -> str:
+    """The argument that stands for exactly this text, whatever it looks like."""
+    if text.startswith("$"):
+        return f"${text}"
+    return _INSERT.sub(lambda match: match[0] if match[2] is None else "{{" + match[0] + "}}", text)
+
+
 def path_of(rest: str | None) -> str:
     """The JMESPath expression in what follows a root: `.rows[0]` -> `rows[0]`, `| [0]` -> `@ | [0]`, nothing -> ``."""
     rest = (rest or "").strip()

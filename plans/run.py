@@ -69,6 +69,10 @@ class Options(Value):
     review: bool = Field(default=False, description="Wait for `begin` before the first step.")
     inputs: dict[str, Any] = Field(default_factory=dict, description="Values of the plan's inputs.")
     by: str = Field(default="", max_length=200, description="Who started it.")
+    split: dict[str, Any] | None = Field(
+        default=None,
+        description="The request becomes one step of the tool `agent` per task; these are their other arguments.",
+    )
     history_limit: int | None = Field(
         default=None, ge=10, description="Events after which the workflow continues as new; none: when the server says."
     )

@@ -14,8 +14,9 @@ from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_
 with workflow.unsafe.imports_passed_through():
     from plans.agent_answers import AgentAnswer, SimpleAnswer
     from plans.agent_limits import limit_reached
+    from plans.agent_order import request_text
     from plans.agent_prompt import AgentQuestion, Asked, offered
-    from plans.agent_run import AgentRun, request_text
+    from plans.agent_run import AgentRun
     from plans.answer_text import AnswerProblem
     from plans.answers import parse_complex, parse_simple, parse_tasks
     from plans.asking import LlmAnswer, LlmRequest

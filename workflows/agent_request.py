@@ -10,7 +10,8 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from pydantic import Field, ValidationError
 
-    from plans.agent_run import AgentOrder, AgentRun
+    from plans.agent_order import AgentOrder
+    from plans.agent_run import AgentRun
     from plans.errors import InvalidPlan
     from plans.model import Problem, Value
     from plans.run import Options

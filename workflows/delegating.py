@@ -14,14 +14,14 @@ from temporalio.exceptions import ApplicationError, ChildWorkflowError, is_cance
 
 with workflow.unsafe.imports_passed_through():
     from plans.agent_limits import AgentLimits
-    from plans.agent_run import AgentOrder, AgentRun
+    from plans.agent_order import STEP_LIMITS, AgentOrder
+    from plans.agent_run import AgentRun
     from plans.budget import Usage
     from plans.model import Step
     from plans.recording import MAX_PAST
     from plans.run import Options, PastCall, Run
 
 TOOL = "agent"
-_LIMITS = {"maxCalls": "iterations", "maxTokens": "tokens", "maxSeconds": "seconds"}
 
 
 class Delegates:
@@ -100,7 +100,7 @@ class Delegates:
 
     def _agent(self, step: Step, args: dict[str, Any]) -> AgentRun:
         run = self._run
-        given = {field: args[name] for name, field in _LIMITS.items() if args.get(name) is not None}
+        given = {field: args[name] for name, field in STEP_LIMITS.items() if args.get(name) is not None}
         order = AgentOrder(
             request=args["objective"],
             tools=args.get("tools"),

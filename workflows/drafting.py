@@ -6,7 +6,7 @@ made again. Nothing the LLM writes waives an approval, sets a workspace or a lim
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, is_cancelled_exception
@@ -23,7 +23,7 @@ with workflow.unsafe.imports_passed_through():
     from plans.replacing import as_it_stands, begun, fitted
     from plans.run import Run
     from plans.validate import condition_problems, errors, problems
-    from workflows import policies
+    from workflows import policies, splitting
     from workflows.questions import Question, answered
 
 MAX_STEPS = 200
@@ -40,6 +40,8 @@ class Drafted(NamedTuple):
 
 async def draft(run: Run) -> Drafted:
     """The plan for the run's request. Never raises for what the LLM did."""
+    if run.options.split is not None:
+        return await _split(run, run.options.split)
     tools = run.facts.tools.values()
     asked = planning_prompt(planning_system(tools), run.request, await _snapshot(run))
     question = Question("plan", asked, "plan", plan_schema(tools), "write the plan")
@@ -51,6 +53,14 @@ async def draft(run: Run) -> Drafted:
         if reader.best is None:
             return Drafted(run.plan, told, error.text[:20_000])
         return Drafted(reader.best, [*told[: error.code != "LLM_BAD_ANSWER"], *reader.problems])
+
+
+async def _split(run: Run, args: dict[str, Any]) -> Drafted:
+    try:
+        plan = await splitting.split(run, args)
+    except Unanswered as error:
+        return Drafted(run.plan, [Problem(code=error.code, message=error.message)], error.text[:20_000])
+    return Drafted(plan, errors(problems(plan, run.facts.tools)))
 
 
 async def redraft(run: Run, feedback: str) -> Plan:

@@ -17,6 +17,7 @@ from client.cli import connected, output
 from client.cli.connected import Connected, who
 from client.cli.follow import exit_code, follow, show_summary
 from client.cli.interrupted import after_ctrl_c
+from client.cli.making import Asked, Out, check_out, follow_making
 from client.cli.options import AsJson
 from client.cli.starting import Workspace, Yes
 from client.runs import Started, Summary
@@ -24,7 +25,7 @@ from client.settings import Settings
 from plans import agents as history_of
 from plans.agent_files import history_text
 from plans.agent_limits import AgentLimits
-from plans.agent_run import AgentOrder
+from plans.agent_order import AgentOrder, step_args
 from plans.agents import Entry
 from plans.errors import PlanError
 from plans.render import line, safe
@@ -37,13 +38,16 @@ Tokens = Annotated[int | None, typer.Option("--max-tokens", metavar="N", min=1, 
 Seconds = Annotated[float | None, typer.Option("--max-seconds", metavar="S", min=1, help="Time at most; an hour.")]
 Schema = Annotated[Path | None, typer.Option("--schema", metavar="FILE", help="JSON Schema of the final answer.")]
 NewId = Annotated[str | None, typer.Option("--id", metavar="ID", help="Name of the agent; never used twice.")]
+AsPlan = Annotated[
+    bool, typer.Option("--as-plan", help="Only split it into tasks: a plan in review, an agent for every task.")
+]
 Detach = Annotated[bool, typer.Option("--start", help="Start it and return; it goes on by itself.")]
 
 
 def agent(
     request: Request, workspace: Workspace = None, yes: Yes = False, tools: Tools = None, max_calls: Calls = None,
     max_tokens: Tokens = None, max_seconds: Seconds = None, schema: Schema = None, agent_id: NewId = None,
-    detach: Detach = False, as_json: AsJson = False,
+    detach: Detach = False, as_plan: AsPlan = False, out: Out = None, as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Have an LLM with tools work through a request, task by task, and follow it to its end."""
     given = {"iterations": max_calls, "tokens": max_tokens, "seconds": max_seconds}
@@ -53,6 +57,18 @@ def agent(
         limits=AgentLimits.model_validate({name: value for name, value in given.items() if value is not None}),
         output_schema=_schema(schema),
     )
+    if as_plan:
+        _require_no_start(detach)
+        check_out(out, yes)
+        follow_making(Asked(order.request, workspace, yes, out, None, {}, agent_id, as_json, step_args(order)))
+    if out:
+        raise PlanError("--out writes the plan of --as-plan; give both", "BAD_USAGE")
+    _run(order, workspace, yes, agent_id, detach, as_json)
+
+
+def _run(
+    order: AgentOrder, workspace: str | None, yes: bool, agent_id: str | None, detach: bool, as_json: bool
+) -> None:
     begun: list[Started] = []
 
     async def go(here: Connected) -> Summary | None:
@@ -69,6 +85,11 @@ def agent(
         raise typer.Exit(after_ctrl_c(begun[0].plan_id if begun else None)) from None
     if summary is not None:
         raise typer.Exit(exit_code(summary))
+
+
+def _require_no_start(detach: bool) -> None:
+    if detach:
+        raise PlanError("--as-plan makes a plan that waits in review; leave --start out", "BAD_USAGE")
 
 
 def history(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NoReturn
 
 import typer
 
@@ -47,10 +47,19 @@ def make(
     as_json: AsJson = False,
 ) -> None:
     """Have the LLM write a plan; it waits in review until `plan begin`."""
+    check_out(out, yes)
+    fields: dict[str, Any] = {"defaults": {"onFailure": on_failure}}
+    follow_making(Asked(request, workspace, yes, out, max_parallel, fields, plan_id, as_json))
+
+
+def check_out(out: str | None, yes: bool) -> None:
+    """Raise PlanError for an --out that is no file to be written, or that is not all."""
     if out and (yes or Path(out).is_dir()):
         raise PlanError("--out only writes a file; leave --yes out, and name a file", "BAD_USAGE")
-    fields: dict[str, Any] = {"defaults": {"onFailure": on_failure}}
-    asked = _Asked(request, workspace, yes, out, max_parallel, fields, plan_id, as_json)
+
+
+def follow_making(asked: Asked) -> NoReturn:
+    """Have the plan written, shown, and run where that was asked for; leaves with the exit code."""
     begun: list[Started] = []
     try:
         code = connected.run(lambda here: asked.make(here, begun))
@@ -60,8 +69,8 @@ def make(
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """One call of the command."""
+class Asked:
+    """One call of a command that has a plan written."""
 
     request: str
     workspace: str | None
@@ -71,6 +80,8 @@ class _Asked:
     fields: dict[str, Any]
     plan_id: str | None
     as_json: bool
+    split: dict[str, Any] | None = None
+    """The plan is the task list of an agent; these are the arguments of its steps."""
 
     async def make(self, here: Connected, begun: list[Started]) -> int:
         """Start it, wait until it is written, show it or go on. Returns the exit code."""
@@ -81,6 +92,7 @@ class _Asked:
             approve_all=self.yes,
             review=not self.yes,
             by=who(),
+            split=self.split,
         )
         started = await making.make(
             here.client,
@@ -94,7 +106,7 @@ class _Asked:
         link = here.link(started.workflow_id)
         if not self.as_json:
             output.show(f"plan {started.plan_id}" + (f"\n{link}" if link else ""))
-            output.say("The LLM writes the plan ...")
+            output.say("The LLM writes the plan ..." if self.split is None else "The LLM splits the request ...")
         view = await making.drafted(here.client, started.plan_id, output.say)
         if not (self.as_json or self.out or self.yes) and reviewing.on_a_screen():
             if await reviewing.show(here, started.plan_id, until_begun=True):

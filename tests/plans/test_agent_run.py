@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 from plans.agent_answers import ToolUse
+from plans.agent_order import AgentOrder
 from plans.agent_prompt import AgentQuestion, Conversation, Outcome, prompt_of, schema_of
 from plans.agent_run import (
-    AgentOrder,
     AgentRun,
     answer_problem,
     conclude,

@@ -20,6 +20,7 @@ from worker import build
 
 Environ = dict[str, str]
 GOOD = answer(write("one"), write("two", "one"))
+DONE = {"json": {"answer": "done", "confidence": "high"}}
 BETTER = answer(write("one"), write("two", "one", content="better"))
 
 
@@ -91,3 +92,26 @@ async def test_a_draft_that_is_no_plan_is_kept_and_says_why(environ: Environ, ll
     assert "plan regenerate draft" in ended.err
     assert (await plan(environ, "make", "   ")).code == 2
     assert (await plan(environ, "cancel", "draft")).code == 0
+
+
+async def test_the_tasks_of_an_agent_become_a_plan_in_review_a_file_or_are_done_at_once(
+    environ: Environ, llm: ScriptedLlm, tmp_path: Path
+) -> None:
+    tasks = {"json": {"tasks": ["Find it", "Mend it"]}}
+    answers = [{"reply": tasks, "when": {"schema": "tasks"}, "times": 0}, {"reply": DONE, "times": 0}]
+    llm.play.script.exchanges[:] = Script.of(answers).exchanges
+    limited = ("agent", "find and mend it", "--as-plan", "--max-calls", "7")
+    made = await plan(environ, *limited, "--id", "mend")
+    assert made.code == 0, made.err
+    assert all(text in made.out for text in ("☐ 2. Mend it", "Tool: agent", "After: task_1", "plan begin mend"))
+    assert (await plan(environ, "show", "mend", "--json")).json["status"] == "review"
+    assert (await plan(environ, "cancel", "mend")).code == 0
+    file = tmp_path / "tasks.json"
+    assert (await plan(environ, *limited, "--out", str(file))).code == 0
+    assert [each["args"]["maxCalls"] for each in json.loads(file.read_text())["steps"]] == [7, 7]
+    assert (await plan(environ, "check", str(file))).code == 0
+    ended = await plan(environ, *limited, "--yes", "--json")
+    assert (ended.code, ended.json["summary"]["status"]) == (0, "completed"), ended.err
+    for wrong in (("--start",), ("--out", str(file), "--yes")):
+        assert (await plan(environ, *limited, *wrong)).code == 2
+    assert (await plan(environ, "agent", "find it", "--out", str(file))).code == 2

@@ -1,0 +1,44 @@
+"""What an agent is ordered to do, as a value; and the same as arguments of the tool `agent`, for steps of plans."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pydantic import Field
+
+from plans.agent_limits import AgentLimits
+from plans.model import Value
+
+MAX_REQUEST = 20_000
+
+
+class AgentOrder(Value):
+    """What an agent is to do, and what it may use."""
+
+    request: str = Field(min_length=1, max_length=MAX_REQUEST, description="What is to be reached.")
+    tools: list[str] | None = Field(default=None, description="Names of the tools it may call; none: all.")
+    limits: AgentLimits = Field(default_factory=AgentLimits)
+    output_schema: dict[str, Any] | None = Field(default=None, description="JSON Schema of the final answer.")
+    plan_id: str = Field(default="", max_length=200, description="The plan it works for.")
+    step_id: str = Field(default="", max_length=200, description="The step of that plan.")
+
+
+STEP_LIMITS = {"maxCalls": "iterations", "maxTokens": "tokens", "maxSeconds": "seconds"}
+"""The limits of an agent, as the arguments of the tool `agent` name them."""
+
+
+def step_args(order: AgentOrder) -> dict[str, Any]:
+    """The arguments of the tool `agent` that an order stands for, the objective left out; defaults are not named."""
+    limits = {name: getattr(order.limits, field) for name, field in STEP_LIMITS.items()}
+    usual = AgentLimits()
+    given = {name: value for name, value in limits.items() if value != getattr(usual, STEP_LIMITS[name])}
+    rest = {"tools": order.tools, "outputSchema": order.output_schema}
+    return {name: value for name, value in rest.items() if value is not None} | given
+
+
+def request_text(order: AgentOrder) -> str:
+    """The request as the model is told it."""
+    if order.output_schema is None:
+        return order.request
+    return f"{order.request}\n\nThe final answer must be a JSON text of this schema:\n{json.dumps(order.output_schema)}"

@@ -1,0 +1,28 @@
+"""A plan from a request by splitting it into tasks, as an agent does that chooses `plan_actions`: a step per task."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from temporalio import workflow
+
+with workflow.unsafe.imports_passed_through():
+    from plans.agent_run import NOT_FOR_AGENTS
+    from plans.answer_schemas import decomposition_schema
+    from plans.answers import parse_tasks
+    from plans.model import Plan
+    from plans.prompt_text import Prompt
+    from plans.prompts import decomposition_prompt, decomposition_system
+    from plans.run import Run
+    from plans.task_steps import plan_of_tasks
+    from workflows.questions import Question, answered
+
+
+async def split(run: Run, args: dict[str, Any]) -> Plan:
+    """The plan for the run's request; `args` are those of its steps besides the objective. Raises Unanswered."""
+    wanted = args.get("tools")
+    offered = [spec for name, spec in run.facts.tools.items() if name not in NOT_FOR_AGENTS]
+    tools = [spec for spec in offered if wanted is None or spec.name in wanted]
+    asked = Prompt(system=decomposition_system(tools), user=decomposition_prompt(run.request))
+    question = Question("plan_actions", asked, "tasks", decomposition_schema(), "split the request into tasks")
+    return plan_of_tasks(await answered(run, question, parse_tasks), run.plan, run.request, args)
