@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -30,19 +31,29 @@ Inputs = Annotated[list[str] | None, typer.Option("--input", metavar="NAME=VALUE
 NewId = Annotated[str | None, typer.Option("--id", metavar="ID", help="Name of the plan; never used twice.")]
 
 
-def run(
-    file: File,
-    workspace: Workspace = None,
-    yes: Yes = False,
-    max_parallel: MaxParallel = None,
-    review: Review = False,
-    inputs: Inputs = None,
-    plan_id: NewId = None,
-    as_json: AsJson = False,
-) -> None:
+def _from_file(begin: Callable[[Request, bool], None]) -> Callable[..., None]:
+    """A command that takes a plan file and what `run` and `start` may be told about it."""
+
+    def command(
+        file: File,
+        workspace: Workspace = None,
+        yes: Yes = False,
+        max_parallel: MaxParallel = None,
+        review: Review = False,
+        inputs: Inputs = None,
+        plan_id: NewId = None,
+        as_json: AsJson = False,
+    ) -> None:
+        flags = Flags(workspace, yes, max_parallel, review, tuple(inputs or ()), plan_id)
+        begin(prepare(file, flags, Settings.read(os.environ)), as_json)
+
+    command.__doc__ = begin.__doc__
+    return command
+
+
+@_from_file
+def run(request: Request, as_json: bool) -> None:
     """Start a plan and follow it to its end."""
-    flags = Flags(workspace, yes, max_parallel, review, tuple(inputs or ()), plan_id)
-    request = prepare(file, flags, Settings.read(os.environ))
     begun: list[Started] = []
     try:
         summary = connected.run(lambda here: _run(here, request, begun, as_json))
@@ -51,19 +62,9 @@ def run(
     raise typer.Exit(exit_code(summary))
 
 
-def start(
-    file: File,
-    workspace: Workspace = None,
-    yes: Yes = False,
-    max_parallel: MaxParallel = None,
-    review: Review = False,
-    inputs: Inputs = None,
-    plan_id: NewId = None,
-    as_json: AsJson = False,
-) -> None:
+@_from_file
+def start(request: Request, as_json: bool) -> None:
     """Start a plan and return; it goes on by itself."""
-    flags = Flags(workspace, yes, max_parallel, review, tuple(inputs or ()), plan_id)
-    request = prepare(file, flags, Settings.read(os.environ))
     connected.run(lambda here: _start_and_tell(here, request, as_json))
 
 
