@@ -62,7 +62,7 @@ class Connection:
 
 
 async def connect(settings: Settings, say: Callable[[str], None] = lambda _: None) -> Client:
-    """A client of the server the settings lead to; raises NotConnected, SettingError, ServerFailed or NoTemporal."""
+    """A client of the server the settings lead to; raises NotConnected or SettingError."""
     return (await reach(settings, say)).client
 
 

@@ -1,14 +1,18 @@
-"""Errors of the client's own that several commands treat alike.
+"""Errors of the client's own that several commands treat alike; those of one place stand there.
 
-PlanError
-├── NotConnected          no Temporal server could be reached or started: exit code 3
-│   ├── ServerFailed      the embedded server did not start
-│   ├── NoTemporal        there is no `temporal` program, and none could be had
+PlanError                 plans/errors.py
+├── NotConnected          no Temporal server could be reached or started; the code says which: exit code 3
 │   └── NoWorker          nobody listens to the plan's queue, so nobody can answer for it
 ├── PlanNotFound          exit code 4
 ├── PlanExists            an id that was used before
 ├── PlanClosed            a message to a plan that has ended
-└── BadPlanId             a text that can name no plan
+├── BadPlanId             a text that can name no plan
+├── SettingError          settings that cannot be used; client/settings.py
+├── PlanFileError         a plan file that cannot be opened; client/planfile.py
+├── PruneRefused          nothing was removed; client/prune.py
+├── WorkerFailed          the background worker did not start: exit code 3; client/background.py
+└── InvalidPlan           plans/errors.py
+    └── PlanRefused       the same with the file it was read from; client/cli/request.py
 """
 
 from __future__ import annotations
@@ -17,21 +21,12 @@ from plans.errors import PlanError
 
 
 class NotConnected(PlanError):
-    """No Temporal server could be reached; the message names the address and what to do."""
+    """No Temporal server could be reached or started; the message names the address, or shows the log, and what to do.
+
+    Code NOT_CONNECTED; SERVER_FAILED for the embedded one, NO_TEMPORAL where there is no program to start.
+    """
 
     code = "NOT_CONNECTED"
-
-
-class ServerFailed(NotConnected):
-    """The embedded server could not be started; the message holds the end of its log."""
-
-    code = "SERVER_FAILED"
-
-
-class NoTemporal(NotConnected):
-    """There is no `temporal` program, and none could be had; the message names the ways to get one."""
-
-    code = "NO_TEMPORAL"
 
 
 class NoWorker(NotConnected):

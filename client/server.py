@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from client import detached
-from client.errors import ServerFailed
+from client.errors import NotConnected
 from client.settings import Settings
 from client.temporal_binary import find_temporal
 
@@ -68,7 +68,7 @@ def recorded(settings: Settings) -> Server | None:
 
 
 async def ensure(settings: Settings, say: Callable[[str], None] = lambda _: None) -> Server:
-    """The embedded server, started if need be; raises ServerFailed or NoTemporal. `say` is told what takes long."""
+    """The embedded server, started if need be; raises NotConnected. `say` is told what takes long."""
     settings.state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     async with detached.lock(settings.state_dir / "server.lock"):
         server = recorded(settings)
@@ -122,9 +122,10 @@ async def _start(settings: Settings, temporal: Path) -> Server:
     held = os.open(settings.state_dir / "temporal.db.lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
         if not await _taken(held):
-            raise ServerFailed(
+            raise NotConnected(
                 f"Another Temporal server uses the data in {settings.state_dir}, but its record is gone. "
-                f"Find it with `fuser {settings.state_dir / 'temporal.db.lock'}`, stop it, and try again."
+                f"Find it with `fuser {settings.state_dir / 'temporal.db.lock'}`, stop it, and try again.",
+                "SERVER_FAILED",
             )
         command = [str(temporal), *flags(port, ui_port, settings.state_dir / "temporal.db")]
         # The server inherits the lock and holds it until it ends, however it ends.
@@ -156,9 +157,10 @@ async def _wait_until_it_listens(server: Server, settings: Settings) -> None:
         raise _failed(f"does not listen on {server.address} after {START_SECONDS:.0f} s", settings) from None
 
 
-def _failed(what: str, settings: Settings) -> ServerFailed:
+def _failed(what: str, settings: Settings) -> NotConnected:
     log = _log(settings)
-    return ServerFailed(f"The embedded Temporal server {what}. Its log, {log}, ends:\n{detached.tail(log)}")
+    text = f"The embedded Temporal server {what}. Its log, {log}, ends:\n{detached.tail(log)}"
+    return NotConnected(text, "SERVER_FAILED")
 
 
 def _log(settings: Settings) -> Path:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from temporalio.testing import WorkflowEnvironment
 
-from client.errors import NoTemporal
+from client.errors import NotConnected
 from client.settings import Settings
 
 MODULE = "github.com/temporalio/cli/cmd/temporal@v1.5.1"
@@ -32,7 +32,7 @@ def installed(settings: Settings) -> Path | None:
 
 
 async def find_temporal(settings: Settings, say: Callable[[str], None] = lambda _: None) -> Path:
-    """The program, fetched if need be; raises NoTemporal. `say` is told before something takes long."""
+    """The program, fetched if need be; raises NotConnected NO_TEMPORAL. `say` is told before something takes long."""
     found = installed(settings)
     if found:
         return found
@@ -45,7 +45,7 @@ async def find_temporal(settings: Settings, say: Callable[[str], None] = lambda 
         if failure is None:
             return folder / "temporal"
         tried.append(failure)
-    raise NoTemporal(f"There is no `temporal` program. {' '.join(tried)} {INSTRUCTIONS}")
+    raise NotConnected(f"There is no `temporal` program. {' '.join(tried)} {INSTRUCTIONS}", "NO_TEMPORAL")
 
 
 async def _download(folder: Path, say: Callable[[str], None]) -> str | None:

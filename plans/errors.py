@@ -3,11 +3,16 @@
     PlanError                 base; workflows declare it, so that it fails a run instead of wedging it
     ├── InvalidPlan           a plan with problems; carries all of them
     ├── Refused               a message (approval, edit, control) that cannot be accepted now
+    │   └── UnknownQueue      an edit binds a step to a queue whose workers have told nothing yet
     ├── Unanswered            the LLM gave no answer that can be used, or may not be asked again
     ├── BadReference          a `$step` or `{{step}}` that cannot be filled in
     ├── BadExpression         a JMESPath expression that cannot be read or applied
     ├── IllegalMove           a status that cannot follow from the present one
-    └── ToolError             a tool could not do its work; says whether another attempt may help
+    ├── ToolError             a tool could not do its work; says whether another attempt may help
+    │   └── LlmError          an LLM call that gave no answer; activities/llm_failures.py
+    ├── StorageError          stored data is missing or damaged; activities/storage.py
+    ├── HistoryWriteFailed    an agent's history could not be written; activities/agent_history.py
+    └── ...                   the client's own; client/errors.py
 
 A message says what is wrong, where, and what to do now. The codes are those of the fault list; they appear in `--json`
 output and in a step's result.
@@ -49,6 +54,16 @@ class Refused(PlanError):
     """A message that changes nothing: unknown step, decided already, stale version. `code` says which."""
 
     code = "REFUSED"
+
+
+class UnknownQueue(Refused):
+    """A step is to be bound to a queue whose workers have not been asked about their tools and workspace."""
+
+    code = "UNKNOWN_QUEUE"
+
+    def __init__(self, step_id: str, queue: str) -> None:
+        super().__init__(f"step '{step_id}' cannot be bound to queue '{queue}': nothing is known of its workers")
+        self.queue = queue
 
 
 class Unanswered(PlanError):

@@ -14,7 +14,7 @@ from temporalio.client import Client
 
 from client import detached, server
 from client.connect import Origin, reach
-from client.errors import NoTemporal, ServerFailed
+from client.errors import NotConnected
 from client.server import Server
 from client.settings import Settings
 from client.temporal_binary import find_temporal
@@ -58,8 +58,9 @@ async def test_a_server_whose_record_is_lost_keeps_others_off_its_data(embedded:
     running = await server.ensure(embedded)
     record = embedded.state_dir / "server.json"
     record.rename(record.with_suffix(".kept"))
-    with pytest.raises(ServerFailed, match="fuser"):
+    with pytest.raises(NotConnected, match="fuser") as caught:
         await server.ensure(embedded)
+    assert caught.value.code == "SERVER_FAILED"
     record.with_suffix(".kept").rename(record)
     assert await server.ensure(embedded) == running
 
@@ -78,8 +79,9 @@ async def test_stopping_ends_the_process_and_a_second_stop_finds_nothing(embedde
 
 async def test_a_server_that_cannot_start_shows_the_end_of_its_log(embedded: Settings) -> None:
     (embedded.state_dir / "temporal.db").mkdir()
-    with pytest.raises(ServerFailed, match="unable to open database"):
+    with pytest.raises(NotConnected, match="unable to open database") as caught:
         await server.ensure(embedded)
+    assert caught.value.code == "SERVER_FAILED"
 
 
 async def test_it_knows_our_search_attributes(temporal_client: Client) -> None:
@@ -93,8 +95,9 @@ async def test_without_any_way_to_a_program_the_error_names_the_ways(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
     settings = Settings.read({"HOME": str(tmp_path)})
-    with pytest.raises(NoTemporal, match=r"Go is not installed.*TEMPORAL_ADDRESS"):
+    with pytest.raises(NotConnected, match=r"Go is not installed.*TEMPORAL_ADDRESS") as caught:
         await find_temporal(settings)
+    assert caught.value.code == "NO_TEMPORAL"
 
 
 def test_a_port_in_use_is_avoided() -> None:
