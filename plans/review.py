@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from plans.dependencies import dependencies
 from plans.edits import AddStep, Edit, EditPlan, MoveStep, RemoveStep, SetField, SkipStep, UnskipStep
-from plans.errors import InvalidPlan, Refused
+from plans.errors import InvalidPlan, Refused, UnknownQueue
 from plans.model import Plan, Problem, Step
 from plans.paths import PathError, put
 from plans.reading import read_plan
@@ -70,7 +70,7 @@ def revise(run: Run, message: EditPlan, now: datetime, mending: str | None = Non
     unreadable = condition_problems(plan)
     if unreadable:
         raise InvalidPlan(unreadable)
-    _check_queues(run.plan, plan)
+    _check_queues(run, plan)
     found = errors(problems(plan, run.facts.tools))
     fresh = [problem for problem in found if problem not in run.problems]
     if fresh:
@@ -247,13 +247,18 @@ def check_open(run: Run) -> None:
         raise Refused(f"nothing starts any more: {run.stopped}", "PLAN_CLOSED")
 
 
-def _check_queues(old: Plan, new: Plan) -> None:
+def newly_bound(old: Plan, new: Plan) -> list[str]:
+    """The queues of the steps that are bound to one and are not as they were."""
+    before = {step.id: step for step in old.steps}
+    return list(dict.fromkeys(step.queue for step in new.steps if step.queue and step != before.get(step.id)))
+
+
+def _check_queues(run: Run, new: Plan) -> None:
     """Workers of another queue have told nothing about their tools and workspace."""
-    known = {old.queue, *(step.queue for step in old.steps), None}
-    step = next((step for step in new.steps if step.queue not in known), None)
-    if step is not None:
-        text = f"step '{step.id}' cannot be bound to queue '{step.queue}': no step of the plan was when it was checked"
-        raise Refused(text, "UNKNOWN_QUEUE")
+    known = {run.plan.queue, *(step.queue for step in run.plan.steps), *run.facts.workspaces}
+    for step in new.steps:
+        if step.queue and step.queue not in known:
+            raise UnknownQueue(step.id, step.queue)
 
 
 def _data(step: Step) -> dict[str, Any]:

@@ -1,13 +1,21 @@
-"""What a workflow learns about its workers: the activity `check_plan`, once per task queue that steps are bound to."""
+"""What a workflow learns about its workers: the activity `check_plan`, once per task queue that steps are bound to.
+
+An edit may need tools, or a queue, that the plan did not use before: their workers are asked then.
+"""
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from temporalio import workflow
+from temporalio.exceptions import ActivityError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
     from plans.calls import CheckRequest, Facts
+    from plans.errors import InvalidPlan, Refused
     from plans.model import Plan
     from plans.run import Run
+    from plans.validate import errors
     from workflows import policies
 
 
@@ -29,6 +37,41 @@ async def facts_about(run: Run, plan: Plan | None, *, all_tools: bool, first: bo
     return facts.model_copy(update={"problems": found})
 
 
+async def learn_tools(run: Run) -> None:
+    """Have the run know all tools of its own workers."""
+    facts = await facts_about(run, None, all_tools=True, first=False)
+    tools = {**facts.tools, **run.facts.tools}
+    run.facts = run.facts.model_copy(update={"tools": tools, "all_tools": True})
+
+
+async def learn_queue(run: Run, queue: str) -> None:
+    """Have the run know the tools and the workspace of another queue's workers. Raises Refused, InvalidPlan."""
+    facts = await _ask_new(run, None, queue)
+    tools, places = {**facts.tools, **run.facts.tools}, {**run.facts.workspaces, queue: facts.workspace}
+    run.facts = run.facts.model_copy(update={"tools": tools, "workspaces": places})
+
+
+async def judge(run: Run, plan: Plan, queue: str) -> None:
+    """Have the workers of a queue judge an edited plan's steps that are bound to it. Raises Refused, InvalidPlan."""
+    await _ask_new(run, plan, queue)
+
+
+async def _ask_new(run: Run, plan: Plan | None, queue: str) -> Facts:
+    request = CheckRequest(
+        plan=plan, queue=queue, workspace=run.options.workspace, inputs=run.options.inputs, all_tools=True
+    )
+    try:
+        facts = await _ask_bound(request, queue, False, patience=policies.NEW_QUEUE)
+    except ActivityError as error:
+        if is_cancelled_exception(error):
+            raise
+        text = f"no worker serves queue '{queue}'; start one (PLANS_TASK_QUEUE={queue} plan worker), or name another"
+        raise Refused(text, "UNKNOWN_QUEUE") from error
+    if errors(facts.problems):
+        raise InvalidPlan(errors(facts.problems))
+    return facts
+
+
 async def _ask_queue(request: CheckRequest, queue: str | None, first: bool) -> Facts:
     if queue is None or queue == workflow.info().task_queue:
         # Local, as nothing but this worker's own tools is read: it saves every plan a dispatch and seven events.
@@ -45,7 +88,7 @@ async def _ask_queue(request: CheckRequest, queue: str | None, first: bool) -> F
     return await _ask_bound(request, queue, first)
 
 
-async def _ask_bound(request: CheckRequest, queue: str, first: bool) -> Facts:
+async def _ask_bound(request: CheckRequest, queue: str, first: bool, patience: timedelta | None = None) -> Facts:
     facts: Facts = await workflow.execute_activity(
         "check_plan",
         request,
@@ -53,6 +96,7 @@ async def _ask_bound(request: CheckRequest, queue: str, first: bool) -> Facts:
         task_queue=queue,
         activity_id=(f"check_plan:{queue}" if request.queue else "check_plan") if first else None,
         summary=_summary(request),
+        schedule_to_start_timeout=patience,
         start_to_close_timeout=policies.CHECK.start_to_close,
         retry_policy=policies.CHECK.retry_policy,
     )

@@ -13,13 +13,12 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from plans import review
     from plans.edits import MAX_BYTES, EditPlan, Regenerate
-    from plans.errors import InvalidPlan, PlanError, Refused
+    from plans.errors import InvalidPlan, PlanError, Refused, UnknownQueue
     from plans.messages import read
     from plans.replacing import replaced
-    from plans.review import Revised, revise
+    from plans.review import Revised, newly_bound, revise
     from plans.run import PlanStatus, Run
-    from workflows import drafting
-    from workflows.checking import facts_about
+    from workflows import checking, drafting
     from workflows.mailbox import Mailbox
     from workflows.request import refusal
 
@@ -51,7 +50,7 @@ class Editing(Mailbox):
             run = self._started().run
             revise(run, read(EditPlan, arguments, max_bytes=MAX_BYTES), workflow.now())
         except PlanError as error:
-            if run is None or not _needs_tools(run, error):
+            if run is None or not _may_be_right(run, error):
                 raise refusal(error, run) from error
 
     @workflow.update(
@@ -108,13 +107,24 @@ class Editing(Mailbox):
     async def _revised(self, message: EditPlan) -> Revised:
         """The edits applied; the workers are asked first about tools and queues the plan did not have before."""
         run = self._started().run
-        try:
-            return revise(run, message, workflow.now())
-        except InvalidPlan as error:
-            if not _needs_tools(run, error):
-                raise
-        await self._learn_tools(run)
-        return revise(run, message, workflow.now())
+        judged: set[str] = set()
+        while True:
+            try:
+                revised = revise(run, message, workflow.now())
+            except UnknownQueue as error:
+                await checking.learn_queue(run, error.queue)
+                continue
+            except InvalidPlan as error:
+                if not _may_be_right(run, error):
+                    raise
+                await checking.learn_tools(run)
+                continue
+            left = [queue for queue in newly_bound(run.plan, revised.plan) if queue not in judged]
+            if not left:
+                return revised
+            for queue in left:
+                await checking.judge(run, revised.plan, queue)
+            judged.update(left)
 
     @property
     def _under_revision(self) -> bool:
@@ -128,19 +138,16 @@ class Editing(Mailbox):
         _check_regenerate(run, message)
         version = run.plan.version
         if not run.facts.all_tools:
-            await self._learn_tools(run)
+            await checking.learn_tools(run)
         plan = await drafting.redraft(run, message.feedback)
         _check_regenerate(run, message.model_copy(update={"expect_version": version}))
         return replaced(run, plan, message, workflow.now())
 
-    async def _learn_tools(self, run: Run) -> None:
-        facts = await facts_about(run, None, all_tools=True, first=False)
-        tools = {**facts.tools, **run.facts.tools}
-        run.facts = run.facts.model_copy(update={"tools": tools, "all_tools": True})
 
-
-def _needs_tools(run: Run, error: PlanError) -> bool:
-    """Whether the edits may be right, as far as is known of the worker's tools."""
+def _may_be_right(run: Run, error: PlanError) -> bool:
+    """Whether the edits may be right, as far as is known of the workers."""
+    if isinstance(error, UnknownQueue):
+        return True
     if run.facts.all_tools or not isinstance(error, InvalidPlan):
         return False
     return all(problem.code == "UNKNOWN_TOOL" for problem in error.problems)

@@ -69,6 +69,8 @@ SNAPSHOT = Policy(60.0, Retry(attempts=3, delay=1.0, factor=2.0))
 """Looking at a workspace for the LLM."""
 CHANGES = Policy(600.0, Retry(attempts=3, delay=1.0, factor=2.0))
 """Telling what a plan changed in files, or taking it back; it can be repeated."""
+NEW_QUEUE = timedelta(seconds=10)
+"""How long a worker is waited for that an edit is about to bind a step to; one that is there answers at once."""
 UNSERVED = timedelta(seconds=60)
 """How long a worker may be waited for by somebody who looks on."""
 SUMMARY = Policy(30.0, Retry(attempts=3, delay=1.0, factor=2.0))

@@ -11,7 +11,8 @@ from temporalio.client import Client
 
 from activities.registry import load_tools
 from client.settings import Settings
-from tests.driving import Plans, step
+from tests.driving import Plans, step, work
+from tests.workflows.test_editing import edit, in_review, put, refusal
 from worker import build
 
 
@@ -60,3 +61,32 @@ async def test_a_tool_that_only_the_workers_of_the_queue_lack_is_told_before_any
     assert view["status"] == "draft"
     assert step(view, "w")["status"] == "pending"
     assert not (workspace / "a.txt").exists()
+
+
+async def test_an_edit_binds_a_step_to_a_queue_the_plan_did_not_use_before(
+    plans: Plans, workspace: Path, far: Path, far_queue: str
+) -> None:
+    write = {"id": "w", "tool": "write_file", "args": {"path": "a.txt", "content": "a"}}
+    plan = await in_review(plans, write)
+    await edit(plan, put("w", "queue", far_queue))
+    await plan.signal("begin")
+    assert (await plan.ended())["status"] == "completed"
+    assert (far / "a.txt").exists()
+    assert not (workspace / "a.txt").exists()
+
+
+async def test_an_edit_is_judged_by_the_workers_of_the_queue_it_names(plans: Plans, far_queue: str) -> None:
+    plan = await in_review(plans, work("a"))
+    wrong = await refusal(plan, put("a", "queue", far_queue))
+    assert (wrong.type, wrong.details[0]["problems"][0]["code"]) == ("INVALID_PLAN", "UNKNOWN_TOOL")
+    await plan.signal("begin")
+    assert (await plan.ended())["status"] == "completed"
+
+
+@pytest.mark.modes("plain")
+async def test_a_queue_that_no_worker_serves_is_refused_in_seconds(plans: Plans) -> None:
+    plan = await in_review(plans, work("a"))
+    wrong = await refusal(plan, put("a", "queue", f"{plans.queue}-nobody"))
+    assert (wrong.type, "no worker serves queue" in wrong.message) == ("UNKNOWN_QUEUE", True)
+    await plan.signal("begin")
+    assert (await plan.ended())["status"] == "completed"
