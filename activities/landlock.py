@@ -1,8 +1,8 @@
 """Landlock: a process gives up for good what it may do to files and the network. Linux, no privilege needed; level 1.
 
 Standard library only: the launcher loads this file by itself. What a kernel does not know yet is left out (TCP needs
-ABI 4, signals and abstract sockets ABI 6). Landlock does not guard permission bits, owners and times of files, UDP, and
-Unix sockets with a name; a sandbox of level 2 does.
+ABI 4, signals and abstract sockets ABI 6). Landlock does not guard permission bits, owners and times of files, and Unix
+sockets with a name; a sandbox of level 2 does. Of the network it guards TCP: for the rest there is no_network.py.
 """
 
 from __future__ import annotations

@@ -97,13 +97,21 @@ def _limit(limits: dict[str, int | None]) -> None:
 
 
 def _landlock(rule: dict[str, Any]) -> None:
-    """Give up what the rule does not allow. The module lies beside this one, and nothing else is importable here."""
-    spec = importlib.util.spec_from_file_location("landlock", Path(__file__).with_name("landlock.py"))
+    """Give up what the rule does not allow."""
+    landlock, no_network = _beside("landlock"), _beside("no_network")  # afterwards they may be out of reach
+    landlock.restrict(rule["writable"], rule["readable"], rule["network"])
+    if not rule["network"] and no_network.is_possible():
+        no_network.give_up()
+
+
+def _beside(name: str) -> Any:
+    """The module in the file beside this one: nothing is importable here but the standard library."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
     if spec is None or spec.loader is None:
-        raise OSError("landlock.py is missing")
+        raise OSError(f"{name}.py is missing")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    module.restrict(rule["writable"], rule["readable"], rule["network"])
+    return module
 
 
 def _ask_to_end(main_child: int, codes: dict[int, int], woken: int, grace: float, wrapped: bool) -> None:

@@ -27,6 +27,8 @@ from plans.errors import ToolError
 
 Level = Literal["bwrap", "landlock", "none"]
 Mode = Literal["auto", "off", "required", "landlock", "bwrap"]
+Network = Literal["step", "on", "off"]
+"""Who has the network: commands that ask for it, all, none."""
 
 LEVELS: dict[Level, int] = {"none": 0, "landlock": 1, "bwrap": 2}
 MAX_PROTECTED = 200
@@ -78,32 +80,48 @@ class Sandbox:
     level: Level = "none"
     problem: str = ""
     """Why commands are refused: the level asked for cannot be had."""
-    network: bool = True
+    network: Network = "step"
     limits: Limits = Limits()
     state: Path | None = None
     """The worker's own data, out of reach of commands."""
     readable: tuple[str, ...] = ()
     """Further directories that commands may read although they lie in the home or another hidden place."""
 
-    def confine(self, command: Sequence[str], workspace: str, directory: str, protected: Iterable[str]) -> Confined:
-        """The command with its walls. `protected` are absolute paths. Raises ToolError SANDBOX_UNAVAILABLE."""
+    def has_network(self, asked: bool) -> bool:
+        """Whether a command that asked for the network, or did not, has it. Raises ToolError NO_NETWORK."""
+        if asked and self.network == "off" and self.level != "none":
+            raise ToolError(
+                "NO_NETWORK", "the step asks for the network, and this worker has PLANS_SANDBOX_NETWORK=off"
+            )
+        return self.level == "none" or self.network == "on" or asked
+
+    def confine(
+        self, command: Sequence[str], workspace: str, directory: str, protected: Iterable[str], *, network: bool = False
+    ) -> Confined:
+        """The command with its walls. `protected` are absolute paths; `network`: it asks for it.
+
+        Raises ToolError SANDBOX_UNAVAILABLE, NO_NETWORK.
+        """
         if self.problem:
             raise ToolError("SANDBOX_UNAVAILABLE", self.problem)
+        open_ = self.has_network(network)
         rules: dict[str, Any] = {"limits": vars(self.limits)}
         if self.level == "none":
             return Confined(list(command), rules)
         temporary = self._temporary(workspace)
         if self.level == "bwrap":
-            wrapped = [*self._bwrap(workspace, directory, temporary, protected), "--", *command]
+            wrapped = [*self._bwrap(workspace, directory, temporary, protected, open_), "--", *command]
             return Confined(wrapped, {**rules, "wrapped": True}, {"TMPDIR": "/tmp"})  # noqa: S108
         reading = [*_without("/", self._hidden()), *self._visible(workspace)]
         writing = [workspace, temporary, *(f"/dev/{name}" for name in _DEVICES)]
-        rule = {"writable": writing, "readable": reading, "network": self.network}
+        rule = {"writable": writing, "readable": reading, "network": open_}
         return Confined(list(command), {**rules, "landlock": rule}, {"TMPDIR": temporary})
 
-    def _bwrap(self, workspace: str, directory: str, temporary: str, protected: Iterable[str]) -> Iterator[str]:
+    def _bwrap(
+        self, workspace: str, directory: str, temporary: str, protected: Iterable[str], network: bool
+    ) -> Iterator[str]:
         yield from (_program(), "--die-with-parent", "--unshare-pid", "--unshare-ipc", "--unshare-uts")
-        yield from ("--unshare-cgroup-try", *([] if self.network else ["--unshare-net"]))
+        yield from ("--unshare-cgroup-try", *([] if network else ["--unshare-net"]))
         yield from ("--cap-drop", "ALL", *_capabilities())
         yield from ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
         for path in self._hidden():
@@ -153,7 +171,7 @@ class Sandbox:
 def choose(
     mode: Mode,
     *,
-    network: bool = True,
+    network: Network = "step",
     limits: Limits | None = None,
     state: Path | None = None,
     readable: Iterable[str] = (),
@@ -189,7 +207,7 @@ def _bwrap_problem() -> str:
     """Why bubblewrap cannot be used; found out by using it."""
     if not shutil.which("bwrap"):
         return "there is no `bwrap` (package bubblewrap)"
-    command = [*Sandbox("bwrap")._bwrap("/usr", "/usr", "/usr", ()), "--", "/bin/sh", "-c", "exit 7"]
+    command = [*Sandbox("bwrap")._bwrap("/usr", "/usr", "/usr", (), network=False), "--", "/bin/sh", "-c", "exit 7"]
     try:
         ended = _tried(command)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -261,5 +279,9 @@ def describe(sandbox: Sandbox) -> str:
         " permission bits, owners and times of other files are not guarded",
         "none": "level 0: commands have all rights of the worker's user",
     }
-    network = "with the network" if sandbox.network or sandbox.level == "none" else "without the network"
-    return f"{words[sandbox.level]}; {network}"
+    networks: Mapping[Network, str] = {
+        "step": "with the network only where a step asks for it",
+        "on": "with the network, so that one may reach the Temporal server and approve its own plan",
+        "off": "without the network",
+    }
+    return f"{words[sandbox.level]}; {networks['on' if sandbox.level == 'none' else sandbox.network]}"

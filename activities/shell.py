@@ -13,8 +13,9 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, TypedDict
 
 from pydantic import Field
@@ -32,6 +33,12 @@ _OVER_A_LIMIT = {
     128 + signal.SIGXCPU: "it used up its processor time (PLANS_LIMIT_CPU)",
     128 + signal.SIGXFSZ: "it wrote a file larger than allowed (PLANS_LIMIT_FILE_MB)",
 }
+_OF_NO_NETWORK = re.compile(
+    r"could not resolve|name resolution|name or service not known|network is unreachable|connection refused"
+    r"|failed to connect|couldn't connect|eai_again|enotfound|enetunreach",
+    re.IGNORECASE,
+)
+"""What programs say when they cannot reach anybody."""
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -51,6 +58,7 @@ async def run_command(
     timeout: Seconds = DEFAULT_SECONDS,
     env: dict[str, str] | None = None,
     allow_failure: bool = False,
+    network: bool = False,
 ) -> Finished:
     """Run a shell command (`/bin/sh -c`) in the workspace. Processes it leaves behind are ended with it.
 
@@ -60,19 +68,24 @@ async def run_command(
         timeout: Seconds it may take.
         env: Further environment variables.
         allow_failure: Another exit code than 0 is no failure of the step.
+        network: Whether it needs the network, to fetch something or to reach a service; without, it has none.
 
     Returns:
         {stdout, stderr, exitCode}; of each output the first and last 128 KiB.
     """
     _check_code("command", command)
     _check_env(env or {})
-    ended = await _run(["/bin/sh", "-c", command], context, cwd, timeout, env or {})
-    return _finished(ended, allow_failure)
+    ended = await _run(["/bin/sh", "-c", command], context, timeout, cwd=cwd, extra=env or {}, network=network)
+    return _finished(ended, allow_failure, has_network=context.sandbox.has_network(network))
 
 
 @tool(approval="always", effect="opaque", timeout=MAX_SECONDS, quoting={"code": "python"})
 async def run_python(
-    code: str, context: ToolContext, timeout: Seconds = DEFAULT_SECONDS, allow_failure: bool = False
+    code: str,
+    context: ToolContext,
+    timeout: Seconds = DEFAULT_SECONDS,
+    allow_failure: bool = False,
+    network: bool = False,
 ) -> Finished:
     """Run Python code in a process of its own, in the workspace. Only the standard library is sure to be there.
 
@@ -80,25 +93,35 @@ async def run_python(
         code: The program.
         timeout: Seconds it may take.
         allow_failure: Another exit code than 0 is no failure of the step.
+        network: Whether it needs the network; without, it has none.
 
     Returns:
         {stdout, stderr, exitCode}; of each output the first and last 128 KiB.
     """
     _check_code("code", code)
-    ended = await _run([sys.executable, "-I", "-u", "-X", "utf8", "-c", code], context, ".", timeout, {})
-    return _finished(ended, allow_failure, shell=False)
+    ended = await _run([sys.executable, "-I", "-u", "-X", "utf8", "-c", code], context, timeout, network=network)
+    return _finished(ended, allow_failure, shell=False, has_network=context.sandbox.has_network(network))
 
 
 SHELL_TOOLS: tuple[Tool, ...] = (run_command, run_python)
 
 
-async def _run(command: Sequence[str], context: ToolContext, cwd: str, timeout: float, extra: dict[str, str]) -> Ended:
+async def _run(
+    command: Sequence[str],
+    context: ToolContext,
+    timeout: float,
+    *,
+    network: bool,
+    cwd: str = ".",
+    extra: Mapping[str, str] = MappingProxyType({}),
+) -> Ended:
     root = context.workspace.root
     try:
         async with asyncio.timeout(timeout) as limit:
             with context.workspace.directory(cwd) as directory:
-                confined = context.sandbox.confine(command, root, _path_of(directory, root), context.protected)
-                context.level, env = context.sandbox.level, environment(os.environ, root, confined.env | extra)
+                place = _path_of(directory, root)
+                confined = context.sandbox.confine(command, root, place, context.protected, network=network)
+                context.level, env = context.sandbox.level, environment(os.environ, root, {**confined.env, **extra})
                 return await run(confined.command, directory, env, context.progress, confined.rules)
     except TimeoutError:
         if not limit.expired():
@@ -117,17 +140,17 @@ def _path_of(directory: int, root: str) -> str:
         return root
 
 
-def _finished(ended: Ended, allow_failure: bool, *, shell: bool = True) -> Finished:
+def _finished(ended: Ended, allow_failure: bool, *, has_network: bool, shell: bool = True) -> Finished:
     if ended.exit_code < 0:
         raise ToolError(
             "COMMAND_FAILED", f"the command's launcher was killed (signal {-ended.exit_code})", retryable=True
         )
     if ended.exit_code and not allow_failure:
-        raise _failure(ended, shell)
+        raise _failure(ended, shell, has_network)
     return {"stdout": ended.stdout, "stderr": ended.stderr, "exitCode": ended.exit_code}
 
 
-def _failure(ended: Ended, shell: bool) -> ToolError:
+def _failure(ended: Ended, shell: bool, has_network: bool) -> ToolError:
     said = _last_lines(ended.stderr) or _last_lines(ended.stdout)
     message = f"exit code {ended.exit_code}" + (f": {said}" if said else "")
     if ended.exit_code in _OVER_A_LIMIT:
@@ -136,6 +159,8 @@ def _failure(ended: Ended, shell: bool) -> ToolError:
         return ToolError("COMMAND_NOT_FOUND", f"{message}; install the program or mend its name")
     if shell and ended.exit_code == 126:
         return ToolError("NO_PERMISSION", f"{message}; the file is not executable")
+    if not has_network and _OF_NO_NETWORK.search(said):
+        message += "; it ran without the network: if it needs it, give the step `network: true`"
     return ToolError("COMMAND_FAILED", message, retryable=True)
 
 

@@ -101,8 +101,8 @@ class Settings(BaseModel):
     """Seconds that running steps get to finish when a worker is told to stop."""
     sandbox: Literal["auto", "off", "required", "landlock", "bwrap"] = "auto"
     """How far commands are shut in: the best there is, nothing, level 2 or refuse, Landlock, bubblewrap."""
-    sandbox_network: bool = True
-    """Whether commands in a sandbox have the network."""
+    sandbox_network: Literal["step", "on", "off"] = "step"
+    """Which commands in a sandbox have the network: those that ask for it, all, none."""
     sandbox_read: Annotated[tuple[str, ...], BeforeValidator(_directories)] = ()
     """Further directories that commands in a sandbox may read, such as those of tools in a home."""
     limit_cpu: int | None = Field(default=None, ge=1, le=1_000_000)

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from activities import landlock
+from activities import landlock, no_network
 from activities.execute import tool_activity
-from activities.sandbox import LEVELS, Level, Limits, Mode, choose, describe, missing
+from activities.sandbox import LEVELS, Level, Limits, Mode, Network, choose, describe, missing
 from activities.shell import run_command
 from activities.site import Site
 from activities.watching import Watcher
@@ -93,7 +93,7 @@ class Host:
     shared: Path
     files: dict[str, str] = field(default_factory=dict)
 
-    def at(self, level: Mode, *, network: bool = True, limits: Limits | None = None) -> Attempts:
+    def at(self, level: Mode, *, network: Network = "step", limits: Limits | None = None) -> Attempts:
         """Attempts at a level; the test is skipped where the host does not have it."""
         lacking = {str(each): problem for each, problem in missing().items()}
         if level in lacking:
@@ -215,16 +215,65 @@ async def test_protected_files_that_exist_cannot_be_changed_by_a_command(host: H
     assert not hooks.exists() or list(hooks.iterdir())
 
 
+WAYS_TO_A_SERVER = {
+    "TCP": "socket.create_connection(('127.0.0.1', {port}), 5)",
+    "TCP over IPv6": "socket.socket(socket.AF_INET6).connect(('::ffff:127.0.0.1', {port}))",
+    "MPTCP": "socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262).connect(('127.0.0.1', {port}))",
+}
+
+
 @levels("bwrap", "landlock")
-async def test_without_the_network_no_connection_is_made(host: Host, level: Mode) -> None:
-    if level == "landlock" and landlock.abi() < 4:
-        pytest.skip("Landlock guards TCP from ABI 4 on")
-    connect = "import socket; socket.create_connection(('127.0.0.1', {port}), 5).sendall(b'x')"
-    for network, heard in ((False, 0), (True, 1)):
+@pytest.mark.parametrize("way", WAYS_TO_A_SERVER)
+async def test_a_command_connects_only_where_it_may(host: Host, level: Mode, way: str) -> None:
+    if level == "landlock" and not no_network.is_possible():
+        pytest.skip("no filter is known for this kind of processor")
+    settings: list[tuple[Network, bool, int]] = [("step", False, 0), ("step", True, 1), ("on", False, 1)]
+    for setting, asked, heard in settings:
         with Listening() as server:
-            code = connect.format(port=server.port)
-            await host.at(level, network=network).value("run_python", code=code, allowFailure=True)
-            assert server.heard() == heard
+            code = "import socket; " + WAYS_TO_A_SERVER[way].format(port=server.port)
+            value = await host.at(level, network=setting).value(
+                "run_python", code=code, network=asked, allowFailure=True
+            )
+            if way == "MPTCP" and "not supported" in value["stderr"] + value["stdout"]:
+                pytest.skip("this kernel has no MPTCP")
+            assert server.heard(heard) == heard, value
+
+
+@levels("bwrap", "landlock")
+async def test_no_datagram_leaves_without_the_network(host: Host, level: Mode) -> None:
+    for asked in (False, True):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
+            receiver.bind(("127.0.0.1", 0))
+            receiver.settimeout(0.2 if not asked else 10)
+            code = f"import socket; socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', {receiver.getsockname()})"
+            await host.at(level).value("run_python", code=code, network=asked, allowFailure=True)
+            try:
+                received = receiver.recv(10)
+            except TimeoutError:
+                received = b""
+            assert received == (b"x" if asked else b"")
+
+
+@levels("bwrap", "landlock")
+async def test_a_step_that_asks_for_a_network_the_worker_does_not_give_is_refused(host: Host, level: Mode) -> None:
+    attempts = host.at(level, network="off")
+    assert await attempts.code("run_command", command="echo x > here", network=True) == "NO_NETWORK"
+    assert not (attempts.workspace / "here").exists()
+    assert (await attempts.value("run_command", command="echo hi"))["stdout"] == "hi\n"
+
+
+@levels("bwrap", "landlock")
+async def test_a_command_that_missed_the_network_is_told_how_to_get_it(host: Host, level: Mode) -> None:
+    attack = "import urllib.request as r; r.urlopen('http://127.0.0.1:9/', timeout=5)"
+    assert "network: true" in (await host.at(level).error("run_python", code=attack)).message
+    assert "network: true" not in (await host.at(level).error("run_python", code=attack, network=True)).message
+    assert "network: true" not in (await host.at(level).error("run_command", command="exit 3")).message
+
+
+@levels("bwrap", "landlock")
+async def test_programs_of_one_command_talk_to_each_other_without_the_network(host: Host, level: Mode) -> None:
+    code = "import socket; a, b = socket.socketpair(); a.send(b'hi'); print(b.recv(5).decode())"
+    assert (await host.at(level).value("run_python", code=code))["stdout"] == "hi\n"
 
 
 @levels("bwrap", "landlock")
@@ -296,19 +345,24 @@ class Listening:
     def __enter__(self) -> Listening:
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.port = self._socket.getsockname()[1]
-        self._count = 0
+        self._count, self._changed = 0, threading.Condition()
         threading.Thread(target=self._accept, daemon=True).start()
         return self
 
-    def heard(self) -> int:
+    def heard(self, awaited: int) -> int:
+        """How many have connected; so many are waited for."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._count >= awaited, 10)
         return self._count
 
     def _accept(self) -> None:
         with suppress(OSError):
             while True:
                 connection, _ = self._socket.accept()
-                self._count += 1
                 connection.close()
+                with self._changed:
+                    self._count += 1
+                    self._changed.notify()
 
     def __exit__(self, *_: object) -> None:
         self._socket.close()
