@@ -76,6 +76,30 @@ class Screen:
         self.app.choose(step_id)
         await self.until(lambda: self.app.chosen and self.app.chosen["id"] == step_id, f"{step_id} chosen")
 
+    async def open_form(self, shows: str) -> None:
+        """Edit the step under the cursor; wait until its form shows a text."""
+        await self.press("enter")
+        await self.until_shown(shows)
+
+    async def append(self, text: str) -> None:
+        """Type at the end of the field."""
+        await self.press("end")
+        await self.type(text)
+
+    async def saved_as(self, version: int) -> list[dict[str, Any]]:
+        """Save what was typed; the steps' arguments in that version of the plan."""
+        await self.press("ctrl+s")
+        await self.until_version(version)
+        return [step["args"] for step in (await self.view())["steps"]]
+
+    async def until_version(self, version: int) -> None:
+        """Wait until the screen knows a version of the plan."""
+        await self.until(lambda: self.app.view["version"] == version, f"version {version}")
+
+    async def until_status(self, status: str) -> None:
+        """Wait until the screen knows that the plan has come so far."""
+        await self.until(lambda: self.app.view["status"] == status, status)
+
     @property
     def text(self) -> str:
         """What stands on the screen."""
@@ -107,9 +131,20 @@ Open = Callable[..., AbstractAsyncContextManager[Screen]]
 Start = Callable[..., Awaitable[str]]
 
 
+@asynccontextmanager
+async def screen_of(
+    client: Client, settings: Settings, name: str, size: tuple[int, int] = (80, 24)
+) -> AsyncIterator[Screen]:
+    """Bob at the screen of a plan."""
+    tools = await tools_of(client, name, settings)
+    app = ReviewApp(client, name, "bob", tools, await runs.show(client, name))
+    async with app.run_test(size=size) as pilot:
+        yield Screen(app, pilot, client)
+
+
 @pytest.fixture
-async def start(temporal_client: Client, worker: Worker, queue: str, workspace: Path) -> AsyncIterator[Start]:
-    """Start a plan of these steps; in review unless said otherwise. Cancelled at the end."""
+async def start_unserved(temporal_client: Client, queue: str, workspace: Path) -> AsyncIterator[Start]:
+    """Start a plan of these steps, in review unless said otherwise; cancelled at the end. The test brings a worker."""
     begun: list[runs.Started] = []
 
     async def start_plan(*steps: dict[str, Any], review: bool = True, title: str = "Copy a file") -> str:
@@ -130,15 +165,18 @@ async def start(temporal_client: Client, worker: Worker, queue: str, workspace: 
 
 
 @pytest.fixture
+def start(worker: Worker, start_unserved: Start) -> Start:
+    """Start a plan of these steps, with a worker."""
+    return start_unserved
+
+
+@pytest.fixture
 def open_screen(temporal_client: Client, settings: Settings, start: Start) -> Open:
     """Open the screen of a plan."""
 
     @asynccontextmanager
     async def open_plan(*steps: dict[str, Any], size: tuple[int, int] = (80, 24), **plan: Any) -> AsyncIterator[Screen]:
-        name = await start(*steps, **plan)
-        tools = await tools_of(temporal_client, name, settings)
-        app = ReviewApp(temporal_client, name, "bob", tools, await runs.show(temporal_client, name))
-        async with app.run_test(size=size) as pilot:
-            yield Screen(app, pilot, temporal_client)
+        async with screen_of(temporal_client, settings, await start(*steps, **plan), size) as screen:
+            yield screen
 
     return open_plan

@@ -29,12 +29,10 @@ async def test_every_step_is_shown_with_tool_arguments_dependencies_and_approval
 
 async def test_a_step_is_edited_in_the_form_of_its_tool(open_screen: Open) -> None:
     async with open_screen() as screen:
-        await screen.press("enter")
-        await screen.until_shown("path  text, required")
-        await screen.press("end")
-        await screen.type(".new")
+        await screen.open_form("path  text, required")
+        await screen.append(".new")
         await screen.press("ctrl+s")
-        await screen.until(lambda: screen.app.view["version"] == 2, "version 2")
+        await screen.until_version(2)
         view = await screen.view()
         assert view["steps"][0]["args"] == {"path": "a.txt.new", "content": "one\ntwo"}
         assert view["changes"][0]["by"] == "bob"
@@ -43,10 +41,8 @@ async def test_a_step_is_edited_in_the_form_of_its_tool(open_screen: Open) -> No
 async def test_what_the_plan_refuses_is_said_at_its_field_and_stays_typed(open_screen: Open) -> None:
     async with open_screen(*STEPS, {"id": "nap", "tool": "sleep", "args": {"seconds": 1}}) as screen:
         await screen.choose("nap")
-        await screen.press("enter")
-        await screen.until_shown("seconds  number, required")
-        await screen.press("end")
-        await screen.type("x")
+        await screen.open_form("seconds  number, required")
+        await screen.append("x")
         await screen.press("ctrl+s")
         await screen.until_shown("✗ '1x' is no number")
         await screen.press("backspace", "home")
@@ -56,15 +52,12 @@ async def test_what_the_plan_refuses_is_said_at_its_field_and_stays_typed(open_s
         await screen.until_shown("Not saved")
         await screen.press("delete", "backspace")
         await screen.type("2")
-        await screen.press("ctrl+s")
-        await screen.until(lambda: screen.app.view["version"] == 2, "version 2")
-        assert (await screen.view())["steps"][5]["args"] == {"seconds": 2}
+        assert (await screen.saved_as(2))[5] == {"seconds": 2}
 
 
 async def test_a_form_is_left_without_saving_only_when_asked_twice(open_screen: Open) -> None:
     async with open_screen() as screen:
-        await screen.press("enter")
-        await screen.until_shown("ctrl+s save")
+        await screen.open_form("ctrl+s save")
         await screen.type("x")
         await screen.press("escape")
         await screen.until_shown("escape once more")
@@ -135,10 +128,8 @@ async def test_a_change_by_another_reviewer_is_seen_at_once(open_screen: Open) -
 
 async def test_two_reviewers_edit_one_step_and_nothing_typed_is_lost(open_screen: Open) -> None:
     async with open_screen() as screen:
-        await screen.press("enter")
-        await screen.until_shown("path  text, required")
-        await screen.press("end")
-        await screen.type(".mine")
+        await screen.open_form("path  text, required")
+        await screen.append(".mine")
         theirs = {"path": "theirs.txt", "content": "three"}
         await screen.by_another(SetField(op="set", step_id="write", path="args", value=theirs))
         await screen.until_shown("This step was changed: version 2 (ann:")
@@ -147,21 +138,16 @@ async def test_two_reviewers_edit_one_step_and_nothing_typed_is_lost(open_screen
         await screen.until_shown("now theirs.txt in version 2; yours is kept")
         await screen.until_shown("a.txt.mine")
         await screen.until_shown("three")
-        await screen.press("ctrl+s")
-        await screen.until(lambda: screen.app.view["version"] == 3, "saved on top")
-        assert (await screen.view())["steps"][0]["args"] == {"path": "a.txt.mine", "content": "three"}
+        assert (await screen.saved_as(3))[0] == {"path": "a.txt.mine", "content": "three"}
 
 
 async def test_a_change_elsewhere_does_not_disturb_a_form(open_screen: Open) -> None:
     async with open_screen() as screen:
-        await screen.press("enter")
-        await screen.until_shown("(version 1)")
+        await screen.open_form("(version 1)")
         await screen.type("z")
         await screen.by_another(RemoveStep(op="remove", step_id="list"))
         await screen.until_shown("(version 2)")
-        await screen.press("ctrl+s")
-        await screen.until(lambda: screen.app.view["version"] == 3, "saved")
-        assert (await screen.view())["steps"][0]["args"]["path"] == "za.txt"
+        assert (await screen.saved_as(3))[0]["path"] == "za.txt"
 
 
 async def test_the_plan_begins_and_its_steps_are_approved_on_the_screen(open_screen: Open, workspace: Path) -> None:
@@ -176,7 +162,7 @@ async def test_the_plan_begins_and_its_steps_are_approved_on_the_screen(open_scr
         await asyncio.sleep(0.5)  # a person reads before deciding; sooner does not count
         await screen.press("y")
         await screen.until_shown("completed")
-        await screen.until(lambda: screen.app.view["status"] == "completed", "the end")
+        await screen.until_status("completed")
         assert not (workspace / "a.txt").exists()
 
 
@@ -190,7 +176,7 @@ async def test_a_key_that_comes_before_the_question_can_be_read_approves_nothing
         await screen.until(lambda: "read it, then press the key again" in screen.said, "the reason")
         await asyncio.sleep(0.5)
         await screen.press("n")
-        await screen.until(lambda: screen.app.view["status"] == "completed", "the end")
+        await screen.until_status("completed")
         assert (await screen.view())["steps"][1]["reason"] == "User denied approval"
 
 
@@ -201,17 +187,16 @@ async def test_steps_that_have_not_begun_stay_editable_while_the_plan_runs(open_
         await screen.press("enter")
         await screen.until(lambda: "only steps that have not begun can be edited" in screen.said, "the reason")
         await screen.choose("nap")
-        await screen.press("enter")
-        await screen.until_shown("seconds  number")
+        await screen.open_form("seconds  number")
         await screen.press("end", "backspace", "backspace", "ctrl+s")
-        await screen.until(lambda: screen.app.view["version"] == 2, "version 2")
+        await screen.until_version(2)
         assert (await screen.view())["steps"][5]["args"] == {"seconds": 36}
         await screen.press("p")
         await screen.until_shown("paused")
         await screen.press("c")
         await screen.until_shown("Cancel the plan?")
         await screen.press("y")
-        await screen.until(lambda: screen.app.view["status"] == "cancelled", "cancelled")
+        await screen.until_status("cancelled")
 
 
 async def test_texts_of_a_plan_cannot_draw_on_the_screen(open_screen: Open) -> None:
@@ -221,12 +206,11 @@ async def test_texts_of_a_plan_cannot_draw_on_the_screen(open_screen: Open) -> N
         await screen.until_shown("\\u001b[2Jgone\\u202e")
         assert "[red]not red[/red]" in screen.text
         assert not set(screen.text) & set("\x1b\x07\u202e")
-        await screen.press("enter")
-        await screen.until_shown("content  JSON, required")
+        await screen.open_form("content  JSON, required")
         await screen.type("b")
         assert not set(screen.text) & set("\x1b\x07\u202e")
         await screen.press("ctrl+s")
-        await screen.until(lambda: screen.app.view["version"] == 2, "saved")
+        await screen.until_version(2)
         args = (await screen.view())["steps"][0]["args"]
         assert args == {"path": "ba.txt", "content": evil}
 
