@@ -1,4 +1,4 @@
-"""A plan's search attributes: how lists and searches of Temporal find it.
+"""A plan's search attributes and memo: how lists and searches of Temporal find and show it.
 
 Who starts a plan may set them at once; `Index` tells the server what has changed since, and nothing else.
 A server ends a workflow that sets an attribute larger than 2,048 bytes, so long titles are cut and of very many waiting
@@ -27,6 +27,7 @@ class Index:
         found = workflow.info().typed_search_attributes
         self._shown = (found.get(PLAN_STATUS), list(found.get(PLAN_PENDING) or []))
         self._titled = found.get(PLAN_TITLE) is not None
+        self._listed = {name: workflow.memo_value(name, None) for name in ("title", "steps")}
 
     def tell(self, status: str, pending: Iterable[str], title: str, *, known: bool) -> None:
         """Have it say this. `known`: the server knows our attributes; one that was given them does so too."""
@@ -41,6 +42,13 @@ class Index:
             changed.append(PLAN_TITLE.value_set(cut(title)))
         self._shown, self._titled = shown, True
         workflow.upsert_search_attributes(changed)
+
+    def describe(self, title: str, steps: int) -> None:
+        """Have lists show another title and number of steps, where whoever started the plan had them show any."""
+        listed = {"title": title[:1_000] or self._listed["title"], "steps": steps}
+        if listed != self._listed and self._listed["steps"] is not None:
+            self._listed = listed
+            workflow.upsert_memo(listed)
 
 
 def first(status: str, title: str) -> TypedSearchAttributes:

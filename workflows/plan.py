@@ -212,3 +212,5 @@ class PlanWorkflow(Editing):
         workflow.set_current_details(render.details(run, execution.schedule))
         known = run.facts.search_attributes
         self._index.tell(run.status.value, execution.schedule.asking, run.plan.title, known=known)
+        if run.revisions:
+            self._index.describe(run.plan.title, len(run.plan.steps))

@@ -161,6 +161,6 @@ def _table(found: list[Listed]) -> Table:
         status = Text(each.status.value + waits, style=_STYLES.get(each.status.value, MARKS["ready"][1]))
         took = output.seconds(((each.ended_at or now) - each.started_at).total_seconds())
         clock = each.started_at.astimezone().strftime("%m-%d %H:%M")
-        steps = "" if each.steps is None else str(each.steps)
+        steps = str(each.steps) if each.steps else ""
         table.add_row(Text(each.plan_id), status, steps, clock, took, Text(line(each.title)))
     return table

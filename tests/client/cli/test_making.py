@@ -15,6 +15,7 @@ from client.settings import Settings
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
 from tests.client.cli.command import plan, written
+from tests.waiting import until
 from tests.workflows.talking import answer, write
 from worker import build
 
@@ -46,10 +47,16 @@ async def test_a_sentence_becomes_a_plan_that_is_changed_by_commands_and_runs(
         assert ended.code == 0, ended.err
         return ended.out
 
+    async def is_listed(title: str, steps: int) -> bool:
+        found = next(each for each in json.loads(await ok("list", "--json")) if each["planId"] == "notes")
+        return bool((found["title"], found["steps"], found["status"]) == (title, steps, "review"))
+
+    await until(lambda: is_listed("Notes", 2), "the list shows the plan that was written")
     assert "~ two.args.content" in await ok("regenerate", "notes", "say it better")
     assert "version 3" in await ok("edit", "notes", "--set", "one.args.content=mine", "--set", "title=My notes")
     file = written(tmp_path / "step.json", {k: v for k, v in write("three").items() if k != "dependsOn"})
     await ok("add", "notes", file, "--after", "one")
+    await until(lambda: is_listed("My notes", 3), "the list shows the plan as it was changed")
     await ok("move", "notes", "three", "--after", "two")
     await ok("skip", "notes", "two", "--comment", "not today")
     await ok("unskip", "notes", "two")
