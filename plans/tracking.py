@@ -33,7 +33,7 @@ class Known(NamedTuple):
 def known(run: Run, step: Step, filled: Filled) -> Known:
     """What the run knows about the files among a call's arguments."""
     scope, files = _scope(run, step), run.files
-    left = max(0, NOTES_BYTES - sum(note.bytes for note in run.notes))
+    left = _left(run)
     if ["path"] in filled.deferred:
         recent = [name for name in files.stamps if name.startswith(scope)][-MAX_STAMPS:]
         stamps = {name.removeprefix(scope): files.stamps[name] for name in recent}
@@ -53,9 +53,9 @@ def track(run: Run, step: Step, returned: Return, now: datetime) -> None:
             files.track_read(scope + path, stamp)
     for path in returned.deleted:
         files.track_deleted(scope + path)
-    for note in returned.notes:
-        _bring_in(run, note.model_copy(update={"path": scope + note.path, "step_id": step.id}))
-    for warning in returned.warnings[:MAX_WARNINGS]:
+    notes = [note.model_copy(update={"path": scope + note.path, "step_id": step.id}) for note in returned.notes]
+    left_out = [sentence for note in notes if (sentence := _bring_in(run, note))]
+    for warning in [*returned.warnings, *left_out][:MAX_WARNINGS]:
         run.steps[step.id].warnings.append(warning)
         run.note("warning", warning, now, step.id)
 
@@ -74,12 +74,24 @@ def stamps(run: Run, paths: list[str] | None = None) -> dict[str, Stamp]:
     return dict(seen) if paths is None else {path: seen[path] for path in paths if path in seen}
 
 
-def _bring_in(run: Run, note: Note) -> None:
-    """Two steps that ran at the same time may bring the same one."""
-    if note.path not in run.files.notes_seen:
-        run.files.notes_seen.append(note.path)
-        run.notes.append(note)
-        run.notes.sort(key=lambda each: (each.path.count("/"), each.path))
+def _left(run: Run) -> int:
+    """Bytes of agents.md that the session may still take in."""
+    return max(0, NOTES_BYTES - sum(note.bytes for note in run.notes))
+
+
+def _bring_in(run: Run, note: Note) -> str:
+    """Keep an agents.md; what to warn of if it is not kept.
+
+    Two steps that ran at the same time may bring the same one, or, each within what it was told is left, too much.
+    """
+    if note.path in run.files.notes_seen:
+        return ""
+    run.files.notes_seen.append(note.path)
+    if note.bytes > _left(run):
+        return f"'{note.path}' was not taken in: steps that ran at the same time used up what a session takes in"
+    run.notes.append(note)
+    run.notes.sort(key=lambda each: (each.path.count("/"), each.path))
+    return ""
 
 
 def _paths(run: Run, step: Step, filled: Filled) -> Iterator[str]:

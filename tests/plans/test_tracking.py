@@ -79,6 +79,20 @@ def test_agents_md_are_brought_in_once_parents_first_and_use_up_the_budget() -> 
     assert known(run, run.plan.steps[0], Filled({"path": "x"}, [])).notes_seen == ["AGENTS.md"]
 
 
+def test_reads_at_the_same_time_do_not_exceed_the_budget_of_agents_md() -> None:
+    run = run_of(step("a"), step("b"), step("c"))
+    half = NOTES_BYTES // 2 + 1
+    for at, name in enumerate(("x", "y", "z")):
+        size = half if name != "z" else NOTES_BYTES - half
+        note = Note(path=f"{name}/AGENTS.md", bytes=size, text="t" * size)
+        track(run, run.plan.steps[at], Return(duration=1, notes=[note]), NOW)
+    assert [note.path for note in run.notes] == ["x/AGENTS.md", "z/AGENTS.md"]
+    assert sum(note.bytes for note in run.notes) == NOTES_BYTES
+    assert [("y/AGENTS.md" in text, "at the same time" in text) for text in run.steps["b"].warnings] == [(True, True)]
+    told = known(run, run.plan.steps[0], Filled({"path": "y/f"}, []))
+    assert (told.notes_left, told.notes_seen) == (0, ["y/AGENTS.md"])
+
+
 def test_warnings_are_kept_with_the_step_and_in_the_log() -> None:
     run = run_of(step("a"))
     track(run, run.plan.steps[0], Return(duration=1, warnings=["'AGENTS.md' was cut"]), NOW)

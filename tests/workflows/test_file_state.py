@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from plans.stamps import stamp_of
+from plans.stamps import NOTES_BYTES, stamp_of
 from tests.driving import Plans, Started, View, refusals, statuses, step, work
 
 
@@ -123,6 +123,18 @@ async def test_agents_md_are_listed_with_the_step_that_brought_them_in(plans: Pl
     assert "one per directory counts" in step(view, "a")["warnings"][0]
     assert "warnings" not in step(view, "b")
     assert [entry["stepId"] for entry in view["log"] if entry["kind"] == "warning"] == ["a"]
+
+
+async def test_reads_at_the_same_time_take_in_no_more_agents_md_than_one_session_may(plans: Plans) -> None:
+    names = ["a", "b", "c"]
+    for name in names:
+        (plans.workspace / name).mkdir()
+        (plans.workspace / name / "x").write_text("x")
+        (plans.workspace / name / "AGENTS.md").write_text(name * 20_000)
+    view = await plans.run([read(name, f"{name}/x") for name in names])
+    assert statuses(view) == dict.fromkeys(names, "completed")
+    assert 20_000 <= sum(note["bytes"] for note in view["agentsMd"]) <= NOTES_BYTES
+    assert [entry["kind"] for entry in view["log"] if entry["kind"] == "warning"]
 
 
 async def test_the_run_answers_how_it_last_saw_its_files(plans: Plans) -> None:
