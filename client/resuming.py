@@ -6,7 +6,10 @@ The second run of plan `x` is plan `x-r2`, and so on. A run names the one it goe
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,14 +21,17 @@ from client.plan_ids import plan_id, workflow_id
 from client.speaking import RPC_TIMEOUT, about, ask, describe
 from client.starting import Started, start_agent, start_run
 from plans import resume as resumption
+from plans.agent_order import agent_of_step
 from plans.agent_run import AgentRun
 from plans.agent_run import resumed as resumed_agent
 from plans.errors import Refused
 from plans.model import Value
 from plans.resume import Replacement, base_id, rerun_from, rerun_only, run_id
-from plans.run import Run
+from plans.run import Run, Status
+from plans.task_steps import TOOL as AGENT_TOOL
 
 MAX_RUNS = 1_000
+ENDING_SECONDS = 20.0
 
 
 class Links(Value):
@@ -51,6 +57,29 @@ async def resume(client: Client, plan: str, by: str = "") -> Started:
     if later:
         raise Refused(f"plan '{plan_id(plan)}' was resumed as '{later[-1]}'; go on with that one", "ALREADY_RESUMED")
     return await _go_on(client, plan, lambda run, new_id, now: resumption.resumed(run, new_id, now, by), by)
+
+
+async def _agents_left(client: Client, run: Run) -> dict[str, dict[str, Any]]:
+    """By step, how the agents were left that had not done their steps; who cannot be asked any more begins anew."""
+    found: dict[str, dict[str, Any]] = {}
+    for step in run.plan.steps:
+        state = run.steps[step.id]
+        if step.tool != AGENT_TOOL or not state.calls or state.status is Status.COMPLETED:
+            continue
+        name = agent_of_step(run.plan.id or "", step.id, state.calls)
+        with suppress(PlanNotFound):
+            await _until_ended(client, name)
+            found[step.id] = await ask(client, name, "state")
+    return found
+
+
+async def _until_ended(client: Client, agent: str) -> None:
+    """An agent whose plan was cancelled ends a moment after it. Raises NOT_ENDED when it does not."""
+    until = time.monotonic() + ENDING_SECONDS
+    while (await describe(client, agent)).status is WorkflowExecutionStatus.RUNNING:
+        if time.monotonic() > until:
+            raise Refused(f"agent '{agent}' has not ended yet; try again, or end it: plan cancel {agent}", "NOT_ENDED")
+        await asyncio.sleep(0.2)
 
 
 async def rerun(
@@ -80,8 +109,21 @@ async def links(client: Client, plan: str) -> Links:
     memo = await (await describe(client, plan)).memo()
     name = plan_id(plan)
     found = [each async for each, resumes in _runs(client, base_id(name)) if resumes == name]
+    if memo.get("stepId"):
+        found += await _later_agents(client, name, str(memo.get("planId")), str(memo["stepId"]))
     resumes = memo.get("resumes")
     return Links(resumes=str(resumes) if resumes else None, resumed_by=found)
+
+
+async def _later_agents(client: Client, agent: str, plan: str, step_id: str) -> list[str]:
+    """The agents that went on with a step when its plan was resumed."""
+    found: list[str] = []
+    for later in (await links(client, plan)).resumed_by:
+        name = agent_of_step(later, step_id, 1)
+        with suppress(PlanNotFound):
+            if (await (await describe(client, name)).memo()).get("resumes") == agent:
+                found.append(name)
+    return found
 
 
 async def _go_on(
@@ -89,14 +131,17 @@ async def _go_on(
 ) -> Started:
     description = await _ended(client, plan)
     state = await ask(client, plan, "state")
+    run = None if "order" in state else Run.model_validate(state)
+    if run is not None and by is not None:
+        run.agents |= await _agents_left(client, run)
     base = base_id(plan_id(plan))
     taken = [name async for name, _ in _runs(client, base)]
     for number in range(len(taken) + 2, MAX_RUNS):
         new_id, now, queue = run_id(base, number), datetime.now(UTC), description.task_queue
         try:
-            if "order" in state:
+            if run is None:
                 return await _resume_agent(client, AgentRun.model_validate(state), new_id, now, queue, by)
-            return await start_run(client, make(Run.model_validate(state), new_id, now), queue)
+            return await start_run(client, make(run, new_id, now), queue)
         except PlanExists:  # somebody else was faster
             continue
     raise Refused(f"plan '{base}' has had {MAX_RUNS} runs; start it anew", "TOO_MANY_RUNS")

@@ -1,8 +1,12 @@
-"""What an agent is ordered to do, as a value; and the same as arguments of the tool `agent`, for steps of plans."""
+"""What an agent is ordered to do, as a value; and the same as arguments of the tool `agent`, for steps of plans.
+
+The agent of a step has a name that follows from the step's, so that it is found when the plan is resumed.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import Field
@@ -42,3 +46,26 @@ def request_text(order: AgentOrder) -> str:
     if order.output_schema is None:
         return order.request
     return f"{order.request}\n\nThe final answer must be a JSON text of this schema:\n{json.dumps(order.output_schema)}"
+
+
+def order_of_step(args: Mapping[str, Any], plan_id: str, step_id: str) -> AgentOrder:
+    """The order that a step of a plan gives."""
+    given = {field: args[name] for name, field in STEP_LIMITS.items() if args.get(name) is not None}
+    return AgentOrder(
+        request=args["objective"],
+        tools=args.get("tools"),
+        limits=AgentLimits.model_validate(given),
+        output_schema=args.get("outputSchema"),
+        plan_id=plan_id,
+        step_id=step_id,
+    )
+
+
+def agent_of_step(plan_id: str, step_id: str, calls: int) -> str:
+    """The id of the agent that works for a step, the first time or again."""
+    return f"agent-{plan_id[:100]}-{step_id[:80]}" + (f"-{calls}" if calls > 1 else "")
+
+
+def asks_the_same(one: AgentOrder, other: AgentOrder) -> bool:
+    """Whether both want the same, so that an agent can go on with it; limits may differ."""
+    return (one.request, one.tools, one.output_schema) == (other.request, other.tools, other.output_schema)

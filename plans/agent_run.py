@@ -231,6 +231,17 @@ def resumed(agent: AgentRun, new_id: str, now: datetime, by: str = "") -> AgentR
     return made
 
 
+def for_step(kept: AgentRun, order: AgentOrder, new_id: str, now: datetime) -> AgentRun:
+    """A run that goes on with a step of a plan that was resumed; one that had its answer already has it still."""
+    if kept.end == "completed":
+        made = kept.model_copy(deep=True)
+        made.run.plan = made.run.plan.model_copy(update={"id": new_id})
+    else:
+        made = resumed(kept, new_id, now)
+    made.order = order
+    return made
+
+
 def _tool(run: Run, step_id: str) -> str:
     return next(step.tool for step in run.plan.steps if step.id == step_id)
 

@@ -71,6 +71,10 @@ class AgentProgress(Value):
 
     step_id: str = Field(min_length=1, max_length=200)
     line: str = Field(max_length=1_000)
+    tasks: list[Annotated[str, Field(max_length=500)]] | None = Field(
+        default=None, max_length=100, description="Its task list, when it is new."
+    )
+    done: int | None = Field(default=None, ge=0, description="How many tasks are done.")
 
 
 class Since(Value):

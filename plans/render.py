@@ -14,6 +14,8 @@ from typing import Any
 from plans.folding import chosen, folded
 from plans.run import PlanStatus, Run, Status
 from plans.standing import Standing
+from plans.task_progress import MARKS as TASK_MARKS
+from plans.task_progress import position, tasks_of
 
 MARKS = {"completed": "✓", "failed": "✗", "running": ">", "skipped": "-", "ready": "?", "blocked": " ", "pending": " "}
 """Marks of the display; a ready step that waits for nobody has none."""
@@ -76,6 +78,7 @@ def _step_rows(view: Mapping[str, Any], step: Mapping[str, Any], positions: Mapp
     files = view.get("step_files", {}).get(str(index), [])
     return [
         row,
+        *(f"      [{TASK_MARKS[task['status']]}] {line(task['objective'])}" for task in step.get("tasks", [])),
         f"      Notes: {line(_notes(step)) or '-'}",
         f"      Tools: {_tools(calls)}",
         f"      Files: {', '.join(map(line, files)) or '-'}",
@@ -202,6 +205,7 @@ def details(run: Run, schedule: Standing) -> str:
         rows.append(
             f"- [{MARKS[state.status.value]}] `{step.id}` {md(step.description or step.tool)} · {state.status.value}"
             + (f" · waits for {state.awaiting}" if state.awaiting else "")
+            + (f" · {md(position({'tasks': tasks_of(state)})[:200])}" if state.tasks else "")
             + (f" · {md(note[:200])}" if note else "")
         )
     return "\n".join([*rows, *_rest(len(run.plan.steps) - len(shown)), *_END])

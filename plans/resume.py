@@ -49,11 +49,13 @@ def run_id(base: str, number: int) -> str:
 
 
 def resumed(run: Run, new_id: str, now: datetime, by: str = "") -> Run:
-    """A run that does what is not done. Raises Refused when everything is."""
+    """A run that does what is not done. Raises Refused when everything is. Agents that were at work go on."""
     again = {name for name, state in run.steps.items() if not _is_done(state)}
     if not again:
         raise Refused("every step is done; there is nothing to resume. `plan rerun` does steps again", "NOTHING_TO_DO")
-    return _next(run, run.plan, again, new_id, _sentence("resumes", run, again, by), now)
+    made = _next(run, run.plan, again, new_id, _sentence("resumes", run, again, by), now)
+    made.agents = {name: kept for name, kept in run.agents.items() if name in again}
+    return made
 
 
 def rerun_from(
@@ -100,7 +102,7 @@ def _next(run: Run, plan: Plan, again: Collection[str], new_id: str, sentence: s
     made.plan = plan.model_copy(update={"id": new_id, "task_id": plan.task_id or plan.id})
     made.options = run.options.model_copy(update={"review": False})
     made.status, made.stopped, made.started, made.ended = PlanStatus.DRAFT, "", None, None
-    made.resumes, made.interrupted, made.aborted = run.plan.id or "", False, False
+    made.resumes, made.interrupted, made.aborted, made.agents = run.plan.id or "", False, False, {}
     for name in again:
         kept = run.decisions.get(name)
         if kept is not None and run.steps[name].calls:

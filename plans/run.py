@@ -121,6 +121,7 @@ class Entry(Value):
     text: str
     step_id: str | None = None
     status: str = Field(default="", description="The step's status at the time, or the plan's.")
+    progress: int | None = Field(default=None, description="How much of the step is done, in percent.")
 
 
 class PastCall(Value):
@@ -162,6 +163,8 @@ class StepState(State):
     shared: list[str] = Field(default_factory=list, description="Of these, what a step beside it may have done.")
     more_files: int = Field(default=0, description="Further files it changed, too many to be listed.")
     warnings: list[str] = Field(default_factory=list, description="What its tool found worth telling.")
+    tasks: list[str] = Field(default_factory=list, description="The task list of the agent that does it, in order.")
+    tasks_done: int = Field(default=0, description="How many of them are done, from the first on.")
 
 
 class Run(State):
@@ -194,6 +197,9 @@ class Run(State):
     interrupted: bool = Field(default=False, description="Somebody interrupted it, to be resumed.")
     literal: bool = Field(default=False, description="Arguments are as they stand: an agent's hold no references.")
     resumes: str = Field(default="", description="The plan whose run this one goes on from.")
+    agents: dict[str, dict[str, Any]] = Field(
+        default_factory=dict, description="By step, the run of the agent that goes on with it (`plans.agent_run`)."
+    )
 
     @classmethod
     def of(cls, plan: Plan, options: Options, facts: Facts, inputs: dict[str, Any]) -> Run:
@@ -211,11 +217,14 @@ class Run(State):
         self.seq += 1
         return self.seq
 
-    def note(self, kind: str, text: str, time: datetime, step_id: str | None = None) -> None:
+    def note(
+        self, kind: str, text: str, time: datetime, step_id: str | None = None, progress: int | None = None
+    ) -> None:
         """Add a line to the log; the oldest line goes when it is full."""
-        status = self.steps[step_id].status if step_id else self.status
-        entry = Entry(seq=self.next_seq(), time=time, kind=kind, text=text[:1_000], step_id=step_id, status=status)
-        self.log.append(entry)
+        status, seq = self.steps[step_id].status if step_id else self.status, self.next_seq()
+        self.log.append(
+            Entry(seq=seq, time=time, kind=kind, text=text[:1_000], step_id=step_id, status=status, progress=progress)
+        )
         if len(self.log) > LOG_ENTRIES:
             del self.log[0]
 

@@ -16,6 +16,7 @@ from typing import Any
 from plans.recording import TRUNCATED, cut
 from plans.run import DONE, Result, Run, Status, StepState
 from plans.standing import Standing
+from plans.task_progress import tasks_of
 
 
 def plan_view(run: Run, schedule: Standing) -> dict[str, Any]:
@@ -83,6 +84,8 @@ def step_view(run: Run, schedule: Standing, index: int) -> dict[str, Any]:
         view["failure"] = result_view(state.failure)
     if state.mended:
         view["mended"] = state.mended
+    if state.tasks:
+        view["tasks"] = tasks_of(state)
     if state.result:
         view["result"] = result_view(state.result)
     return view | _times(run, index)
@@ -204,7 +207,8 @@ def _events(run: Run, since: int) -> Iterator[dict[str, Any]]:
         if entry.seq > since:
             line = {"time": _iso(entry.time), "kind": entry.kind, "text": entry.text}
             head = {"seq": entry.seq, "time": line["time"], "taskId": task, "stepId": entry.step_id or ""}
-            yield head | {"status": entry.status, "logs": [line]}
+            progress = {} if entry.progress is None else {"progress": entry.progress}
+            yield head | {"status": entry.status, "logs": [line]} | progress
 
 
 def _short_result(result: Result) -> dict[str, Any]:

@@ -26,7 +26,7 @@ with workflow.unsafe.imports_passed_through():
     from plans.run import PlanStatus
     from plans.tasks import Decision, TaskList, after_calls, meaning_of, meaning_of_simple
     from plans.validate import errors
-    from workflows import agent_records, indexing
+    from workflows import agent_records, indexing, resuming
     from workflows.agent_questions import answered
     from workflows.agent_request import AgentRequest, read_agent_request
     from workflows.checking import facts_about
@@ -45,7 +45,7 @@ class AgentWorkflow(Mailbox):
     @workflow.init
     def __init__(self, *arguments: Any) -> None:
         self._index = indexing.Index()
-        self._told = ""
+        self._told, self._listed = "", False
         self._decided: tuple[Decision, TaskList | None] | None = None
         try:
             self._open(read_agent_request(arguments))
@@ -89,6 +89,8 @@ class AgentWorkflow(Mailbox):
         agent.run.facts = facts
         if unknown:
             agent.run.note("warning", f"no such tools, left out: {', '.join(unknown)[:500]}", workflow.now())
+        if agent.run.resumes:
+            agent.notice = "\n".join(filter(None, [agent.notice, *await resuming.look_at_files(agent.run)]))
         execution.schedule.begin(workflow.now())
         await agent_records.begun(agent)
 
@@ -234,7 +236,8 @@ class AgentWorkflow(Mailbox):
         )
         if line != self._told:
             self._told = line
-            await agent_records.tell_parent(self._agent, line)
+            await agent_records.tell_parent(self._agent, line, is_new=not self._listed)
+            self._listed = self._agent.tasks is not None
 
     def _add_time(self, seconds: float) -> None:
         usage = self._agent.usage

@@ -18,6 +18,7 @@ with workflow.unsafe.imports_passed_through():
     from plans.model import Step
     from plans.recording import MAX_PAST, cut
     from plans.run import PastCall, Status
+    from plans.task_progress import progress_of
     from workflows import policies
 
 Kind = Literal["spawned", "completed", "failed", "timeout", "interrupted", "resumed"]
@@ -55,12 +56,12 @@ async def ended(agent: AgentRun) -> None:
     await _do(agent, "write_summary", file, "keep SUMMARY.md")
 
 
-async def tell_parent(agent: AgentRun, text: str) -> None:
-    """The plan it works for is told where it stands."""
+async def tell_parent(agent: AgentRun, text: str, is_new: bool) -> None:
+    """The plan it works for is told where it stands; `is_new`: it does not know the task list yet."""
     parent = workflow.info().parent
     if parent is None or not agent.order.step_id:
         return
-    message = {"stepId": agent.order.step_id, "line": text[:500]}
+    message = {"stepId": agent.order.step_id, "line": text[:500], **progress_of(agent.tasks, is_new)}
     with suppress(ApplicationError):  # it has ended
         await workflow.get_external_workflow_handle(parent.workflow_id).signal("agent_progress", message)
 

@@ -13,9 +13,10 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError, ChildWorkflowError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
-    from plans.agent_limits import AgentLimits
-    from plans.agent_order import STEP_LIMITS, AgentOrder
-    from plans.agent_run import AgentRun
+    from pydantic import ValidationError
+
+    from plans.agent_order import AgentOrder, agent_of_step, asks_the_same, order_of_step
+    from plans.agent_run import AgentRun, for_step
     from plans.budget import Usage
     from plans.model import Step
     from plans.recording import MAX_PAST
@@ -53,7 +54,8 @@ class Delegates:
         began = workflow.now()
         agent = self._agent(step, args)
         name = agent.run.plan.id or ""
-        self._run.note("agent", f"agent '{name}' works on it", began, step.id)
+        earlier = f", going on from '{agent.run.resumes}'" if agent.run.resumes else ""
+        self._run.note("agent", f"agent '{name}' works on it{earlier}", began, step.id)
         try:
             child = await workflow.start_child_workflow(
                 "AgentWorkflow",
@@ -61,11 +63,7 @@ class Delegates:
                 id=name,
                 cancellation_type=workflow.ChildWorkflowCancellationType.ABANDON,
                 parent_close_policy=workflow.ParentClosePolicy.REQUEST_CANCEL,
-                memo={
-                    "title": agent.run.plan.title,
-                    "request": agent.run.plan.title,
-                    "planId": self._run.plan.id or "",
-                },
+                memo=_memo(agent),
                 static_summary=f"{step.id} · {agent.run.plan.title}"[:150],
             )
             self._children[step.id] = child
@@ -100,34 +98,45 @@ class Delegates:
 
     def _agent(self, step: Step, args: dict[str, Any]) -> AgentRun:
         run = self._run
-        given = {field: args[name] for name, field in STEP_LIMITS.items() if args.get(name) is not None}
-        order = AgentOrder(
-            request=args["objective"],
-            tools=args.get("tools"),
-            limits=AgentLimits.model_validate(given),
-            output_schema=args.get("outputSchema"),
-            plan_id=run.plan.id or "",
-            step_id=step.id,
-        )
-        calls = run.steps[step.id].calls
-        name = f"agent-{(run.plan.id or '')[:100]}-{step.id[:80]}" + (f"-{calls}" if calls > 1 else "")
+        order = order_of_step(args, run.plan.id or "", step.id)
+        name = agent_of_step(run.plan.id or "", step.id, run.steps[step.id].calls)
         options = Options(
             workspace=run.workspace_of(step), approve_all=run.options.approve_all, by=run.options.by,
             history_limit=run.options.history_limit,
         )  # fmt: skip
-        agent = AgentRun.of(order, name, options)
+        agent = self._earlier(step, order, name) or AgentRun.of(order, name, options)
+        agent.run.options = options
         agent.run.plan = agent.run.plan.model_copy(update={"queue": run.queue_of(step)})
-        agent.run.files = run.files.model_copy(deep=True)
+        known = run.files.model_copy(deep=True)
+        agent.run.files.stamps = known.stamps | agent.run.files.stamps
+        agent.run.files.notes_seen = list(dict.fromkeys(known.notes_seen + agent.run.files.notes_seen))
         return agent
+
+    def _earlier(self, step: Step, order: AgentOrder, name: str) -> AgentRun | None:
+        """The agent that did the step before the plan was resumed, when it was asked for the same."""
+        kept = self._run.agents.pop(step.id, None)
+        try:
+            agent = AgentRun.model_validate(kept) if kept is not None else None
+        except ValidationError:
+            return None  # left by another version
+        return for_step(agent, order, name, workflow.now()) if agent and asks_the_same(agent.order, order) else None
 
     def _record(self, step: Step, result: dict[str, Any]) -> None:
         """The agent's tool calls and tokens are the step's."""
         run, state = self._run, self._run.steps[step.id]
         state.past += [PastCall.model_validate(call) for call in result.get("calls", [])]
         del state.past[:-MAX_PAST]
+        state.tasks_done = min(len(state.tasks), sum(task["status"] == "done" for task in result["agent"]["tasks"]))
         usage = result["agent"]["usage"]
         spent = Usage(calls=usage["iterations"], total_tokens=usage["tokens"])
         run.ledger = run.ledger.plus(spent, model="agent", step_id=step.id)
+
+
+def _memo(agent: AgentRun) -> dict[str, Any]:
+    """What lists show, and what links an agent to its plan and to the agent before it."""
+    title, order = agent.run.plan.title, agent.order
+    links = {"planId": order.plan_id, "stepId": order.step_id}
+    return {"title": title, "request": title, **links, **({"resumes": agent.run.resumes} if agent.run.resumes else {})}
 
 
 async def _cancel(agent_id: str) -> None:

@@ -31,6 +31,7 @@ with workflow.unsafe.imports_passed_through():
     from plans.model import Problem
     from plans.resume import INTERRUPTED
     from plans.run import ENDED, PlanStatus
+    from plans.task_progress import note_progress
     from workflows.execution import Execution
     from workflows.request import invalid, step_of
 
@@ -112,12 +113,10 @@ class Mailbox:
 
     @workflow.signal(description="For agents: where the one that does a step stands.")
     def agent_progress(self, *arguments: Any) -> None:
-        """A line for the log of the step."""
+        """The agent's task list is the step's progress; the line goes into the log."""
 
         def note() -> None:
-            message = read(AgentProgress, arguments)
-            if message.step_id in self._started().run.steps:
-                self._started().run.note("agent", message.line, workflow.now(), message.step_id)
+            note_progress(self._started().run, read(AgentProgress, arguments), workflow.now())
 
         self._try("agent_progress", None, note)
 

@@ -18,11 +18,11 @@ def is_unwritten(run: Run) -> bool:
     return bool(run.request) and not run.resumes
 
 
-async def look_at_files(run: Run) -> None:
-    """Tell in the log which files were changed or deleted since the earlier run saw them. Never fails the run."""
+async def look_at_files(run: Run) -> list[str]:
+    """Tell which files were changed or deleted since the earlier run saw them, in the log as well. Never fails it."""
     seen = FilesSeen.of(run.files, run.facts.workspace, run.facts.workspaces)
     if not seen.stamps:
-        return
+        return []
     try:
         found: FilesChanged = await workflow.execute_activity(
             "compare_files",
@@ -38,11 +38,11 @@ async def look_at_files(run: Run) -> None:
         if is_cancelled_exception(error):
             raise
         run.note("warning", f"the files could not be looked at: {error.cause}", workflow.now())
-        return
-    for path in found.changed[:MAX_TOLD]:
-        run.note("changed", f"file '{path}' was changed since the earlier run saw it", workflow.now())
-    for path in found.deleted[:MAX_TOLD]:
-        run.note("changed", f"file '{path}' was deleted since the earlier run saw it", workflow.now())
-    more = len(found.changed) + len(found.deleted) - 2 * MAX_TOLD
-    if more > 0:
-        run.note("changed", f"{more} or more other files are not as the earlier run saw them", workflow.now())
+        return []
+    told = [f"file '{path}' was changed since the earlier run saw it" for path in found.changed[:MAX_TOLD]]
+    told += [f"file '{path}' was deleted since the earlier run saw it" for path in found.deleted[:MAX_TOLD]]
+    more = len(found.changed) + len(found.deleted) - len(told)
+    told += [f"{more} other files are not as the earlier run saw them"] if more else []
+    for text in told:
+        run.note("changed", text, workflow.now())
+    return told

@@ -31,6 +31,8 @@ MARKS = {
 }
 """Mark and style of each status of a step; one that waits for a person has a question mark."""
 ASKING = ("?", "bold yellow")
+TASKS = {"done": ("✓", "green"), "current": ("▸", "cyan"), "open": ("·", "dim")}
+"""The same of each task of an agent."""
 NAME_WIDTH = 20
 FRAME = 5
 """Lines of the board that are no steps."""
@@ -41,7 +43,8 @@ def board(view: View, now: datetime, height: int, footer: RenderableType | None 
     room = max(3, height - FRAME - (3 if footer else 0))
     steps = view["steps"]
     shown = chosen(steps, room)
-    parts: list[RenderableType] = [_head(view, now), _bar(view), _rows([steps[index] for index in shown], now)]
+    listed = _rows([steps[index] for index in shown], now, spare=room - len(steps))
+    parts: list[RenderableType] = [_head(view, now), _bar(view), listed]
     if len(shown) < len(steps):
         parts.append(_folded([step for index, step in enumerate(steps) if index not in set(shown)]))
     parts.append(_counts(view))
@@ -59,7 +62,9 @@ def remark(step: View, now: datetime) -> str:
     if step.get("awaiting"):
         return "needs approval"
     if status == "running":
-        return seconds(_elapsed(step, now))
+        tasks = step.get("tasks", [])
+        done = f"{sum(task['status'] == 'done' for task in tasks)}/{len(tasks)} tasks  " if tasks else ""
+        return done + seconds(_elapsed(step, now))
     if status == "completed":
         return seconds(float((step.get("result") or {}).get("duration", 0)) / 1000)
     if status == "failed":
@@ -92,7 +97,8 @@ def _bar(view: View) -> RenderableType:
     return grid
 
 
-def _rows(steps: Sequence[View], now: datetime) -> RenderableType:
+def _rows(steps: Sequence[View], now: datetime, spare: int) -> RenderableType:
+    """A row per step; where there are rows to spare, the task lists of agents at work below theirs."""
     table = Table.grid(expand=True, padding=(0, 1))
     table.add_column(width=1)
     table.add_column(no_wrap=True, overflow="ellipsis", max_width=NAME_WIDTH)
@@ -110,7 +116,17 @@ def _rows(steps: Sequence[View], now: datetime) -> RenderableType:
             Text(line(str(error or step.get("description") or "")), style="red" if error else quiet),
             Text(line(remark(step, now)), style=style),
         )
+        tasks = step.get("tasks", []) if step["status"] == "running" else []
+        if len(tasks) <= spare:
+            spare -= len(tasks)
+            for task in tasks:
+                table.add_row("", "", "", _task(task))
     return table
+
+
+def _task(task: View) -> Text:
+    sign, style = TASKS[task["status"]]
+    return Text.assemble((f"{sign} ", style), (line(task["objective"]), "dim" if task["status"] == "open" else ""))
 
 
 def _folded(steps: Sequence[View]) -> RenderableType:

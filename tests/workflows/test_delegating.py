@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 from client import resuming
+from client.resuming import Links
+from examples.scripted_llm.script import Script
+from plans.resume import Replacement
 from tests.driving import Plans, Started, step
-from tests.workflows.agents import Serving, call, says, serving
+from tests.workflows.agents import Agents, Serving, call, says, serving
 
 AGENT = {"id": "agent", "tool": "agent", "args": {"objective": "Write $first.", "maxCalls": 5}}
 FIRST = {"id": "first", "tool": "write_file", "args": {"path": "first.txt", "content": "1"}}
@@ -56,23 +59,100 @@ async def test_an_agent_that_used_up_its_limit_fails_its_step(serve: Serving) ->
     assert "used up its 2 model calls" in result["error"]
 
 
-async def test_an_interrupted_plan_stops_its_agent_and_does_the_step_again_when_resumed(serve: Serving) -> None:
+STORY = [
+    says({"tool_calls": [call("plan_actions", reason="three")]}),
+    says({"tasks": ["Do one", "Do two", "Do three"]}),
+    says({"tool_calls": [call("work", name="one")], "task_completed": "one is done"}),
+    says({"tool_calls": [call("work", name="two", seconds=1.5)], "task_completed": "two is done"}),
+    says({"tool_calls": [call("work", name="three")], "task_completed": "three is done"}, when={"last": "Task 3:"}),
+    says({"final_answer": "All is done."}, when={"last": "ALL 3 tasks"}),
+]
+
+
+async def _until_two(agents: Agents, plan: Started) -> None:
+    await plan.until(lambda _: ["start", "two"] in [line[:2] for line in agents.plans.ledger], "the second task")
+
+
+@pytest.mark.parametrize("stopped_by", ["interrupt", "cancel"])
+async def test_a_resumed_plan_goes_on_with_the_agent_of_its_step_and_repeats_none_of_its_calls(
+    serve: Serving, stopped_by: str
+) -> None:
+    async with serve(STORY) as agents:
+        client = agents.plans.client
+        plan = await agents.plans.start([FIRST, AGENT | {"args": {"objective": "Work."}}])
+        await _until_two(agents, plan)
+        await (plan.signal("interrupt") if stopped_by == "interrupt" else plan.handle.cancel())
+        view = await plan.ended()
+        assert (view["status"], step(view, "first")["status"]) == ("cancelled", "completed")
+        if stopped_by == "cancel":  # the call that was cancelled is told to the model, which makes it again
+            again = {"tool_calls": [call("work", name="two")], "task_completed": "two is done"}
+            agents.llm.play.script.exchanges[4:4] = Script.of([says(again, when={"last": "Task 2:"})]).exchanges
+        started = await resuming.resume(client, plan.id)
+        later = Started(client, started.workflow_id)
+        view = await later.ended()
+        assert not agents.llm.play.unexpected
+        splits = [seen for seen in agents.llm.play.seen if "Split the request" in str(seen.body["messages"])]
+        old, new = (f"agent-{each.id.removeprefix('plan-')}-agent" for each in (plan, later))
+        assert await resuming.links(client, new) == Links(resumes=old)
+        assert (await resuming.links(client, old)).resumed_by == [new]
+    assert view["status"] == "completed"
+    assert step(view, "agent")["result"]["value"] == "All is done."
+    assert [task["status"] for task in step(view, "agent")["tasks"]] == ["done"] * 3
+    ends = [line[1] for line in agents.plans.ledger if line[0] == "end"]
+    assert ends == ["one", "two", "three"]
+    assert len(splits) == 1
+    assert view["step_tool_history"]["1"][0]["args"]["name"] == "one"
+
+
+async def test_an_agent_that_is_asked_for_something_else_begins_anew(serve: Serving) -> None:
+    other = [says({"answer": "something else", "confidence": "high"}, when={"last": "Do something else."})]
+    async with serve([*STORY[:4], *other]) as agents:
+        plan = await agents.plans.start([AGENT | {"args": {"objective": "Work."}}])
+        await _until_two(agents, plan)
+        await plan.signal("interrupt")
+        await plan.ended()
+        change = Replacement(step_id="agent", path="args.objective", value="Do something else.")
+        started = await resuming.rerun(agents.plans.client, plan.id, start_at="agent", changes=[change])
+        view = await Started(agents.plans.client, started.workflow_id).ended()
+    assert step(view, "agent")["result"]["value"] == "something else"
+
+
+@pytest.mark.modes("plain")
+async def test_the_task_list_of_an_agent_is_the_progress_of_its_step(serve: Serving) -> None:
+    async with serve(STORY) as agents:
+        plan = await agents.plans.start([AGENT | {"args": {"objective": "Work."}}])
+        await _until_two(agents, plan)
+        view = await plan.until(lambda view: step(view, "agent").get("tasks", [{}])[0].get("status") == "done", "one")
+        assert step(view, "agent")["tasks"] == [
+            {"objective": "Do one", "status": "done"},
+            {"objective": "Do two", "status": "current"},
+            {"objective": "Do three", "status": "open"},
+        ]
+        text = await plan.handle.query("text")
+        assert "[✓] Do one" in text
+        assert "[>] Do two" in text
+        assert "[ ] Do three" in text
+        await plan.ended()
+        events = await plan.handle.query("events", {"since": 0})
+    told = [event["progress"] for event in events if event.get("logs") and "progress" in event]
+    assert told == [0, 33, 66, 100]
+
+
+async def test_a_file_changed_while_an_agent_was_interrupted_is_told_to_its_model(serve: Serving) -> None:
     story = [
-        says({"tool_calls": [call("work", name="one", seconds=2.0)]}),
-        says({"tool_calls": [call("work", name="two")]}),
+        says({"tool_calls": [call("write_file", path="a.txt", content="1"), call("work", name="two", seconds=1.5)]}),
         says({"answer": "done", "confidence": "high"}),
     ]
     async with serve(story) as agents:
-        plan = await agents.plans.start([FIRST, AGENT | {"args": {"objective": "Work."}}])
-        await plan.until(lambda _: agents.plans.ledger, "the agent works")
+        plan = await agents.plans.start([AGENT | {"args": {"objective": "Work."}}])
+        await _until_two(agents, plan)
         await plan.signal("interrupt")
-        view = await plan.ended()
-        assert (view["status"], step(view, "agent")["result"]["code"]) == ("cancelled", "AGENT_INTERRUPTED")
-        assert step(view, "first")["status"] == "completed"
+        await plan.ended()
+        (agents.plans.workspace / "a.txt").write_text("by somebody else")
         started = await resuming.resume(agents.plans.client, plan.id)
-        view = await Started(agents.plans.client, started.workflow_id).ended()
-    assert view["status"] == "completed"
-    assert step(view, "agent")["result"]["value"] == "done"
+        assert (await Started(agents.plans.client, started.workflow_id).ended())["status"] == "completed"
+        last = agents.prompts[-1]
+    assert "file 'a.txt' was changed since the earlier run saw it" in last
 
 
 async def test_a_cancelled_plan_cancels_its_agent(serve: Serving) -> None:

@@ -89,3 +89,31 @@ def test_texts_of_a_plan_are_neither_markup_nor_control_characters() -> None:
     assert "[red]x[/red]" in text
     assert "\x1b" not in text
     assert "\u202e" not in text
+
+
+TASKS = [
+    {"objective": "Find it", "status": "done"},
+    {"objective": "Mend it", "status": "current"},
+    {"objective": "Try it", "status": "open"},
+]
+
+
+def test_the_task_list_of_an_agent_stands_below_its_step_while_it_works() -> None:
+    working = step("a", "running", startedAt=STARTED, tasks=TASKS)
+    lines = drawn(view(working, step("b", "completed", tasks=TASKS)))
+    at = next(index for index, line in enumerate(lines) if "Do a" in line)
+    assert "1/3 tasks  10 s" in lines[at]
+    assert [line.split(None, 1) for line in map(str.strip, lines[at + 1 : at + 4])] == [
+        ["✓", "Find it"],
+        ["▸", "Mend it"],
+        ["·", "Try it"],
+    ]
+    assert sum("Find it" in line for line in lines) == 1
+
+
+def test_where_there_is_no_room_for_a_task_list_the_row_says_how_far_it_is() -> None:
+    working = step("a", "running", startedAt=STARTED, tasks=TASKS)
+    lines = drawn(view(working, *(step(f"s{number}", "ready") for number in range(30))), height=12)
+    assert len(lines) <= 12
+    assert any("1/3 tasks" in line for line in lines)
+    assert not any("Mend it" in line for line in lines)
