@@ -86,7 +86,9 @@ class PickTool(ModalScreen[str | None]):
         """A place to type, and the tools that fit."""
         with Vertical(classes="box"):
             yield Static(Text("Which tool? Type to search, enter takes it"), classes="title")
-            yield Input(compact=True)
+            typed = Input(compact=True)
+            typed.cursor_blink = False  # each blink would be drawn, on slow terminals too
+            yield typed
             yield OptionList(markup=False)
 
     def on_mount(self) -> None:
@@ -142,7 +144,7 @@ class Reading(ModalScreen[None]):
         """The text, to be scrolled."""
         with Vertical(classes="box tall"):
             yield Static(Text(self._heading), classes="title")
-            with VerticalScroll():
+            with VerticalScroll(classes="reading"):
                 yield Static(self._text)
             yield Static(Text("arrows and page keys scroll   escape back"), classes="hint")
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.cells import cell_len, set_cell_size
+from rich.table import Table
 from rich.text import Text
 
 from plans.model import ToolSpec
@@ -54,13 +55,14 @@ def rows(view: View, width: int) -> list[Text]:
     return [_row(step, places[step["id"]], after[step["id"]], widths, faulty, asked) for step in steps]
 
 
-def detail(view: View, step: View, tools: Mapping[str, ToolSpec]) -> Text:
-    """A step in full."""
-    text = Text()
+def detail(view: View, step: View, tools: Mapping[str, ToolSpec]) -> Table:
+    """A step in full: what is said of it, and beside it the text, however long."""
+    table = Table.grid(padding=(0, 1, 0, 0), expand=True)
+    table.add_column(width=LABEL, style="bold", no_wrap=True)
+    table.add_column(ratio=1, overflow="fold")
     for name, value, style in _facts(view, step, tools):
-        text.append(f"{name:<{LABEL}} ", "bold").append(f"{value}\n", style)
-    text.rstrip()
-    return text
+        table.add_row(Text(name), Text(value, style))
+    return table
 
 
 def change_log(view: View) -> Text:
@@ -180,5 +182,5 @@ def _fate(step: View) -> Iterator[tuple[str, str, str]]:
 
 def _value(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    shown = safe(text[:MAX_VALUE].replace("\t", "    ")).replace("\n", "\n" + " " * (LABEL + 1))
+    shown = safe(text[:MAX_VALUE].replace("\t", "    "))
     return shown + (f"\n... {len(text) - MAX_VALUE} more characters" if len(text) > MAX_VALUE else "")

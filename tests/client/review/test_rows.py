@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from io import StringIO
 from typing import Any
 
 import pytest
 from rich.cells import cell_len
+from rich.console import Console
 
 from client.review.rows import change_log, cut, detail, heading, news, rows
 
@@ -29,11 +31,19 @@ def plain(found: dict[str, Any], width: int = 80) -> list[str]:
     return [row.plain.rstrip() for row in rows(found, width)]
 
 
+def full(found: dict[str, Any], index: int, width: int = 80) -> str:
+    """A step in full, as it stands on a screen of that width."""
+    console = Console(file=StringIO(), width=width)
+    with console.capture() as captured:
+        console.print(detail(found, found["steps"][index], {}))
+    return captured.get()
+
+
 def test_a_step_with_a_problem_is_marked_and_says_what_it_is() -> None:
     problem = {"code": "PLAN_CYCLE", "message": "goes round", "stepId": "b", "field": "dependsOn"}
     found = view({"id": "a"}, {"id": "b"}, problems=[problem])
     assert [row.endswith("✗ problem") for row in plain(found)] == [False, True]
-    assert "✗ dependsOn: goes round" in detail(found, found["steps"][1], {}).plain
+    assert "✗ dependsOn: goes round" in full(found, 1)
 
 
 @pytest.mark.parametrize(
@@ -53,8 +63,15 @@ def test_every_status_has_a_mark_and_a_word(status: str, mark: str, word: str) -
 
 def test_a_failure_is_told_before_the_arguments() -> None:
     found = view({"id": "a", "status": "failed", "result": {"ok": False, "error": "no such\nfile"}})
-    text = detail(found, found["steps"][0], {}).plain
+    text = full(found, 0)
     assert text.index("no such") < text.index("path")
+
+
+def test_a_long_text_stands_beside_what_it_is_and_not_below() -> None:
+    found = view({"id": "a", "args": {"content": "word " * 30 + "\nend"}})
+    shown = full(found, 0, width=40).splitlines()
+    at = next(number for number, row in enumerate(shown) if row.startswith("content"))
+    assert [row[:13].strip() for row in shown[at : at + 7]] == ["content", *[""] * 6]
 
 
 @pytest.mark.parametrize("width", [30, 80, 200])
