@@ -71,6 +71,8 @@ BEAT = timedelta(seconds=1)
 """How often a heartbeat reaches the server, and so how soon a step hears that it is cancelled."""
 CACHED_WORKFLOWS = 1_000
 MAX_PROCESSES = 64
+LARGEST = 256 * 1024
+"""Bytes of an ended run that history takes in where there is no external storage."""
 
 
 def build(
@@ -128,7 +130,7 @@ def _activities(
         _checker(settings, specs, indexed).check_plan,
         AskLlm(llm, values, tools=specs).ask_llm,
         SnapshotTaker(llm.secrets).snapshot_workspace,
-        SummaryWriter(settings.state_dir).write_summary,
+        SummaryWriter(settings.state_dir, None if client.data_converter.external_storage else LARGEST).write_summary,
         AgentTracker(AgentHistory(settings.state_dir)).track_agent,
         changes.file_changes,
         compare_files,

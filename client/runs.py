@@ -12,13 +12,14 @@ BadPlanId, Refused, InvalidPlan, NotConnected, NoWorker. A view is the plan's ow
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError
 from temporalio.service import RPCError
 
-from client import deciding
+from client import deciding, records
 from client.changes import changes
 from client.deciding import Choice
 from client.errors import NoWorker, PlanClosed
@@ -29,9 +30,10 @@ from client.resuming import Links, interrupt, links, rerun, resume
 from client.speaking import LOST, RPC_TIMEOUT, about, ask, ask_patiently, describe, translated
 from client.starting import Started, start
 from client.summary import Summary, ended_otherwise, of_failure
+from plans import views
 from plans.errors import PlanError
 from plans.model import Value
-from plans.run import ENDED, Decision, PlanStatus
+from plans.run import ENDED, Decision, PlanStatus, Run
 from plans.stamps import Stamp
 
 __all__ = [
@@ -96,6 +98,11 @@ async def watch(
 
     Whoever comes late gets everything; nothing is missed while server or worker are away, which `say` is told.
     """
+    ended = await _ended(client, plan)
+    if ended is not None:
+        for past in views.events(ended, since, limit=sys.maxsize):
+            yield Event.model_validate(past)
+        return
     async for _ in changes(client, plan, say):
         while found := await ask_patiently(client, plan, say, "events", {"since": since}):
             for event in map(Event.model_validate, found):
@@ -187,6 +194,16 @@ async def cancel(client: Client, plan: str) -> None:
         raise PlanClosed(f"plan '{name}' has ended; there is nothing to cancel. `plan summary {name}` shows it")
     with about(plan):
         await client.get_workflow_handle(workflow_id(plan)).cancel(rpc_timeout=RPC_TIMEOUT)
+
+
+async def _ended(client: Client, plan: str) -> Run | None:
+    """The Run of a plan that has ended and left it; None also when the server is away for now."""
+    try:
+        return await records.kept(client, plan)
+    except RPCError as error:
+        if error.status in LOST:
+            return None
+        raise translated(error, plan) from error
 
 
 async def _signal(client: Client, plan: str, name: str, by: str) -> None:

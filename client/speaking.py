@@ -16,6 +16,7 @@ from typing import Any
 from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus, WorkflowQueryFailedError
 from temporalio.service import RPCError, RPCStatusCode
 
+from client import records
 from client.errors import NotConnected, NoWorker, PlanClosed, PlanNotFound
 from client.plan_ids import plan_id, workflow_id
 from client.queues import listeners
@@ -69,11 +70,14 @@ async def describe(client: Client, plan: str) -> WorkflowExecutionDescription:
 
 
 async def ask(client: Client, plan: str, query: str, *arguments: Any) -> Any:
-    """The plan's answer to a query. Raises PlanNotFound, NoWorker, NotConnected."""
+    """The plan's answer to a query, an ended one's from its record. Raises PlanNotFound, NoWorker, NotConnected."""
     handle = client.get_workflow_handle(workflow_id(plan))
     began, seconds = time.monotonic(), QUERY_SECONDS[0]
     while True:
         try:
+            recorded = await records.answer(client, plan, query, arguments)
+            if recorded is not None:
+                return recorded.value
             return await handle.query(query, *arguments, rpc_timeout=timedelta(seconds=seconds))
         except WorkflowQueryFailedError as error:
             raise PlanError(f"plan '{plan_id(plan)}' could not answer: {error.message}", "QUERY_FAILED") from error

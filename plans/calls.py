@@ -2,7 +2,8 @@
 
 A step's tool is an activity that takes a `Call` and returns a `Return`; its failure is an application error whose
 type is one of the stable codes. `check_plan` takes a `CheckRequest` and returns `Facts`: the only way a workflow
-learns about the worker it runs on. `write_summary` takes a `SummaryFile`.
+learns about the worker it runs on. `write_summary` takes a `SummaryFile` and returns an
+`EndRecord`.
 """
 
 from __future__ import annotations
@@ -114,3 +115,13 @@ class SummaryFile(Value):
 
     plan_id: str
     markdown: str
+    run: dict[str, Any] | None = Field(
+        default=None, description="The Run as it ended, to be read when nobody serves it."
+    )
+
+
+class EndRecord(Value):
+    """What is left of an ended run, as `write_summary` returns it: it stands in history, or beside it when large."""
+
+    path: str = Field(description="SUMMARY.md, on the worker's machine.")
+    run: dict[str, Any] | None = None

@@ -11,7 +11,7 @@ from typing import Any
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from plans import review
+    from plans import inquiry, review
     from plans.edits import MAX_BYTES, EditPlan, Regenerate
     from plans.errors import InvalidPlan, PlanError, Refused, UnknownQueue
     from plans.messages import read
@@ -94,15 +94,12 @@ class Editing(Mailbox):
     @workflow.query(description="The plan as a plan file, without what happened to it.")
     def file(self, *_: Any) -> dict[str, Any]:
         """The plan as it would be written by its author."""
-        plan = self._started().run.plan
-        steps = [step.model_dump(mode="json", exclude_none=True, exclude_defaults=True) for step in plan.steps]
-        head = plan.model_dump(mode="json", exclude={"steps", "id"}, exclude_none=True, exclude_defaults=True)
-        return {**head, "steps": steps}
+        return inquiry.file(self._started().run)
 
     @workflow.query(description="The tools the plan's workers told it about, by name.")
     def tools(self, *_: Any) -> dict[str, Any]:
         """Their descriptions: what a form for a step is made from."""
-        return {name: spec.model_dump(mode="json") for name, spec in self._started().run.facts.tools.items()}
+        return inquiry.tools(self._started().run)
 
     async def _revised(self, message: EditPlan) -> Revised:
         """The edits applied; the workers are asked first about tools and queues the plan did not have before."""

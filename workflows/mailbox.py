@@ -14,7 +14,7 @@ from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError
 
 with workflow.unsafe.imports_passed_through():
-    from plans import approvals, render, tracking, views
+    from plans import approvals, inquiry, render, tracking, views
     from plans.errors import PlanError, Refused
     from plans.messages import (
         AgentProgress,
@@ -22,10 +22,8 @@ with workflow.unsafe.imports_passed_through():
         Control,
         Decide,
         Deny,
-        FilesAsked,
         FilesChanged,
         Shown,
-        Since,
         read,
     )
     from plans.model import Problem
@@ -54,7 +52,7 @@ class Mailbox:
         return render.text(self._view(), limit)
 
     def _state(self) -> dict[str, Any]:
-        return self._started().run.model_dump(mode="json", exclude_defaults=True)
+        return inquiry.state(self._started().run)
 
     def _try(self, what: str, step_id: str | None, act: Callable[[], Any]) -> None:
         """Do what a signal asks for; a refusal becomes a line in the log."""
@@ -153,15 +151,12 @@ class Mailbox:
     @workflow.query(description='Progress events after a number: {"since": 0}')
     def events(self, *arguments: Any) -> list[dict[str, Any]]:
         """Events numbered higher than `since`, at most `limit` (1,000)."""
-        message = read(Since, arguments, optional=True)
-        return views.events(self._started().run, message.since, message.limit)
+        return inquiry.events(self._started().run, arguments)
 
     @workflow.query(description='Files as the run last saw them: {"paths": ["src/main.py"]}, or all')
     def stamps(self, *arguments: Any) -> dict[str, Any]:
         """Hash and size of every file the run read or made, by path."""
-        message = read(FilesAsked, arguments, optional=True)
-        found = tracking.stamps(self._started().run, message.paths)
-        return {path: stamp.model_dump(mode="json") for path, stamp in found.items()}
+        return inquiry.stamps(self._started().run, arguments)
 
     @workflow.query(description='The plan as text; of a big one the steps that move: {"limit": 100}')
     def text(self, *arguments: Any) -> str:

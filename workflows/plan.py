@@ -191,7 +191,8 @@ class PlanWorkflow(Editing):
         run = self._started().run
         if not run.facts.keeps_summaries:
             return
-        file = SummaryFile(plan_id=run.plan.id or "", markdown=render.summary_markdown(summary, self._view()))
+        markdown = render.summary_markdown(summary, self._view())
+        file = SummaryFile(plan_id=run.plan.id or "", markdown=markdown, run=self._state())
         try:
             # Local: the file may well be written twice, and the plan ends with this workflow task in any case.
             await workflow.execute_local_activity(
