@@ -7,7 +7,9 @@ from pathlib import Path
 
 from temporalio.worker import Worker
 
+from examples.scripted_llm.server import ScriptedLlm
 from tests.client.cli.command import plan
+from tests.client.cli.test_making import llm as llm
 from tests.client.cli.test_screen import Terminal, plan_file, terminal
 from tests.waiting import until
 
@@ -25,11 +27,11 @@ async def in_review(environ: dict[str, str], directory: Path) -> str:
 
 
 async def at_rest(screen: Terminal) -> int:
-    """How much was drawn, when nothing more is."""
+    """How many bytes were sent, when no more are."""
     drawn = [-1, 0]
     while drawn[-1] != drawn[-2]:
         await asyncio.sleep(0.5)
-        drawn.append(len(screen.text))
+        drawn.append(screen.drawn)
     return drawn[-1]
 
 
@@ -44,6 +46,23 @@ async def test_run_with_review_opens_the_screen_and_follows_the_plan_when_it_beg
         assert await screen.process.wait() == 0
         assert not screen.is_quiet()
     assert not (workspace / "a.txt").exists()
+
+
+async def test_a_sentence_becomes_a_plan_on_the_screen_which_is_revised_begun_and_followed(
+    environ: dict[str, str], llm: ScriptedLlm, workspace: Path
+) -> None:
+    async with terminal(environ, "make", "write two notes") as screen:
+        await until(lambda: "q leave (the plan waits)" in screen.text, "the review screen")
+        screen.press("r")
+        await until(lambda: "What is to be different?" in screen.text, "the question")
+        screen.press("say it better\r")
+        await until(lambda: "~ two.args.content" in screen.text, "the difference")
+        screen.press("\x1b")
+        await until(lambda: "This is version 2." in screen.text, "back on the plan")
+        await screen.press_until("b", "✓ completed   2 of 2 steps")
+        assert await screen.process.wait() == 0
+        assert not screen.is_quiet()
+    assert (workspace / "two.txt").read_text() == "better"
 
 
 async def test_a_review_that_is_left_keeps_the_plan_waiting_and_says_how_to_come_back(
@@ -75,16 +94,29 @@ async def test_a_step_is_changed_in_the_editor_of_the_user(
     await plan(environ, "cancel", name)
 
 
-async def test_a_key_draws_the_screen_once_at_most_and_nothing_is_drawn_without_cause(
+async def sent_for(screen: Terminal, key: str, shown: str) -> int:
+    """How many bytes a key makes the screen send, when a text is to be seen then."""
+    before, seen = await at_rest(screen), len(screen.text)
+    screen.press(key)
+    await until(lambda: shown in screen.text[seen:], f"{shown!r} after {key!r}")
+    return await at_rest(screen) - before
+
+
+async def test_a_slow_terminal_is_sent_what_a_key_changed_and_not_the_whole_screen(
     environ: dict[str, str], worker: Worker, tmp_path: Path
 ) -> None:
     name = await in_review(environ, tmp_path)
     async with terminal(environ, "review", name) as screen:
         await until(lambda: "☐ 2 remove" in screen.text and "status" in screen.text, "the review screen")
-        before = await at_rest(screen)
-        screen.press("\x1b[B")
-        await until(lambda: "delete_file, ⚠ a person is asked first" in screen.text, "the other step")
-        assert await at_rest(screen) - before < 1.25 * 80 * 24
+        whole = await at_rest(screen)
+        assert whole < 20 * 80 * 24
+        assert await sent_for(screen, "\x1b[B", "delete_file") < whole / 3
+        assert await sent_for(screen, "s", "is skipped") < whole
+        await sent_for(screen, "\r", "ctrl+s save")
+        assert await sent_for(screen, "Q", "Q") < whole / 20
+        await sent_for(screen, "\x1b", "typed")
+        screen.press("\x1b")
+        await at_rest(screen)
         screen.press("q")
         assert await screen.process.wait() == 0
     await plan(environ, "cancel", name)

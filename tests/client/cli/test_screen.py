@@ -39,6 +39,11 @@ class Terminal:
         """Everything shown so far, without the codes that move the cursor."""
         return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self._output.decode(errors="replace"))
 
+    @property
+    def drawn(self) -> int:
+        """Bytes sent to it so far."""
+        return len(self._output)
+
     def press(self, key: str) -> None:
         """Press a key."""
         os.write(self._master, key.encode())
