@@ -30,6 +30,7 @@ from client.temporal_binary import find_temporal
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
 from tests.driving import Plans
+from tests.replay.agents import TALKS
 from tests.replay.scenarios import LLM, SCENARIOS
 from tests.waiting import connected, until
 from worker import build
@@ -49,7 +50,7 @@ async def record(names: list[str]) -> None:
             client = await connected(server.address, data_converter=pydantic_data_converter, identity="recorder")
             tools = load_tools([str(ROOT / "tests" / "ledger_tools.py")])
             for name in names:
-                with ScriptedLlm(Script.of(LLM)) as llm:
+                with ScriptedLlm(Script.of(TALKS.get(name, LLM))) as llm:
                     asking = settings.with_flags(openai_base_url=llm.url, model="demo")
                     async with build(client, asking, tools, indexed=True):
                         workspace = Path(folder) / name

@@ -21,6 +21,7 @@ from temporalio.worker import Replayer
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from worker import PASSED_THROUGH
+from workflows.agent import AgentWorkflow
 from workflows.plan import PlanWorkflow
 
 HISTORIES = Path(__file__).parent / "histories"
@@ -30,7 +31,7 @@ async def replay() -> int:
     """Replay all; returns how many failed."""
     restrictions = SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH)
     replayer = Replayer(
-        workflows=[PlanWorkflow],
+        workflows=[PlanWorkflow, AgentWorkflow],
         workflow_runner=SandboxedWorkflowRunner(restrictions=restrictions),
         data_converter=pydantic_data_converter,
     )

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from tests.driving import Plans, Started, work
+from tests.replay.agents import AGENTS
 
 Scenario = Callable[[Plans], Awaitable[Started]]
 REFUSE = {"id": "bad", "tool": "refuse", "args": {"code": "CONFLICT"}}
@@ -237,4 +238,5 @@ SCENARIOS: dict[str, Scenario] = {
         *CHAIN,
         options={"historyLimit": 12},
     ),
+    **AGENTS,
 }

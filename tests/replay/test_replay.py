@@ -23,6 +23,7 @@ MUTATIONS = {
         "    async def _check(self) -> None:\n",
         "    async def _check(self) -> None:\n        await workflow.sleep(1)\n",
     ),
+    "no record of an agent's end": ("agent.py", "        await agent_records.ended(agent)\n", ""),
     "no summary": ("plan.py", "        await self._keep_summary(summary)\n", ""),
 }
 
@@ -38,7 +39,7 @@ def test_every_scenario_has_its_history() -> None:
     recorded = {path.stem.rpartition(".")[0] for path in (HERE / "histories").glob("*.json")}
     assert recorded == set(SCENARIOS), "record what is missing: python -m tests.replay.record NAME"
     assert len(recorded) >= 15
-    assert all((HERE / "histories" / f"{name}.2.json").exists() for name in SCENARIOS if name.startswith("continued"))
+    assert all((HERE / "histories" / f"{name}.2.json").exists() for name in SCENARIOS if "continued" in name)
 
 
 @pytest.mark.parametrize("seed", ["0", "1", "4242"])

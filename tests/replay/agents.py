@@ -1,0 +1,138 @@
+"""The agents whose histories are kept, and what their model says."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from client import resuming
+from tests.driving import CEILING, Plans, Started
+from tests.workflows.agents import call, says
+
+CHOOSES = says({"tool_calls": [call("plan_actions", reason="two objectives")]})
+SPLITS = says({"tasks": ["Do one", "Do two"]})
+SIMPLE = [
+    says({"tool_calls": [call("list_directory", path="."), call("write_file", path="a.txt", content="a")]}),
+    says({"answer": "It is written.", "confidence": "high"}),
+]
+COMPLEX = [
+    CHOOSES,
+    SPLITS,
+    says({"tool_calls": [call("run_command", command="true")], "task_completed": "one is done"}),
+    says({"final_answer": "too early"}),
+    says({"tool_calls": [call("run_command", command="false")]}),
+    says({"tool_calls": [call("write_file", path="two.txt", content="2")], "task_completed": "two is done"}),
+    says({"final_answer": "Both are done."}),
+]
+STEADY = [
+    CHOOSES,
+    SPLITS,
+    says({"tool_calls": [call("work", name="one")], "task_completed": "one is done"}),
+    says({"tool_calls": [call("work", name="two", seconds=1.0)], "task_completed": "two is done"}),
+    says({"final_answer": "Both are done."}),
+]
+STEP = {"id": "agent", "tool": "agent", "args": {"objective": "Do one and two."}}
+
+
+async def start(plans: Plans, **options: Any) -> Started:
+    """Start an agent by itself."""
+    name = f"agent-{uuid.uuid4().hex[:12]}"
+    given = {"workspace": str(plans.workspace), **options}
+    await plans.client.start_workflow(
+        "AgentWorkflow",
+        {"order": {"request": "Do one and two."}, "options": given},
+        id=name,
+        task_queue=plans.queue,
+        execution_timeout=CEILING,
+    )
+    return Started(plans.client, name)
+
+
+def run(**options: Any) -> Callable[[Plans], Awaitable[Started]]:
+    """An agent that needs nobody."""
+
+    async def scenario(plans: Plans) -> Started:
+        started = await start(plans, **options)
+        await started.ended()
+        return started
+
+    return scenario
+
+
+async def approved(plans: Plans) -> Started:
+    """An agent with a task list; one command is approved, one denied."""
+    started = await start(plans)
+    await started.until(lambda view: view["pending"], "the first command asks")
+    await started.approve("call_1", by="ann")
+    await started.until(lambda view: view["pending"] and view["pending"][0]["stepId"] == "call_2", "the second asks")
+    await started.deny("call_2", by="ann")
+    await started.ended()
+    return started
+
+
+async def stopped(plans: Plans, started: Started) -> Started:
+    """What was started, interrupted while the second task is done."""
+    await started.until(lambda _: any(line[:2] == ["start", "two"] for line in plans.ledger), "the second task")
+    await started.signal("interrupt", {"by": "ann"})
+    await started.ended()
+    return started
+
+
+async def resumed(plans: Plans, earlier: Started) -> Started:
+    """The run that goes on from an interrupted one, ended."""
+    later = await resuming.resume(plans.client, earlier.id, "ann")
+    started = Started(plans.client, later.workflow_id)
+    await started.ended()
+    return started
+
+
+async def interrupted(plans: Plans) -> Started:
+    """An agent that is interrupted while a tool runs."""
+    return await stopped(plans, await start(plans))
+
+
+async def gone_on(plans: Plans) -> Started:
+    """An agent that goes on from that one."""
+    return await resumed(plans, await interrupted(plans))
+
+
+async def delegated(plans: Plans) -> Started:
+    """A plan with an agent as a step."""
+    started = await plans.start([STEP])
+    await started.ended()
+    return started
+
+
+async def delegated_again(plans: Plans) -> Started:
+    """A resumed plan, whose step's agent goes on."""
+    return await resumed(plans, await stopped(plans, await plans.start([STEP])))
+
+
+async def split(plans: Plans) -> Started:
+    """A plan made of an agent's task list, begun after review."""
+    options = {"workspace": str(plans.workspace), "review": True, "split": {"maxCalls": 5}}
+    started = await plans.start_with({"request": "Do one and two.", "plan": {}, "options": options})
+    await started.until(lambda view: view["status"] == "review", "review")
+    await started.signal("begin", {})
+    await started.ended()
+    return started
+
+
+AGENTS: dict[str, Callable[[Plans], Awaitable[Started]]] = {
+    "agent-simple": run(),
+    "agent-complex": approved,
+    "agent-interrupted": interrupted,
+    "agent-resumed": gone_on,
+    "agent-continued": run(historyLimit=12),
+    "agent-step": delegated,
+    "agent-step-resumed": delegated_again,
+    "agent-split": split,
+}
+_DONE = says({"answer": "done", "confidence": "high"}, times=0)
+TALKS: dict[str, list[dict[str, Any]]] = dict.fromkeys(AGENTS, STEADY) | {
+    "agent-simple": SIMPLE,
+    "agent-complex": COMPLEX,
+    "agent-split": [SPLITS, _DONE],
+}
+"""What the model of each says."""
