@@ -24,6 +24,7 @@ from client.connect import Connection, Origin, find
 from client.errors import NotConnected
 from client.known_tools import known_tools
 from client.queues import listeners
+from client.server import SEARCH_ATTRIBUTES
 from client.settings import Settings
 from plans.errors import PlanError, ToolError
 
@@ -180,9 +181,8 @@ async def _version(program: Path) -> str:
 async def _indexed(connection: Connection) -> Finding:
     if await search_attributes.known(connection.client):
         return _good("search", "plans can be searched by status, title and who they wait for")
-    text = (
-        "this server does not know PlanStatus, PlanPending and PlanTitle; a worker adds them at its start where it may"
-    )
+    names = ", ".join(SEARCH_ATTRIBUTES)
+    text = f"this server does not know {names}; a worker adds them at its start where it may"
     return _warning("search", text)
 
 

@@ -36,7 +36,7 @@ async def ensure(client: Client) -> bool:
 async def known(client: Client) -> bool:
     """Whether the server knows our search attributes; nothing is added. Never raises."""
     try:
-        await client.count_workflows("PlanStatus = 'none' AND PlanPending = 'none' AND PlanTitle = 'none'")
+        await client.count_workflows(" AND ".join(f"{name} = 'none'" for name in SEARCH_ATTRIBUTES))
     except RPCError:
         return False
     return True

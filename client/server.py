@@ -25,7 +25,12 @@ START_SECONDS = 60.0
 STOP_SECONDS = 15.0
 FREED_SECONDS = 5.0
 
-SEARCH_ATTRIBUTES = {"PlanStatus": "Keyword", "PlanPending": "KeywordList", "PlanTitle": "Text"}
+SEARCH_ATTRIBUTES = {
+    "PlanStatus": "Keyword",
+    "PlanPending": "KeywordList",
+    "PlanTitle": "Text",
+    "PlanResumes": "Keyword",
+}
 """What the server is told to index, so that lists can be searched."""
 
 FAST = {

@@ -67,7 +67,9 @@ async def start_run(client: Client, run: Run, queue: str) -> Started:
     shown = _shown(run.plan, run.plan.title or chosen)
     shown["memo"]["resumes"] = run.resumes
     request = {"run": run.model_dump(mode="json", exclude_defaults=True)}
-    return await launch(client, request, chosen, queue, shown, first(PlanStatus.RUNNING.value, run.plan.title))
+    return await launch(
+        client, request, chosen, queue, shown, first(PlanStatus.RUNNING.value, run.plan.title, run.resumes)
+    )
 
 
 async def start_agent(
@@ -76,7 +78,8 @@ async def start_agent(
     """Start an agent, or one that goes on from another. Raises PlanExists, BadPlanId, NotConnected."""
     memo = {"title": title[:1_000], "request": title[:1_000], **({"resumes": resumes} if resumes else {})}
     shown = {"memo": memo, "static_summary": _cut(line(title), SUMMARY_BYTES)}
-    return await launch(client, request, agent_id, queue, shown, kind="AgentWorkflow")
+    index = first(PlanStatus.RUNNING.value, title, resumes)
+    return await launch(client, request, agent_id, queue, shown, index, kind="AgentWorkflow")
 
 
 async def launch(

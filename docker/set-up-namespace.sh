@@ -18,3 +18,4 @@ add() {
 add PlanStatus Keyword
 add PlanPending KeywordList
 add PlanTitle Text
+add PlanResumes Keyword

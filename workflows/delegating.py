@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from temporalio import workflow
+from temporalio.common import TypedSearchAttributes
 from temporalio.exceptions import ApplicationError, ChildWorkflowError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
@@ -20,7 +21,8 @@ with workflow.unsafe.imports_passed_through():
     from plans.budget import Usage
     from plans.model import Step
     from plans.recording import MAX_PAST
-    from plans.run import Options, PastCall, Run
+    from plans.run import Options, PastCall, PlanStatus, Run
+    from workflows.indexing import first
 
 TOOL = "agent"
 
@@ -64,6 +66,7 @@ class Delegates:
                 cancellation_type=workflow.ChildWorkflowCancellationType.ABANDON,
                 parent_close_policy=workflow.ParentClosePolicy.REQUEST_CANCEL,
                 memo=_memo(agent),
+                search_attributes=self._index(agent),
                 static_summary=f"{step.id} · {agent.run.plan.title}"[:150],
             )
             self._children[step.id] = child
@@ -78,6 +81,12 @@ class Delegates:
         finally:
             self._children.pop(step.id, None)
         return self._returned(step, result, (workflow.now() - began).total_seconds() * 1_000)
+
+    def _index(self, agent: AgentRun) -> TypedSearchAttributes | None:
+        """What lists find it by, where the server knows our search attributes."""
+        run = agent.run
+        known = self._run.facts.search_attributes
+        return first(PlanStatus.RUNNING.value, run.plan.title, run.resumes) if known else None
 
     def _returned(self, step: Step, result: dict[str, Any], duration: float) -> dict[str, Any]:
         end = result["agent"]["end"]

@@ -17,6 +17,7 @@ from temporalio.common import SearchAttributeKey, SearchAttributePair, SearchAtt
 PLAN_STATUS = SearchAttributeKey.for_keyword("PlanStatus")
 PLAN_PENDING = SearchAttributeKey.for_keyword_list("PlanPending")
 PLAN_TITLE = SearchAttributeKey.for_text("PlanTitle")
+PLAN_RESUMES = SearchAttributeKey.for_keyword("PlanResumes")
 MAX_BYTES = 2_000
 
 
@@ -51,10 +52,11 @@ class Index:
             workflow.upsert_memo(listed)
 
 
-def first(status: str, title: str) -> TypedSearchAttributes:
-    """The attributes to start a plan with."""
+def first(status: str, title: str, resumes: str = "") -> TypedSearchAttributes:
+    """The attributes to start a plan with; `resumes`: the one whose run it goes on from, which is found by it."""
     pairs: list[SearchAttributePair[Any]] = [SearchAttributePair(PLAN_STATUS, status)]
-    return TypedSearchAttributes([*pairs, SearchAttributePair(PLAN_TITLE, cut(title))] if title else pairs)
+    pairs += [SearchAttributePair(PLAN_TITLE, cut(title))] if title else []
+    return TypedSearchAttributes([*pairs, SearchAttributePair(PLAN_RESUMES, resumes)] if resumes else pairs)
 
 
 def first_of(names: Iterable[str]) -> list[str]:

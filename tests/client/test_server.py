@@ -85,7 +85,7 @@ async def test_a_server_that_cannot_start_shows_the_end_of_its_log(embedded: Set
 
 
 async def test_it_knows_our_search_attributes(temporal_client: Client) -> None:
-    query = "PlanStatus = 'x' AND PlanPending = 'y' AND PlanTitle = 'z'"
+    query = "PlanStatus = 'x' AND PlanPending = 'y' AND PlanTitle = 'z' AND PlanResumes = 'r'"
     assert (await temporal_client.count_workflows(query)).count == 0
 
 

@@ -13,6 +13,7 @@ from examples.scripted_llm.script import Script
 from plans.resume import Replacement
 from tests.driving import Plans, Started, step
 from tests.workflows.agents import Agents, Serving, call, says, serving
+from workflows.indexing import PLAN_RESUMES, PLAN_STATUS
 
 AGENT = {"id": "agent", "tool": "agent", "args": {"objective": "Write $first.", "maxCalls": 5}}
 FIRST = {"id": "first", "tool": "write_file", "args": {"path": "first.txt", "content": "1"}}
@@ -95,6 +96,8 @@ async def test_a_resumed_plan_goes_on_with_the_agent_of_its_step_and_repeats_non
         old, new = (f"agent-{each.id.removeprefix('plan-')}-agent" for each in (plan, later))
         assert await resuming.links(client, new) == Links(resumes=old)
         assert (await resuming.links(client, old)).resumed_by == [new]
+        index = (await client.get_workflow_handle(new).describe()).typed_search_attributes
+        assert (index.get(PLAN_RESUMES), index.get(PLAN_STATUS)) == (old, "completed")
     assert view["status"] == "completed"
     assert step(view, "agent")["result"]["value"] == "All is done."
     assert [task["status"] for task in step(view, "agent")["tasks"]] == ["done"] * 3

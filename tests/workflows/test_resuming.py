@@ -16,6 +16,7 @@ from client.resuming import Links
 from plans.errors import Refused
 from plans.resume import Replacement
 from tests.driving import Plans, Started, statuses, step, work
+from tests.waiting import until
 
 DIAMONDS: list[dict[str, Any]] = [
     work("a"),
@@ -30,6 +31,16 @@ DIAMONDS: list[dict[str, Any]] = [
 async def _go_on(plans: Plans, ended: Started) -> Started:
     started = await resuming.resume(plans.client, ended.id, "ann")
     return Started(plans.client, started.workflow_id)
+
+
+async def _resuming(plans: Plans, plan: str) -> list[str]:
+    """The runs that the server's index says have resumed a plan."""
+
+    async def look() -> list[str]:
+        return [each.id async for each in plans.client.list_workflows(f"PlanResumes = '{plan}'")]
+
+    found: list[str] = await until(look, f"{plan} is listed as resumed")
+    return list(dict.fromkeys(found))
 
 
 async def test_an_interrupted_plan_ends_and_goes_on_in_a_run_of_its_own(plans: Plans) -> None:
@@ -59,6 +70,7 @@ async def test_both_runs_name_each_other_and_none_is_resumed_twice(plans: Plans)
     with pytest.raises(Refused, match=f"resumed as '{second}'"):
         await resuming.resume(plans.client, plan.id)
     await later.ended()
+    assert await _resuming(plans, first) == [later.id]
     with pytest.raises(Refused, match="every step is done"):
         await resuming.resume(plans.client, later.id)
 
