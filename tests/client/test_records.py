@@ -1,0 +1,89 @@
+"""An ended plan is read from its record: no worker is needed, and it says what the workflow said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.client import Client
+
+from activities.registry import load_tools
+from client import records, runs
+from client.errors import NoWorker
+from client.settings import Settings
+from plans.inquiry import QUERIES
+from plans.run import Options
+from tests.waiting import until
+from worker import build
+
+WRITE = {"id": "write", "tool": "write_file", "args": {"path": "a.txt", "content": "hello"}}
+READ = {"id": "read", "tool": "read_file", "args": {"path": "a.txt"}, "dependsOn": ["write"]}
+MISSING = {"id": "missing", "tool": "read_file", "args": {"path": "none.txt"}, "critical": True}
+GATE = {"id": "gate", "tool": "delete_file", "args": {"path": "a.txt"}}
+
+
+@pytest.mark.parametrize(
+    ("steps", "status"),
+    [([WRITE, READ], "completed"), ([WRITE, MISSING], "failed"), ([WRITE, GATE], "cancelled")],
+    ids=["completed", "failed", "cancelled"],
+)
+async def test_every_query_is_answered_without_a_worker_as_the_workflow_answers_it(
+    temporal_client: Client, settings: Settings, workspace: Path, queue: str, steps: list[Any], status: str
+) -> None:
+    plan = await _ended(temporal_client, settings, workspace, queue, steps, status)
+    handle = temporal_client.get_workflow_handle(f"plan-{plan}")
+    async with build(temporal_client, settings, load_tools(()), indexed=False):
+        from_history = {query: await handle.query(query) for query in QUERIES}
+    for query, expected in from_history.items():
+        found = await records.answer(temporal_client, plan, query, ())
+        assert found is not None
+        assert found.value == expected, query
+    assert (await runs.show(temporal_client, plan))["status"] == status
+    assert (await runs.summary(temporal_client, plan)).status.value == status
+    events = [event.seq async for event in runs.watch(temporal_client, plan)]
+    assert events == [event["seq"] for event in from_history["events"]]
+    late = [event.seq async for event in runs.watch(temporal_client, plan, since=events[2])]
+    assert late == events[3:]
+
+
+async def test_a_terminated_plan_left_no_record_and_needs_a_worker(
+    temporal_client: Client, settings: Settings, workspace: Path, queue: str
+) -> None:
+    options = Options(workspace=str(workspace))
+    started = await runs.start(temporal_client, {"steps": [WRITE]}, options=options, queue=queue)
+    await temporal_client.get_workflow_handle(started.workflow_id).terminate("enough")
+    assert await records.kept(temporal_client, started.plan_id) is None
+    with pytest.raises(NoWorker):
+        await runs.show(temporal_client, started.plan_id)
+
+
+async def test_a_plan_that_runs_is_asked_itself(
+    temporal_client: Client, settings: Settings, workspace: Path, queue: str
+) -> None:
+    options = Options(workspace=str(workspace))
+    async with build(temporal_client, settings, load_tools(()), indexed=False):
+        started = await runs.start(temporal_client, {"steps": [WRITE, GATE]}, options=options, queue=queue)
+        await _waits(temporal_client, started.plan_id)
+        assert await records.kept(temporal_client, started.plan_id) is None
+        await runs.cancel(temporal_client, started.plan_id)
+        await runs.wait(temporal_client, started.plan_id)
+        assert (await runs.show(temporal_client, started.plan_id))["status"] == "cancelled"
+
+
+async def _ended(client: Client, settings: Settings, workspace: Path, queue: str, steps: list[Any], status: str) -> str:
+    """A plan that ended while a worker was there; none is left."""
+    async with build(client, settings, load_tools(()), indexed=False):
+        started = await runs.start(client, {"steps": steps}, options=Options(workspace=str(workspace)), queue=queue)
+        if status == "cancelled":
+            await _waits(client, started.plan_id)
+            await runs.cancel(client, started.plan_id)
+        assert (await runs.wait(client, started.plan_id)).status.value == status
+    return started.plan_id
+
+
+async def _waits(client: Client, plan: str) -> None:
+    async def asked() -> bool:
+        return bool((await runs.show(client, plan))["pending"])
+
+    await until(asked, "the plan asks")
