@@ -3,7 +3,7 @@
     408, 409, 425, 429, 5xx  LLM_UNAVAILABLE, tried again after Retry-After, if it asks for at most an hour
     401, 403                 LLM_KEY         402, no quota left   LLM_QUOTA
     404, unknown model       LLM_MODEL       content filter       LLM_REFUSED
-    3xx                      LLM_UNAVAILABLE, final: redirects are not followed
+    413, context exceeded    LLM_TOO_LONG    3xx                  LLM_UNAVAILABLE, final: not followed
     any other 4xx            LLM_REQUEST
 
 An `x-should-retry` header wins over the status. The text for a refused key holds nothing of what the server said, since
@@ -29,6 +29,7 @@ SHOWN_CHARACTERS = 300
 _BUSY = (408, 409, 425, 429)
 _NO_QUOTA = ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active")
 _FILTERED = ("content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation")
+_TOO_LONG = ("context_length_exceeded", "string_above_max_length", "request_too_large")
 _NO_MODEL = ("model_not_found", "DeploymentNotFound")
 
 
@@ -98,6 +99,12 @@ def failure_of(reply: Reply, origin: str, model: str) -> LlmError:
         )
     if said.code in _FILTERED:
         return LlmError("LLM_REFUSED", f"a content filter at {origin} declined the request{told}")
+    if status == 413 or said.code in _TOO_LONG:
+        return LlmError(
+            "LLM_TOO_LONG",
+            f"{origin} takes less at once than it was asked ({status}){told};"
+            " use a model with more room (PLANS_MODEL), or ask for less in one plan",
+        )
     if 300 <= status < 400:
         return LlmError(
             "LLM_UNAVAILABLE",

@@ -8,7 +8,7 @@ What another attempt cannot mend is an application error with one of the codes b
     LLM_KEY           the endpoint does not accept the key           LLM_TRUNCATED    the answer was cut off
     LLM_MODEL         no model is named, or nobody knows it          LLM_BAD_ANSWER   not what the protocol promises
     LLM_REQUEST       the endpoint finds the request wrong           LLM_UNAVAILABLE  busy, down, slow: tried again
-    LLM_QUOTA         the account has nothing left to spend
+    LLM_QUOTA         the account has nothing left to spend          LLM_TOO_LONG     more than the model takes at once
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def deny(
 
 
 def begin(plan: Id, by: By = None, as_json: AsJson = False) -> None:
-    """Start a plan that waits in review."""
+    """Start a plan that waits in review, or let it go on."""
     _send(plan, lambda here: runs.begin(here.client, plan, by or who()), "the review ends", as_json)
 
 

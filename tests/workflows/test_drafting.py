@@ -95,6 +95,19 @@ async def test_a_refusal_is_not_asked_again_and_the_plan_can_be_made_anew(idle: 
         assert (await plan.ended())["status"] == "completed"
 
 
+@pytest.mark.modes("plain")
+async def test_a_question_the_model_has_no_room_for_is_asked_once_and_said(
+    idle: Plans, make_worker: MakeWorker
+) -> None:
+    full = {"status": 400, "error": "maximum context length is 9 tokens", "code": "context_length_exceeded"}
+    async with talking(make_worker, {"reply": full, "times": 0}) as llm:
+        plan = await reviewed(idle, "write two notes")
+        view = await plan.view()
+        assert ([each["code"] for each in view["problems"]], len(llm.bodies)) == (["LLM_TOO_LONG"], 1)
+        assert "maximum context length" in view["problems"][0]["message"]
+        await plan.handle.cancel()
+
+
 async def test_a_draft_with_problems_is_mended_by_hand_bit_by_bit(idle: Plans, make_worker: MakeWorker) -> None:
     bad = answer({**write("one"), "tool": "rm_rf"}, write("two", "nobody"))
     async with talking(make_worker, {"reply": bad, "times": 0}):
