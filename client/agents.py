@@ -16,7 +16,7 @@ from client.plan_ids import AGENT, plan_id
 from client.speaking import translated
 from client.starting import Started, start_agent
 from plans.agent_order import AgentOrder
-from plans.agents import Entry, Status, written
+from plans.agents import DEFAULT_TYPE, PLAN_TYPE, Entry, Status, written
 from plans.run import Options
 
 RUNS = "WorkflowType IN ('AgentWorkflow', 'PlanWorkflow') AND ExecutionStatus != 'ContinuedAsNew'"
@@ -51,7 +51,8 @@ async def start(
 async def recorded(client: Client) -> list[Entry]:
     """The runs of agents and plans as the server knows them: the truth, from which the history can be made anew.
 
-    A run whose worker died is spawned, one that was cancelled or terminated is interrupted.
+    A run whose worker died is spawned, one that was cancelled or terminated is interrupted. A plan's run is an entry of
+    its own, of the type `plan`, beside those of the agents that worked for it.
     """
     found = [entry async for entry in _entries(client)]
     later = {entry.resumes: entry.agent_id for entry in found if entry.resumes}
@@ -79,7 +80,7 @@ async def _entry(client: Client, execution: WorkflowExecution) -> Entry:
     resumes = memo.get("resumes")
     return Entry(
         agent_id=execution.id,
-        agent_type="agent" if is_agent else "plan",
+        agent_type=DEFAULT_TYPE if is_agent else PLAN_TYPE,
         task_description=f"Execute plan {plan}: {what}" if plan else what,
         plan=str(plan) if plan else None,
         timestamp=written(execution.start_time),

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
-from plans.agents import VERSION, Entry, History, Status
+from plans.agents import PLAN_TYPE, VERSION, Entry, History, Status
 from plans.model import Value
 from plans.reading import MAX_BYTES, Unreadable, parse_json
 from plans.render import line, md
@@ -79,7 +79,7 @@ def entry_of_summary(text: str) -> Entry | None:
     try:
         return Entry(
             agent_id=agent or f"plan-{plan}",
-            agent_type=facts.get("Type") if agent else "plan",
+            agent_type=facts.get("Type") if agent else PLAN_TYPE,
             task_description=name if agent else f"Execute plan {plan}: {name}",
             plan=plan,
             timestamp=facts.get("Started", ""),

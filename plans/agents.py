@@ -18,6 +18,9 @@ from plans.model import Value
 MAX_ENTRIES = 50
 VERSION: Literal["1.0"] = "1.0"
 DEFAULT_TYPE = "general-purpose"
+"""What kind of agent runs: ours have no specialities, so they are what seed 001 calls one without."""
+PLAN_TYPE = "plan"
+"""What stands there for a run of a plan: no agent, but found in the server's record and in SUMMARY.md files."""
 
 Status = Literal["spawned", "completed", "interrupted", "resumed", "failed", "timeout"]
 Ended = Literal["completed", "failed", "timeout"]

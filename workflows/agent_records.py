@@ -13,7 +13,7 @@ with workflow.unsafe.imports_passed_through():
     from plans import render
     from plans.agent_files import run_summary
     from plans.agent_run import AgentRun, outcome_of, tasks_text
-    from plans.agents import AgentEvent, Entry, written
+    from plans.agents import DEFAULT_TYPE, AgentEvent, Entry, written
     from plans.calls import SummaryFile
     from plans.model import Step
     from plans.recording import MAX_PAST, cut
@@ -41,7 +41,7 @@ async def ended(agent: AgentRun) -> None:
         return
     entry = Entry(
         agent_id=run.plan.id or "",
-        agent_type="agent",
+        agent_type=DEFAULT_TYPE,
         task_description=_what(agent),
         plan=agent.order.plan_id or None,
         timestamp=written(run.started or workflow.now()),
@@ -94,7 +94,7 @@ async def _track(agent: AgentRun, kind: Kind, resumes: str = "") -> None:
         kind=kind,
         agent_id=agent.run.plan.id or "",
         time=workflow.now(),
-        agent_type="agent",
+        agent_type=DEFAULT_TYPE,
         plan=agent.order.plan_id or None,
         task_group=_what(agent),
         resumes=resumes,

@@ -19,6 +19,9 @@ from plans.errors import Refused
 from tests.driving import Plans, Started
 from tests.workflows.agents import Serving, call, says, serving
 
+CHARACTERS_PER_TOKEN = 4
+PAYLOAD_WARNING = 512_000
+"""Bytes of a payload from which on the server complains; it refuses 2 MB."""
 TASKS = ["Write one", "Write two", "Write three"]
 
 
@@ -91,10 +94,12 @@ async def test_the_runs_of_agents_are_in_the_history_and_it_can_be_made_anew(
 
 
 @pytest.mark.modes("plain")
-async def test_a_hundred_model_calls_leave_a_small_history(serve: Serving) -> None:
+async def test_a_hundred_model_calls_with_200_000_tokens_of_context_leave_a_small_history(serve: Serving) -> None:
     again = says({"reasoning": "go on", "tool_calls": [call("read_file", path="big.txt")]}, times=100)
     async with serve([again]) as agents:
-        (agents.plans.workspace / "big.txt").write_text("all work and no play\n" * 400)
+        text = "all work and no play\n" * 400
+        assert len(text) * 100 > 200_000 * CHARACTERS_PER_TOKEN
+        (agents.plans.workspace / "big.txt").write_text(text)
         agent = await agents.start("Read it again and again.", limits={"iterations": 100, "tokens": 10_000_000})
         view = await agent.ended()
         histories = await agent.histories()
@@ -102,6 +107,8 @@ async def test_a_hundred_model_calls_leave_a_small_history(serve: Serving) -> No
     assert view["agent"]["usage"]["tokens"] > 200_000
     size = sum(history_size(history) for history in histories)
     assert size < 2_000_000, size
+    largest = max(event.ByteSize() for history in histories for event in history.events)
+    assert largest < PAYLOAD_WARNING, largest
 
 
 def history_size(history: Any) -> int:
