@@ -113,8 +113,10 @@ def _failed(error: ToolError, request: LlmRequest, errors: int) -> ApplicationEr
 
 
 def _details(error: ToolError, attempt: int) -> dict[str, Any]:
-    usage = error.usage.model_dump(by_alias=True) if isinstance(error, LlmError) else {}
-    return {"code": error.code, "attempt": attempt, "usage": usage}
+    found = {"code": error.code, "attempt": attempt, "usage": {}}
+    if not isinstance(error, LlmError):
+        return found
+    return found | {"usage": error.usage.model_dump(by_alias=True)} | ({"said": error.said} if error.said else {})
 
 
 def _errors_so_far(details: Sequence[Any]) -> int:

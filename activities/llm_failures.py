@@ -34,7 +34,7 @@ _NO_MODEL = ("model_not_found", "DeploymentNotFound")
 
 
 class LlmError(ToolError):
-    """An LLM call that gave no answer. `usage` is what it took nevertheless."""
+    """An LLM call that gave no answer. `usage` is what it took nevertheless, `said` what there is of an answer."""
 
     def __init__(
         self,
@@ -44,9 +44,11 @@ class LlmError(ToolError):
         retryable: bool = False,
         retry_after: float | None = None,
         usage: Usage | None = None,
+        said: str = "",
     ) -> None:
         super().__init__(code, message, retryable=retryable, retry_after=retry_after)
         self.usage = usage or Usage()
+        self.said = said
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from pydantic import SecretStr
 
 from activities.llm_client import post
 from activities.llm_failures import LlmError, Reply, failure_of
-from activities.llm_reply import checked, read_completion
+from activities.llm_reply import KEPT_CHARACTERS, checked, read_completion
 from activities.secrets import Secrets
 from plans.asking import ChatMessage, LlmAnswer, LlmRequest, Mode
 from plans.endpoint import OPENAI, endpoint_problem, is_loopback, origin_of
@@ -78,6 +78,7 @@ class LanguageModel:
         except LlmError as error:
             error.message = self.secrets.out_of_message(error.message)
             error.args = (error.message,)
+            error.said = self.secrets.out_of(error.said)[:KEPT_CHARACTERS]
             raise
 
     async def _ask(self, request: LlmRequest, messages: Sequence[ChatMessage], limit: float) -> LlmAnswer:

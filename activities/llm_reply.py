@@ -73,6 +73,7 @@ def checked(said: Completion) -> tuple[str, str]:
             f"the answer of '{said.model}' was cut off after {said.usage.completion_tokens:,} tokens;"
             " allow longer answers, or ask for less at once",
             usage=said.usage,
+            said=said.text,
         )
     if len(said.text.encode("utf-8", "replace")) > MAX_TEXT_BYTES:
         cut = said.text[:KEPT_CHARACTERS] + " ...[truncated]"

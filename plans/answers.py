@@ -24,6 +24,8 @@ from plans.reading import MAX_ARGS_BYTES, read_plan
 from plans.tasks import MAX_TASKS, TaskList
 
 Tools = Mapping[str, ToolSpec]
+MAX_INSERTED = 20
+"""Steps that a recovery may put in."""
 
 
 class PlanAnswer(Value):
@@ -69,11 +71,13 @@ def parse_tasks(text: str) -> TaskList | AnswerProblem:
     return TaskList.of(objectives)
 
 
-def parse_plan_answer(text: str, tools: Tools | None = None) -> PlanAnswer | AnswerProblem:
-    """A plan, judged by its shape only. With `tools`, arguments written as JSON text are decoded."""
+def parse_plan_answer(text: str, tools: Tools | None = None, limit: int | None = None) -> PlanAnswer | AnswerProblem:
+    """A plan of `limit` steps at most, judged by its shape only. With `tools`, arguments as JSON text are decoded."""
     data = json_object(text, bare_list="steps")
     if isinstance(data, AnswerProblem):
         return data
+    if limit is not None and _number(data) > limit:
+        return _bad([f"steps: {_number(data)} are too many; {limit} are allowed, do more in one step"])
     notes: list[str] = []
     plan = read_plan(_own_fields(data, tools or {}, notes))
     return PlanAnswer(plan=plan, notes=notes) if isinstance(plan, Plan) else _bad([item.text for item in plan])
@@ -89,6 +93,8 @@ def parse_recovery(text: str, spec: ToolSpec | None = None, tools: Tools | None 
     steps, action = data.get("steps") or [], data.get("action")
     if (action == "insert") != bool(steps):
         return _bad(['steps: give steps with the action "insert", and with no other'])
+    if _number(data) > MAX_INSERTED:
+        return _bad([f"steps: {_number(data)} are too many; insert {MAX_INSERTED} at most"])
     if "args" in data and action != "retry":
         return _bad(['args: give args with the action "retry", and with no other'])
     if steps:
@@ -109,6 +115,12 @@ def native_answer(content: str | None, calls: Sequence[tuple[str, str]]) -> str:
     own = fields.get("tool_calls")
     added = [{"tool": name, "args": arguments} for name, arguments in calls]
     return json.dumps(fields | {"tool_calls": [*(own if isinstance(own, list) else []), *added]}, ensure_ascii=False)
+
+
+def _number(data: Mapping[str, Any]) -> int:
+    """How many steps an answer has: reading thousands of them takes longer than a workflow may think."""
+    steps = data.get("steps")
+    return len(steps) if isinstance(steps, list) else 0
 
 
 Answer = TypeVar("Answer", AgentAnswer, SimpleAnswer)

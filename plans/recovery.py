@@ -12,7 +12,7 @@ from datetime import datetime
 
 from plans.answers import Recovery
 from plans.edits import AddStep, Edit, EditPlan, SetField
-from plans.errors import InvalidPlan, PlanError, Refused
+from plans.errors import InvalidPlan, PlanError
 from plans.model import Plan, Step
 from plans.planning_prompts import planning_system, recovery_prompt
 from plans.prompt_text import Prompt, ToolOutcome
@@ -21,7 +21,6 @@ from plans.run import DONE, Result, Run
 
 PER_STEP = 2
 PER_PLAN = 5
-MAX_INSERTED = 20
 BY = "llm"
 HISTORY = 30
 """Results shown to the model."""
@@ -82,8 +81,6 @@ def applied(run: Run, step: Step, choice: Recovery, now: datetime) -> Revised | 
     edits = edits_of(run.plan, step, choice)
     if not edits:
         return None
-    if len(choice.steps) > MAX_INSERTED:
-        raise Refused(f"{len(choice.steps)} steps are too many; insert {MAX_INSERTED} at most", "PLAN_TOO_LARGE")
     message = EditPlan(edits=edits, by=BY, comment=sentence(step.id, choice))
     return revise(run, message, now, mending=step.id)
 

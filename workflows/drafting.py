@@ -82,12 +82,9 @@ class _Reader:
         self.problems: list[Problem] = []
 
     def __call__(self, text: str) -> Plan | AnswerProblem:
-        answer = parse_plan_answer(text, self._run.facts.tools)
+        answer = parse_plan_answer(text, self._run.facts.tools, MAX_STEPS)
         if isinstance(answer, AnswerProblem):
             return answer
-        if len(answer.plan.steps) > MAX_STEPS:
-            number = len(answer.plan.steps)
-            return AnswerProblem.of([f"steps: {number} are too many; {MAX_STEPS} are allowed, do more in one step"])
         steps, wrong = fitted(self._run, answer.plan.steps)
         if wrong:
             return AnswerProblem.of(wrong)

@@ -71,7 +71,7 @@ async def _text(run: Run, question: Question, prompt: Prompt, tries: int) -> tup
     except Unanswered as error:
         if error.code not in MENDABLE:
             raise
-        return "", AnswerProblem(message=error.message, problems=[error.message])
+        return error.text, AnswerProblem(message=error.message, problems=[error.message])
     return answer.text, AnswerProblem(message=answer.problem, problems=[answer.problem]) if answer.problem else None
 
 
@@ -131,7 +131,7 @@ def _failure(run: Run, error: ActivityError, step_id: str) -> Unanswered:
         usage = Usage()
     if usage.calls:
         run.ledger = run.ledger.plus(usage, model="", step_id=step_id)
-    return Unanswered(cause.message, cause.type or "LLM_UNAVAILABLE", text="")
+    return Unanswered(cause.message, cause.type or "LLM_UNAVAILABLE", text=str(detail.get("said") or ""))
 
 
 def _now() -> Any:

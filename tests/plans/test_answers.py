@@ -228,6 +228,11 @@ def test_five_thousand_bad_steps_give_a_bounded_message() -> None:
     assert re.search(r"and \d+ more", found.message)
 
 
+def test_a_plan_of_too_many_steps_is_told_before_it_is_read() -> None:
+    assert "3 are too many; 2 are allowed" in message(parse_plan_answer(json.dumps({"steps": [7, 7, 7]}), TOOLS, 2))
+    assert isinstance(parse_plan_answer(json.dumps([STEP]), TOOLS, 1), PlanAnswer)
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -264,6 +269,7 @@ def test_an_inserted_step_cannot_waive_its_approval() -> None:
         ({"action": "retry", "args": [1]}, "args"),
         ({"action": "insert", "steps": [{"id": "a b", "tool": "t"}]}, "is no id"),
         ({"action": "insert", "steps": "x"}, "steps"),
+        ({"action": "insert", "steps": [STEP] * 21}, "21 are too many"),
     ],
 )
 def test_a_bad_recovery_is_told(data: dict[str, Any], told: str) -> None:
