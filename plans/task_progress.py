@@ -14,7 +14,7 @@ from plans.messages import AgentProgress
 from plans.run import Run, Status, StepState
 from plans.tasks import TaskList
 
-OBJECTIVE_BYTES = 240
+OBJECTIVE_BYTES = 140
 """Of each objective that is told: fifty of them must fit into a message."""
 MARKS = {"done": "✓", "current": ">", "open": " "}
 

@@ -17,29 +17,17 @@ from client import resuming
 from client.settings import Settings
 from plans.errors import Refused
 from tests.driving import Plans, Started
-from tests.workflows.agents import Serving, call, says, serving
+from tests.workflows.agents import Serving, call, says, serving, three_tasks
 
 CHARACTERS_PER_TOKEN = 4
 PAYLOAD_WARNING = 512_000
 """Bytes of a payload from which on the server complains; it refuses 2 MB."""
-TASKS = ["Write one", "Write two", "Write three"]
 
 
 @pytest.fixture
 def serve(idle: Plans, make_worker: Callable[..., Any]) -> Serving:
     """A scripted model and a worker that asks it."""
     return serving(idle, make_worker)
-
-
-def _answers(*, delay: float = 0.0) -> list[dict[str, Any]]:
-    """A model that looks at the prompt only: it works on the task that is marked as current."""
-    choose = {"tool_calls": [call("plan_actions", reason="three")]}
-    story = [(choose, "Call the tools you need, or answer."), ({"tasks": TASKS}, "Split the request into tasks")]
-    for number, name in enumerate(("one", "two", "three"), 1):
-        done = {"tool_calls": [call("work", name=name, seconds=delay)], "task_completed": f"{name} is written"}
-        story.append((done, f"=== CURRENT TASK ===\nTask {number}:"))
-    story.append(({"final_answer": "All written."}, "ALL 3 tasks are complete"))
-    return [says(value, when={"last": when}, times=0) for value, when in story]
 
 
 async def _resumed(plans: Plans, ended: Started) -> Started:
@@ -51,7 +39,7 @@ async def _resumed(plans: Plans, ended: Started) -> Started:
 @pytest.mark.parametrize("seed", range(20))
 async def test_wherever_an_agent_is_interrupted_it_ends_as_if_it_had_not_been(serve: Serving, seed: int) -> None:
     chance = random.Random(seed)
-    async with serve(_answers(delay=0.05)) as agents:
+    async with serve(three_tasks(delay=0.05)) as agents:
         agent = await agents.start("Write three things.")
         for _ in range(3):
             await asyncio.sleep(chance.uniform(0.0, 0.5))
@@ -72,7 +60,7 @@ async def test_the_runs_of_agents_are_in_the_history_and_it_can_be_made_anew(
     serve: Serving, settings: Settings
 ) -> None:
     store = AgentHistory(settings.state_dir)
-    async with serve(_answers(delay=0.4)) as agents:
+    async with serve(three_tasks(delay=0.4)) as agents:
         agent = await agents.start("Write three things.")
         await agent.until(lambda view: view["steps"], "a call")
         assert store.active() is not None

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import random
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from temporalio.client import Client
+from temporalio.service import RPCError
 
+from client import agents as client_agents
 from client import resuming
 from client.resuming import Links
 from examples.scripted_llm.script import Script
+from plans.agents import Entry
 from plans.resume import Replacement
 from tests.driving import Plans, Started, step
-from tests.workflows.agents import Agents, Serving, call, says, serving
+from tests.waiting import until
+from tests.workflows.agents import Agents, Serving, call, says, serving, three_tasks
 from workflows.indexing import PLAN_RESUMES, PLAN_STATUS
 
 AGENT = {"id": "agent", "tool": "agent", "args": {"objective": "Write $first.", "maxCalls": 5}}
@@ -74,6 +82,12 @@ async def _until_two(agents: Agents, plan: Started) -> None:
     await plan.until(lambda _: ["start", "two"] in [line[:2] for line in agents.plans.ledger], "the second task")
 
 
+async def _recorded(client: Client, *names: str) -> dict[str, Entry]:
+    """The entries of these runs as the server knows them, once it lists them all."""
+    entries = {entry.agent_id: entry for entry in await client_agents.recorded(client) if entry.agent_id in names}
+    return entries if len(entries) == len(names) else {}
+
+
 @pytest.mark.parametrize("stopped_by", ["interrupt", "cancel"])
 async def test_a_resumed_plan_goes_on_with_the_agent_of_its_step_and_repeats_none_of_its_calls(
     serve: Serving, stopped_by: str
@@ -96,6 +110,9 @@ async def test_a_resumed_plan_goes_on_with_the_agent_of_its_step_and_repeats_non
         old, new = (f"agent-{each.id.removeprefix('plan-')}-agent" for each in (plan, later))
         assert await resuming.links(client, new) == Links(resumes=old)
         assert (await resuming.links(client, old)).resumed_by == [new]
+        entries = await until(lambda: _recorded(client, old, new), "both are listed")
+        assert (entries[old].status, entries[old].resumed_by) == ("resumed", new)
+        assert (entries[new].resumes, entries[new].plan) == (old, later.id.removeprefix("plan-"))
         index = (await client.get_workflow_handle(new).describe()).typed_search_attributes
         assert (index.get(PLAN_RESUMES), index.get(PLAN_STATUS)) == (old, "completed")
     assert view["status"] == "completed"
@@ -168,3 +185,27 @@ async def test_a_cancelled_plan_cancels_its_agent(serve: Serving) -> None:
         ended = await child.ended()
         assert ended["status"] == "cancelled", (ended["stopped"], ended["log"], ended["steps"])
     assert view["status"] == "cancelled"
+
+
+@pytest.mark.modes("plain")
+@pytest.mark.parametrize("seed", range(20))
+async def test_wherever_a_plan_with_an_agent_is_interrupted_no_call_of_the_agent_is_made_twice(
+    serve: Serving, seed: int
+) -> None:
+    chance = random.Random(seed)
+    steps = [FIRST, AGENT | {"dependsOn": ["first"], "args": {"objective": "Write three things."}}]
+    async with serve(three_tasks(delay=0.05)) as agents:
+        plan = await agents.plans.start(steps)
+        for _ in range(3):
+            await asyncio.sleep(chance.uniform(0.0, 0.8))
+            with suppress(RPCError):  # it had ended
+                await plan.signal("interrupt")
+            if (await plan.ended())["status"] == "completed":
+                break
+            plan = Started(plan.client, (await resuming.resume(plan.client, plan.id)).workflow_id)
+        view = await plan.ended()
+        if view["status"] != "completed":
+            plan = Started(plan.client, (await resuming.resume(plan.client, plan.id)).workflow_id)
+            view = await plan.ended()
+    assert (view["status"], step(view, "agent")["result"]["value"]) == ("completed", "All written.")
+    assert [line[1] for line in agents.plans.ledger if line[0] == "end"] == ["one", "two", "three"]

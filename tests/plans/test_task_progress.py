@@ -1,0 +1,47 @@
+"""An agent's task list as the progress of its step: told once, then counted, and always small enough to be told."""
+
+from __future__ import annotations
+
+import json
+
+from plans.messages import MAX_BYTES, AgentProgress, read
+from plans.run import Status
+from plans.task_progress import note_progress, position, progress_of, tasks_of
+from plans.tasks import MAX_TASKS, TaskList
+from tests.plans.building import NOW, run_of, step
+
+TASKS = TaskList.of(["Find it", "Mend it", "Try it"]).begin()
+
+
+def test_the_list_is_told_when_it_is_new_and_then_how_many_are_done() -> None:
+    assert progress_of(None, is_new=True) == {}
+    assert progress_of(TASKS, is_new=True) == {"done": 0, "tasks": ["Find it", "Mend it", "Try it"]}
+    assert progress_of(TASKS.complete("found"), is_new=False) == {"done": 1}
+
+
+def test_the_longest_list_there_can_be_fits_into_a_message() -> None:
+    for text in ('"' * 2_000, "語" * 2_000, "x" * 2_000):
+        tasks = TaskList.of([text] * MAX_TASKS)
+        message = {"stepId": "s" * 128, "line": "語" * 500, **progress_of(tasks, is_new=True)}
+        assert len(json.dumps(message, ensure_ascii=False).encode()) < MAX_BYTES
+        assert len(read(AgentProgress, [message]).tasks or []) == MAX_TASKS
+
+
+def test_a_step_shows_what_is_done_current_and_open_as_long_as_it_runs() -> None:
+    run = run_of(step("a"))
+    run.steps["a"].status = Status.RUNNING
+    note_progress(run, AgentProgress(step_id="a", line="begun", tasks=["one", "two"], done=0), NOW)
+    note_progress(run, AgentProgress(step_id="a", line="on", done=1), NOW)
+    assert [task["status"] for task in tasks_of(run.steps["a"])] == ["done", "current"]
+    assert position({"tasks": tasks_of(run.steps["a"])}) == "1/2 two"
+    assert [(entry.text, entry.progress) for entry in run.log] == [("begun", 0), ("on", 50)]
+    run.steps["a"].status = Status.FAILED
+    assert [task["status"] for task in tasks_of(run.steps["a"])] == ["done", "open"]
+
+
+def test_more_than_all_is_all_and_a_step_that_is_gone_is_nothing() -> None:
+    run = run_of(step("a"))
+    note_progress(run, AgentProgress(step_id="a", line="", tasks=["one"], done=7), NOW)
+    note_progress(run, AgentProgress(step_id="gone", line="", tasks=["one"]), NOW)
+    assert (run.steps["a"].tasks_done, list(run.steps)) == (1, ["a"])
+    assert position({}) == ""
