@@ -191,6 +191,7 @@ def changing(context: ToolContext, path: str, *, follow: bool = True) -> Iterato
     effects, workspace = context.effects, context.workspace
     with workspace.file(path, follow=follow) as first:
         real = "/".join(first.real_parts)
+    context.crash("before_lock")
     with (
         locked(effects.locks, workspace.root, real, lambda: context.cancelled),
         workspace.file(path, follow=follow) as place,

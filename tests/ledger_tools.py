@@ -35,6 +35,20 @@ async def work(name: str, context: ToolContext, seconds: float = 0.0, value: Any
     return name if value is None else value
 
 
+@tool(effect="keyed")
+def append(text: str, context: ToolContext) -> None:
+    """Write a line into the ledger without looking whether it is there already.
+
+    Args:
+        text: The line.
+
+    Returns:
+        Nothing.
+    """
+    context.crash("before_effect")
+    _write(context, text)
+
+
 @tool(effect="pure")
 async def refuse(code: str) -> None:
     """Fail in a way that no further attempt can mend.
