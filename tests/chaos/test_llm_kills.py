@@ -1,4 +1,4 @@
-"""kill -9 of the worker while the LLM plans, while people review and approve, while the LLM mends: nothing is lost.
+"""kill -9 of the worker while the LLM plans, revises or mends, while people review and approve: nothing is lost.
 
 A call of the LLM that was answered and recorded is never made again; one that died with its worker comes again with the
 same key.
@@ -6,6 +6,7 @@ same key.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 
 import pytest
@@ -66,11 +67,37 @@ async def test_a_worker_killed_at_every_stage_loses_nothing_and_repeats_no_answe
     await killed()  # while it mends
     await plan.until(lambda view: view["pending"], "a person is asked")
     asked = len(keys(llm))
-    await killed()  # while it waits for a person
+    chaos.worker.kill()  # while it waits for a person, who decides while there is no worker
     await plan.approve("copy")
+    await chaos.worker.up()
     view = await plan.ended()
     assert (view["status"], step(view, "copy")["description"]) == ("completed", "Copy them")
     assert (chaos.plans.workspace / "copy.txt").read_text() == "mended"
     assert (planned, asked, len(keys(llm))) == (3, 5, 5)  # one more each time it was killed while it answered
     assert len(set(keys(llm))) == view["tokens"]["calls"] == 3
     assert not llm.play.unexpected
+
+
+async def test_a_worker_killed_while_a_running_plan_is_revised_loses_neither_the_plan_nor_the_answer(
+    chaos: Chaos,
+) -> None:
+    better = {**answer(write("ask", "one"), write("two", "ask", content="better")), "delay": 1.0}
+    with ScriptedLlm(Script.of([{"reply": better}, {"reply": better}])) as llm:
+        chaos.worker.environ |= {"OPENAI_BASE_URL": llm.url, "PLANS_MODEL": "demo"}
+        await chaos.worker.up()
+        plan = await chaos.plans.start([write("one"), write("ask", "one", requiresApproval=True), write("two", "ask")])
+        await plan.until_asked("ask")
+        revised = asyncio.create_task(plan.handle.execute_update("regenerate", {"feedback": "say it better"}))
+        await until(lambda: llm.play.seen, "the LLM is asked")
+        chaos.worker.kill()
+        await plan.approve("ask")
+        await chaos.worker.up()
+        assert (await revised)["version"] == 2
+        view = await plan.view()
+        assert (view["status"], step(view, "one")["status"]) == ("review", "completed")
+        assert not (chaos.plans.workspace / "two.txt").exists()
+        await plan.signal("begin")
+        view = await plan.ended()
+        assert len(keys(llm)) == 2  # once more: it was killed while it answered
+        assert len(set(keys(llm))) == view["tokens"]["calls"] == 1
+    assert (view["status"], (chaos.plans.workspace / "two.txt").read_text()) == ("completed", "better")
