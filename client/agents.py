@@ -17,6 +17,7 @@ from client.speaking import translated
 from client.starting import Started, start_agent
 from plans.agent_order import AgentOrder
 from plans.agents import DEFAULT_TYPE, PLAN_TYPE, Entry, Status, written
+from plans.resume import base_id
 from plans.run import Options
 
 RUNS = "WorkflowType IN ('AgentWorkflow', 'PlanWorkflow') AND ExecutionStatus != 'ContinuedAsNew'"
@@ -75,14 +76,14 @@ async def _entries(client: Client) -> AsyncIterator[Entry]:
 async def _entry(client: Client, execution: WorkflowExecution) -> Entry:
     memo = await execution.memo()
     is_agent = execution.id.startswith(AGENT)
-    plan = memo.get("planId") if is_agent else plan_id(execution.id)
+    plan = base_id(str(memo.get("planId") or "")) if is_agent else base_id(plan_id(execution.id))
     what = str(memo.get("request") or memo.get("title") or execution.id)
     resumes = memo.get("resumes")
     return Entry(
         agent_id=execution.id,
         agent_type=DEFAULT_TYPE if is_agent else PLAN_TYPE,
         task_description=f"Execute plan {plan}: {what}" if plan else what,
-        plan=str(plan) if plan else None,
+        plan=plan or None,
         timestamp=written(execution.start_time),
         status=await _status(client, execution),
         completion_timestamp=written(execution.close_time) if execution.close_time else None,

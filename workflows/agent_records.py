@@ -17,6 +17,7 @@ with workflow.unsafe.imports_passed_through():
     from plans.calls import SummaryFile
     from plans.model import Step
     from plans.recording import MAX_PAST, cut
+    from plans.resume import base_id
     from plans.run import PastCall, Status
     from plans.task_progress import progress_of
     from workflows import policies
@@ -43,7 +44,7 @@ async def ended(agent: AgentRun) -> None:
         agent_id=run.plan.id or "",
         agent_type=DEFAULT_TYPE,
         task_description=_what(agent),
-        plan=agent.order.plan_id or None,
+        plan=base_id(agent.order.plan_id) or None,
         timestamp=written(run.started or workflow.now()),
         status="completed",
         completion_timestamp=written(run.ended or workflow.now()),
@@ -95,7 +96,7 @@ async def _track(agent: AgentRun, kind: Kind, resumes: str = "") -> None:
         agent_id=agent.run.plan.id or "",
         time=workflow.now(),
         agent_type=DEFAULT_TYPE,
-        plan=agent.order.plan_id or None,
+        plan=base_id(agent.order.plan_id) or None,
         task_group=_what(agent),
         resumes=resumes,
     )

@@ -112,7 +112,7 @@ async def test_a_resumed_plan_goes_on_with_the_agent_of_its_step_and_repeats_non
         assert (await resuming.links(client, old)).resumed_by == [new]
         entries = await until(lambda: _recorded(client, old, new), "both are listed")
         assert (entries[old].status, entries[old].resumed_by) == ("resumed", new)
-        assert (entries[new].resumes, entries[new].plan) == (old, later.id.removeprefix("plan-"))
+        assert (entries[new].resumes, entries[new].plan) == (old, plan.id.removeprefix("plan-"))
         index = (await client.get_workflow_handle(new).describe()).typed_search_attributes
         assert (index.get(PLAN_RESUMES), index.get(PLAN_STATUS)) == (old, "completed")
     assert view["status"] == "completed"
