@@ -9,7 +9,9 @@ subreaper this process inherits orphans, so that double forks and new sessions d
 command's code, 128 + n for a signal. It runs in a process of its own because a threaded worker must not fork code
 by itself. A command that kills this process by force can leave something behind: only a sandbox prevents that.
 
-RULES is a JSON object: `limits` of resources, `landlock` (see landlock.py), `wrapped` when COMMAND is bubblewrap.
+RULES is a JSON object: `limits` of resources, `disks` that must keep some room, `landlock` (see landlock.py), `wrapped`
+when COMMAND is bubblewrap. A command with too many processes, or that takes the last room of a disk, is killed; the
+exit code is then TOO_MANY or NO_ROOM.
 """
 
 from __future__ import annotations
@@ -29,6 +31,9 @@ from typing import Any
 
 SET_PDEATHSIG, SET_CHILD_SUBREAPER = 1, 36
 MAX_OPEN_FILES = 4_096
+TOO_MANY, NO_ROOM = 193, 194
+"""Exit codes that no signal has: more processes, less room on a disk than allowed."""
+WATCH_SECONDS = 0.5
 KILL_SECONDS = 30.0
 """How long to go on killing: a process stuck in the kernel must not keep us for ever."""
 
@@ -41,8 +46,11 @@ def main(arguments: list[str]) -> int:
     woken = _wake_on_signals()
     main_child = _start(command, control, directory, rules)
     codes: dict[int, int] = {}
-    while _reap(codes) and main_child not in codes:
-        ready, _, _ = select.select([control, woken], [], [])
+    room, excess = {disk: _free(disk) for disk in rules.get("disks", [])}, 0
+    while _reap(codes) and main_child not in codes and not excess:
+        ready, _, _ = select.select([control, woken], [], [], WATCH_SECONDS)
+        if not ready:
+            excess = _excess(rules.get("limits", {}), room)
         if woken in ready:
             os.read(woken, 1_024)
         if control in ready:
@@ -50,7 +58,7 @@ def main(arguments: list[str]) -> int:
                 _ask_to_end(main_child, codes, woken, grace, rules.get("wrapped", False))
             break
     _kill_all(codes)
-    return _exit_code(codes.get(main_child))
+    return excess or _exit_code(codes.get(main_child))
 
 
 def _start(command: list[str], control: int, directory: int, rules: dict[str, Any]) -> int:
@@ -94,6 +102,30 @@ def _limit(limits: dict[str, int | None]) -> None:
             # One second more, so that the end by SIGXCPU tells why.
             hard = {resource.RLIMIT_NOFILE: most, resource.RLIMIT_CPU: min(soft + 1, most)}.get(kind, soft)
             resource.setrlimit(kind, (soft, hard))
+
+
+def _excess(limits: dict[str, int | None], room: dict[str, int]) -> int:
+    """TOO_MANY or NO_ROOM when the command is beyond a limit; a disk that was full before is not its doing."""
+    most, least = limits.get("processes"), limits.get("free")
+    if most and _on_host() > most and len(_descendants(os.getpid())) > most:
+        return TOO_MANY
+    if least and any(_free(disk) < least <= before for disk, before in room.items()):
+        return NO_ROOM
+    return 0
+
+
+def _on_host() -> int:
+    """Processes and threads there are at all: read at no cost, as long as they are few."""
+    with suppress(OSError, ValueError, IndexError):
+        return int(Path("/proc/loadavg").read_text().split()[3].partition("/")[2])
+    return 2**62
+
+
+def _free(disk: str) -> int:
+    with suppress(OSError):
+        found = os.statvfs(disk)
+        return found.f_bavail * found.f_frsize
+    return 2**62
 
 
 def _landlock(rule: dict[str, Any]) -> None:

@@ -61,6 +61,10 @@ class Limits:
     memory: int | None = None
     """Bytes of address space."""
     open_files: int = 4_096
+    processes: int | None = None
+    """Of the whole command, at the same time."""
+    free: int | None = None
+    """Bytes that must stay free on the disks it writes to: of the whole command."""
 
 
 @dataclass(frozen=True)
@@ -105,10 +109,11 @@ class Sandbox:
         if self.problem:
             raise ToolError("SANDBOX_UNAVAILABLE", self.problem)
         open_ = self.has_network(network)
-        rules: dict[str, Any] = {"limits": vars(self.limits)}
+        rules: dict[str, Any] = {"limits": vars(self.limits), "disks": [workspace]}
         if self.level == "none":
             return Confined(list(command), rules)
         temporary = self._temporary(workspace)
+        rules["disks"].append(temporary)
         if self.level == "bwrap":
             wrapped = [*self._bwrap(workspace, directory, temporary, protected, open_), "--", *command]
             return Confined(wrapped, {**rules, "wrapped": True}, {"TMPDIR": "/tmp"})  # noqa: S108
@@ -175,22 +180,23 @@ def choose(
     limits: Limits | None = None,
     state: Path | None = None,
     readable: Iterable[str] = (),
+    path: str | None = None,
 ) -> Sandbox:
-    """The sandbox that a setting means on this host."""
-    level, problem = _level(mode)
+    """The sandbox that a setting means on this host. `path`: where bubblewrap is looked for, instead of PATH."""
+    level, problem = _level(mode, path)
     place = state.absolute() if state else None
     return Sandbox(level, problem, network, limits or Limits(), place, tuple(readable))
 
 
-def missing() -> dict[Level, str]:
+def missing(path: str | None = None) -> dict[Level, str]:
     """The levels this host does not have, and why."""
-    found: dict[Level, str] = {"bwrap": _bwrap_problem()}
+    found: dict[Level, str] = {"bwrap": _bwrap_problem(path)}
     found["landlock"] = "" if landlock.abi() else "the kernel has no Landlock, or it is switched off"
     return {level: problem for level, problem in found.items() if problem}
 
 
-def _level(mode: Mode) -> tuple[Level, str]:
-    lacking = missing() if mode != "off" else {}
+def _level(mode: Mode, path: str | None) -> tuple[Level, str]:
+    lacking = missing(path) if mode != "off" else {}
     if mode == "off":
         return "none", ""
     if mode == "auto":
@@ -203,9 +209,9 @@ def _level(mode: Mode) -> tuple[Level, str]:
 
 
 @cache
-def _bwrap_problem() -> str:
+def _bwrap_problem(path: str | None) -> str:
     """Why bubblewrap cannot be used; found out by using it."""
-    if not shutil.which("bwrap"):
+    if not shutil.which("bwrap", path=path):
         return "there is no `bwrap` (package bubblewrap)"
     command = [*Sandbox("bwrap")._bwrap("/usr", "/usr", "/usr", (), network=False), "--", "/bin/sh", "-c", "exit 7"]
     try:
@@ -276,7 +282,8 @@ def describe(sandbox: Sandbox) -> str:
     words: Mapping[Level, str] = {
         "bwrap": "level 2 (bubblewrap): commands write to the workspace only, homes and the worker's data are hidden",
         "landlock": "level 1 (Landlock): commands write to the workspace only, homes and the worker's data are hidden;"
-        " permission bits, owners and times of other files are not guarded",
+        " not guarded are protected files of the workspace (changes of them are reported), permission bits, owners and"
+        " times of the user's other files, and named Unix sockets",
         "none": "level 0: commands have all rights of the worker's user",
     }
     networks: Mapping[Network, str] = {

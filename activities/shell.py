@@ -20,6 +20,7 @@ from typing import Annotated, TypedDict
 
 from pydantic import Field
 
+from activities.launch import NO_ROOM, TOO_MANY
 from activities.process import MAX_COMMAND_BYTES, Ended, environment, run
 from activities.tool import Tool, ToolContext, tool
 from plans.errors import ToolError
@@ -30,6 +31,8 @@ SHOWN_LINES, SHOWN_CHARACTERS = 20, 2_000
 
 Seconds = Annotated[float, Field(gt=0, le=MAX_SECONDS)]
 _OVER_A_LIMIT = {
+    TOO_MANY: "it had more processes at a time than allowed (PLANS_LIMIT_PROCESSES)",
+    NO_ROOM: "it left less room on the disk than must stay free (PLANS_LIMIT_FREE_MB)",
     128 + signal.SIGXCPU: "it used up its processor time (PLANS_LIMIT_CPU)",
     128 + signal.SIGXFSZ: "it wrote a file larger than allowed (PLANS_LIMIT_FILE_MB)",
 }

@@ -22,6 +22,7 @@ from typing import Any, Literal
 
 import xxhash
 
+from activities.guarding import guarded, warning
 from activities.journal import Journal
 from activities.known_states import KnownStates, mark_at
 from activities.look import FOLDER as FOLDER_SIZE
@@ -58,6 +59,8 @@ class _Watch:
     """Calls that ran at the same time, for some time at least."""
     named: dict[str, Mark | None] = field(default_factory=dict)
     """Paths the call's text says it writes, as they were."""
+    guarded: dict[str, Mark] = field(default_factory=dict)
+    """Protected files, as they were."""
 
 
 class Watcher:
@@ -114,6 +117,7 @@ class Watcher:
         watch = _Watch(key, workspace.root, earlier or now, began, resumed=earlier is not None)
         watch.named = {path: mark_at(workspace, path) for path in named_by(context.tool, args, workspace)}
         context.protected = [f"{workspace.root}/{path}" for path in now.protected]
+        watch.guarded = guarded(workspace.root, now.protected)
         if self._undo == "full":
             self._keep(context, now.marks)
         self._keep(context, watch.named)
@@ -134,6 +138,8 @@ class Watcher:
             after = look(watch.root, str(self._state), self._most)
         except OSError as error:
             return context.warn(f"what the call changed is not known: the workspace cannot be read ({error.strerror})")
+        if told := warning(watch.guarded, guarded(watch.root, after.protected)):
+            context.warn(told)
         difference = self._difference(watch, after, context)
         self._record(watch, after, difference, context)
         with self._lock:

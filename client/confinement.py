@@ -21,6 +21,8 @@ def sandbox_of(settings: Settings) -> Sandbox:
         file=settings.limit_file_mb and settings.limit_file_mb * MEBIBYTE,
         memory=settings.limit_memory_mb and settings.limit_memory_mb * MEBIBYTE,
         open_files=settings.limit_open_files,
+        processes=settings.limit_processes,
+        free=settings.limit_free_mb and settings.limit_free_mb * MEBIBYTE,
     )
     return choose(
         settings.sandbox,

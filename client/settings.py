@@ -113,6 +113,10 @@ class Settings(BaseModel):
     """Size of a file that a command writes."""
     limit_open_files: int = Field(default=4_096, ge=16, le=1_048_576)
     """Files that each process of a command has open."""
+    limit_processes: int | None = Field(default=2_000, ge=8, le=1_000_000)
+    """Processes of a command at the same time."""
+    limit_free_mb: int | None = Field(default=100, ge=1, le=16_777_216)
+    """Room that a command must leave on the disk."""
     undo: Literal["off", "files", "full"] = "files"
     """What is kept for undoing: nothing, what steps read and wrote, before each command the whole workspace."""
     undo_mb: int = Field(default=256, ge=1, le=1_048_576)

@@ -24,6 +24,7 @@ from activities.site import Site
 from activities.watching import Watcher
 from tests.activities.attempts import Attempts
 from tests.activities.processes import is_running, until
+from tests.host import a_nap, running
 
 CANARY = "canary-7d1f0c"
 PYTHON = sys.executable
@@ -302,6 +303,48 @@ async def test_resources_are_limited(host: Host) -> None:
     assert value["stdout"] == "0\n"
 
 
+MANY = """
+import subprocess
+naps = [subprocess.Popen(["sleep", "{nap}"]) for _ in range({count})]
+print(len(naps), flush=True)
+naps[0].wait()
+"""
+
+
+@levels("bwrap", "landlock", "off")
+async def test_a_command_with_too_many_processes_is_ended_with_all_of_them(host: Host, level: Mode) -> None:
+    nap = a_nap().removeprefix("sleep ")
+    attempts = host.at(level, limits=Limits(processes=60))
+    error = await attempts.error("run_python", code=MANY.format(nap=nap, count=200))
+    assert (error.type, "PLANS_LIMIT_PROCESSES" in error.message) == ("RESOURCE_LIMIT", True)
+    assert running(f"sleep {nap}") == []
+    value = await host.at(level).value("run_python", code=MANY.format(nap=0.1, count=200))
+    assert value["stdout"] == "200\n"
+
+
+@levels("bwrap", "landlock", "off")
+async def test_a_command_that_takes_the_last_room_of_a_disk_is_ended(host: Host, level: Mode) -> None:
+    fill = "mkdir {name}; for i in $(seq {count}); do head -c 1000000 /dev/zero > {name}/$i; sleep 0.02; done; echo all"
+    found = os.statvfs(host.attempts.workspace)
+    limits = Limits(free=found.f_bavail * found.f_frsize - 30_000_000)
+    error = await host.at(level, limits=limits).error("run_command", command=fill.format(name="a", count=3_000))
+    assert (error.type, "PLANS_LIMIT_FREE_MB" in error.message) == ("RESOURCE_LIMIT", True)
+    assert len(list((host.attempts.workspace / "a").iterdir())) < 3_000
+    value = await host.at(level).value("run_command", command=fill.format(name="b", count=60))
+    assert value["stdout"] == "all\n"
+
+
+async def test_a_disk_that_was_full_before_keeps_no_command_from_making_room(host: Host) -> None:
+    attempts = host.at("auto", limits=Limits(free=2**60))
+    assert (await attempts.value("run_command", command="sleep 1.2; echo done"))["stdout"] == "done\n"
+
+
+async def test_a_command_that_waits_for_input_gets_none(host: Host) -> None:
+    value = await host.at("auto").value("run_command", command=f"cat; read x; {PYTHON} -c 'input()'; echo on")
+    assert value["stdout"].endswith("on\n")
+    assert "EOFError" in value["stderr"]
+
+
 @levels("bwrap", "landlock", "off")
 async def test_the_level_is_recorded_with_the_step(host: Host, level: Mode) -> None:
     attempts = host.at(level)
@@ -311,21 +354,12 @@ async def test_the_level_is_recorded_with_the_step(host: Host, level: Mode) -> N
     assert (await attempts.run("read_file", path=_some_file(attempts))).sandbox == ""
 
 
-async def test_a_sandbox_that_is_required_and_cannot_be_had_refuses_commands(
-    host: Host, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", "/nonexistent")
-    from activities import sandbox
-
-    sandbox._bwrap_problem.cache_clear()
-    try:
-        chosen = choose("required", state=host.state)
-        assert "bubblewrap" in describe(chosen)
-        error = await host.attempts.but(site=Site(sandbox=chosen)).error("run_command", command="true")
-        assert (error.type, error.non_retryable) == ("SANDBOX_UNAVAILABLE", True)
-        assert choose("auto").level in ("landlock", "none")
-    finally:
-        sandbox._bwrap_problem.cache_clear()
+async def test_a_sandbox_that_is_required_and_cannot_be_had_refuses_commands(host: Host) -> None:
+    chosen = choose("required", state=host.state, path="/nonexistent")
+    assert "bubblewrap" in describe(chosen)
+    error = await host.attempts.but(site=Site(sandbox=chosen)).error("run_command", command="true")
+    assert (error.type, error.non_retryable) == ("SANDBOX_UNAVAILABLE", True)
+    assert choose("auto", path="/nonexistent").level in ("landlock", "none")
 
 
 def test_auto_takes_the_best_there_is() -> None:

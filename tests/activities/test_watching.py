@@ -166,6 +166,20 @@ async def test_the_workers_own_state_is_never_listed(attempts: Attempts) -> None
     assert files(await watched.run("run_command", command="echo hi > new")) == ({"new"}, set())
 
 
+async def test_protected_files_that_a_command_made_or_changed_are_told(watched: Attempts) -> None:
+    hooks = watched.workspace / ".git" / "hooks"
+    hooks.mkdir(parents=True)
+    (hooks / "pre-commit").write_text("old")
+    (watched.workspace / ".env").write_text("A=1\n")
+    quiet = await watched.run("run_command", command="cat .env; echo x > new; echo x > .git/other")
+    assert quiet.warnings == []
+    command = "echo B=2 >> .env; echo x > AGENTS.md; echo x > .git/hooks/pre-commit; echo x > .git/hooks/pre-push"
+    told = await watched.run("run_command", command=command)
+    (text,) = told.warnings
+    for name in (".env", "AGENTS.md", ".git/hooks/pre-commit", ".git/hooks/pre-push"):
+        assert f"'{name}'" in text
+
+
 def test_looks_see_protected_files(watched: Attempts) -> None:
     for name in (".git/hooks/x", "sub/.env", "AGENTS.md", ".github/workflows/ci.yml", "plain.py"):
         file = watched.workspace / name
