@@ -30,6 +30,7 @@ from activities.agent_history import AgentHistory
 from activities.check import PlanChecker
 from activities.compare_files import compare_files
 from activities.effects import EFFECTS, Effects
+from activities.end_record import EndRecorder
 from activities.execute import tool_activity
 from activities.journal import Journal
 from activities.llm import AskLlm
@@ -71,8 +72,6 @@ BEAT = timedelta(seconds=1)
 """How often a heartbeat reaches the server, and so how soon a step hears that it is cancelled."""
 CACHED_WORKFLOWS = 1_000
 MAX_PROCESSES = 64
-LARGEST = 256 * 1024
-"""Bytes of an ended run that history takes in where there is no external storage."""
 
 
 def build(
@@ -120,7 +119,7 @@ def _activities(
 ) -> list[Callable[..., object]]:
     """The tools, and what the workflows want done besides."""
     specs = {name: tool.spec for name, tool in tools.items()}
-    values = ValueStore(_driver(client, settings), settings.inline_bytes)
+    values, summaries = ValueStore(_driver(client, settings), settings.inline_bytes), SummaryWriter(settings.state_dir)
     effects = Effects.at(settings.state_dir / EFFECTS, strict=settings.edits == "strict")
     site = site_of(settings, effects)
     llm = LanguageModel(settings.openai_base_url, settings.openai_api_key, settings.model, settings.llm_timeout)
@@ -130,7 +129,8 @@ def _activities(
         _checker(settings, specs, indexed).check_plan,
         AskLlm(llm, values, tools=specs).ask_llm,
         SnapshotTaker(llm.secrets).snapshot_workspace,
-        SummaryWriter(settings.state_dir, None if client.data_converter.external_storage else LARGEST).write_summary,
+        EndRecorder(summaries, values).record_end,
+        summaries.write_summary,
         AgentTracker(AgentHistory(settings.state_dir)).track_agent,
         changes.file_changes,
         compare_files,

@@ -26,6 +26,7 @@ from plans.errors import PlanError
 RESERVED_NAMES = frozenset(
     (
         "check_plan",
+        "record_end",
         "write_summary",
         "ask_llm",
         "snapshot_workspace",

@@ -1,21 +1,18 @@
 """The activity `write_summary`: SUMMARY.md of a finished run, in the state directory, for people.
 
-The Run itself is handed back, so that it stands in the record of this activity: whoever looks at an ended plan reads it
-there, at once and without a worker. The file is written beside its place and renamed, so that nobody ever reads half.
+Atomic and repeatable: written to a temporary file beside it and renamed, so that a reader never sees half of it.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from temporalio import activity
 
-from plans.calls import EndRecord, SummaryFile
+from plans.calls import SummaryFile
 
 
 @dataclass(frozen=True)
@@ -23,12 +20,10 @@ class SummaryWriter:
     """Keeps summaries under `directory`/runs/<plan id>/SUMMARY.md."""
 
     directory: Path
-    largest: int | None = None
-    """Bytes of a Run that history takes; None where large payloads are kept outside it."""
 
     @activity.defn(name="write_summary")
-    def write_summary(self, file: SummaryFile) -> EndRecord:
-        """Write the summary; returns the record. OSError (a full disk, say) is tried again by the activity's policy."""
+    def write_summary(self, file: SummaryFile) -> str:
+        """Write the summary; returns its path. OSError (a full disk, say) is tried again by the activity's policy."""
         folder = self.directory / "runs" / Path(file.plan_id).name
         folder.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(prefix=".summary-", dir=folder)
@@ -41,7 +36,4 @@ class SummaryWriter:
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
             raise
-        return EndRecord(path=str(folder / "SUMMARY.md"), run=file.run if self._fits(file.run) else None)
-
-    def _fits(self, run: dict[str, Any] | None) -> bool:
-        return self.largest is None or len(json.dumps(run)) <= self.largest
+        return str(folder / "SUMMARY.md")

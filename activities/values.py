@@ -47,8 +47,12 @@ class ValueStore:
 
     async def get(self, large: LargeValue) -> Any:
         """The value. Raises ToolError VALUE_MISSING or VALUE_CORRUPT."""
+        return await asyncio.to_thread(json.loads, await self.text(large))
+
+    async def text(self, large: LargeValue) -> bytes:
+        """Its JSON text. Raises ToolError VALUE_MISSING or VALUE_CORRUPT."""
         try:
             payload = (await self.driver.retrieve(StorageDriverRetrieveContext(), [StorageDriverClaim(large.claim)]))[0]
         except StorageError as error:
             raise ToolError(error.code, error.message) from error
-        return await asyncio.to_thread(json.loads, payload.data)
+        return payload.data

@@ -1,4 +1,4 @@
-"""What is left of an ended plan, read without a worker: its Run as it stands in the record of `write_summary`.
+"""What is left of an ended plan, read without a worker: its Run as it stands in the record of `record_end`.
 
 A plan that was terminated has no record, nor have those of versions that did not write one: a worker must then replay
 their history. The answers are those the workflow itself would give, by the same functions.
@@ -7,20 +7,25 @@ their history. The answers are those the workflow itself would give, by the same
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from pydantic import ValidationError
-from temporalio.api.common.v1 import Payloads, WorkflowExecution
+from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryReverseRequest
 from temporalio.client import Client
 
 from activities.storage import StorageError
+from activities.values import ValueStore
 from client.plan_ids import workflow_id
 from plans import inquiry
-from plans.calls import EndRecord
+from plans.calls import EndRecord, LargeValue
+from plans.errors import ToolError
+from plans.messages import Shown, read
 from plans.run import Run
 
 LAST_EVENTS = 8
@@ -30,8 +35,6 @@ _ENDED = frozenset({
     EventType.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED,
     EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED,
 })  # fmt: skip
-_read: WeakKeyDictionary[Client, tuple[object, Run]] = WeakKeyDictionary()
-"""The Run read last, and by what it is known again: an ended run changes no more."""
 
 
 class Answer(NamedTuple):
@@ -40,31 +43,56 @@ class Answer(NamedTuple):
     value: Any
 
 
+@dataclass
+class Ended:
+    """A plan that has ended, and what it left."""
+
+    known_by: tuple[object, ...]
+    """An ended run changes no more: by this it is known again."""
+    record: EndRecord
+    run: Run | None = None
+    """Read when it is needed first."""
+
+
+_last: WeakKeyDictionary[Client, Ended] = WeakKeyDictionary()
+"""The plan read last: whoever looks at one asks several things of it."""
+
+
 async def kept(client: Client, plan: str) -> Run | None:
     """The Run of a plan that has ended; None while it runs, or when it left no record. Raises RPCError."""
+    ended = await _ended(client, plan)
+    return await _run(client, ended) if ended else None
+
+
+async def answer(client: Client, plan: str, query: str, arguments: Sequence[Any]) -> Answer | None:
+    """What an ended plan's record answers to a query; None when there is no record, or it cannot answer that.
+
+    Raises RPCError, and PlanError for arguments that cannot be read.
+    """
+    ended = await _ended(client, plan) if query in inquiry.QUERIES else None
+    if ended is None:
+        return None
+    if query == "summary":
+        return Answer(ended.record.summary)
+    if query == "text" and read(Shown, arguments, optional=True).limit == inquiry.TEXT_STEPS:
+        return Answer(ended.record.text)
+    run = await _run(client, ended)
+    return Answer(inquiry.QUERIES[query](run, arguments)) if run is not None else None
+
+
+async def _ended(client: Client, plan: str) -> Ended | None:
     events = await _last_events(client, workflow_id(plan))
     if not events or events[0].event_type not in _ENDED:
         return None
     known_by = (workflow_id(plan), events[0].event_id, events[0].event_time.ToNanoseconds())
-    known, run = _read.get(client, (None, None))
-    if known == known_by:
-        return run
-    for event in events:
-        details = event.marker_recorded_event_attributes.details
-        if "result" in details and b'"write_summary"' in details["data"].payloads[0].data:
-            run = await _run(client, details["result"])
-            if run is not None:
-                _read[client] = (known_by, run)
-            return run
-    return None
-
-
-async def answer(client: Client, plan: str, query: str, arguments: Sequence[Any]) -> Answer | None:
-    """What an ended plan's record answers to a query; None when there is no record, or it cannot answer that."""
-    if query not in inquiry.QUERIES:
+    last = _last.get(client)
+    if last is not None and last.known_by == known_by:
+        return last
+    record = await _record(client, events)
+    if record is None:
         return None
-    run = await kept(client, plan)
-    return Answer(inquiry.QUERIES[query](run, arguments)) if run is not None else None
+    _last[client] = Ended(known_by, record)
+    return _last[client]
 
 
 async def _last_events(client: Client, workflow: str) -> Sequence[HistoryEvent]:
@@ -74,10 +102,22 @@ async def _last_events(client: Client, workflow: str) -> Sequence[HistoryEvent]:
     return (await client.workflow_service.get_workflow_execution_history_reverse(request)).history.events
 
 
-async def _run(client: Client, result: Payloads) -> Run | None:
-    """The Run in a record; None when the record cannot be read here: its worker may still know better."""
-    try:
-        record = (await client.data_converter.decode(result.payloads, [EndRecord]))[0]
-        return Run.model_validate(record.run) if record.run else None
-    except (StorageError, ValidationError):
-        return None
+async def _record(client: Client, events: Sequence[HistoryEvent]) -> EndRecord | None:
+    """The record in the last events; None when there is none, or it cannot be read here: a worker may know better."""
+    for event in events:
+        details = event.marker_recorded_event_attributes.details
+        if "result" in details and b'"record_end"' in details["data"].payloads[0].data:
+            with suppress(StorageError, ValidationError):
+                found = await client.data_converter.decode(details["result"].payloads, [EndRecord])
+                return EndRecord.model_validate(found[0])
+    return None
+
+
+async def _run(client: Client, ended: Ended) -> Run | None:
+    kept, external = ended.record.run, client.data_converter.external_storage
+    with suppress(ToolError, ValidationError):
+        if ended.run is None and isinstance(kept, str):
+            ended.run = Run.model_validate_json(kept)
+        elif ended.run is None and external is not None and isinstance(kept, LargeValue):
+            ended.run = Run.model_validate_json(await ValueStore(external.drivers[0]).text(kept))
+    return ended.run

@@ -2,8 +2,8 @@
 
 A step's tool is an activity that takes a `Call` and returns a `Return`; its failure is an application error whose
 type is one of the stable codes. `check_plan` takes a `CheckRequest` and returns `Facts`: the only way a workflow
-learns about the worker it runs on. `write_summary` takes a `SummaryFile` and returns an
-`EndRecord`.
+learns about the worker it runs on. `record_end` takes an `EndedRun` and
+returns an `EndRecord`; `write_summary` takes a `SummaryFile`.
 """
 
 from __future__ import annotations
@@ -115,13 +115,18 @@ class SummaryFile(Value):
 
     plan_id: str
     markdown: str
-    run: dict[str, Any] | None = Field(
-        default=None, description="The Run as it ended, to be read when nobody serves it."
-    )
+
+
+class EndedRun(Value):
+    """A run that has ended, whose end is to be kept."""
+
+    plan_id: str
+    run: str = Field(description="The Run as JSON text.")
 
 
 class EndRecord(Value):
-    """What is left of an ended run, as `write_summary` returns it: it stands in history, or beside it when large."""
+    """What is left of an ended run; it stands in history as the result of `record_end`."""
 
-    path: str = Field(description="SUMMARY.md, on the worker's machine.")
-    run: dict[str, Any] | None = None
+    summary: dict[str, Any]
+    text: str = Field(description="The plan as text; of a big one the steps that moved last.")
+    run: LargeValue | str = Field(description="The Run as JSON text, or where it is kept.")

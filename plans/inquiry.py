@@ -14,6 +14,9 @@ from plans.messages import FilesAsked, Shown, Since, read
 from plans.run import Run
 from plans.schedule import Schedule
 
+TEXT_STEPS = 100
+"""Steps of a big plan that its text lists when somebody just looks."""
+
 
 def view(run: Run) -> dict[str, Any]:
     """The joined view: what was asked, with what happened."""

@@ -12,13 +12,13 @@ from datetime import datetime
 from typing import Any
 
 from temporalio import workflow
-from temporalio.exceptions import ActivityError, ApplicationError, ApplicationErrorCategory
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 with workflow.unsafe.imports_passed_through():
     from pydantic import ValidationError
 
     from plans import render
-    from plans.calls import Facts, SummaryFile
+    from plans.calls import Facts
     from plans.errors import InvalidPlan, PlanError
     from plans.model import Plan, Problem
     from plans.reading import read_plan
@@ -28,9 +28,10 @@ with workflow.unsafe.imports_passed_through():
     from plans.run import PlanStatus, Run
     from plans.turnover import Move, Turnover
     from plans.validate import condition_problems, errors, input_values
-    from workflows import drafting, indexing, policies, resuming
+    from workflows import drafting, indexing, resuming
     from workflows.checking import facts_about
     from workflows.editing import Editing
+    from workflows.ending import carried, recorded
     from workflows.execution import Execution
     from workflows.request import PlanRequest, invalid, read_request
 
@@ -174,37 +175,17 @@ class PlanWorkflow(Editing):
     async def _continue_as_new(self) -> None:
         """Go on in a new run of the workflow, with the Run and nothing else."""
         await workflow.wait_condition(workflow.all_handlers_finished)
-        workflow.continue_as_new({"run": self._started().run.model_dump(mode="json", exclude_defaults=True)})
+        workflow.continue_as_new(args=[carried(self._started().run)])
 
     async def _summarize(self, cancelled: bool = False) -> dict[str, Any]:
         execution = self._started()
         execution.schedule.end(workflow.now(), cancelled or was_cut_short(execution.run))
-        summary = render.summary_of(self._view())
-        await self._keep_summary(summary)
+        summary = await recorded(execution.run)
         self._publish()
         if execution.run.status is PlanStatus.FAILED:
             text = f"the plan failed: {execution.run.stopped}"
             raise ApplicationError(text, summary, type="PLAN_FAILED", category=ApplicationErrorCategory.BENIGN)
         return summary
-
-    async def _keep_summary(self, summary: dict[str, Any]) -> None:
-        run = self._started().run
-        if not run.facts.keeps_summaries:
-            return
-        markdown = render.summary_markdown(summary, self._view())
-        file = SummaryFile(plan_id=run.plan.id or "", markdown=markdown, run=self._state())
-        try:
-            # Local: the file may well be written twice, and the plan ends with this workflow task in any case.
-            await workflow.execute_local_activity(
-                "write_summary",
-                file,
-                activity_id="write_summary",
-                summary="keep SUMMARY.md",
-                start_to_close_timeout=policies.SUMMARY.start_to_close,
-                retry_policy=policies.SUMMARY.retry_policy,
-            )
-        except ActivityError as error:
-            run.note("warning", f"SUMMARY.md could not be written: {error.cause}", workflow.now())
 
     def _publish(self) -> None:
         """Show the state in Temporal's own UI: current details always, search attributes when one has changed."""

@@ -22,14 +22,12 @@ from client.planfile import load
 from client.runs import Listed, Pending, Summary
 from client.values import with_large_values
 from plans.errors import InvalidPlan
+from plans.inquiry import TEXT_STEPS
 from plans.reading import read_plan
 from plans.render import dot, line, mermaid, summary_markdown
 from plans.views import shorten
 
 _STYLES = {"completed": "green", "failed": "red", "partial": "yellow", "cancelled": "yellow", "running": "cyan"}
-
-SHOWN_STEPS = 100
-"""Steps of a big plan that are shown, those that move; `--full` shows all."""
 
 
 def list_(
@@ -61,7 +59,7 @@ def show(
     """Show a plan: its steps, what they did, the files they made."""
 
     async def linked_text(here: Connected) -> str:
-        found = await runs.text(here.client, plan, None if full else SHOWN_STEPS)
+        found = await runs.text(here.client, plan, None if full else TEXT_STEPS)
         linked = await runs.links(here.client, plan)
         rows = [f"Resumes: {linked.resumes}"] if linked.resumes else []
         rows += [f"Resumed by: {', '.join(linked.resumed_by)}"] if linked.resumed_by else []

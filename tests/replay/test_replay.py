@@ -24,7 +24,11 @@ MUTATIONS = {
         "    async def _check(self) -> None:\n        await workflow.sleep(1)\n",
     ),
     "no record of an agent's end": ("agent.py", "        await agent_records.ended(agent)\n", ""),
-    "no summary": ("plan.py", "        await self._keep_summary(summary)\n", ""),
+    "no record of a plan's end": (
+        "plan.py",
+        "        summary = await recorded(execution.run)\n",
+        "        summary = render.summary_of(self._view())\n",
+    ),
 }
 
 
