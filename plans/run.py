@@ -138,7 +138,7 @@ class StepState(State):
     """What happened to one step so far."""
 
     status: Status = Status.PENDING
-    awaiting: Literal["approval", "answer", "recovery"] | None = None
+    awaiting: Literal["approval", "recovery"] | None = None
     never: bool = Field(default=False, description="Blocked for good.")
     reason: str = Field(default="", description="Why it is blocked for good, or was skipped.")
     result: Result | None = None

@@ -117,7 +117,7 @@ def counts(schedule: Standing) -> dict[str, int]:
 
 def pending(run: Run) -> list[dict[str, Any]]:
     """The decisions people are asked for, oldest first."""
-    waiting = [step for step in run.plan.steps if run.steps[step.id].awaiting in ("approval", "answer")]
+    waiting = [step for step in run.plan.steps if run.steps[step.id].awaiting == "approval"]
     waiting.sort(key=lambda step: run.steps[step.id].changes[-1].seq)
     return [
         {
