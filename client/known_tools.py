@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from activities.registry import load_tools
 from client.settings import Settings
 from plans.model import ToolSpec
 
 
 def known_tools(settings: Settings) -> dict[str, ToolSpec]:
     """Their descriptions by name. Raises PlanError when a module of the user's own cannot be used."""
+    from activities.registry import load_tools  # every tool with what it needs; most commands need none
+
     return {name: tool.spec for name, tool in sorted(load_tools(settings.tools).items())}

@@ -11,8 +11,6 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from temporalio.testing import WorkflowEnvironment
-
 from client.errors import NotConnected
 from client.settings import Settings
 
@@ -50,6 +48,8 @@ async def find_temporal(settings: Settings, say: Callable[[str], None] = lambda 
 
 async def _download(folder: Path, say: Callable[[str], None]) -> str | None:
     """Let the SDK fetch its server: it can only do so by starting one. Returns why not, or None."""
+    from temporalio.testing import WorkflowEnvironment  # takes a while to load, and is needed once on a machine
+
     del say
     try:
         async with asyncio.timeout(DOWNLOAD_SECONDS):

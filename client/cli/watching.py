@@ -5,12 +5,12 @@ from __future__ import annotations
 from client.cli import connected, output
 from client.cli.connected import Connected
 from client.cli.options import AsJson, Id
-from client.file_watch import watch_files as watch
 from client.plan_ids import plan_id
 
 
 def watch_files(plan: Id, as_json: AsJson = False) -> None:
     """Tell a plan which of its files others change, so that it reads them again before it edits them."""
+    from client.file_watch import watch_files as watch  # what watches directories is needed here alone
 
     async def follow(here: Connected) -> None:
         async for paths in watch(here.client, plan, output.say):

@@ -1,0 +1,24 @@
+"""What the command line is before any command runs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+NEEDED_BY_FEW = {"activities.registry", "httpx", "temporalio.testing", "textual", "watchfiles"}
+
+
+def loaded(program: str) -> set[str]:
+    """Which of those modules are loaded once a process of its own has done this."""
+    program += f"\nimport sys; print(*{NEEDED_BY_FEW} & set(sys.modules))"
+    command = [sys.executable, "-c", program]
+    return set(subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split())
+
+
+def test_a_command_starts_without_what_only_few_commands_need() -> None:
+    assert loaded("import client.cli.app") == set()
+    assert loaded("import client.file_watch, client.review.app, activities.registry, temporalio.testing") == (
+        NEEDED_BY_FEW
+    )
