@@ -11,6 +11,7 @@ from statistics import median, quantiles
 from typing import Any
 
 from benchmarks.bench import Bench
+from benchmarks.history import size_of
 from benchmarks.stand import Kind, Stand
 from benchmarks.tables import Table
 from client import runs
@@ -19,6 +20,7 @@ APPROVAL, WATCHER = 25.0, 50.0
 """Milliseconds, at most, in the middle."""
 PAUSE = 0.15
 """Seconds between two approvals: each finds the plan at rest."""
+WATCHERS = 10
 
 
 async def measure(bench: Bench) -> list[Table]:
@@ -35,7 +37,11 @@ async def measure(bench: Bench) -> list[Table]:
             middle = median(found)
             last = f"{quantiles(found, n=20)[-1]:.1f}"
             table.add(name, f"{middle:.1f}", last, theirs, f"{bar:.0f}", reached=middle <= bar)
-    return [table]
+        alone, watched = [await _events(stand, count, watchers) for watchers in (0, WATCHERS)]
+    events = Table(title="Watchers", columns=["events in history", "number", "bar"])
+    events.add(f"a chain of {count} nobody watches", str(alone), "")
+    events.add(f"the same, {WATCHERS} watching", str(watched), str(alone), reached=watched <= alone)
+    return [table, events]
 
 
 async def _approvals(stand: Stand, count: int, kind: Kind) -> list[float]:
@@ -54,17 +60,33 @@ async def _approvals(stand: Stand, count: int, kind: Kind) -> list[float]:
 
 
 async def _watching(stand: Stand, count: int) -> list[float]:
-    steps: list[dict[str, Any]] = []
-    for index in range(count):
-        before = [f"s{index - 1}"] if index else []
-        steps.append({"id": f"s{index}", "tool": "wait", "args": {"seconds": 0.15}, "dependsOn": before})
-    handle = await stand.start("plan", steps)
+    handle = await stand.start("plan", _chain(count, 0.15))
     told: dict[str, float] = {}
     async for event in runs.watch(stand.client, handle.id):
         if event.status == "completed" and event.step_id:
             told[event.step_id] = time.time()
     values = await _values(stand, handle.id)
     return [1_000 * (moment - values[step]) for step, moment in told.items()]
+
+
+async def _events(stand: Stand, count: int, watchers: int) -> int:
+    """The events of a chain followed by so many watchers."""
+    handle = await stand.start("plan", _chain(count, 0.05))
+    await asyncio.gather(handle.result(), *(_follow(stand, handle.id) for _ in range(watchers)))
+    return sum([size.events for size in await size_of(stand.client, handle)])
+
+
+async def _follow(stand: Stand, plan: str) -> None:
+    async for _ in runs.watch(stand.client, plan):
+        pass
+
+
+def _chain(count: int, seconds: float) -> list[dict[str, Any]]:
+    before: list[list[str]] = [[], *([f"s{number}"] for number in range(count - 1))]
+    return [
+        {"id": f"s{number}", "tool": "wait", "args": {"seconds": seconds}, "dependsOn": before[number]}
+        for number in range(count)
+    ]
 
 
 async def _values(stand: Stand, plan: str) -> dict[str, float]:
