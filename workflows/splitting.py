@@ -22,7 +22,7 @@ async def split(run: Run, args: dict[str, Any]) -> Plan:
     """The plan for the run's request; `args` are those of its steps besides the objective. Raises Unanswered."""
     wanted = args.get("tools")
     offered = [spec for name, spec in run.facts.tools.items() if name not in NOT_FOR_AGENTS]
-    tools = [spec for spec in offered if wanted is None or spec.name in wanted]
+    tools = [spec for spec in offered if spec.name in wanted] if isinstance(wanted, list) else offered
     asked = Prompt(system=decomposition_system(tools), user=decomposition_prompt(run.request))
     question = Question("plan_actions", asked, "tasks", decomposition_schema(), "split the request into tasks")
     return plan_of_tasks(await answered(run, question, parse_tasks), run.plan, run.request, args)

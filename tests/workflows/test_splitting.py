@@ -68,3 +68,14 @@ async def test_a_model_that_writes_no_task_list_leaves_a_draft_that_says_why(ser
         assert "tasks: 1 to 50 tasks" in view["problems"][0]["message"]
         await plan.signal("interrupt")
         await plan.ended()
+
+
+@pytest.mark.parametrize("tools", [5, "write_file", {"write_file": True}])
+@pytest.mark.modes("plain")
+async def test_tools_that_are_no_list_are_a_problem_of_the_draft(serve: Serving, tools: Any) -> None:
+    async with serve([TASKS]) as agents:
+        plan = await _split(agents, review=False, tools=tools)
+        view = await plan.until(lambda view: view["status"] == "review", "review")
+        assert {each["code"] for each in view["problems"]} == {"INVALID_ARGS"}
+        await plan.signal("interrupt")
+        await plan.ended()
