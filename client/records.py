@@ -1,7 +1,8 @@
 """What is left of an ended plan, read without a worker: its Run as it stands in the record of `record_end`.
 
-A plan that was terminated has no record, nor have those of versions that did not write one: a worker must then replay
-their history. The answers are those the workflow itself would give, by the same functions.
+A plan that was terminated has no record, nor have those of versions that did not write one, and what is stored may be
+out of reach here: a worker must then replay the history. The answers are those the workflow itself would give, by the
+same functions.
 """
 
 from __future__ import annotations
@@ -9,27 +10,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from pydantic import ValidationError
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryReverseRequest
 from temporalio.client import Client
 
-from activities.storage import StorageError
 from activities.values import ValueStore
 from client.plan_ids import workflow_id
 from plans import inquiry
 from plans.calls import EndRecord, LargeValue
-from plans.errors import ToolError
 from plans.messages import Shown, read
 from plans.run import Run
 
 LAST_EVENTS = 8
 """Within the last events stands the record, if there is one: the plan ends in the same workflow task."""
+LOOK = timedelta(seconds=10)
+"""How long the server may take to show them."""
 _ENDED = frozenset({
     EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED,
     EventType.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED,
@@ -99,15 +100,16 @@ async def _last_events(client: Client, workflow: str) -> Sequence[HistoryEvent]:
     request = GetWorkflowExecutionHistoryReverseRequest(
         namespace=client.namespace, execution=WorkflowExecution(workflow_id=workflow), maximum_page_size=LAST_EVENTS
     )
-    return (await client.workflow_service.get_workflow_execution_history_reverse(request)).history.events
+    service = client.workflow_service
+    return (await service.get_workflow_execution_history_reverse(request, timeout=LOOK)).history.events
 
 
 async def _record(client: Client, events: Sequence[HistoryEvent]) -> EndRecord | None:
-    """The record in the last events; None when there is none, or it cannot be read here: a worker may know better."""
+    """The record in the last events; None when there is none, or it cannot be read here."""
     for event in events:
         details = event.marker_recorded_event_attributes.details
         if "result" in details and b'"record_end"' in details["data"].payloads[0].data:
-            with suppress(StorageError, ValidationError):
+            with suppress(Exception):  # of storage of any kind, or another version's: a worker may know better
                 found = await client.data_converter.decode(details["result"].payloads, [EndRecord])
                 return EndRecord.model_validate(found[0])
     return None
@@ -115,7 +117,7 @@ async def _record(client: Client, events: Sequence[HistoryEvent]) -> EndRecord |
 
 async def _run(client: Client, ended: Ended) -> Run | None:
     kept, external = ended.record.run, client.data_converter.external_storage
-    with suppress(ToolError, ValidationError):
+    with suppress(Exception):  # as above
         if ended.run is None and isinstance(kept, str):
             ended.run = Run.model_validate_json(kept)
         elif ended.run is None and external is not None and isinstance(kept, LargeValue):

@@ -10,6 +10,7 @@ import pytest
 from temporalio.client import Client
 
 from activities.registry import load_tools
+from activities.storage import LocalDirectory, converter
 from client import records, runs
 from client.errors import NoWorker
 from client.settings import Settings
@@ -57,6 +58,21 @@ async def test_a_terminated_plan_left_no_record_and_needs_a_worker(
     assert await records.kept(temporal_client, started.plan_id) is None
     with pytest.raises(NoWorker):
         await runs.show(temporal_client, started.plan_id)
+
+
+async def test_where_the_record_cannot_be_read_a_worker_is_asked(
+    temporal_client: Client, settings: Settings, workspace: Path, queue: str, tmp_path: Path
+) -> None:
+    long = {**WRITE, "args": {"path": "a.txt", "content": "hello " * 5_000}}
+    plan = await _ended(temporal_client, settings, workspace, queue, [long], "completed")
+    assert await records.kept(temporal_client, plan) is not None
+    (tmp_path / "file").write_text("no directory")
+    config = temporal_client.config()
+    config["data_converter"] = converter(LocalDirectory(tmp_path / "file"))
+    elsewhere = Client(**config)
+    assert await records.kept(elsewhere, plan) is None
+    async with build(temporal_client, settings, load_tools(()), indexed=False):
+        assert (await runs.show(elsewhere, plan))["status"] == "completed"
 
 
 async def test_a_plan_that_runs_is_asked_itself(
