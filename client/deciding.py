@@ -1,7 +1,7 @@
-"""Approving and denying: a message to the plan, and the certainty that it counted.
+"""Approving, denying, pausing and the like: a message to the plan, and the certainty that it counted.
 
-A signal gets no answer, so after one the plan's log is read: it says whether the decision was taken, or why it was
-refused. An update is answered at once; it needs a worker that listens.
+A signal gets no answer, so after one the plan's log is read: it says whether the plan took it, or why it was refused.
+An update is answered at once; it needs a worker that listens.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from plans.model import Value
 from plans.run import Decision
 
 Verb = Literal["approve", "deny"]
-_DONE = {"approve": "approved", "deny": "denied"}
+Control = Literal["begin", "pause", "unpause"]
+_DONE = {"approve": "approved", "deny": "denied", "begin": "begun", "pause": "paused", "unpause": "unpaused"}
 
 
 class Choice(Value):
@@ -47,13 +48,13 @@ async def by_signal(client: Client, plan: str, verb: Verb, choice: Choice) -> st
     Raises Refused with the plan's own sentence, PlanClosed, PlanNotFound; NoWorker when the decision is delivered, but
     nobody is there to take it yet.
     """
-    before = await _number(client, plan)
     message = {name: value for name, value in choice.message().items() if verb == "approve" or name != "args"}
-    with about(plan):
-        await client.get_workflow_handle(workflow_id(plan)).signal(verb, message, rpc_timeout=RPC_TIMEOUT)
-    if before is None:
-        raise NoWorker(f"delivered, and counts as soon as a worker serves plan '{plan}'; start one: plan worker")
-    return await _outcome(client, plan, verb, choice, before)
+    return await _signalled(client, plan, verb, message, choice.step_id)
+
+
+async def control(client: Client, plan: str, verb: Control, by: str = "") -> str:
+    """Begin, pause or unpause a plan and see it recorded; otherwise as `by_signal`."""
+    return await _signalled(client, plan, verb, {"by": by} if by else {}, None)
 
 
 async def by_update(client: Client, plan: str, choice: Choice, approved: bool) -> Decision:
@@ -74,6 +75,15 @@ async def by_update(client: Client, plan: str, choice: Choice, approved: bool) -
     return Decision.model_validate(answer)
 
 
+async def _signalled(client: Client, plan: str, verb: str, message: dict[str, Any], step_id: str | None) -> str:
+    before = await _number(client, plan)
+    with about(plan):
+        await client.get_workflow_handle(workflow_id(plan)).signal(verb, message, rpc_timeout=RPC_TIMEOUT)
+    if before is None:
+        raise NoWorker(f"delivered, and counts as soon as a worker serves plan '{plan}'; start one: plan worker")
+    return await _outcome(client, plan, verb, step_id, before)
+
+
 async def _number(client: Client, plan: str) -> int | None:
     """The number of the newest event; None when nobody can tell."""
     try:
@@ -82,25 +92,23 @@ async def _number(client: Client, plan: str) -> int | None:
         return None
 
 
-async def _outcome(client: Client, plan: str, verb: Verb, choice: Choice, before: int) -> str:
+async def _outcome(client: Client, plan: str, verb: str, step_id: str | None, before: int) -> str:
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         log = (await ask(client, plan, "plan"))["log"]
         fresh = [entry for entry in log if entry["seq"] > before]
-        mine = [entry for entry in fresh if entry.get("stepId") == choice.step_id and entry["kind"] == _DONE[verb]]
+        mine = [entry for entry in fresh if entry.get("stepId") == step_id and entry["kind"] == _DONE[verb]]
         if mine:
             return str(mine[-1]["text"])
-        refusal = next((entry for entry in fresh if _refuses(entry, verb, choice)), None)
+        refusal = next((entry for entry in fresh if _refuses(entry, verb, step_id)), None)
         if refusal:
             code, _, sentence = refusal["text"].removeprefix("REFUSED:").partition(f" {verb}: ")
             raise Refused(sentence, code)
         await asyncio.sleep(0.1)
-    text = (
-        f"the decision was delivered, but the plan has not recorded it after {PATIENCE:.0f} s; see `plan show {plan}`"
-    )
+    text = f"{verb} was delivered, but the plan has not recorded it after {PATIENCE:.0f} s; see `plan show {plan}`"
     raise PlanError(text, "UNCONFIRMED")
 
 
-def _refuses(entry: Mapping[str, Any], verb: Verb, choice: Choice) -> bool:
-    about_step = entry.get("stepId") in (None, choice.step_id)
+def _refuses(entry: Mapping[str, Any], verb: str, step_id: str | None) -> bool:
+    about_step = entry.get("stepId") in (None, step_id)
     return entry["kind"] == "refused" and about_step and f" {verb}: " in entry["text"]

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
 import typer
 
 from client import runs
 from client.cli import connected, output
-from client.cli.connected import Connected, who
+from client.cli.connected import who
 from client.cli.options import AsJson, By, Comment, Id, Step, Version
+from client.deciding import Control, control
 from client.plan_ids import plan_id
 from client.runs import Choice
 from plans.errors import PlanError
@@ -34,7 +34,7 @@ def approve(
 def deny(
     plan: Id, step: Step, by: By = None, comment: Comment = "", version: Version = None, as_json: AsJson = False
 ) -> None:
-    """Do not let a step start: it is skipped, and what depends on it is blocked."""
+    """Do not let a step start. It is skipped, and what depends on it is blocked."""
     choice = Choice(step_id=step, by=by or who(), comment=comment, version=version)
     sentence = connected.run(lambda here: runs.deny(here.client, plan, choice))
     _tell(plan, sentence, as_json, stepId=step, approved=False)
@@ -42,27 +42,27 @@ def deny(
 
 def begin(plan: Id, by: By = None, as_json: AsJson = False) -> None:
     """Start a plan that waits in review, or let it go on."""
-    _send(plan, lambda here: runs.begin(here.client, plan, by or who()), "the review ends", as_json)
+    _control(plan, "begin", by, as_json)
 
 
 def pause(plan: Id, by: By = None, as_json: AsJson = False) -> None:
     """Start no further step until `unpause`; what runs goes on."""
-    _send(plan, lambda here: runs.pause(here.client, plan, by or who()), "no further step starts", as_json)
+    _control(plan, "pause", by, as_json)
 
 
 def unpause(plan: Id, by: By = None, as_json: AsJson = False) -> None:
     """Let a paused plan go on."""
-    _send(plan, lambda here: runs.unpause(here.client, plan, by or who()), "steps start again", as_json)
+    _control(plan, "unpause", by, as_json)
 
 
 def cancel(plan: Id, as_json: AsJson = False) -> None:
     """End a plan: running steps are told, and clean up."""
-    _send(plan, lambda here: runs.cancel(here.client, plan), "running steps are told to end", as_json)
+    connected.run(lambda here: runs.cancel(here.client, plan))
+    _tell(plan, "running steps are told to end", as_json)
 
 
-def _send(plan: str, action: Callable[[Connected], Awaitable[None]], sentence: str, as_json: bool) -> None:
-    connected.run(action)
-    _tell(plan, sentence, as_json)
+def _control(plan: str, verb: Control, by: str | None, as_json: bool) -> None:
+    _tell(plan, connected.run(lambda here: control(here.client, plan, verb, by or who())), as_json)
 
 
 def _tell(plan: str, sentence: str, as_json: bool, **found: Any) -> None:

@@ -58,13 +58,16 @@ def show_summary(summary: Summary) -> None:
     rows += [Text.assemble(("  files    ", "dim"), files + (f", and {more} more" if more > 0 else ""))] if files else []
     used = summary.tokens
     told = f"{used.get('totalTokens', 0):,} in {used.get('calls', 0)} LLM calls"
-    rows += [Text.assemble(("  tokens   ", "dim"), told)] if used else []
+    rows += [Text.assemble(("  tokens   ", "dim"), told)] if used.get("calls") else []
     out().print(Text("\n").join(rows))
 
 
 def _reasons(status: str, style: str, steps: list[tuple[str, str]], summary: Summary) -> list[Text]:
     """The first steps of a status with their reasons, and how many more there are."""
-    rows = [Text.assemble((f"  {status:<7}  ", style), f"{name}: {line(why)}") for name, why in steps[:SHOWN]]
+    rows = [
+        Text.assemble((f"  {status:<7}  ", style), f"{name}: {line(why)}" if why else name)
+        for name, why in steps[:SHOWN]
+    ]
     more = summary.counts.get(status, 0) - SHOWN
     return rows + ([Text(f"           and {more} more", style="dim")] if more > 0 else [])
 

@@ -146,7 +146,12 @@ async def test_a_plan_is_controlled_and_shown_by_commands(environ: Environ, work
     assert (await plan(environ, "pause", plan_id)).code == 0
     assert "Progress: 1/2" in (await plan(environ, "show", plan_id)).out
     assert (await plan(environ, "show", plan_id, "--json")).json["status"] == "paused"
-    assert (await plan(environ, "unpause", plan_id)).code == 0
+    again = await plan(environ, "pause", plan_id)
+    assert (again.code, again.err) == (2, "NOT_RUNNING: the plan is paused and cannot be paused\n")
+    assert "unpaused" in (await plan(environ, "unpause", plan_id)).out
+    for command, code in (("unpause", "NOT_PAUSED"), ("begin", "NOT_IN_REVIEW")):
+        refused = await plan(environ, command, plan_id, "--json")
+        assert (refused.code, refused.json["error"]["code"]) == (2, code)
     assert (await plan(environ, "deny", plan_id, "remove", "--comment", "no")).code == 0
     assert (await plan(environ, "watch", plan_id)).code == 0
     assert "User denied approval" in (await plan(environ, "summary", plan_id)).out
