@@ -49,7 +49,7 @@ def agent(
     max_tokens: Tokens = None, max_seconds: Seconds = None, schema: Schema = None, agent_id: NewId = None,
     detach: Detach = False, as_plan: AsPlan = False, out: Out = None, as_json: AsJson = False,
 ) -> None:  # fmt: skip
-    """Have an LLM with tools work through a request, task by task, and follow it to its end."""
+    """Have an LLM with tools work through a request. It goes task by task, and is followed to its end."""
     given = {"iterations": max_calls, "tokens": max_tokens, "seconds": max_seconds}
     order = AgentOrder(
         request=_checked(request),
@@ -100,7 +100,7 @@ def history(
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Make it anew from the server's record.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show the runs of agents on this machine: who ran, on what, how it ended, who went on with it."""
+    """Show the runs of agents on this machine. Who ran, on what, how it ended, who went on with it."""
     store = AgentHistory(Settings.read(os.environ).state_dir)
     if rebuild:
         found = connected.run(lambda here: agents.recorded(here.client), worker=False)

@@ -46,7 +46,6 @@ ENDED_OTHERWISE, BAD_INPUT, NOT_CONNECTED, NOT_FOUND, INTERRUPTED = 1, 2, 3, 4, 
 app = typer.Typer(
     name="plan",
     help="Plans that survive: run plans of tool steps on Temporal, with approvals by people.",
-    no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -135,7 +134,7 @@ def main() -> None:
 def run(arguments: list[str]) -> int:
     """Run a command; returns its exit code."""
     as_json = "--json" in arguments
-    rest = [argument for argument in arguments if argument != "--debug"]
+    rest = [argument for argument in arguments if argument != "--debug"] or ["--help"]
     try:
         return int(app(rest, prog_name="plan", standalone_mode=False) or 0)
     except PlanError as error:

@@ -18,12 +18,14 @@ from plans.errors import PlanError
 
 
 def codec(
-    port: Annotated[int, typer.Option("--port", min=0, max=65_535, help="Port on 127.0.0.1; 0 takes any.")] = PORT,
+    port: Annotated[
+        int, typer.Option("--port", metavar="PORT", min=0, max=65_535, help="Port on 127.0.0.1; 0 takes any.")
+    ] = PORT,
     origin: Annotated[
         list[str] | None, typer.Option("--origin", metavar="URL", help="A Temporal UI that may ask; repeatable.")
     ] = None,
 ) -> None:
-    """Serve large values to the Temporal UI and CLI, which otherwise show references, until Ctrl-C."""
+    """Serve large values to the Temporal UI and CLI. They show references otherwise. Until Ctrl-C."""
     settings = Settings.read(os.environ)
     origins = origin or asyncio.run(ui_origins(settings))
     try:

@@ -29,7 +29,7 @@ Before = Annotated[str | None, typer.Option("--before", metavar="STEP", help="In
 def edit(
     plan: Id, sets: Sets, by: By = None, comment: Comment = "", expect: Expect = None, as_json: AsJson = False
 ) -> None:
-    """Change fields of steps that have not begun, or of the plan; all of them, or none."""
+    """Change fields of steps that have not begun, or of the plan. All of them, or none."""
     _apply(plan, [_set(text) for text in sets], by, comment, expect, as_json)
 
 
@@ -68,14 +68,14 @@ def move(
     expect: Expect = None,
     as_json: AsJson = False,
 ) -> None:
-    """Put a step behind another in the list, to the front without --after; dependencies set limits."""
+    """Put a step behind another in the list. To the front without --after; dependencies set limits."""
     _apply(plan, [MoveStep(op="move", step_id=step, after=after)], by, comment, expect, as_json)
 
 
 def skip(
     plan: Id, step: Step, by: By = None, comment: Comment = "", expect: Expect = None, as_json: AsJson = False
 ) -> None:
-    """Leave a step out; what depends on it runs, unless it uses its value."""
+    """Leave a step out. What depends on it runs, unless it uses its value."""
     _apply(plan, [SkipStep(op="skip", step_id=step, reason=comment)], by, comment, expect, as_json)
 
 
@@ -93,7 +93,7 @@ def regenerate(
     expect: Expect = None,
     as_json: AsJson = False,
 ) -> None:
-    """Have the LLM revise what has not begun; the plan is in review until `plan begin`."""
+    """Have the LLM revise what has not begun. The plan is in review until `plan begin`."""
     if not feedback.strip():
         raise PlanError("say what is to be different", "BAD_REQUEST")
     found = connected.run(

@@ -26,24 +26,24 @@ _VERDICTS = {Verdict.GOOD: ("✓", "green"), Verdict.WARNING: ("!", "yellow"), V
 
 
 def up() -> None:
-    """Run server, Temporal UI and worker in the foreground until Ctrl-C; all data is kept."""
+    """Run server, Temporal UI and worker in the foreground. Until Ctrl-C; all data is kept."""
     raise typer.Exit(asyncio.run(_up(Settings.read(os.environ))))
 
 
-def down() -> None:
-    """Stop the server and the worker that were left running in the background; all data is kept."""
-    asyncio.run(_down(Settings.read(os.environ)))
+def down(as_json: AsJson = False) -> None:
+    """Stop the server and worker left running in the background. All data is kept."""
+    asyncio.run(_down(Settings.read(os.environ), as_json))
 
 
 def worker(context: typer.Context) -> None:
-    """Run the steps of plans until told to stop; `plan worker --help` lists its flags."""
+    """Run the steps of plans until told to stop. `plan worker --help` lists its flags."""
     sys.stdout.flush()
     command = [*worker_command(), *context.args]
     os.execv(command[0], command)  # noqa: S606 - the worker takes this process over, signals and all
 
 
 def doctor(as_json: AsJson = False) -> None:
-    """Say what is there and what is missing; nothing is started or changed."""
+    """Say what is there and what is missing. Nothing is started or changed."""
     findings = asyncio.run(examine(os.environ))
     if as_json:
         output.show_json([finding.model_dump(mode="json") for finding in findings])
@@ -78,9 +78,12 @@ async def _work(settings: Settings, connection: Connection) -> int:
     return max(await process.wait(), 0)
 
 
-async def _down(settings: Settings) -> None:
+async def _down(settings: Settings, as_json: bool) -> None:
     workers = await stop_workers(settings)
     server = await embedded.stop(settings)
+    if as_json:
+        output.show_json({"workers": [each.pid for each in workers], "server": server.address if server else None})
+        return
     stopped = [*(f"worker {each.pid}" for each in workers), *([f"server at {server.address}"] if server else [])]
     output.show(f"Stopped: {', '.join(stopped)}." if stopped else "Nothing was running.")
 

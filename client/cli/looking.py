@@ -79,7 +79,7 @@ def show(
 
 
 def watch(plan: Id, as_json: AsJson = False) -> None:
-    """Follow a plan to its end: everything that happened, then what happens."""
+    """Follow a plan to its end. What has happened already is told first."""
     name = plan_id(plan)
 
     async def to_the_end(here: Connected) -> Summary:
@@ -114,7 +114,7 @@ def graph(
     as_dot: Annotated[bool, typer.Option("--dot", help="For Graphviz instead of Mermaid.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Draw a plan as a graph, in Mermaid; of a plan that runs, with its statuses."""
+    """Draw a plan as a graph, in Mermaid. One that was started has its statuses."""
     view = _view_of_file(plan) if is_file(plan) else connected.run(lambda here: runs.show(here.client, plan))
     text = dot(view) if as_dot else mermaid(view)
     if as_json:

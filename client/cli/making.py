@@ -46,7 +46,7 @@ def make(
     plan_id: NewId = None,
     as_json: AsJson = False,
 ) -> None:
-    """Have the LLM write a plan; it waits in review until `plan begin`."""
+    """Have the LLM write a plan. It waits in review until `plan begin`."""
     check_out(out, yes)
     fields: dict[str, Any] = {"defaults": {"onFailure": on_failure}}
     follow_making(Asked(request, workspace, yes, out, max_parallel, fields, plan_id, as_json))

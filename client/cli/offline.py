@@ -39,8 +39,9 @@ def check_file(file: File, as_json: AsJson = False) -> None:
         raise typer.Exit(INVALID)
 
 
-def schema() -> None:
+def schema(as_json: AsJson = False) -> None:
     """Print the JSON Schema of plan files, for editors."""
+    del as_json  # it is JSON in any case
     output.show_json(plan_schema())
 
 
@@ -51,9 +52,10 @@ def plan_schema() -> dict[str, Any]:
 
 
 def tools(
-    name: str | None = typer.Argument(None, help="Only this tool, with its arguments."), as_json: AsJson = False
+    name: str | None = typer.Argument(None, metavar="NAME", help="Only this tool, with its arguments."),
+    as_json: AsJson = False,
 ) -> None:
-    """List the tools that steps may call; with a name, its arguments."""
+    """List the tools that steps may call. With a name, its arguments."""
     known = known_tools(Settings.read(os.environ))
     if name is not None and name not in known:
         raise PlanError(f"there is no tool '{name}'; `plan tools` lists them", "UNKNOWN_TOOL")

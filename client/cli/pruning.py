@@ -24,7 +24,7 @@ def prune(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Remove stored values that no plan refers to, running or kept by the server."""
+    """Remove stored values that no plan refers to. That is none that runs, and none that the server keeps."""
     age = _duration(older_than)
 
     async def act(here: Connected) -> Pruned:

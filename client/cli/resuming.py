@@ -27,7 +27,7 @@ Set = Annotated[list[str] | None, typer.Option("--set", metavar="STEP.args.x=V",
 
 
 def interrupt(plan: Id, by: By = None, as_json: AsJson = False) -> None:
-    """Stop a plan at the next safe point: what runs may end, everything is kept for `plan resume`."""
+    """Stop a plan at the next safe point. What runs may end, everything is kept for `plan resume`."""
     connected.run(lambda here: runs.interrupt(here.client, plan, by or who()))
     name = plan_id(plan)
     sentence = f"it stops when the running steps have ended; go on with: plan resume {name}"
@@ -38,7 +38,7 @@ def interrupt(plan: Id, by: By = None, as_json: AsJson = False) -> None:
 
 
 def resume(plan: Id, by: By = None, follow_it: Follow = False, as_json: AsJson = False) -> None:
-    """Go on with an ended plan in a new run: failed, blocked and never-run steps are done, the others kept."""
+    """Go on with an ended plan in a new run. Failed, blocked and never-run steps are done, the others kept."""
     _start(plan, lambda here: runs.resume(here.client, plan, by or who()), follow_it, as_json)
 
 
@@ -46,7 +46,7 @@ def rerun(
     plan: Id, start_at: From = None, only: Only = None, sets: Set = None, by: By = None, follow_it: Follow = False,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
-    """Do steps of an ended plan again in a new run that keeps the others."""
+    """Do steps of an ended plan again in a new run. The others are kept."""
     changes = [_replacement(text) for text in sets or ()]
 
     async def start(here: Connected) -> Started:

@@ -19,7 +19,7 @@ Web = Annotated[bool, typer.Option("--web", help="Serve the screen to a browser 
 
 
 def review(plan: Id, web: Web = False) -> None:
-    """Look at a plan, change it, begin it, approve its steps: by keyboard, on a screen."""
+    """Look at a plan, change it, begin it, approve its steps. On a screen, by keyboard."""
     if web:
         connected.run(lambda here: runs.show(here.client, plan))  # an unknown plan is said here, not in the browser
         from client.review.web import serve

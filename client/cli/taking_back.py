@@ -23,7 +23,7 @@ def files(
     diffs: Annotated[bool, typer.Option("--diff/--no-diff", help="With what changed in each file.")] = True,
     as_json: AsJson = False,
 ) -> None:
-    """Show which files each step of a plan created, changed and deleted."""
+    """Show the files that each step created, changed and deleted."""
     report = connected.run(lambda here: taking_back.file_changes(here.client, plan, step, diffs=diffs))
     if as_json:
         output.show_json(report.model_dump(mode="json", include={"calls"}, exclude_none=True))
@@ -40,7 +40,7 @@ def undo(
     partly: Annotated[bool, typer.Option("--partly", help="Undo what can be undone, though not all can.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Put back what a plan, or one step of it, changed in files; refused where others have changed them since."""
+    """Put back what a plan, or one step, changed in files. Refused where others have changed them since."""
     report = connected.run(lambda here: taking_back.undo(here.client, plan, step, dry_run=dry_run, partly=partly))
     if as_json:
         output.show_json(report.model_dump(mode="json", exclude={"calls"}, exclude_none=True))

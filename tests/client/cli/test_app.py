@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -17,8 +18,23 @@ def loaded(program: str) -> set[str]:
     return set(subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split())
 
 
+def help_of(*arguments: str) -> str:
+    environ = {**os.environ, "COLUMNS": "80"}
+    command = [sys.executable, "-m", "client", *arguments]
+    return subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, check=True).stdout
+
+
 def test_a_command_starts_without_what_only_few_commands_need() -> None:
     assert loaded("import client.cli.app") == set()
     assert loaded("import client.file_watch, client.review.app, activities.registry, temporalio.testing") == (
         NEEDED_BY_FEW
     )
+
+
+def test_plan_alone_shows_the_help() -> None:
+    assert help_of() == help_of("--help")
+
+
+def test_every_command_is_described_by_a_sentence_that_fits() -> None:
+    _, commands = help_of("--help").split("Commands:\n")
+    assert [row for row in commands.splitlines() if not row.endswith(".") or row.endswith("...")] == []

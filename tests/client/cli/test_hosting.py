@@ -37,3 +37,4 @@ async def test_up_serves_plans_until_it_is_told_to_stop_and_keeps_their_data(
         assert process.returncode == 0
         assert "its data is kept" in told
     assert "Nothing was running" in (await plan(own, "down")).out
+    assert (await plan(own, "down", "--json")).json == {"workers": [], "server": None}

@@ -134,7 +134,7 @@ async def test_a_bad_setting_is_refused_with_its_name(offline: dict[str, str]) -
 
 
 async def test_the_schema_accepts_sound_plans_and_refuses_others(offline: dict[str, str]) -> None:
-    schema = (await plan(offline, "schema")).json
+    schema = (await plan(offline, "schema", "--json")).json
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     jsonschema.Draft202012Validator.check_schema(schema)
     jsonschema.validate(GOOD, schema)
