@@ -7,6 +7,7 @@ outside the workflow's thread, which must not be held for two seconds.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from temporalio import workflow
@@ -21,6 +22,10 @@ with workflow.unsafe.imports_passed_through():
     from workflows import policies
 
 
+LARGE = 64 * 1024
+"""Characters of a Run from which on nobody reads it in Temporal's UI."""
+
+
 async def recorded(run: Run) -> dict[str, Any]:
     """Keep the record of a run that has ended; returns the summary."""
     if run.facts.keeps_summaries:
@@ -32,9 +37,10 @@ async def recorded(run: Run) -> dict[str, Any]:
 
 
 def carried(run: Run) -> RawValue:
-    """The request with which the next run of the workflow goes on; a big Run is written out faster than as a value."""
-    text = f'{{"run":{run.model_dump_json(exclude_defaults=True)}}}'
-    return RawValue(Payload(metadata={"encoding": b"json/plain"}, data=text.encode()))
+    """The request with which the next run of the workflow goes on; a big Run in it is a text, see `read_request`."""
+    text = run.model_dump_json(exclude_defaults=True)
+    written = text if len(text) < LARGE else json.dumps(text, ensure_ascii=False)
+    return RawValue(Payload(metadata={"encoding": b"json/plain"}, data=f'{{"run":{written}}}'.encode()))
 
 
 async def _record(run: Run) -> EndRecord:

@@ -54,6 +54,9 @@ def read_request(arguments: Sequence[Any]) -> PlanRequest:
         raise InvalidPlan([Problem(code="PLAN_SCHEMA", message=text)])
     try:
         with _without_collecting():
+            carried = arguments[0].get("run")
+            if isinstance(carried, str):  # how a big Run is carried on: read at once, it takes a quarter of the time
+                return PlanRequest(run=Run.model_validate_json(carried))
             return PlanRequest.model_validate(arguments[0])
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
