@@ -17,6 +17,10 @@ from plans.render import line
 from plans.views import shorten
 
 
+DETAILS = 20
+"""Lines of an error below its first one."""
+
+
 class Lines:
     """The lines of one plan's events."""
 
@@ -51,7 +55,7 @@ class Lines:
             self._ready.add(event.step_id)  # when it is ready again, it asks
             return [self._row(event, MARKS["running"][0], self._what(step))]
         if event.status in ("completed", "failed", "skipped"):
-            return [self._row(event, MARKS[event.status][0], self._how(event))]
+            return [self._row(event, MARKS[event.status][0], self._how(event)), *_details(event)]
         return []
 
     def _asks(self, event: Event, step: Mapping[str, Any]) -> list[str]:
@@ -70,10 +74,21 @@ class Lines:
         took = seconds(float(result.get("duration", 0)) / 1000)
         if event.status == "completed":
             return f"completed in {took}"
-        reason = line(str(result.get("error") or ""))[:300]
+        reason = line(next(iter(_reason(event)), ""))[:300]
         code = f" {result['code']}" if result.get("code") else ""
         return f"failed after {took}:{code} {reason}" if event.status == "failed" else f"skipped: {reason}"
 
     def _row(self, event: Event, mark: str, text: str) -> str:
         name = line(event.step_id or "plan")
         return f"{self.clock(event)}  {mark} {name:<{self._width}}  {text}".rstrip()
+
+
+def _reason(event: Event) -> list[str]:
+    return str((event.result or {}).get("error") or "").splitlines()
+
+
+def _details(event: Event) -> list[str]:
+    """What stands below the first line of an error, a diff say; its beginning if it is long."""
+    rest = _reason(event)[1:]
+    more = [f"… {len(rest) - DETAILS} more lines: plan show"] if len(rest) > DETAILS else []
+    return [f"{'':13}{line(row)[:200]}".rstrip() for row in [*rest[:DETAILS], *more]]
