@@ -16,7 +16,6 @@ from client.runs import Event
 from plans.render import line
 from plans.views import shorten
 
-
 DETAILS = 20
 """Lines of an error below its first one."""
 
