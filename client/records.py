@@ -81,6 +81,12 @@ async def answer(client: Client, plan: str, query: str, arguments: Sequence[Any]
     return Answer(inquiry.QUERIES[query](run, arguments)) if run is not None else None
 
 
+async def suffices(client: Client, plan: str, query: str) -> bool:
+    """Whether an ended plan's record answers this query here, so that no worker is needed. Raises RPCError."""
+    ended = await _ended(client, plan)
+    return ended is not None and (query in ("summary", "text") or await _run(client, ended) is not None)
+
+
 async def _ended(client: Client, plan: str) -> Ended | None:
     events = await _last_events(client, workflow_id(plan))
     if not events or events[0].event_type not in _ENDED:

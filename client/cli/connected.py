@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from temporalio.client import Client
+from temporalio.service import RPCError
 
+from client import records
 from client.background import ensure_worker
 from client.cli.output import say
 from client.connect import Connection, reach
@@ -48,11 +50,24 @@ def run(action: Callable[[Connected], Awaitable[T]], *, worker: bool = True) -> 
     return asyncio.run(_run(action, worker))
 
 
-async def _run(action: Callable[[Connected], Awaitable[T]], worker: bool) -> T:
+def look(plan: str, query: str, action: Callable[[Connected], Awaitable[T]]) -> T:
+    """As `run`, for a query about one plan: no worker is started when what an ended plan left answers it."""
+    return asyncio.run(_run(action, True, (plan, query)))
+
+
+async def _run(action: Callable[[Connected], Awaitable[T]], worker: bool, asked: tuple[str, str] | None = None) -> T:
     settings = Settings.read(os.environ)
     connection = await reach(settings, say)
-    kept = await ensure_worker(settings, connection) if worker else None
+    due = worker and not (asked and await _is_left(connection.client, *asked))
+    kept = await ensure_worker(settings, connection) if due else None
     return await action(Connected(settings, connection, kept is not None))
+
+
+async def _is_left(client: Client, plan: str, query: str) -> bool:
+    try:
+        return await records.suffices(client, plan, query)
+    except RPCError:  # the action meets it again, and says what it means
+        return False
 
 
 def who() -> str:

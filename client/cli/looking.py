@@ -72,10 +72,10 @@ def show(
         return await with_large_values(found, here.settings) if full else found
 
     if not as_json:
-        output.show(connected.run(linked_text))
+        output.show(connected.look(plan, "plan" if full else "text", linked_text))
         return
 
-    output.show_json(connected.run(view))
+    output.show_json(connected.look(plan, "plan", view))
 
 
 def watch(plan: Id, as_json: AsJson = False) -> None:
@@ -86,7 +86,7 @@ def watch(plan: Id, as_json: AsJson = False) -> None:
         return await follow(here, plan, as_json=as_json)
 
     try:
-        summary = connected.run(to_the_end)
+        summary = connected.look(plan, "plan", to_the_end)
     except KeyboardInterrupt:
         raise typer.Exit(after_ctrl_c(name)) from None
     if not as_json:
@@ -100,7 +100,7 @@ def summary(
     as_json: AsJson = False,
 ) -> None:
     """Show how a plan ended, or where it stands."""
-    found = connected.run(lambda here: runs.summary(here.client, plan))
+    found = connected.look(plan, "summary", lambda here: runs.summary(here.client, plan))
     if as_json:
         output.show_json(found.model_dump(mode="json"))
     elif markdown:
@@ -115,7 +115,10 @@ def graph(
     as_json: AsJson = False,
 ) -> None:
     """Draw a plan as a graph, in Mermaid. One that was started has its statuses."""
-    view = _view_of_file(plan) if is_file(plan) else connected.run(lambda here: runs.show(here.client, plan))
+    if is_file(plan):
+        view = _view_of_file(plan)
+    else:
+        view = connected.look(plan, "plan", lambda here: runs.show(here.client, plan))
     text = dot(view) if as_dot else mermaid(view)
     if as_json:
         output.show_json({"format": "dot" if as_dot else "mermaid", "graph": text})

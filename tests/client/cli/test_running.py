@@ -210,6 +210,20 @@ async def test_a_command_keeps_a_worker_for_its_plans(environ: Environ, tmp_path
     assert "worker" in stopped.out
 
 
+async def test_what_an_ended_plan_left_is_shown_without_starting_a_worker(environ: Environ, tmp_path: Path) -> None:
+    try:
+        assert (await plan(environ, "run", file_of(tmp_path, WRITE), "--id", "left-behind")).code == 0
+        assert (await plan(environ, "down", "--json")).json["workers"]
+        commands = (["show"], ["show", "--json"], ["watch"], ["summary"], ["graph"])
+        ended = [await plan(environ, *command, "left-behind") for command in commands]
+        assert [each.code for each in ended] == [0] * len(commands)
+        assert "Nothing was running" in (await plan(environ, "down")).out
+        assert (await plan(environ, "files", "left-behind")).code == 0
+    finally:
+        stopped = await plan(environ, "down", "--json")
+    assert stopped.json["workers"]
+
+
 async def test_doctor_finds_the_server_and_the_worker(environ: Environ, worker: Worker) -> None:
     ended = await plan(environ, "doctor", "--json")
     assert ended.code == 0, ended.out
