@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn
@@ -56,6 +57,8 @@ def check_out(out: str | None, yes: bool) -> None:
     """Raise PlanError for an --out that is no file to be written, or that is not all."""
     if out and (yes or Path(out).is_dir()):
         raise PlanError("--out only writes a file; leave --yes out, and name a file", "BAD_USAGE")
+    if out and not os.access(Path(out).absolute().parent, os.W_OK):
+        raise PlanError(f"--out: {out} cannot be written; create its directory, or name another", "BAD_USAGE")
 
 
 def follow_making(asked: Asked) -> NoReturn:

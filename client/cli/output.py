@@ -65,7 +65,8 @@ def show_error(error: PlanError, *, as_json: bool, where: str = "") -> None:
     elif isinstance(error, InvalidPlan):
         show_problems(error.problems, where)
     else:
-        head, *rest = safe(error.message).splitlines() or [""]
+        setting = error.code.removeprefix("BAD_SETTING:")
+        head, *rest = safe(error.message.removeprefix(f"{setting}: ")).splitlines() or [""]  # the code has its name
         err().print(Text.assemble((f"{error.code}: ", "bold red"), head, *(f"\n  {each}" for each in rest)))
 
 

@@ -77,6 +77,8 @@ async def test_out_writes_a_plan_file_that_is_sound_and_ends_the_plan(
     environ: Environ, llm: ScriptedLlm, tmp_path: Path
 ) -> None:
     file = tmp_path / "made.json"
+    nowhere = await plan(environ, "make", "write two notes", "--out", str(tmp_path / "nowhere" / "a.json"))
+    assert (nowhere.code, nowhere.out, "cannot be written" in nowhere.err) == (2, "", True)
     ended = await plan(environ, "make", "write two notes", "--out", str(file), "--id", "out")
     assert ended.code == 0, ended.err
     found: dict[str, Any] = json.loads(file.read_text())
