@@ -9,9 +9,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from plans.agent_limits import AgentLimits
+from plans.answer_form import schema_problem
+from plans.errors import BadReference
 from plans.model import Value
 
 MAX_REQUEST = 20_000
@@ -26,6 +28,14 @@ class AgentOrder(Value):
     output_schema: dict[str, Any] | None = Field(default=None, description="JSON Schema of the final answer.")
     plan_id: str = Field(default="", max_length=200, description="The plan it works for.")
     step_id: str = Field(default="", max_length=200, description="The step of that plan.")
+
+    @field_validator("output_schema")
+    @classmethod
+    def _is_schema(cls, schema: dict[str, Any] | None) -> dict[str, Any] | None:
+        problem = schema_problem(schema or {})
+        if problem:
+            raise ValueError(problem)
+        return schema
 
 
 STEP_LIMITS = {"maxCalls": "iterations", "maxTokens": "tokens", "maxSeconds": "seconds"}
@@ -46,6 +56,13 @@ def request_text(order: AgentOrder) -> str:
     if order.output_schema is None:
         return order.request
     return f"{order.request}\n\nThe final answer must be a JSON text of this schema:\n{json.dumps(order.output_schema)}"
+
+
+def check_step(args: Mapping[str, Any]) -> None:
+    """Raise BadReference INVALID_ARGS when a step's arguments, right for the tool, are no order all the same."""
+    problem = schema_problem(args.get("outputSchema") or {})
+    if problem:
+        raise BadReference(f"Invalid args for agent: args.outputSchema: {problem}", "INVALID_ARGS")
 
 
 def order_of_step(args: Mapping[str, Any], plan_id: str, step_id: str) -> AgentOrder:

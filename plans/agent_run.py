@@ -6,19 +6,18 @@ those of plans. Carried whole by continue-as-new and by resume. What an answer m
 
 from __future__ import annotations
 
-import json
 import posixpath
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
-from jsonschema import Draft202012Validator
 from pydantic import Field
 
 from plans.agent_answers import Confidence, ToolUse
 from plans.agent_limits import AgentEnd, AgentUsage
 from plans.agent_order import AgentOrder
 from plans.agent_prompt import Outcome, as_text
+from plans.answer_form import form_problem, value_of
 from plans.calls import Facts, LargeValue
 from plans.model import Plan, Step, ToolSpec
 from plans.prompt_text import READ_RESULT
@@ -136,17 +135,13 @@ def answer_problem(agent: AgentRun, answer: str) -> str:
     """What keeps a final answer from being what was ordered; empty when nothing does."""
     if agent.order.output_schema is None:
         return ""
-    try:
-        value = json.loads(answer)
-    except ValueError as error:
-        return f"final answer: it must be a JSON text of the schema asked for: {error}"
-    found = next(iter(Draft202012Validator(agent.order.output_schema).iter_errors(value)), None)
-    return f"final answer: {'.'.join(map(str, found.path)) or 'the whole'}: {found.message[:300]}" if found else ""
+    problem = form_problem(agent.order.output_schema, answer)
+    return f"final answer: {problem}" if problem else ""
 
 
 def answer_value(agent: AgentRun) -> Any:
     """The final answer; as JSON where a schema was ordered."""
-    return json.loads(agent.answer) if agent.order.output_schema and agent.answer else agent.answer
+    return value_of(agent.answer) if agent.order.output_schema and agent.answer else agent.answer
 
 
 def conclude(agent: AgentRun, end: End, why: str, now: datetime) -> None:

@@ -169,9 +169,11 @@ class AgentWorkflow(Mailbox):
         else:
             before = agent.tasks or TaskList.of([agent.order.request[:2_000]])
             decision = meaning_of(answer, before, agent.nudges, limit)
-        agent.splitting, agent.nudges = decision.plan_actions, decision.nudges
+        agent.splitting = decision.plan_actions
         if decision.note:
             agent.run.note("agent", decision.note, workflow.now())
+        if decision.end is None:  # else what was counted stays: an answer of another form is one more reminder
+            agent.nudges = decision.nudges
         if decision.end is not None:
             self._finish(decision, decision.end)
         elif decision.calls:

@@ -12,12 +12,14 @@ from temporalio.workflow import ActivityCancellationType
 
 with workflow.unsafe.imports_passed_through():
     from plans import approvals
+    from plans.agent_order import check_step
     from plans.calls import Call
     from plans.errors import BadReference
     from plans.model import Step, ToolSpec
     from plans.recording import note_call
     from plans.references import Filled, fill, find
     from plans.run import Run
+    from plans.task_steps import TOOL
     from plans.tracking import known
     from plans.values import StepValues, size_of
     from workflows import policies
@@ -44,6 +46,8 @@ def check_args(spec: ToolSpec, filled: Filled) -> None:
         raise BadReference(text, "ARGS_TOO_LARGE")
     if spec.durable:
         check_seconds(spec, filled)
+    if spec.name == TOOL:
+        check_step(filled.args)
 
 
 def start(

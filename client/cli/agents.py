@@ -27,6 +27,7 @@ from plans.agent_files import history_text
 from plans.agent_limits import AgentLimits
 from plans.agent_order import AgentOrder, step_args
 from plans.agents import Entry
+from plans.answer_form import schema_problem
 from plans.errors import PlanError
 from plans.render import line, safe
 from plans.run import Options
@@ -188,6 +189,8 @@ def _schema(path: Path | None) -> dict[str, Any] | None:
         raise PlanError(f"--schema {path}: {error}", "BAD_USAGE") from error
     if not isinstance(found, dict):
         raise PlanError(f"--schema {path}: a JSON Schema is an object", "BAD_USAGE")
+    if problem := schema_problem(found):
+        raise PlanError(f"--schema {path}: {problem}", "BAD_USAGE")
     return found
 
 

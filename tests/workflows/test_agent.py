@@ -7,7 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from temporalio.client import WorkflowFailureError
+from temporalio.exceptions import ApplicationError
 
+from plans.agent_limits import MAX_NUDGES
 from tests.driving import Plans, statuses
 from tests.workflows.agents import Serving, call, says, serving
 
@@ -176,6 +179,31 @@ async def test_a_final_answer_must_be_of_the_form_that_was_ordered(serve: Servin
         started = await agents.start("Count.", outputSchema=schema)
         result = await started.handle.result()
     assert result["value"] == {"n": 3}
+
+
+@pytest.mark.modes("plain")
+async def test_a_form_that_is_no_schema_is_refused_before_anything_is_asked(serve: Serving) -> None:
+    async with serve([says({"answer": "three"})]) as agents:
+        started = await agents.start("Count.", outputSchema={"type": "strng"})
+        with pytest.raises(WorkflowFailureError) as failed:
+            await started.handle.result()
+        assert not agents.llm.play.seen
+    assert isinstance(failed.value.cause, ApplicationError)
+    assert "'strng'" in str(failed.value.cause.details)
+
+
+@pytest.mark.modes("plain")
+@pytest.mark.parametrize(
+    ("schema", "answer"), [({"$ref": "#"}, "1"), ({}, '"\\ud83d"')], ids=["an endless form", "half a character"]
+)
+async def test_an_answer_that_no_form_can_take_ends_the_agent_nevertheless(
+    serve: Serving, schema: dict[str, Any], answer: str
+) -> None:
+    async with serve([says({"answer": answer}, times=0)]) as agents:
+        view = await agents.run("Count.", outputSchema={"title": "any", **schema})
+        assert len(agents.llm.play.seen) == MAX_NUDGES + 1
+    assert view["agent"]["end"] == "stalled"
+    assert "final answer: " in view["stopped"]
 
 
 async def test_an_agent_without_a_model_fails_with_the_reason(idle: Plans, make_worker: Callable[..., Any]) -> None:

@@ -58,6 +58,17 @@ async def test_an_agents_answer_files_and_calls_are_those_of_its_step(serve: Ser
     assert any("1/2 tasks done, now: Write again" in text for text in told)
 
 
+@pytest.mark.modes("plain")
+async def test_a_step_that_wants_no_possible_form_fails_before_its_agent_begins(serve: Serving) -> None:
+    args = {"objective": "Count.", "outputSchema": {"type": "strng"}}
+    async with serve([says({"answer": "three"})]) as agents:
+        view = await agents.plans.run([{"id": "count", "tool": "agent", "args": args}])
+        assert not agents.llm.play.seen
+    result = step(view, "count")["result"]
+    assert result["code"] == "INVALID_ARGS"
+    assert "args.outputSchema: this is no JSON Schema: type: 'strng'" in result["error"]
+
+
 async def test_an_agent_that_used_up_its_limit_fails_its_step(serve: Serving) -> None:
     again = says({"tool_calls": [call("list_directory", path=".")]}, times=0)
     async with serve([again]) as agents:
