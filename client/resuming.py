@@ -24,7 +24,7 @@ from plans import resume as resumption
 from plans.agent_order import agent_of_step
 from plans.agent_run import AgentRun
 from plans.agent_run import resumed as resumed_agent
-from plans.errors import Refused
+from plans.errors import PlanError, Refused
 from plans.model import Value
 from plans.resume import Replacement, base_id, rerun_from, rerun_only, run_id
 from plans.run import Run, Status
@@ -32,6 +32,8 @@ from plans.task_steps import TOOL as AGENT_TOOL
 
 MAX_RUNS = 1_000
 ENDING_SECONDS = 20.0
+GONE = frozenset((PlanNotFound.code, "QUERY_FAILED"))
+"""Of an agent that never began or was deleted; of one that cannot say how it was left."""
 
 
 class Links(Value):
@@ -67,9 +69,12 @@ async def _agents_left(client: Client, run: Run) -> dict[str, dict[str, Any]]:
         if step.tool != AGENT_TOOL or not state.calls or state.status is Status.COMPLETED:
             continue
         name = agent_of_step(run.plan.id or "", step.id, state.calls)
-        with suppress(PlanNotFound):
+        try:
             await _until_ended(client, name)
             found[step.id] = await ask(client, name, "state")
+        except PlanError as error:
+            if error.code not in GONE:
+                raise
     return found
 
 

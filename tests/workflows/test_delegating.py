@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowFailureError
 from temporalio.service import RPCError
 
 from client import agents as client_agents
@@ -133,6 +133,26 @@ async def test_a_resumed_plan_goes_on_with_the_agent_of_its_step_and_repeats_non
     assert ends == ["one", "two", "three"]
     assert len(splits) == 1
     assert view["step_tool_history"]["1"][0]["args"]["name"] == "one"
+
+
+@pytest.mark.modes("plain")
+async def test_a_plan_is_resumed_although_the_agent_of_its_step_cannot_say_how_it_was_left(serve: Serving) -> None:
+    async with serve([*STORY[:4], says({"answer": "anew", "confidence": "high"}, times=0)]) as agents:
+        client, plan = agents.plans.client, await agents.plans.start([AGENT | {"args": {"objective": "Work."}}])
+        await _until_two(agents, plan)
+        await plan.signal("interrupt")
+        await plan.ended()
+        name = f"agent-{plan.id.removeprefix('plan-')}-agent"
+        await until(lambda: _has_ended(client, name), "the agent has ended")
+        unreadable = await client.start_workflow("AgentWorkflow", {}, id=name, task_queue=agents.plans.queue)
+        with pytest.raises(WorkflowFailureError):
+            await unreadable.result()
+        view = await Started(client, (await resuming.resume(client, plan.id)).workflow_id).ended()
+    assert step(view, "agent")["result"]["value"] == "anew"
+
+
+async def _has_ended(client: Client, name: str) -> bool:
+    return (await client.get_workflow_handle(name).describe()).close_time is not None
 
 
 async def test_an_agent_that_is_asked_for_something_else_begins_anew(serve: Serving) -> None:
