@@ -37,7 +37,7 @@ class Digest:
         self._total = len(view["steps"])
 
     def knows(self, event: Event) -> bool:
-        """Whether the event is about a step it knows, or about the plan."""
+        """Whether nothing must be learned before the event is told."""
         return self._lines.knows(event)
 
     def of(self, event: Event) -> list[str]:

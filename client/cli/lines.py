@@ -29,12 +29,16 @@ class Lines:
         self.learn(view)
 
     def learn(self, view: Mapping[str, Any]) -> None:
-        """The steps there are now: an agent's grow in number, a plan's may be edited."""
+        """The steps there are now (an agent's grow in number, a plan's may be edited), and what people are asked."""
+        self._seen = view.get("seq", 0)
+        self._asked = {item["stepId"]: item["args"] for item in view.get("pending", [])}
         self._steps = {step["id"]: step for step in view["steps"]}
-        self._width = min(24, max((len(name) for name in self._steps), default=8))
+        self._width = min(24, max([len("plan"), *map(len, self._steps)]))
 
     def knows(self, event: Event) -> bool:
-        """Whether the event is about a step it knows, or about the plan."""
+        """Whether the event is about the plan or a step it knows, and no question newer than what it learned."""
+        if event.step_id in self._ready and event.status == "ready" and not event.logs and event.seq > self._seen:
+            return False
         return not event.step_id or event.step_id in self._steps
 
     def clock(self, event: Event) -> str:
@@ -62,7 +66,8 @@ class Lines:
             self._ready.add(event.step_id)
             return []
         ways = f"plan approve {self._plan} {event.step_id}   or: plan deny {self._plan} {event.step_id}"
-        question = f"needs approval: {line(step.get('tool', ''))} {line(shorten(step.get('args', {})))}"
+        args = self._asked.get(event.step_id, step.get("args", {}))  # what is asked has its references filled in
+        question = f"needs approval: {line(step.get('tool', ''))} {line(shorten(args))}"
         return [self._row(event, ASKING[0], question), self._row(event, " ", ways)]
 
     def _what(self, step: Mapping[str, Any]) -> str:

@@ -32,6 +32,19 @@ def test_a_step_that_is_ready_again_asks_and_says_how_to_answer() -> None:
     assert "plan approve p remove" in rows[1]
 
 
+def test_a_question_is_told_with_the_arguments_that_are_asked_about() -> None:
+    lines = Lines("p", VIEW | {"seq": 1})
+    first, asks = (
+        Event(seq=seq, time="2026-01-01T12:00:00Z", task_id="p", step_id="remove", status="ready") for seq in (1, 2)
+    )
+    assert lines.knows(first)
+    assert lines.of(first) == []
+    assert not lines.knows(asks)
+    lines.learn(VIEW | {"seq": 2, "pending": [{"stepId": "remove", "args": {"path": "filled-in"}}]})
+    assert lines.knows(asks)
+    assert lines.of(asks)[0].endswith('needs approval: delete_file {"path": "filled-in"}')
+
+
 def test_a_step_that_ran_before_it_asks_is_told_as_well() -> None:
     assert told(("ready", {}), ("running", {}), ("ready", {}))[1].startswith("? remove  needs approval")
 

@@ -161,6 +161,13 @@ async def test_a_plan_is_controlled_and_shown_by_commands(environ: Environ, work
     assert (closed.code, closed.json["error"]["code"]) == (2, "PLAN_CLOSED")
 
 
+async def test_a_person_is_asked_about_the_very_arguments(environ: Environ, worker: Worker, tmp_path: Path) -> None:
+    remove = {**REMOVE, "args": {"path": "$write.path"}}
+    async with running(environ, "run", file_of(tmp_path, WRITE, remove), "--id", "very") as process:
+        assert '{"path": "a.txt"}' in await line_with(process, "needs approval")
+        assert (await plan(environ, "deny", "very", "remove")).code == 0
+
+
 async def test_a_plan_in_review_begins_when_told(environ: Environ, worker: Worker, tmp_path: Path) -> None:
     ended = await plan(environ, "start", file_of(tmp_path, WRITE), "--review", "--json")
     plan_id = ended.json["planId"]
