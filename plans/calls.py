@@ -2,8 +2,8 @@
 
 A step's tool is an activity that takes a `Call` and returns a `Return`; its failure is an application error whose
 type is one of the stable codes. `check_plan` takes a `CheckRequest` and returns `Facts`: the only way a workflow
-learns about the worker it runs on. `record_end` takes an `EndedRun` and
-returns an `EndRecord`; `write_summary` takes a `SummaryFile`.
+learns about the worker it runs on. `record_end` takes an `EndedRun` and returns an `EndRecord`; `write_summary` takes a
+`SummaryFile`.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from temporalio.client import (
 from activities.registry import load_tools
 from activities.storage import LocalDirectory
 from activities.values import ValueStore
-from client import namespaces
+from client import namespaces, records
 from client.connect import connect, storage
 from client.prune import PruneRefused, prune
 from client.settings import Settings
@@ -116,6 +116,22 @@ async def test_a_value_that_only_a_stored_run_names_stays(
     await started.approve("w")
     await started.ended()
     assert (workspace / "copy.txt").read_text() == plans.queue + BIG
+
+
+async def test_the_record_of_an_ended_plan_stays_with_its_history(
+    plans: Plans, client: Client, settings: Settings, workspace: Path
+) -> None:
+    started = await plans.start([{"id": "a", "tool": "sleep", "args": {"seconds": 0.01}, "notes": "n" * 9_000}])
+    await started.ended()
+    assert files(settings)
+    make_old(settings)
+    await prune(client, settings, older_than=DAY)
+    kept = await records.kept(client, started.id)
+    assert kept is not None
+    assert kept.plan.steps[0].notes == "n" * 9_000
+    await delete(client, started.id)
+    await prune(client, settings, older_than=DAY)
+    assert not files(settings)
 
 
 async def test_the_values_of_a_plan_go_with_its_history(
