@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 from client.yaml_text import parse_yaml
 from plans.errors import InvalidPlan, PlanError
 from plans.model import Plan, Problem, ToolSpec
-from plans.reading import MAX_BYTES, Unreadable, parse_json, read_plan
+from plans.reading import MAX_BYTES, Unreadable, parse_json, read_plan, sound_part
 from plans.validate import problems
 
 STDIN = "-"
@@ -71,7 +71,8 @@ def check(data: Any, tools: Mapping[str, ToolSpec]) -> tuple[Plan | None, list[P
     """The plan if its shape is right, and everything wrong with it; a plan may come with problems."""
     plan = read_plan(data)
     if isinstance(plan, list):
-        return None, plan
+        sound = sound_part(data)
+        return None, plan + (problems(sound, tools) if sound else [])
     return plan, problems(plan, tools)
 
 

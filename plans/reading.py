@@ -2,7 +2,8 @@
 
 `parse_json` turns text into data and refuses what JSON readers quietly accept: repeated keys, NaN and infinities,
 lone surrogates, bottomless nesting. `read_plan` turns data into a Plan, or into every problem of its shape, each with
-its step and field. What the plan means (tools, cycles, references) is judged by `plans.validate`.
+its step and field; `sound_part` is what can be judged beside them. What the plan means (tools, cycles, references) is
+judged by `plans.validate`.
 """
 
 from __future__ import annotations
@@ -93,6 +94,41 @@ def read_plan(data: Any) -> Plan | list[Problem]:
     except ValidationError as error:
         return [_problem(data, detail) for detail in error.errors(include_url=False)]
     return _sizes(plan) or plan
+
+
+def sound_part(data: Any) -> Plan | None:
+    """The plan without its misshapen fields, to tell what else is wrong with it; None when it is no plan without them.
+
+    Arguments and inputs are never left out: what uses them would be wrong for that alone.
+    """
+    if _shape(data):
+        return None
+    try:
+        check_values(data)
+        return Plan.model_validate(data)
+    except Unreadable:
+        return None
+    except ValidationError as error:
+        places = [detail["loc"] for detail in error.errors(include_url=False)]
+    misshapen = {place[:3] if place[:1] == ("steps",) else place[:1] for place in places}
+    if any({"args", "inputs"} & set(place) for place in misshapen):
+        return None
+    try:
+        return Plan.model_validate(_without(data, misshapen))
+    except ValidationError:
+        return None
+
+
+def _without(data: Mapping[str, Any], places: set[tuple[int | str, ...]]) -> dict[str, Any]:
+    found = {name: value for name, value in data.items() if (name,) not in places}
+    if isinstance(found.get("steps"), list):
+        found["steps"] = [
+            {name: value for name, value in step.items() if ("steps", index, name) not in places}
+            if isinstance(step, Mapping)
+            else step
+            for index, step in enumerate(found["steps"])
+        ]
+    return found
 
 
 def _decode(text: str | bytes) -> str:
@@ -205,5 +241,5 @@ def _unknown_field(detail: ErrorDetails, name: str, in_step: bool) -> str:
 
 
 def _short(value: Any) -> str:
-    text = repr(value)
+    text = {"None": "null", "True": "true", "False": "false"}.get(repr(value), repr(value))  # as files write them
     return text if len(text) <= 80 else text[:77] + "..."

@@ -93,6 +93,10 @@ def test_a_file_knows_where_its_relative_paths_begin(tmp_path: Path) -> None:
         ({"steps": [STEP]}, set()),
         ([], {"PLAN_SCHEMA"}),
         ({"steps": [{**STEP, "tool": "read_fil", "dependsOn": ["two"]}]}, {"UNKNOWN_TOOL", "UNKNOWN_DEPENDENCY"}),
+        ({"steps": [{**STEP, "colour": "red", "retry": 3, "tool": "read_fil"}]}, {"PLAN_SCHEMA", "UNKNOWN_TOOL"}),
+        ({"version": 0, "steps": [{**STEP, "dependsOn": ["two"]}]}, {"PLAN_SCHEMA", "UNKNOWN_DEPENDENCY"}),
+        ({"steps": [{**STEP, "args": []}, {"id": "a b", "tool": "x"}, 5]}, {"PLAN_SCHEMA"}),
+        ({"steps": [{**STEP, "args": []}]}, {"PLAN_SCHEMA"}),
     ],
 )
 def test_every_problem_is_told_at_once(data: Any, codes: set[str]) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from plans.model import Plan, Problem
-from plans.reading import MAX_BYTES, Unreadable, parse_json, read_plan
+from plans.reading import MAX_BYTES, Unreadable, parse_json, read_plan, sound_part
 from plans.validate import problems
 from tests.plans.building import TOOLS
 
@@ -163,7 +163,7 @@ SHAPES: list[tuple[int, Any, str, str | None, str | None, str]] = [
     ),
     (32, plan_with(description="x" * 1_000_000), "PLAN_SCHEMA", "a", "description", "10000"),
     (40, plan_with(dependsOn=[""]), "UNKNOWN_DEPENDENCY", "a", "dependsOn.0", "Unknown dependency: ''; name a step"),
-    (46, plan_with(tool=None), "UNKNOWN_TOOL", "a", "tool", "Unknown tool: None; name a tool"),
+    (46, plan_with(tool=None), "UNKNOWN_TOOL", "a", "tool", "Unknown tool: null; name a tool"),
     (46, plan_with(tool=...), "PLAN_SCHEMA", "a", "tool", "add it"),
 ]
 
@@ -243,6 +243,7 @@ def test_a_mutated_plan_never_raises_it_has_problems_or_is_a_plan(data: st.DataO
     plan: Any = json.loads(json.dumps(VALID))
     for _ in range(data.draw(st.integers(1, 4))):
         mutate(plan, data)
+    sound_part(plan)
     for problem in found(plan):
         assert problem.code.isupper()
         assert problem.message
