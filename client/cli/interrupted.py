@@ -13,6 +13,7 @@ from client.cli.connected import who
 from plans.errors import PlanError
 
 INTERRUPTED = 130
+_ANSWERS = {"i": "i", "interrupt": "i", "c": "c", "cancel": "c"}
 
 
 def after_ctrl_c(plan: str | None) -> int:
@@ -42,7 +43,7 @@ def after_ctrl_c(plan: str | None) -> int:
 def _choice() -> str:
     output.say("\nThe plan goes on without this command.  [l]eave it running   [i]nterrupt it   [c]ancel it")
     try:
-        answer = input("l/i/c? ").strip().lower()[:1]
+        answer = input("l/i/c? ").strip().lower()
     except (EOFError, KeyboardInterrupt):
         return "l"
-    return answer if answer in ("i", "c") else "l"
+    return _ANSWERS.get(answer, "l")  # a whole line typed for the shell is no answer

@@ -126,7 +126,7 @@ async def test_later_leaves_the_question_to_others_and_control_c_leaves_the_plan
         await screen.press_until("l", "Later: plan approve")
         screen.press("\x03")
         await until(lambda: "l/i/c?" in screen.text, "it is asked what is to become of the plan")
-        screen.press("l\r")
+        screen.press("cat plan.json\r")  # what is meant for the shell cancels nothing
         await until(lambda: "plan watch" in screen.text, "the way back is told")
         assert await screen.process.wait() == 130
         assert not screen.is_quiet()
