@@ -10,8 +10,8 @@ command's code, 128 + n for a signal. It runs in a process of its own because a 
 by itself. A command that kills this process by force can leave something behind: only a sandbox prevents that.
 
 RULES is a JSON object: `limits` of resources, `disks` that must keep some room, `landlock` (see landlock.py), `wrapped`
-when COMMAND is bubblewrap. A command with too many processes, or that takes the last room of a disk, is killed; the
-exit code is then TOO_MANY or NO_ROOM.
+when COMMAND is bubblewrap. A command with too many processes, or that takes the last room of a disk, is killed; this
+process then ends by the signal TOO_MANY or NO_ROOM, which no exit code of a command can be taken for.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from typing import Any
 
 SET_PDEATHSIG, SET_CHILD_SUBREAPER = 1, 36
 MAX_OPEN_FILES = 4_096
-TOO_MANY, NO_ROOM = 193, 194
-"""Exit codes that no signal has: more processes, less room on a disk than allowed."""
+TOO_MANY, NO_ROOM = signal.SIGUSR1, signal.SIGUSR2
+"""More processes, less room on a disk than allowed."""
 WATCH_SECONDS = 0.5
 KILL_SECONDS = 30.0
 """How long to go on killing: a process stuck in the kernel must not keep us for ever."""
@@ -58,7 +58,10 @@ def main(arguments: list[str]) -> int:
                 _ask_to_end(main_child, codes, woken, grace, rules.get("wrapped", False))
             break
     _kill_all(codes)
-    return excess or _exit_code(codes.get(main_child))
+    if excess:
+        signal.signal(excess, signal.SIG_DFL)
+        os.kill(os.getpid(), excess)
+    return _exit_code(codes.get(main_child))
 
 
 def _start(command: list[str], control: int, directory: int, rules: dict[str, Any]) -> int:

@@ -31,8 +31,8 @@ SHOWN_LINES, SHOWN_CHARACTERS = 20, 2_000
 
 Seconds = Annotated[float, Field(gt=0, le=MAX_SECONDS)]
 _OVER_A_LIMIT = {
-    TOO_MANY: "it had more processes at a time than allowed (PLANS_LIMIT_PROCESSES)",
-    NO_ROOM: "it left less room on the disk than must stay free (PLANS_LIMIT_FREE_MB)",
+    -TOO_MANY: "it had more processes at a time than allowed (PLANS_LIMIT_PROCESSES)",
+    -NO_ROOM: "it left less room on the disk than must stay free (PLANS_LIMIT_FREE_MB)",
     128 + signal.SIGXCPU: "it used up its processor time (PLANS_LIMIT_CPU)",
     128 + signal.SIGXFSZ: "it wrote a file larger than allowed (PLANS_LIMIT_FILE_MB)",
 }
@@ -144,18 +144,19 @@ def _path_of(directory: int, root: str) -> str:
 
 
 def _finished(ended: Ended, allow_failure: bool, *, has_network: bool, shell: bool = True) -> Finished:
-    if ended.exit_code < 0:
+    if ended.exit_code < 0 and ended.exit_code not in _OVER_A_LIMIT:
         raise ToolError(
             "COMMAND_FAILED", f"the command's launcher was killed (signal {-ended.exit_code})", retryable=True
         )
-    if ended.exit_code and not allow_failure:
+    if ended.exit_code < 0 or (ended.exit_code and not allow_failure):
         raise _failure(ended, shell, has_network)
     return {"stdout": ended.stdout, "stderr": ended.stderr, "exitCode": ended.exit_code}
 
 
 def _failure(ended: Ended, shell: bool, has_network: bool) -> ToolError:
     said = _last_lines(ended.stderr) or _last_lines(ended.stdout)
-    message = f"exit code {ended.exit_code}" + (f": {said}" if said else "")
+    how = f"exit code {ended.exit_code}" if ended.exit_code >= 0 else "it was ended"
+    message = how + (f": {said}" if said else "")
     if ended.exit_code in _OVER_A_LIMIT:
         return ToolError("RESOURCE_LIMIT", f"{_OVER_A_LIMIT[ended.exit_code]}; {message}")
     if shell and ended.exit_code == 127:

@@ -34,6 +34,11 @@ async def test_output_and_exit_code_come_back(attempts: Attempts) -> None:
     assert value == {"stdout": f"out\n{attempts.workspace}\n", "stderr": "err\n", "exitCode": 0}
 
 
+@pytest.mark.parametrize("code", [193, 194])
+async def test_no_exit_code_of_a_command_is_taken_for_a_limit(attempts: Attempts, code: int) -> None:
+    assert await attempts.code("run_command", command=f"exit {code}") == "COMMAND_FAILED"
+
+
 async def test_another_exit_code_fails_the_step_unless_allowed(attempts: Attempts) -> None:
     error = await attempts.error("run_command", command="echo details >&2; exit 3")
     assert (error.type, error.non_retryable, error.message) == ("COMMAND_FAILED", False, "exit code 3: details")
