@@ -12,12 +12,14 @@ from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any
 
+from plans.answer_form import schema_problem
 from plans.arguments import argument_problems
 from plans.conditions import compiled, roots_of
 from plans.cycles import rings
 from plans.errors import BadExpression, BadReference
 from plans.model import Input, Plan, Problem, Step, ToolSpec
 from plans.references import INPUTS, check_code, find, is_literal
+from plans.task_steps import TOOL as AGENT
 
 MAX_HINTED = 1_000
 """Names among which the nearest is looked for: that takes time, and a plan may hold many mistakes."""
@@ -142,9 +144,18 @@ def _tool(step: Step, tools: Mapping[str, ToolSpec], known: set[str]) -> Iterato
         hint = _near(step.tool.strip().lower(), tools) or "; `plan tools` lists them"
         yield Problem(code="UNKNOWN_TOOL", step_id=step.id, field="tool", message=f"Unknown tool: {step.tool}{hint}")
         return
-    for field, text in argument_problems(spec, step.args, known):
+    for field, text in [*argument_problems(spec, step.args, known), *_form(step)]:
         message = f"Invalid args for {step.tool}: {text}"
         yield Problem(code="INVALID_ARGS", step_id=step.id, field=field, message=message)
+
+
+def _form(step: Step) -> Iterator[tuple[str, str]]:
+    """What is wrong with the form that the answer of a step's agent is to have."""
+    schema = step.args.get("outputSchema")
+    if step.tool == AGENT and isinstance(schema, dict) and not find(schema):
+        problem = schema_problem(schema)
+        if problem:
+            yield "args.outputSchema", problem
 
 
 def _references(step: Step, known: set[str], inputs: set[str]) -> Iterator[Problem]:

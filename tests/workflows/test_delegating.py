@@ -18,7 +18,7 @@ from client.resuming import Links
 from examples.scripted_llm.script import Script
 from plans.agents import Entry
 from plans.resume import Replacement
-from tests.driving import Plans, Started, step
+from tests.driving import Plans, Started, step, work
 from tests.waiting import until
 from tests.workflows.agents import Agents, Serving, call, says, serving, three_tasks
 from workflows.indexing import PLAN_RESUMES, PLAN_STATUS
@@ -60,9 +60,10 @@ async def test_an_agents_answer_files_and_calls_are_those_of_its_step(serve: Ser
 
 @pytest.mark.modes("plain")
 async def test_a_step_that_wants_no_possible_form_fails_before_its_agent_begins(serve: Serving) -> None:
-    args = {"objective": "Count.", "outputSchema": {"type": "strng"}}
+    args = {"objective": "Count.", "outputSchema": "$form"}
     async with serve([says({"answer": "three"})]) as agents:
-        view = await agents.plans.run([{"id": "count", "tool": "agent", "args": args}])
+        form = work("form", args={"value": {"type": "strng"}})
+        view = await agents.plans.run([form, {"id": "count", "tool": "agent", "args": args}])
         assert not agents.llm.play.seen
     result = step(view, "count")["result"]
     assert result["code"] == "INVALID_ARGS"
