@@ -59,7 +59,7 @@ def check(run: Run, message: Decide) -> Step:
     """The step a decision is about. Raises Refused when it cannot be taken."""
     step = next((step for step in run.plan.steps if step.id == message.step_id), None)
     if step is None:
-        raise Refused(f"the plan has no step '{message.step_id}'", "UNKNOWN_STEP")
+        raise Refused(f"the plan has no step '{message.step_id}'; `plan show` lists its steps", "UNKNOWN_STEP")
     state, earlier = run.steps[step.id], run.decisions.get(step.id)
     if earlier is not None:
         what = "approved" if earlier.approved else "denied"

@@ -124,7 +124,7 @@ def _code(state: StepState) -> str | None:
 def _require(run: Run, step_id: str) -> Step:
     found = next((step for step in run.plan.steps if step.id == step_id), None)
     if found is None:
-        raise Refused(f"the plan has no step '{step_id}'", "UNKNOWN_STEP")
+        raise Refused(f"the plan has no step '{step_id}'; `plan show` lists its steps", "UNKNOWN_STEP")
     return found
 
 
@@ -158,7 +158,7 @@ def _changed(plan: Plan, changes: Sequence[Replacement], again: Collection[str])
 
 def _put(steps: Mapping[str, dict[str, Any]], change: Replacement, again: Collection[str]) -> None:
     if change.step_id not in steps:
-        raise Refused(f"the plan has no step '{change.step_id}'", "UNKNOWN_STEP")
+        raise Refused(f"the plan has no step '{change.step_id}'; `plan show` lists its steps", "UNKNOWN_STEP")
     if change.step_id not in again:
         raise Refused(f"step '{change.step_id}' is not done again, so a change of it counts for nothing", "TOO_LATE")
     if change.path.split(".")[0].split("[")[0] not in _SETTABLE:

@@ -119,7 +119,7 @@ class _Draft:
     def step(self, name: str) -> dict[str, Any]:
         """The step's data, to be changed. Raises Refused when it may not be."""
         if name not in self.order:
-            raise Refused(f"the plan has no step '{name}'", "UNKNOWN_STEP")
+            raise Refused(f"the plan has no step '{name}'; `plan show` lists its steps", "UNKNOWN_STEP")
         if name in self.run.steps and name != self.mending and has_begun(self.run, name):
             status = self.run.steps[name].status
             raise Refused(f"step '{name}' is {status}: only steps that have not begun can be edited", "TOO_LATE")
@@ -133,7 +133,7 @@ class _Draft:
         if after is None:
             return 0
         if after not in self.order:
-            raise Refused(f"the plan has no step '{after}'", "UNKNOWN_STEP")
+            raise Refused(f"the plan has no step '{after}'; `plan show` lists its steps", "UNKNOWN_STEP")
         return self.order.index(after) + 1
 
     def plan(self, version: int) -> Plan:
