@@ -32,15 +32,15 @@ def asks(run: Run, step: Step, args: dict[str, Any]) -> bool:
     if run.options.approve_all:
         return False
     if step.requires_approval is None:
-        return spec.asks_by_default(args) and step.tool not in run.remembered
+        return spec.asks_by_default(args) and _kind(step.tool, args) not in run.remembered
     return step.requires_approval
 
 
-def is_waived(run: Run, step: Step) -> bool:
+def is_waived(run: Run, step: Step, args: dict[str, Any]) -> bool:
     """Whether a person has allowed this step beforehand, by starting the plan so or for its tool as a whole."""
     if run.facts.strict_approvals:
         return False
-    remembered = step.tool in run.remembered and step.requires_approval is None
+    remembered = _kind(step.tool, args) in run.remembered and step.requires_approval is None
     return run.options.approve_all or step.requires_approval is False or remembered
 
 
@@ -98,22 +98,28 @@ def decide(run: Run, message: Decide, now: datetime, source: Literal["signal", "
     run.decisions[step.id] = decision
     run.note("approved" if message.approved else "denied", _sentence(step.id, decision), now, step.id)
     if message.remember and message.approved and not run.facts.strict_approvals:
-        _remember(run, step.tool, decision)
+        _remember(run, _kind(step.tool, seen), decision)
     return decision
 
 
-def _remember(run: Run, tool: str, decision: Decision) -> None:
+def _kind(tool: str, args: dict[str, Any]) -> str:
+    """What a remembered approval is about: commands with the network are another matter than commands without."""
+    return f"{tool} with network" if args.get("network") is True else tool
+
+
+def _remember(run: Run, kind: str, decision: Decision) -> None:
     """The tool needs no further word in this run; steps of it that wait for one already have it.
 
     A step that states `requiresApproval` asks all the same: its author wants that step looked at.
     """
-    run.remembered[tool] = decision.by
-    run.note("remembered", f"{tool} is approved for the rest of this run", decision.time)
+    run.remembered[kind] = decision.by
+    run.note("remembered", f"{kind} is approved for the rest of this run", decision.time)
     for step in run.plan.steps:
         state = run.steps[step.id]
-        if step.tool == tool and state.awaiting == "approval" and step.requires_approval is None:
-            seen = digest(state.asked if state.asked is not None else run.args_of(step))
-            run.decisions.setdefault(step.id, decision.model_copy(update={"args": None, "args_hash": seen}))
+        seen = state.asked if state.asked is not None else run.args_of(step)
+        if state.awaiting == "approval" and step.requires_approval is None and _kind(step.tool, seen) == kind:
+            own = decision.model_copy(update={"args": None, "args_hash": digest(seen)})
+            run.decisions.setdefault(step.id, own)
 
 
 def stands(run: Run, step: Step, args: dict[str, Any]) -> bool:

@@ -81,7 +81,7 @@ def _call(run: Run, step: Step, spec: ToolSpec, filled: Filled, values: StepValu
         workspace=run.workspace_of(step),
         timeout=policy.timeout,
         retry=policy.retry,
-        approved=decision is not None or approvals.is_waived(run, step),
+        approved=decision is not None or approvals.is_waived(run, step, filled.args),
         repeatable=policy.repeatable,
         stamps=files.stamps,
         notes_seen=files.notes_seen,

@@ -47,7 +47,7 @@ def test_a_person_is_asked_unless_it_was_waived(
     a: Step, options: Options, facts: Facts, asked: bool, waived: bool
 ) -> None:
     run = run_of(a, options=options, facts=facts)
-    assert (asks(run, a, a.args), is_waived(run, a)) == (asked, waived)
+    assert (asks(run, a, a.args), is_waived(run, a, a.args)) == (asked, waived)
 
 
 def test_the_time_limit_is_the_steps_own_or_the_plans_or_none() -> None:

@@ -261,3 +261,15 @@ async def test_an_approval_can_be_remembered_for_the_tool_in_this_run(plans: Pla
     assert statuses(view) == {"a": "completed", "b": "completed", "c": "completed", "d": "ready"}
     await plan.deny("d")
     assert statuses(await plan.ended())["d"] == "skipped"
+
+
+async def test_a_remembered_approval_of_commands_does_not_give_them_the_network(plans: Plans) -> None:
+    quiet = {"id": "a", "tool": "run_command", "args": {"command": "echo a"}}
+    loud = {"id": "b", "tool": "run_command", "args": {"command": "echo b", "network": True}, "dependsOn": ["a"]}
+    again = {"id": "c", "tool": "run_command", "args": {"command": "echo c", "network": True}, "dependsOn": ["b"]}
+    plan = await plans.start([quiet, loud, again])
+    await plan.until_asked("a")
+    await plan.approve("a", by="ann", remember=True)
+    await plan.until_asked("b")
+    await plan.approve("b", by="ann", remember=True)
+    assert set(statuses(await plan.ended()).values()) == {"completed"}
