@@ -158,6 +158,7 @@ async def serve(settings: Settings, child: int | None = None) -> None:
 
     `child` is the number of a process among several; it stops also when its standard input closes.
     """
+    settings.make_state_dir()
     tools = load_tools(settings.tools)
     connection = await reach(settings, _say)
     indexed = await search_attributes.ensure(connection.client)

@@ -57,7 +57,7 @@ async def ensure_worker(settings: Settings, connection: Connection) -> Backgroun
     """The background worker, started if one is due; None when it is not ours to keep one. Raises WorkerFailed."""
     if not settings.auto_worker or not connection.is_on_this_machine:
         return None
-    settings.state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    settings.make_state_dir()
     async with detached.lock(settings.state_dir / "worker.lock"):
         record = _record(settings, connection)
         environ = worker_environ(settings, connection)
@@ -74,7 +74,7 @@ async def ensure_worker(settings: Settings, connection: Connection) -> Backgroun
 
 async def stop_workers(settings: Settings) -> list[BackgroundWorker]:
     """Stop every background worker of this state directory gracefully; returns those that ran."""
-    settings.state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    settings.make_state_dir()
     async with detached.lock(settings.state_dir / "worker.lock"):
         running = recorded(settings)
         await asyncio.gather(*(each.stop(settings.grace) for each in running))

@@ -74,7 +74,7 @@ def recorded(settings: Settings) -> Server | None:
 
 async def ensure(settings: Settings, say: Callable[[str], None] = lambda _: None) -> Server:
     """The embedded server, started if need be; raises NotConnected. `say` is told what takes long."""
-    settings.state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    settings.make_state_dir()
     async with detached.lock(settings.state_dir / "server.lock"):
         server = recorded(settings)
         if server is None:
@@ -85,7 +85,7 @@ async def ensure(settings: Settings, say: Callable[[str], None] = lambda _: None
 
 async def stop(settings: Settings) -> Server | None:
     """Stop the embedded server; returns the one that ran, or None. Its data stays."""
-    settings.state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    settings.make_state_dir()
     async with detached.lock(settings.state_dir / "server.lock"):
         server = recorded(settings)
         if server is not None:

@@ -184,6 +184,14 @@ class Settings(BaseModel):
         given = {name: value for name, value in flags.items() if value is not None}
         return self._checked(self.model_dump() | given, {})
 
+    def make_state_dir(self) -> None:
+        """Make the state directory, for this user only, unless it is there. Raises SettingError."""
+        try:
+            self.state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            text = f"{self.state_dir} cannot be made: {error.strerror}; name a directory of your own"
+            raise SettingError({"PLANS_STATE_DIR": text}) from error
+
     def as_environ(self) -> dict[str, str]:
         """The variables that give these settings again, the key of the LLM too; the TEMPORAL_* ones are left out."""
         given = {name: getattr(self, name) for name in sorted(_READ | _OPENAI)}

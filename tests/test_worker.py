@@ -123,6 +123,7 @@ async def test_flags_come_before_the_environment(environ: dict[str, str], queue:
         (["--tools", "no.such.module"], {}, 2, "BAD_SETTING:PLANS_TOOLS"),
         (["--address", "x"], {}, 2, "BAD_SETTING:TEMPORAL_ADDRESS"),
         ([], {"PLANS_GRACE": "soon"}, 2, "BAD_SETTING:PLANS_GRACE"),
+        ([], {"PLANS_STATE_DIR": "/dev/null/state"}, 2, "BAD_SETTING:PLANS_STATE_DIR"),
         ([], {"PLANS_QUEUE": "x"}, 2, "PLANS_QUEUES"),
         (["--address", "127.0.0.1:9"], {}, 3, "NOT_CONNECTED"),
         ([], {"TEMPORAL_NAMESPACE": "nowhere"}, 3, "nowhere"),
