@@ -37,10 +37,13 @@ async def measure(bench: Bench) -> list[Table]:
             middle = median(found)
             last = f"{quantiles(found, n=20)[-1]:.1f}"
             table.add(name, f"{middle:.1f}", last, theirs, f"{bar:.0f}", reached=middle <= bar)
-        alone, watched = [await _events(stand, count, watchers) for watchers in (0, WATCHERS)]
-    events = Table(title="Watchers", columns=["events in history", "number", "bar"])
-    events.add(f"a chain of {count} nobody watches", str(alone), "")
-    events.add(f"the same, {WATCHERS} watching", str(watched), str(alone), reached=watched <= alone)
+        alone, watched = [
+            median([await _events(stand, count, watchers) for _ in range(3)]) for watchers in (0, WATCHERS)
+        ]
+    note = "Medians of 3; the server may hand out a workflow task more or less, which is three events."
+    events = Table(title="Watchers", columns=["events in history", "number", "bar"], note=note)
+    events.add(f"a chain of {count} nobody watches", f"{alone:.0f}", "")
+    events.add(f"the same, {WATCHERS} watching", f"{watched:.0f}", f"{alone:.0f}", reached=watched <= alone)
     return [table, events]
 
 
