@@ -105,6 +105,21 @@ async def _already_running(settings: Settings, config: Mapping[str, Any]) -> Con
     return Connection(client, LOCAL, Origin.LOCAL, _usual_ui(LOCAL))
 
 
+async def healthy(seconds: float, **options: Any) -> Client:
+    """Connect; a server that has just started listens before it is ready to answer.
+
+    Raises TimeoutError when it is not ready after so many seconds, RuntimeError when it cannot be connected to.
+    """
+    async with asyncio.timeout(seconds):
+        while True:
+            try:
+                return await Client.connect(**options)
+            except RuntimeError as error:  # what the SDK raises for every failure to connect
+                if not any(sign in str(error) for sign in STARTING):
+                    raise
+                await asyncio.sleep(0.1)
+
+
 def _config(settings: Settings) -> Mapping[str, Any]:
     """What the standard variables and the profile say; raises SettingError when they cannot be read."""
     try:
@@ -137,7 +152,7 @@ async def _client(settings: Settings, config: Mapping[str, Any], address: str, s
     reason = f"no answer within {seconds:.0f} s"
     try:
         async with asyncio.timeout(seconds):
-            client = await _healthy(options)
+            client = await healthy(seconds, **options)
             await _require_namespace(client, address)
             return client
     except TimeoutError:
@@ -148,17 +163,6 @@ async def _client(settings: Settings, config: Mapping[str, Any], address: str, s
         f"No Temporal server could be reached at {address}: {reason}. Start it, or set TEMPORAL_ADDRESS to one that "
         "runs; without TEMPORAL_ADDRESS and profile `plan` starts a server of its own."
     )
-
-
-async def _healthy(options: Mapping[str, Any]) -> Client:
-    """Connect; a server that has just started listens before it is ready to answer."""
-    while True:
-        try:
-            return await Client.connect(**options)
-        except RuntimeError as error:  # what the SDK raises for every failure to connect
-            if not any(sign in str(error) for sign in STARTING):
-                raise
-            await asyncio.sleep(0.1)
 
 
 async def _require_namespace(client: Client, address: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import math
 import os
 import signal
 import subprocess
@@ -122,14 +123,23 @@ async def lock(file: Path) -> AsyncIterator[None]:
     file.parent.mkdir(parents=True, exist_ok=True)
     handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        while not try_lock(handle):
-            await asyncio.sleep(0.05)
+        await take_lock(handle)
         yield
     finally:
         os.close(handle)
 
 
-def try_lock(handle: int) -> bool:
+async def take_lock(handle: int, seconds: float = math.inf) -> bool:
+    """Take an exclusive lock on an open file; False when somebody else still has it after so many seconds."""
+    deadline = time.monotonic() + seconds
+    while not _try_lock(handle):
+        if time.monotonic() >= deadline:
+            return False
+        await asyncio.sleep(0.05)
+    return True
+
+
+def _try_lock(handle: int) -> bool:
     """Take an exclusive lock on an open file if nobody has it."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

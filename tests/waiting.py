@@ -10,6 +10,8 @@ from typing import Any
 
 from temporalio.client import Client
 
+from client.connect import healthy
+
 PATIENCE = 30.0
 """Seconds until a condition that does not come true is a failure: far more than any of them takes."""
 
@@ -28,9 +30,4 @@ async def until(look: Callable[[], Any], what: str, *, patience: float = PATIENC
 
 async def connected(address: str, **options: Any) -> Client:
     """A client of a server that has just started: it listens before it is healthy."""
-    async with asyncio.timeout(PATIENCE * 2):
-        while True:
-            try:
-                return await Client.connect(address, **options)
-            except RuntimeError:
-                await asyncio.sleep(0.1)
+    return await healthy(PATIENCE * 2, target_host=address, **options)

@@ -72,3 +72,11 @@ async def test_one_holder_of_a_lock_at_a_time(tmp_path: Path) -> None:
             inside -= 1
 
     await asyncio.gather(*(enter() for _ in range(5)))
+
+
+async def test_a_lock_that_somebody_holds_is_waited_for_only_so_long(tmp_path: Path) -> None:
+    async with detached.lock(tmp_path / "lock"):
+        with (tmp_path / "lock").open("rb") as other:
+            assert not await detached.take_lock(other.fileno(), 0.1)
+    with (tmp_path / "lock").open("rb") as other:
+        assert await detached.take_lock(other.fileno(), 0.1)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -52,6 +54,16 @@ async def test_data_outlives_a_killed_server(embedded: Settings) -> None:
     assert second.pid != first.pid
     kept = await (await reach(embedded)).client.get_workflow_handle("kept").describe()
     assert kept.workflow_type == "Nobody"
+
+
+async def test_what_was_acknowledged_is_on_disk_and_takes_one_write(embedded: Settings) -> None:
+    await server.ensure(embedded)
+    client = (await reach(embedded)).client
+    await client.start_workflow("Nobody", id="kept", task_queue="nobody")
+    log = embedded.state_dir / "temporal.db-wal"
+    assert log.stat().st_size > 0
+    with closing(sqlite3.connect(embedded.state_dir / "temporal.db")) as data:
+        assert data.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
 async def test_a_server_whose_record_is_lost_keeps_others_off_its_data(embedded: Settings) -> None:
