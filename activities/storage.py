@@ -9,18 +9,19 @@ clients and replayers share.
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import hashlib
 import os
 import re
-import tempfile
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 from temporalio.api.common.v1 import Payload
-from temporalio.contrib.pydantic import pydantic_data_converter
+from temporalio.contrib.pydantic import PydanticPayloadConverter
 from temporalio.converter import (
+    CompositePayloadConverter,
     DataConverter,
+    EncodingPayloadConverter,
     ExternalStorage,
     StorageDriver,
     StorageDriverClaim,
@@ -28,6 +29,7 @@ from temporalio.converter import (
     StorageDriverStoreContext,
 )
 
+from activities.whole_files import write_whole
 from plans.errors import PlanError
 
 EXTERNAL_BYTES = 65_536
@@ -96,27 +98,34 @@ class LocalDirectory(StorageDriver):
         return Payload.FromString(data)
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file that appears with all its content or not at all, mode 0600. Raises OSError; leaves nothing then."""
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
-    temporary = Path(name)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(descriptor)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
-
-
 def converter(driver: StorageDriver, threshold: int = EXTERNAL_BYTES) -> DataConverter:
     """Pydantic values as JSON; payloads from `threshold` bytes on in the driver's care."""
     storage = ExternalStorage(drivers=[driver], payload_size_threshold=threshold)
-    return dataclasses.replace(pydantic_data_converter, external_storage=storage)
+    kind = OneConverter if isinstance(driver, LocalDirectory) else DataConverter
+    return kind(payload_converter_class=OnePayloadConverter, external_storage=storage)
+
+
+class OneConverter(DataConverter):
+    """For a driver that does not mind whose payloads it keeps.
+
+    The SDK makes a converter anew for each payload, to tell the driver. That takes as long as all the rest.
+    """
+
+    def _with_store_context(self, _: StorageDriverStoreContext) -> DataConverter:
+        return self
+
+
+class OnePayloadConverter(PydanticPayloadConverter):
+    """The SDK's converter for pydantic values, of which there is one in a process.
+
+    With external storage the SDK makes a new one for each activity and each call of the client, and each would learn
+    every type anew. It holds nothing but what it has learned.
+    """
+
+    def __init__(self) -> None:
+        CompositePayloadConverter.__init__(self, *_converters())
+
+
+@cache
+def _converters() -> Sequence[EncodingPayloadConverter]:
+    return tuple(PydanticPayloadConverter().converters.values())

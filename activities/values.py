@@ -35,6 +35,11 @@ class ValueStore:
         self.driver = driver
         self.inline_bytes = inline_bytes
 
+    async def kept(self, json_text: str) -> LargeValue | None:
+        """What stands for a JSON text in history that is too long for it; None when it stays there. Raises as `put`."""
+        is_large = len(json_text) > self.inline_bytes or len(json_text.encode()) > self.inline_bytes
+        return await self.put(json_text) if is_large else None
+
     async def put(self, json_text: str) -> LargeValue:
         """Keep a JSON text. Raises what the driver raises when it cannot: OSError for a directory."""
         data = json_text.encode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -12,11 +13,17 @@ from pathlib import Path
 
 import pytest
 from temporalio.api.common.v1 import Payload
-from temporalio.converter import StorageDriverClaim, StorageDriverRetrieveContext, StorageDriverStoreContext
+from temporalio.converter import (
+    StorageDriverClaim,
+    StorageDriverRetrieveContext,
+    StorageDriverStoreContext,
+    WorkflowSerializationContext,
+)
 
 from activities.s3 import s3_driver
-from activities.storage import LocalDirectory, StorageError, converter
+from activities.storage import LocalDirectory, OnePayloadConverter, StorageError, converter
 from activities.values import ValueStore
+from plans.calls import LargeValue
 from plans.errors import ToolError
 
 STORE, RETRIEVE = StorageDriverStoreContext(), StorageDriverRetrieveContext()
@@ -54,6 +61,22 @@ async def test_a_missing_file_is_named_with_what_to_do(directory: LocalDirectory
     with pytest.raises(StorageError, match="must share one") as caught:
         await directory.retrieve(RETRIEVE, [StorageDriverClaim({"sha256": "0" * 64})])
     assert caught.value.code == "VALUE_MISSING"
+
+
+def test_one_converter_serves_all_payloads_where_the_driver_does_not_mind_whose_they_are(
+    directory: LocalDirectory,
+) -> None:
+    of_plan = WorkflowSerializationContext(namespace="default", workflow_id="plan-a")
+    whole = converter(directory)
+    assert whole._with_contexts(of_plan, STORE) is whole  # what the SDK calls for every activity
+    others = converter(s3_driver("s3://bucket"))
+    assert others._with_contexts(of_plan, STORE) is not others
+
+
+def test_what_a_payload_converter_has_learned_is_known_to_the_next() -> None:
+    first, second = OnePayloadConverter(), OnePayloadConverter()
+    assert [*first.converters.values()] == [*second.converters.values()]
+    assert first.from_payloads([payload('{"sha256": "a", "bytes": 1, "preview": ""}')], [LargeValue])[0].bytes == 1
 
 
 async def test_a_full_disk_leaves_nothing_behind() -> None:
@@ -117,3 +140,12 @@ async def test_s3_keeps_them_as_well(bucket: str) -> None:
     assert [item.data for item in await driver.retrieve(RETRIEVE, claims)] == [b"a" * 100_000, b"b"]
     values = ValueStore(driver)
     assert await values.get(await values.put('["x"]')) == ["x"]
+
+
+async def test_what_is_too_long_for_history_is_told_by_its_bytes(directory: LocalDirectory) -> None:
+    values = ValueStore(directory, inline_bytes=10)
+    assert await values.kept('"12345678"') is None
+    for text in ('"123456789"', '"ääääää"'):
+        large = await values.kept(text)
+        assert large is not None
+        assert await values.get(large) == json.loads(text)
