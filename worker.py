@@ -83,7 +83,7 @@ def build(
     cached: int = CACHED_WORKFLOWS,
     workflows: Sequence[type] = (ChangesWorkflow, PlanWorkflow, AgentWorkflow),
 ) -> Worker:
-    """A worker for the settings' task queue, not yet started. `indexed`: the server knows our search attributes.
+    """A worker for the settings' task queue, not yet started. `indexed`: the server knows what plans tell it.
 
     `cached` plans are kept in memory; any other is replayed from its history when something happens to it.
     """
@@ -102,6 +102,7 @@ def build(
         activity_task_poller_behavior=PollerBehaviorAutoscaling(),
         sticky_queue_schedule_to_start_timeout=STICKY,
         graceful_shutdown_timeout=timedelta(seconds=settings.grace),
+        max_workflow_task_external_storage_concurrency=1 if _stores_here(client) else 3,
     )
 
 
@@ -109,9 +110,13 @@ def _runner(client: Client) -> SandboxedWorkflowRunner:
     restrictions = SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH)
     if not asks_nothing(client.data_converter):
         return SandboxedWorkflowRunner(restrictions=restrictions)
+    return ContextFreeRunner(restrictions=restrictions, filed_by_workflow=not _stores_here(client))
+
+
+def _stores_here(client: Client) -> bool:
+    """Whether large payloads go to a directory, if anywhere: then a task for each payload costs more than it saves."""
     external = client.data_converter.external_storage
-    local = external is None or all(isinstance(driver, LocalDirectory) for driver in external.drivers)
-    return ContextFreeRunner(restrictions=restrictions, filed_by_workflow=not local)
+    return external is None or all(isinstance(driver, LocalDirectory) for driver in external.drivers)
 
 
 def _activities(
@@ -161,7 +166,7 @@ async def serve(settings: Settings, child: int | None = None) -> None:
     settings.make_state_dir()
     tools = load_tools(settings.tools)
     connection = await reach(settings, _say)
-    indexed = await search_attributes.ensure(connection.client)
+    indexed = await search_attributes.ensure(connection.client) >= search_attributes.TOLD
     await namespaces.remember(settings, connection.client, connection.address)
     stopped = _stop_on_signals()
     if child is not None:

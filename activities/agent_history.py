@@ -13,7 +13,6 @@ import fcntl
 import logging
 import os
 import stat
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -21,6 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from activities.whole_files import write_whole
 from plans import agents
 from plans.agent_files import Damage, entry_of_summary, history_text, read_history
 from plans.agents import AgentEvent, Entry, History
@@ -124,9 +124,9 @@ class AgentHistory:
             warning = self._keep_aside(found)
         changed = change(history)
         if changed != found:
-            self._write(self.path, history_text(changed))
+            write_whole(self.path, history_text(changed).encode(), _TEMPORARY)
         if current:
-            self._write(self.current_path, current)
+            write_whole(self.current_path, current.encode(), _TEMPORARY)
         elif ended and self._current_is(ended):
             self.current_path.unlink(missing_ok=True)
         return Update(changed, warning)
@@ -198,23 +198,6 @@ class AgentHistory:
         for path in self.directory.glob(f"{_TEMPORARY}*.tmp"):
             with suppress(OSError):
                 path.unlink()
-
-    def _write(self, path: Path, text: str) -> None:
-        descriptor, name = tempfile.mkstemp(prefix=_TEMPORARY, suffix=".tmp", dir=self.directory)  # mode 0600
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(descriptor)
-            Path(name).replace(path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
-        directory = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
 
 
 def _lock(descriptor: int, seconds: float) -> None:

@@ -16,7 +16,6 @@ from temporalio import activity
 
 from plans.calls import CheckRequest, Facts
 from plans.model import Problem, ToolSpec
-from plans.reading import read_plan
 from plans.validate import bounded, input_values, problems
 
 
@@ -35,9 +34,7 @@ class PlanChecker:
         """Every problem of a plan on this worker, and the facts its run will go by."""
         if request.plan is None:
             return self._facts(request, [], self.tools)
-        plan = read_plan(request.plan)
-        if isinstance(plan, list):
-            return Facts(problems=bounded(plan))
+        plan = request.plan
         queue = request.queue or plan.queue
         here = [step for step in plan.steps if (step.queue or plan.queue) == queue]
         found = problems(plan, self.tools, {step.id for step in plan.steps} - {step.id for step in here})

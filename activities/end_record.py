@@ -12,12 +12,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from temporalio import activity
+from temporalio.common import RawValue
 
+from activities.carrying import run_of
 from activities.summary import SummaryWriter
 from activities.values import ValueStore
-from plans import inquiry, render
-from plans.calls import EndedRun, EndRecord, SummaryFile
+from plans.calls import EndRecord, SummaryFile
+from plans.display import text
+from plans.inquiry import TEXT_STEPS
 from plans.run import Run
+from plans.summary import summary_markdown, summary_of
+
+LISTED = 500
+"""Steps of a plan that SUMMARY.md lists one by one."""
 
 
 @dataclass(frozen=True)
@@ -28,16 +35,24 @@ class EndRecorder:
     values: ValueStore
 
     @activity.defn(name="record_end")
-    async def record_end(self, ended: EndedRun) -> EndRecord:
-        """Keep it; returns the record. OSError (a full disk, say) is tried again by the activity's policy."""
-        summary, text = await asyncio.to_thread(self._summarize, ended)
-        is_large = len(ended.run) > self.values.inline_bytes
-        run = await self.values.put(ended.run) if is_large else ended.run
-        return EndRecord(summary=summary, text=text, run=run)
+    async def record_end(self, ended: RawValue) -> EndRecord:
+        """Keep the Run whose JSON text this is; returns the record.
 
-    def _summarize(self, ended: EndedRun) -> tuple[dict[str, Any], str]:
-        view = inquiry.view(Run.model_validate_json(ended.run))
-        summary = render.summary_of(view)
-        markdown = render.summary_markdown(summary, view)
-        self.summaries.write_summary(SummaryFile(plan_id=ended.plan_id, markdown=markdown))
-        return summary, render.text(view, inquiry.TEXT_STEPS)
+        OSError (a full disk, say) is tried again by the activity's policy.
+        """
+        written = ended.payload.data.decode()
+        (summary, shown), large = await asyncio.gather(
+            asyncio.to_thread(self._summarize, written), self.values.kept(written)
+        )
+        return EndRecord(summary=summary, text=shown, run=large or written)
+
+    def _summarize(self, written: str) -> tuple[dict[str, Any], str]:
+        run = run_of(written)
+        summary, shown = summary_of(run), text(run, TEXT_STEPS)
+        markdown = summary_markdown(summary, shown if len(run.plan.steps) <= TEXT_STEPS else _listed(run))
+        self.summaries.write_summary(SummaryFile(plan_id=run.plan.id or "", markdown=markdown))
+        return summary, shown
+
+
+def _listed(run: Run) -> str:
+    return text(run) if len(run.plan.steps) <= LISTED else ""

@@ -36,7 +36,7 @@ async def keep(value: Any, values: ValueStore, secrets: Secrets | None = None) -
             f"the value is {size // 1024 // 1024} MiB of JSON, the most is {MAX_BYTES // 1024 // 1024} MiB;"
             " write it to a file and return the path",
         )
-    return await values.put(text) if size > values.inline_bytes else json.loads(text)
+    return await values.kept(text) or json.loads(text)
 
 
 def json_text(value: Any) -> str:

@@ -5,13 +5,12 @@ Atomic and repeatable: written to a temporary file beside it and renamed, so tha
 
 from __future__ import annotations
 
-import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from temporalio import activity
 
+from activities.whole_files import write_whole
 from plans.calls import SummaryFile
 
 
@@ -26,14 +25,5 @@ class SummaryWriter:
         """Write the summary; returns its path. OSError (a full disk, say) is tried again by the activity's policy."""
         folder = self.directory / "runs" / Path(file.plan_id).name
         folder.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=".summary-", dir=folder)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as stream:
-                stream.write(file.markdown)
-                stream.flush()
-                os.fsync(stream.fileno())
-            Path(temporary).replace(folder / "SUMMARY.md")
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        write_whole(folder / "SUMMARY.md", file.markdown.encode(), ".summary-")
         return str(folder / "SUMMARY.md")

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from activities.paths import check_new_name, file_parts_of, is_protected, outside, parts_of, shown
@@ -98,8 +99,16 @@ class Workspace:
     """A directory, and the places in it."""
 
     def __init__(self, root: str) -> None:
-        self.root = str(Path(root).resolve())
-        self._roots = tuple(dict.fromkeys((str(Path(root).absolute()), self.root)))
+        self._given = Path(root)
+
+    @cached_property
+    def root(self) -> str:
+        """Its real path. Found when it is needed first: many tools touch no file."""
+        return str(self._given.resolve())
+
+    @cached_property
+    def _roots(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((str(self._given.absolute()), self.root)))
 
     def relative(self, path: str) -> str:
         """The path from the workspace, `.` for the workspace itself. Raises PATH_OUTSIDE or PATH_INVALID."""

@@ -18,6 +18,7 @@ from client.errors import NoWorker, PlanClosed
 from client.plan_ids import workflow_id
 from client.speaking import PATIENCE, RPC_TIMEOUT, about, ask
 from plans.errors import PlanError, Refused
+from plans.inquiry import BRIEF
 from plans.model import Value
 from plans.run import Decision
 
@@ -87,7 +88,7 @@ async def _signalled(client: Client, plan: str, verb: str, message: dict[str, An
 async def _number(client: Client, plan: str) -> int | None:
     """The number of the newest event; None when nobody can tell."""
     try:
-        return int((await ask(client, plan, "plan"))["seq"])
+        return int((await ask(client, plan, "plan", BRIEF))["seq"])
     except NoWorker:
         return None
 
@@ -95,7 +96,7 @@ async def _number(client: Client, plan: str) -> int | None:
 async def _outcome(client: Client, plan: str, verb: str, step_id: str | None, before: int) -> str:
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
-        log = (await ask(client, plan, "plan"))["log"]
+        log = (await ask(client, plan, "plan", BRIEF))["log"]
         fresh = [entry for entry in log if entry["seq"] > before]
         mine = [entry for entry in fresh if entry.get("stepId") == step_id and entry["kind"] == _DONE[verb]]
         if mine:

@@ -179,10 +179,13 @@ async def _version(program: Path) -> str:
 
 
 async def _indexed(connection: Connection) -> Finding:
-    if await search_attributes.known(connection.client):
+    known = await search_attributes.known(connection.client)
+    missing = [name for name in SEARCH_ATTRIBUTES if name not in known]
+    if not missing:
         return _good("search", "plans can be searched by status, title and who they wait for")
-    names = ", ".join(SEARCH_ATTRIBUTES)
-    text = f"this server does not know {names}; a worker adds them at its start where it may"
+    text = f"this server does not know {', '.join(missing)}; a worker adds them at its start where it may"
+    if known and not known >= search_attributes.TOLD:
+        text += "; until then its lists show less: of a plan that waits for a person no status"
     return _warning("search", text)
 
 

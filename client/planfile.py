@@ -38,8 +38,8 @@ class PlanFile:
 
     @property
     def stem(self) -> str:
-        """The file's name without directory and ending."""
-        return "plan" if self.name == "<stdin>" else Path(self.name).stem
+        """The file's name without directory and ending; empty for standard input."""
+        return "" if self.name == "<stdin>" else Path(self.name).stem
 
     @property
     def directory(self) -> Path:

@@ -20,6 +20,7 @@ from temporalio.api.history.v1 import HistoryEvent
 from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryReverseRequest
 from temporalio.client import Client
 
+from activities.carrying import run_of
 from activities.values import ValueStore
 from client.plan_ids import workflow_id
 from plans import inquiry
@@ -125,7 +126,7 @@ async def _run(client: Client, ended: Ended) -> Run | None:
     kept, external = ended.record.run, client.data_converter.external_storage
     with suppress(Exception):  # as above
         if ended.run is None and isinstance(kept, str):
-            ended.run = Run.model_validate_json(kept)
+            ended.run = run_of(kept)
         elif ended.run is None and external is not None and isinstance(kept, LargeValue):
-            ended.run = Run.model_validate_json(await ValueStore(external.drivers[0]).text(kept))
+            ended.run = run_of(await ValueStore(external.drivers[0]).text(kept))
     return ended.run

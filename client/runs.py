@@ -12,7 +12,6 @@ BadPlanId, Refused, InvalidPlan, NotConnected, NoWorker. A view is the plan's ow
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
@@ -32,18 +31,22 @@ from client.starting import Started, start
 from client.summary import Summary, ended_otherwise, of_failure
 from plans import views
 from plans.errors import PlanError
+from plans.inquiry import BRIEF
 from plans.model import Value
 from plans.run import ENDED, Decision, PlanStatus, Run
 from plans.stamps import Stamp
 
 __all__ = [
     "Choice", "Decision", "Event", "Links", "Listed", "Pending", "Started", "Summary",
-    "approve", "begin", "cancel", "changes", "decide", "deny", "files_changed", "interrupt", "links", "list_plans",
-    "pause", "pending", "rerun", "resume", "show", "stamps", "start", "summary", "text", "unpause", "wait", "watch",
+    "approve", "begin", "brief", "cancel", "changes", "decide", "deny", "files_changed", "interrupt", "links",
+    "list_plans", "pause", "pending", "rerun", "resume", "show", "stamps", "start", "summary", "text", "unpause",
+    "wait", "watch",
 ]  # fmt: skip
 
 View = dict[str, Any]
 RETRY_SECONDS = 1.0
+AT_ONCE = 1_000
+"""Events asked for at once."""
 UNSPOKEN = ("NO_WORKER", "PLAN_NOT_FOUND", "QUERY_FAILED")
 """What keeps one plan from being asked, while the others can be."""
 
@@ -81,6 +84,11 @@ async def show(client: Client, plan: str) -> View:
     return dict(await ask(client, plan, "plan"))
 
 
+async def brief(client: Client, plan: str, say: Callable[[str], None] = lambda _: None) -> View:
+    """The same in short, for those who follow a plan of any size; waits for server and worker, which `say` is told."""
+    return dict(await ask_patiently(client, plan, say, "plan", BRIEF))
+
+
 async def text(client: Client, plan: str, limit: int | None = None) -> str:
     """The plan as text; with a limit at most so many steps, those that move."""
     return str(await ask(client, plan, "text", *([{"limit": limit}] if limit else [])))
@@ -100,14 +108,17 @@ async def watch(
     """
     ended = await _ended(client, plan)
     if ended is not None:
-        for past in views.events(ended, since, limit=sys.maxsize):
+        for past in views.events(ended, since):
             yield Event.model_validate(past)
         return
     async for _ in changes(client, plan, say):
-        while found := await ask_patiently(client, plan, say, "events", {"since": since}):
+        more = True
+        while more:
+            found = await ask_patiently(client, plan, say, "events", {"since": since, "limit": AT_ONCE})
             for event in map(Event.model_validate, found):
                 since = event.seq
                 yield event
+            more = len(found) == AT_ONCE
 
 
 async def wait(client: Client, plan: str) -> Summary:
@@ -149,7 +160,7 @@ async def pending(client: Client) -> AsyncIterator[Pending]:
         if listed.waiting == [] or not served[listed.queue]:
             continue
         try:
-            view = await show(client, listed.plan_id)
+            view = await ask(client, listed.plan_id, "plan", BRIEF)
         except PlanError as error:
             if error.code not in UNSPOKEN:
                 raise

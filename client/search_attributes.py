@@ -1,7 +1,7 @@
 """Whether a server can index our plans, and telling it how where it lets us.
 
 A workflow that sets a search attribute its server does not know is stuck until it does. So a worker looks first, and
-without the attributes plans simply run unindexed.
+nothing is set that is not known: a plan is indexed as far as its server can, and runs all the same where it cannot.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ TYPES = {
     "KeywordList": IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD_LIST,
     "Text": IndexedValueType.INDEXED_VALUE_TYPE_TEXT,
 }
+TOLD = frozenset({"PlanStatus", "PlanPending", "PlanTitle"})
+"""Those a workflow sets by itself, if its worker says that the server knows them all; others only who starts it."""
 
 
-async def ensure(client: Client) -> bool:
-    """Whether the server knows our search attributes; those it does not know it is asked to add. Never raises."""
+async def ensure(client: Client) -> frozenset[str]:
+    """Those of our search attributes the server knows, after asking it to add the others. Never raises."""
     try:
         missing = await _missing(client)
         if missing:
@@ -33,10 +35,17 @@ async def ensure(client: Client) -> bool:
     return await known(client)
 
 
-async def known(client: Client) -> bool:
-    """Whether the server knows our search attributes; nothing is added. Never raises."""
+async def known(client: Client) -> frozenset[str]:
+    """Those of our search attributes the server knows; nothing is added. Never raises."""
+    if await _finds(client, *SEARCH_ATTRIBUTES):
+        return frozenset(SEARCH_ATTRIBUTES)
+    return frozenset([name for name in SEARCH_ATTRIBUTES if await _finds(client, name)])
+
+
+async def _finds(client: Client, *names: str) -> bool:
+    """Whether the server takes a query with these names: what it does not know it refuses."""
     try:
-        await client.count_workflows(" AND ".join(f"{name} = 'none'" for name in SEARCH_ATTRIBUTES))
+        await client.count_workflows(" AND ".join(f"{name} = 'none'" for name in names))
     except RPCError:
         return False
     return True

@@ -12,7 +12,7 @@ from temporalio.common import TypedSearchAttributes, WorkflowIDConflictPolicy, W
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
-from client import plan_ids
+from client import plan_ids, search_attributes
 from client.errors import PlanExists
 from client.speaking import RPC_TIMEOUT, translated
 from plans.errors import InvalidPlan, PlanError
@@ -112,13 +112,16 @@ async def launch(
         raise PlanExists(text) from None
     except RPCError as error:
         if index is not None and _is_unindexed(error):
-            return await launch(client, request, chosen, queue, shown, kind=kind)
+            known = await search_attributes.known(client)
+            left = TypedSearchAttributes([pair for pair in index if pair.key.name in known])
+            fewer = left if 0 < len(left) < len(index) else None
+            return await launch(client, request, chosen, queue, shown, fewer, kind=kind)
         raise _refused(error, chosen) from error
     return Started(plan_id=chosen, workflow_id=handle.id, run_id=handle.first_execution_run_id or "")
 
 
 def _is_unindexed(error: RPCError) -> bool:
-    """Whether the server does not know our search attributes: plans run without them."""
+    """Whether the server does not know some of our search attributes: plans run without them."""
     return error.status is RPCStatusCode.INVALID_ARGUMENT and "search attribute" in error.message.lower()
 
 

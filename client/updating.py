@@ -39,5 +39,7 @@ def _refusal(cause: BaseException | None) -> PlanError:
     problems = [Problem.model_validate(each) for each in detail.get("problems", [])]
     if problems:
         return InvalidPlan(problems)
+    if cause.type == "AcceptedUpdateCompletedWorkflow":
+        return PlanClosed("the plan ended before the change could be made; `plan summary` tells how")
     kind = PlanClosed if cause.type == "PLAN_CLOSED" else Refused
     return kind(cause.message, cause.type)

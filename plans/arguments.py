@@ -10,7 +10,6 @@ from collections.abc import Container, Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
 from plans.model import ToolSpec
@@ -19,7 +18,7 @@ from plans.references import Reference, find, is_literal
 
 def argument_problems(spec: ToolSpec, args: Mapping[str, Any], known: Container[str] = ()) -> list[tuple[str, str]]:
     """What is wrong with arguments that may hold references, as (field, sentence), in a stable order."""
-    errors = list(Draft202012Validator(spec.args_schema).iter_errors(dict(args)))
+    errors = list(spec.validator.iter_errors(dict(args)))
     if not errors:
         return []  # by far the most calls; looking for references in long texts takes longer than all the rest
     pending = [reference for reference in find(dict(args)) if not is_literal(reference, known)]

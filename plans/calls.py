@@ -2,8 +2,8 @@
 
 A step's tool is an activity that takes a `Call` and returns a `Return`; its failure is an application error whose
 type is one of the stable codes. `check_plan` takes a `CheckRequest` and returns `Facts`: the only way a workflow
-learns about the worker it runs on. `record_end` takes an `EndedRun` and returns an `EndRecord`; `write_summary` takes a
-`SummaryFile`.
+learns about the worker it runs on. `record_end` takes a Run's JSON text and returns an `EndRecord`; `write_summary`
+takes a `SummaryFile`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from plans.model import Problem, Retry, ToolSpec, Value
+from plans.model import Plan, Problem, Retry, ToolSpec, Value
 from plans.stamps import NOTES_BYTES, Stamp
 
 PREVIEW_CHARACTERS = 200
@@ -88,7 +88,7 @@ class Return(Value):
 class CheckRequest(Value):
     """A plan to be checked by the worker that will run it."""
 
-    plan: Any = Field(description="The plan as it came, before any validation.")
+    plan: Plan | None = Field(default=None, description="Well-formed; whether it can run is asked. None: about tools.")
     queue: str | None = Field(
         default=None, description="The task queue asked: its worker judges the steps bound to it."
     )
@@ -115,13 +115,6 @@ class SummaryFile(Value):
 
     plan_id: str
     markdown: str
-
-
-class EndedRun(Value):
-    """A run that has ended, whose end is to be kept."""
-
-    plan_id: str
-    run: str = Field(description="The Run as JSON text.")
 
 
 class EndRecord(Value):

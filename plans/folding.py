@@ -11,28 +11,33 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+Rank = tuple[int, float]
+"""A step's place in that order; the lower is shown first."""
 _WEIGHTS = {"running": 1, "failed": 2, "ready": 3, "completed": 4, "skipped": 4}
 
 
-def chosen(steps: Sequence[Mapping[str, Any]], room: int) -> list[int]:
-    """The indexes of the steps to show, in the plan's order: all if they fit, else one less than there is room for."""
-    if len(steps) <= room:
-        return list(range(len(steps)))
-    by_weight = sorted(range(len(steps)), key=lambda index: (_weight(steps[index]), _recency(steps[index]), index))
-    return sorted(by_weight[: max(0, room - 1)])
-
-
-def folded(steps: Iterable[Mapping[str, Any]]) -> str:
-    """The others on one line: `… and 9,800 completed, 3 blocked`."""
-    counts = Counter(step["status"] for step in steps)
-    return "… and " + ", ".join(f"{count:,} {status}" for status, count in counts.most_common())
-
-
-def _weight(step: Mapping[str, Any]) -> int:
-    return 0 if step.get("awaiting") else _WEIGHTS.get(step["status"], 5)
-
-
-def _recency(step: Mapping[str, Any]) -> float:
+def rank(status: str, asks: bool, ended: datetime | None) -> Rank:
     """Those that ended last come first; the others in their order."""
+    return 0 if asks else _WEIGHTS.get(status, 5), -ended.timestamp() if ended else 0.0
+
+
+def foremost(ranks: Sequence[Rank], room: int) -> list[int]:
+    """The indexes of the steps to show, in the plan's order: all if they fit, else one less than there is room for."""
+    if len(ranks) <= room:
+        return list(range(len(ranks)))
+    return sorted(sorted(range(len(ranks)), key=ranks.__getitem__)[: max(0, room - 1)])
+
+
+def chosen(steps: Sequence[Mapping[str, Any]], room: int) -> list[int]:
+    """The same of steps as a view shows them."""
+    return foremost([_rank_of(step) for step in steps], room)
+
+
+def folded(statuses: Iterable[str]) -> str:
+    """The others on one line: `… and 9,800 completed, 3 blocked`."""
+    return "… and " + ", ".join(f"{count:,} {status}" for status, count in Counter(statuses).most_common())
+
+
+def _rank_of(step: Mapping[str, Any]) -> Rank:
     ended = step.get("endedAt")
-    return -datetime.fromisoformat(ended).timestamp() if ended else 0.0
+    return rank(step["status"], bool(step.get("awaiting")), datetime.fromisoformat(ended) if ended else None)

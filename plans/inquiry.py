@@ -9,18 +9,28 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from plans import render, tracking, views
+from plans import display, tracking, views
 from plans.messages import FilesAsked, Shown, Since, read
 from plans.run import Run
-from plans.schedule import Schedule
+from plans.standing import Standing
+from plans.summary import summary_of
 
 TEXT_STEPS = 100
 """Steps of a big plan that its text lists when somebody just looks."""
+BRIEF = {"brief": True}
+"""The argument of the query `plan` that asks for the brief view; with any other it gives the whole one."""
 
 
-def view(run: Run) -> dict[str, Any]:
-    """The joined view: what was asked, with what happened."""
-    return views.plan_view(run, Schedule(run))
+def view(run: Run, arguments: Sequence[Any], standing: Standing | None = None) -> dict[str, Any]:
+    """The joined view: what was asked, with what happened; in short when just that is asked for."""
+    if list(arguments) == [BRIEF]:
+        return views.brief_view(run)
+    return views.plan_view(run, standing or Standing(run))
+
+
+def text(run: Run, arguments: Sequence[Any]) -> str:
+    """The display of seed 000; of a big plan the steps that move, as many as are asked for."""
+    return display.text(run, read(Shown, arguments, optional=True).limit)
 
 
 def stamps(run: Run, arguments: Sequence[Any]) -> dict[str, Any]:
@@ -32,7 +42,7 @@ def stamps(run: Run, arguments: Sequence[Any]) -> dict[str, Any]:
 def events(run: Run, arguments: Sequence[Any]) -> list[dict[str, Any]]:
     """Events numbered higher than `since`, at most `limit`."""
     message = read(Since, arguments, optional=True)
-    return views.events(run, message.since, message.limit)
+    return list(views.events(run, message.since, message.limit))
 
 
 def state(run: Run) -> dict[str, Any]:
@@ -53,9 +63,9 @@ def tools(run: Run) -> dict[str, Any]:
 
 
 QUERIES: Mapping[str, Callable[[Run, Sequence[Any]], Any]] = MappingProxyType({
-    "plan": lambda run, _: view(run),
-    "text": lambda run, arguments: render.text(view(run), read(Shown, arguments, optional=True).limit),
-    "summary": lambda run, _: render.summary_of(view(run)),
+    "plan": view,
+    "text": text,
+    "summary": lambda run, _: summary_of(run),
     "events": events,
     "stamps": stamps,
     "state": lambda run, _: state(run),

@@ -8,8 +8,10 @@ misspelt one is never silently ignored.
 from __future__ import annotations
 
 from datetime import datetime
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
+from jsonschema import Draft202012Validator
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
 
@@ -201,6 +203,11 @@ class ToolSpec(Value):
         default_factory=dict, description="Arguments that are code: inserted values are quoted for that language."
     )
     durable: bool = Field(default=False, description="Done by the workflow itself (a timer), not by an activity.")
+
+    @cached_property
+    def validator(self) -> Draft202012Validator:
+        """Judges arguments by the schema. Made once: that takes as long as judging a step."""
+        return Draft202012Validator(self.args_schema)
 
     def asks_by_default(self, args: dict[str, Any]) -> bool:
         """Whether a person must approve a call with these arguments, unless the step says otherwise."""

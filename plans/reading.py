@@ -75,10 +75,10 @@ def check_values(data: Any) -> None:
                 raise Unreadable("PLAN_BAD_TEXT", "a text holds half a character (a lone surrogate); write it whole")
         elif isinstance(item, float) and item - item != 0:
             raise Unreadable("PLAN_NOT_FINITE", f"{item} is no JSON number; write a finite one, or a string")
-        elif isinstance(item, Mapping):
-            stack.extend((each, depth + 1) for pair in item.items() for each in pair)
         elif isinstance(item, list):
-            stack.extend((each, depth + 1) for each in item)
+            stack += [(each, depth + 1) for each in item]
+        elif isinstance(item, (dict, Mapping)):  # nearly always a dict, which is found out much sooner
+            stack += [(each, depth + 1) for pair in item.items() for each in pair]
 
 
 def read_plan(data: Any) -> Plan | list[Problem]:
@@ -175,13 +175,14 @@ def _shape(data: Any) -> list[Problem]:
 
 
 def _sizes(plan: Plan) -> list[Problem]:
-    problems = []
+    problems, encode = [], json.JSONEncoder(ensure_ascii=False).encode
     for step in plan.steps:
-        size = len(json.dumps(step.args, ensure_ascii=False).encode())
+        written = encode(step.args)
+        size = len(written.encode())
         if size > MAX_ARGS_BYTES:
             text = f"the arguments have {size} bytes, {MAX_ARGS_BYTES} are allowed; put the data into a file"
             problems.append(Problem(code="PLAN_TOO_LARGE", step_id=step.id, field="args", message=text))
-        if any("\0" in text for place, text in strings(step.args) if place[-1] == "path"):
+        if "\\u0000" in written and any("\0" in text for place, text in strings(step.args) if place[-1] == "path"):
             text = "a path cannot hold a NUL character; take it out"
             problems.append(Problem(code="PLAN_BAD_TEXT", step_id=step.id, field="args.path", message=text))
     return problems

@@ -1,4 +1,4 @@
-"""A run as text: the display of seed 000, Markdown for the Temporal UI, the summary, and graphs.
+"""A plan as Markdown for the Temporal UI and as graphs; and how any text is made safe to show.
 
 Everything but `details` works on the JSON view, so that clients render what they were sent. Texts of plans and tools
 are shown with control and bidirectional characters escaped: what a step wrote cannot redraw the reader's screen
@@ -8,13 +8,11 @@ are shown with control and bidirectional characters escaped: what a step wrote c
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping
 from typing import Any
 
-from plans.folding import chosen, folded
 from plans.run import PlanStatus, Run, Status
 from plans.standing import Standing
-from plans.task_progress import MARKS as TASK_MARKS
 from plans.task_progress import position, tasks_of
 
 MARKS = {"completed": "✓", "failed": "✗", "running": ">", "skipped": "-", "ready": "?", "blocked": " ", "pending": " "}
@@ -37,138 +35,6 @@ def safe(text: str) -> str:
 def line(text: str) -> str:
     """A text on one line, safe to show."""
     return safe(" ".join(text.split("\n")).replace("\t", " "))
-
-
-def text(view: Mapping[str, Any], limit: int | None = None) -> str:
-    """The display of seed 000: title, progress, each step with mark, notes, tools and files.
-
-    With a limit at most so many steps, those that move; the others are told in one line.
-    """
-    steps = view["steps"]
-    done = sum(step["status"] in ("completed", "skipped") for step in steps)
-    percent = 100 * done / len(steps) if steps else 0.0
-    head = [
-        f"Plan: {line(view.get('title') or view['id'])}",
-        "=" * 40,
-        f"Progress: {done}/{len(steps)} ({percent:.1f}%)",
-        "",
-        "Steps:",
-    ]
-    positions = {step["id"]: index for index, step in enumerate(steps)}
-    shown = range(len(steps)) if limit is None else chosen(steps, limit)
-    rows = [row for index in shown for row in _step_rows(view, steps[index], positions)]
-    return "\n".join(head + rows + _hidden(steps, set(shown)))
-
-
-def _hidden(steps: Sequence[Mapping[str, Any]], shown: Set[int]) -> list[str]:
-    """The line about the steps that are not shown, if there are any."""
-    hidden = [step for index, step in enumerate(steps) if index not in shown]
-    return [f"  {folded(hidden)}"] if hidden else []
-
-
-def _step_rows(view: Mapping[str, Any], step: Mapping[str, Any], positions: Mapping[str, int]) -> list[str]:
-    index = positions[step["id"]]
-    mark = MARKS[step["status"]] if step["status"] != "ready" or step.get("awaiting") else " "
-    row = f"  {index}: [{mark}] {line(step['description'] or step['id'])}"
-    calls = view.get("step_tool_history", {}).get(str(index), [])
-    if not calls and step["status"] in ("pending", "blocked", "ready"):
-        needs = sorted({positions[name] for name in step.get("needs", step["dependsOn"]) if name in positions})
-        rows = [row + (f" (depends on: {needs})" if needs else "")]
-        return rows + ([f"      Notes: {line(_notes(step))}"] if _notes(step) else [])
-    files = view.get("step_files", {}).get(str(index), [])
-    return [
-        row,
-        *(f"      [{TASK_MARKS[task['status']]}] {line(task['objective'])}" for task in step.get("tasks", [])),
-        f"      Notes: {line(_notes(step)) or '-'}",
-        f"      Tools: {_tools(calls)}",
-        f"      Files: {', '.join(map(line, files)) or '-'}",
-    ]
-
-
-def _notes(step: Mapping[str, Any]) -> str:
-    error = (step.get("result") or {}).get("error")
-    if step.get("awaiting"):
-        return f"waits for {step['awaiting']}"
-    return str(error or step.get("notes") or step.get("reason") or "")
-
-
-def _tools(calls: Iterable[Mapping[str, Any]]) -> str:
-    found: dict[str, int] = {}
-    for call in calls:
-        found[call["tool"]] = found.get(call["tool"], 0) + 1
-    return ", ".join(f"{name} ({count} call{'s' * (count != 1)})" for name, count in found.items()) or "-"
-
-
-def summary_of(view: Mapping[str, Any]) -> dict[str, Any]:
-    """The end of a plan in numbers (REQUIREMENTS B9). `duration` is in seconds."""
-    steps = view["steps"]
-    files = _files_left(view)
-    return {
-        "planId": view["id"],
-        "title": view.get("title", ""),
-        "status": view["status"],
-        "counts": view["counts"],
-        "startedAt": view.get("startedAt"),
-        "endedAt": view.get("endedAt"),
-        "duration": view.get("duration", 0.0),
-        "filesWritten": list(dict.fromkeys(files))[:1_000],
-        "tokens": view.get("tokens", {}),
-        "stopped": view.get("stopped", ""),
-        "failed": [_failure(step) for step in steps if step["status"] == "failed"][:100],
-        "skipped": [_reason(step) for step in steps if step["status"] == "skipped"][:100],
-        "blocked": [_reason(step) for step in steps if step["status"] == "blocked"][:100],
-    }
-
-
-def _files_left(view: Mapping[str, Any]) -> list[str]:
-    """The files the steps wrote, without those that a later step deleted."""
-    deleted = {path: str(step.get("endedAt")) for step in view["steps"] for path in step.get("deleted", [])}
-    return [
-        path
-        for index, paths in view.get("step_files", {}).items()
-        for path in paths
-        if path not in deleted or str(view["steps"][int(index)].get("endedAt")) > deleted[path]
-    ]
-
-
-def _failure(step: Mapping[str, Any]) -> dict[str, Any]:
-    result = step.get("result") or {}
-    return {"stepId": step["id"], "code": result.get("code"), "error": str(result.get("error"))[:500]}
-
-
-def _reason(step: Mapping[str, Any]) -> dict[str, Any]:
-    return {"stepId": step["id"], "reason": str(step.get("reason", ""))[:200]}
-
-
-def summary_markdown(summary: Mapping[str, Any], view: Mapping[str, Any] | None = None) -> str:
-    """SUMMARY.md: what came of the plan, for people."""
-    counts = ", ".join(f"{count} {name}" for name, count in summary["counts"].items() if name != "total")
-    rows = [
-        f"# {md(summary['title'] or summary['planId'])}",
-        "",
-        f"- Plan: `{summary['planId']}`",
-        f"- Status: {summary['status']}",
-        f"- Steps: {counts} (of {summary['counts']['total']})",
-        f"- Duration: {summary['duration']:.1f} s",
-        f"- Started: {summary['startedAt'] or '-'}",
-        f"- Ended: {summary['endedAt'] or '-'}",
-    ]
-    rows += _section("Failed", [f"`{item['stepId']}`: {md(item['error'])}" for item in summary["failed"]])
-    rows += _section("Skipped", [f"`{item['stepId']}`: {md(item['reason'])}" for item in summary["skipped"]])
-    rows += _section("Blocked", [f"`{item['stepId']}`: {md(item['reason'])}" for item in summary["blocked"]])
-    rows += _section("Files written", [code(path) for path in summary["filesWritten"]])
-    if summary["tokens"]:
-        rows += _section(
-            "Tokens",
-            [f"{name}: {count}" for name, count in summary["tokens"].items() if count and not isinstance(count, dict)],
-        )
-    if view is not None and len(view["steps"]) <= 500:
-        rows += ["", "## Steps", "", "```", text(view), "```"]
-    return "\n".join(rows) + "\n"
-
-
-def _section(title: str, items: list[str]) -> list[str]:
-    return ["", f"## {title}", "", *(f"- {item}" for item in items)] if items else []
 
 
 def markdown(view: Mapping[str, Any]) -> str:

@@ -166,6 +166,16 @@ class StepState(State):
     tasks: list[str] = Field(default_factory=list, description="The task list of the agent that does it, in order.")
     tasks_done: int = Field(default=0, description="How many of them are done, from the first on.")
 
+    @property
+    def began(self) -> datetime | None:
+        """When it was started last."""
+        return next((change.time for change in reversed(self.changes) if change.status is Status.RUNNING), None)
+
+    @property
+    def ended(self) -> datetime | None:
+        """When it was done last."""
+        return next((change.time for change in reversed(self.changes) if change.status in DONE), None)
+
 
 class Run(State):
     """A plan and what happened to it."""

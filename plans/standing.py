@@ -16,6 +16,11 @@ from plans.model import Step
 from plans.run import DONE, PlanStatus, Run, Status
 
 
+def needed(run: Run, step: Step) -> dict[str, bool]:
+    """What a step depends on, steps that are not there included; true where it uses the value."""
+    return dict.fromkeys(step.depends_on, False) if run.literal else dependencies(step)
+
+
 class Standing:
     """The counters and lists of one Run."""
 
@@ -43,8 +48,7 @@ class Standing:
             self._list(name)
 
     def _count(self, step: Step) -> None:
-        found = dict.fromkeys(step.depends_on, False) if self.run.literal else dependencies(step)
-        needs = {name: uses for name, uses in found.items() if name in self._position}
+        needs = {name: uses for name, uses in needed(self.run, step).items() if name in self._position}
         self._needs[step.id] = needs
         for name in needs:
             self._dependents[name].append(step.id)

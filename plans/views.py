@@ -1,20 +1,24 @@
 """What a client sees of a run: the joined plan, its progress events, what waits for a person. Plain JSON values.
 
 The joined view is seed 004's Plan with status and result per step, plus `status`, `pending`, `counts`, `log`,
-`step_tool_history` and `step_files` (seed 000; their keys are step indexes, from 0). Events are read off the status
-changes a run keeps anyway: there is no second store of progress.
+`step_tool_history` and `step_files` (seed 000; their keys are step indexes, from 0). The brief view is for those who
+follow a plan of any size. Events are read off the status changes a run keeps anyway: there is no second store of
+progress.
 """
 
 from __future__ import annotations
 
 import heapq
 import json
+from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 
+from plans.model import Step
 from plans.recording import TRUNCATED, cut
-from plans.run import DONE, Result, Run, Status, StepState
+from plans.run import DONE, Change, Entry, Result, Run, Status, StepState
 from plans.standing import Standing
 from plans.task_progress import tasks_of
 
@@ -27,14 +31,14 @@ def plan_view(run: Run, schedule: Standing) -> dict[str, Any]:
     return head | {
         "status": run.status.value,
         "seq": run.seq,
-        "startedAt": _iso(run.started),
-        "endedAt": _iso(run.ended),
-        "duration": (run.ended - run.started).total_seconds() if run.ended and run.started else 0.0,
+        "startedAt": iso(run.started),
+        "endedAt": iso(run.ended),
+        "duration": duration(run),
         "workspace": run.facts.workspace or plan.workspace,
         "inputs": run.inputs,
         "stopped": run.stopped,
         **({"resumes": run.resumes} if run.resumes else {}),
-        "counts": counts(schedule),
+        "counts": counts(run),
         "steps": steps,
         "pending": pending(run),
         "request": run.request,
@@ -47,6 +51,36 @@ def plan_view(run: Run, schedule: Standing) -> dict[str, Any]:
         "step_files": step_files(run),
         "agentsMd": [{"path": note.path, "bytes": note.bytes, "stepId": note.step_id} for note in run.notes],
     }
+
+
+def brief_view(run: Run) -> dict[str, Any]:
+    """The joined view in short, cheap for a plan of any size: of a step what a list of steps shows.
+
+    Arguments are told only where somebody was asked about them; `seq` of a step is the number of its last event.
+    """
+    return {
+        "id": run.plan.id,
+        "title": run.plan.title,
+        "version": run.plan.version,
+        "status": run.status.value,
+        "seq": run.seq,
+        "startedAt": iso(run.started),
+        "endedAt": iso(run.ended),
+        "counts": counts(run),
+        "steps": [_brief_step(run, step) for step in run.plan.steps],
+        "pending": pending(run),
+        "log": [entry.model_dump(mode="json", exclude_none=True) for entry in run.log],
+    }
+
+
+def duration(run: Run) -> float:
+    """Seconds from its beginning to its end; 0 while it has none."""
+    return (run.ended - run.started).total_seconds() if run.ended and run.started else 0.0
+
+
+def iso(time: datetime | None) -> str | None:
+    """A time as clients are told it."""
+    return None if time is None else time.isoformat().replace("+00:00", "Z")
 
 
 def tokens(run: Run) -> dict[str, Any]:
@@ -88,7 +122,7 @@ def step_view(run: Run, schedule: Standing, index: int) -> dict[str, Any]:
         view["tasks"] = tasks_of(state)
     if state.result:
         view["result"] = result_view(state.result)
-    return view | _times(run, index)
+    return view | _times(state)
 
 
 def needs_mark(run: Run, index: int) -> bool:
@@ -108,11 +142,10 @@ def result_view(result: Result) -> dict[str, Any]:
     return view
 
 
-def counts(schedule: Standing) -> dict[str, int]:
+def counts(run: Run) -> dict[str, int]:
     """Steps by status, and their total; only what occurs."""
-    return {"total": len(schedule.run.steps)} | {
-        status.value: schedule.counts[status] for status in Status if schedule.counts[status]
-    }
+    found = Counter(state.status for state in run.steps.values())
+    return {"total": found.total()} | {status.value: found[status] for status in Status if found[status]}
 
 
 def pending(run: Run) -> list[dict[str, Any]]:
@@ -126,20 +159,26 @@ def pending(run: Run) -> list[dict[str, Any]]:
             "tool": step.tool,
             "description": step.description,
             "args": run.steps[step.id].asked or run.args_of(step),
-            "since": _iso(run.steps[step.id].changes[-1].time),
-            "deadline": _iso(run.steps[step.id].deadline),
+            "since": iso(run.steps[step.id].changes[-1].time),
+            "deadline": iso(run.steps[step.id].deadline),
             "version": run.plan.version,
         }
         for step in waiting
     ]
 
 
-def events(run: Run, since: int, limit: int) -> list[dict[str, Any]]:
+def events(run: Run, since: int, limit: int | None = None) -> Iterator[dict[str, Any]]:
     """Progress events numbered higher than `since`, in order, at most `limit` (seed 004 plus `seq` and `time`).
 
-    A log entry is an event with `logs`; one about the plan has an empty `stepId` and the plan's status.
+    A log entry is an event with `logs`; one about the plan has an empty `stepId` and the plan's status. They are made
+    one by one: a big plan has 40,000.
     """
-    return heapq.nsmallest(limit, _events(run, since), key=lambda event: int(event["seq"]))
+    number, happened = itemgetter(0), _happened(run, since)
+    chosen = sorted(happened, key=number) if limit is None else heapq.nsmallest(limit, happened, key=number)
+    task = run.plan.task_id or run.plan.id
+    for seq, step_id, what in chosen:
+        head = {"seq": seq, "time": iso(what.time), "taskId": task, "stepId": step_id}
+        yield head | (_of_entry(what) if isinstance(what, Entry) else _of_change(run.steps[step_id], what))
 
 
 def shorten(value: Any) -> str:
@@ -154,10 +193,8 @@ def tool_history(run: Run) -> dict[str, list[dict[str, Any]]]:
         state = run.steps[step.id]
         calls = [_call(call.tool, call.args, call.result, call.time, call.sandbox) for call in state.past]
         if state.result is not None and state.calls > len(state.past):
-            began = [change.time for change in state.changes if change.status is Status.RUNNING]
             args = run.args_of(step) if state.sent is None else state.sent
-            result, time = _short_outcome(state.result), began[-1] if began else None
-            calls.append(_call(step.tool, args, result, time, state.sandbox))
+            calls.append(_call(step.tool, args, _short_outcome(state.result), state.began, state.sandbox))
         if calls:
             found[str(index)] = calls
     return found
@@ -170,7 +207,7 @@ def step_files(run: Run) -> dict[str, list[str]]:
 
 
 def _call(tool: str, args: dict[str, Any], result: str, time: datetime | None, sandbox: str) -> dict[str, Any]:
-    record = {"tool": tool, "args": args, "result": result, "timestamp": _iso(time)}
+    record = {"tool": tool, "args": args, "result": result, "timestamp": iso(time)}
     return record | ({"sandbox": sandbox} if sandbox else {})
 
 
@@ -186,29 +223,52 @@ def _left(state: StepState) -> dict[str, Any]:
     return {name: value for name, value in left.items() if value}
 
 
-def _events(run: Run, since: int) -> Iterator[dict[str, Any]]:
-    task = run.plan.task_id or run.plan.id
+def _brief_step(run: Run, step: Step) -> dict[str, Any]:
+    state = run.steps[step.id]
+    view: dict[str, Any] = {
+        "id": step.id,
+        "tool": step.tool,
+        "description": step.description,
+        "status": state.status.value,
+        "seq": state.changes[-1].seq if state.changes else 0,
+    }
+    was_asked = sum(change.status is Status.READY for change in state.changes) > 1  # asking makes it ready once more
+    if was_asked:
+        view["args"] = run.args_of(step)
+    if state.awaiting:
+        view["awaiting"] = state.awaiting
+    if state.never:
+        view["never"] = True
+    if state.tasks:
+        view["tasks"] = tasks_of(state)
+    if state.result:
+        view["result"] = _brief_result(state.result)
+    return view | _times(state)
+
+
+def _brief_result(result: Result) -> dict[str, Any]:
+    view: dict[str, Any] = {"ok": result.ok, "duration": result.duration}
+    return view if result.ok else view | {"error": result.error, "code": result.code}
+
+
+def _happened(run: Run, since: int) -> Iterator[tuple[int, str, Change | Entry]]:
+    """By number and step (none: the plan), what happened; in no order."""
     for step_id, state in run.steps.items():
-        if not state.changes or state.changes[-1].seq <= since:
-            continue
-        for change in state.changes:
-            if change.seq > since:
-                event: dict[str, Any] = {
-                    "seq": change.seq,
-                    "time": _iso(change.time),
-                    "taskId": task,
-                    "stepId": step_id,
-                }
-                event["status"] = change.status.value
-                if change.status in DONE and state.result and change is state.changes[-1]:
-                    event |= {"progress": 100, "result": _short_result(state.result)}
-                yield event
-    for entry in run.log:
-        if entry.seq > since:
-            line = {"time": _iso(entry.time), "kind": entry.kind, "text": entry.text}
-            head = {"seq": entry.seq, "time": line["time"], "taskId": task, "stepId": entry.step_id or ""}
-            progress = {} if entry.progress is None else {"progress": entry.progress}
-            yield head | {"status": entry.status, "logs": [line]} | progress
+        if state.changes and state.changes[-1].seq > since:
+            yield from ((change.seq, step_id, change) for change in state.changes if change.seq > since)
+    yield from ((entry.seq, entry.step_id or "", entry) for entry in run.log if entry.seq > since)
+
+
+def _of_change(state: StepState, change: Change) -> dict[str, Any]:
+    told: dict[str, Any] = {"status": change.status.value}
+    if change.status in DONE and state.result and change is state.changes[-1]:
+        told |= {"progress": 100, "result": _short_result(state.result)}
+    return told
+
+
+def _of_entry(entry: Entry) -> dict[str, Any]:
+    line = {"time": iso(entry.time), "kind": entry.kind, "text": entry.text}
+    return {"status": entry.status, "logs": [line]} | ({} if entry.progress is None else {"progress": entry.progress})
 
 
 def _short_result(result: Result) -> dict[str, Any]:
@@ -218,13 +278,6 @@ def _short_result(result: Result) -> dict[str, Any]:
     return view
 
 
-def _times(run: Run, index: int) -> dict[str, Any]:
-    changes = run.steps[run.plan.steps[index].id].changes
-    started = [change.time for change in changes if change.status is Status.RUNNING]
-    ended = [change.time for change in changes if change.status in DONE]
-    found: dict[str, Any] = {"startedAt": _iso(started[-1])} if started else {}
-    return found | ({"endedAt": _iso(ended[-1])} if ended else {})
-
-
-def _iso(time: Any) -> str | None:
-    return None if time is None else time.isoformat().replace("+00:00", "Z")
+def _times(state: StepState) -> dict[str, Any]:
+    began, ended = state.began, state.ended
+    return ({"startedAt": iso(began)} if began else {}) | ({"endedAt": iso(ended)} if ended else {})

@@ -174,3 +174,8 @@ def work(step_id: str, *needs: str, seconds: float = 0.0, **more: Any) -> dict[s
 def refusals(view: View) -> list[str]:
     """The texts of refused messages."""
     return [entry["text"] for entry in view["log"] if entry["kind"] == "refused"]
+
+
+async def count(client: Client, query: str) -> int:
+    """How many workflows the server's index finds."""
+    return (await client.count_workflows(query)).count

@@ -24,6 +24,7 @@ with workflow.unsafe.imports_passed_through():
     from plans.errors import InvalidPlan, PlanError, Unanswered
     from plans.prompt_text import READ_RESULT
     from plans.run import PlanStatus
+    from plans.summary import summary_of
     from plans.tasks import Decision, TaskList, after_calls, meaning_of, meaning_of_simple
     from plans.validate import errors
     from workflows import agent_records, indexing, resuming
@@ -221,7 +222,7 @@ class AgentWorkflow(Mailbox):
     async def _end(self) -> dict[str, Any]:
         agent = self._agent
         self._publish()
-        summary = render.summary_of(self._view()) | {"agent": agent_run.agent_view(agent)}
+        summary = summary_of(self._started().run) | {"agent": agent_run.agent_view(agent)}
         summary["value"] = agent_run.answer_value(agent) if agent.end == "completed" else None
         summary |= {"wrote": agent_records.wrote(agent), "calls": agent_records.calls(agent)}
         await agent_records.ended(agent)
@@ -245,11 +246,11 @@ class AgentWorkflow(Mailbox):
         usage = self._agent.usage
         self._agent.usage = usage.model_copy(update={"seconds": round(usage.seconds + seconds, 3)})
 
-    def _view(self) -> dict[str, Any]:
-        return super()._view() | {"agent": agent_run.agent_view(self._agent)}
+    def _view(self, arguments: Sequence[Any]) -> dict[str, Any]:
+        return super()._view(arguments) | {"agent": agent_run.agent_view(self._agent)}
 
-    def _text(self, limit: int | None = None) -> str:
-        return super()._text(limit) + agent_run.tasks_text(self._agent)
+    def _text(self, arguments: Sequence[Any]) -> str:
+        return super()._text(arguments) + agent_run.tasks_text(self._agent)
 
     def _state(self) -> dict[str, Any]:
         return self._agent.model_dump(mode="json", exclude_defaults=True)
@@ -261,4 +262,5 @@ class AgentWorkflow(Mailbox):
         details = render.details(run, execution.schedule) + "\n" + agent_run.tasks_text(self._agent)
         workflow.set_current_details(details[:19_000])
         known = run.facts.search_attributes
-        self._index.tell(run.status.value, execution.schedule.asking, run.plan.title, known=known)
+        title = "" if self._index.titled else run.plan.title  # whoever started it may have told more of the request
+        self._index.tell(run.status.value, execution.schedule.asking, title, known=known)

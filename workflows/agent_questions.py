@@ -5,11 +5,10 @@ A question goes out by reference (`plans.agent_prompt`): what was said before is
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from temporalio import workflow
-from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
+from temporalio.exceptions import ActivityError, ApplicationError
 
 with workflow.unsafe.imports_passed_through():
     from plans.agent_answers import AgentAnswer, SimpleAnswer
@@ -22,8 +21,7 @@ with workflow.unsafe.imports_passed_through():
     from plans.asking import LlmAnswer, LlmRequest
     from plans.errors import Unanswered
     from plans.tasks import TaskList
-    from workflows import policies
-    from workflows.questions import CORRECTIONS, MENDABLE
+    from workflows.questions import CORRECTIONS, MENDABLE, call
 
 Answer = TaskList | AgentAnswer | SimpleAnswer
 
@@ -87,22 +85,10 @@ async def _ask(agent: AgentRun, question: AgentQuestion) -> LlmAnswer:
         purpose="agent",
         agent=question,
         schema_name={"tasks": "tasks", "simple": "simple_answer"}.get(question.asked, "agent_answer"),
-        key=f"{workflow.info().workflow_id}/llm-{agent.asked}",
     )
     try:
-        answer: LlmAnswer = await workflow.execute_activity(
-            "ask_llm",
-            request.model_dump(mode="json", exclude_defaults=True),
-            result_type=LlmAnswer,
-            activity_id=f"llm-{agent.asked}",
-            summary=(about or agent.position)[:200],
-            start_to_close_timeout=policies.ASK_LLM.start_to_close,
-            heartbeat_timeout=policies.HEARTBEAT_TIMEOUT,
-            retry_policy=policies.ASK_LLM.retry_policy,
-        )
+        answer = await call(agent.asked, about or agent.position, request)
     except ActivityError as error:
-        if is_cancelled_exception(error):
-            raise asyncio.CancelledError from error
         cause = error.cause
         code = cause.type if isinstance(cause, ApplicationError) else None
         raise Unanswered(str(getattr(cause, "message", cause or error))[:4_000], code or "LLM_UNAVAILABLE") from error

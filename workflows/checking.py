@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from temporalio import workflow
+from temporalio.common import RawValue
 from temporalio.exceptions import ActivityError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
@@ -17,6 +18,7 @@ with workflow.unsafe.imports_passed_through():
     from plans.run import Run
     from plans.validate import errors
     from workflows import policies
+    from workflows.raw import of_json
 
 
 async def facts_about(run: Run, plan: Plan | None, *, all_tools: bool, first: bool = True) -> Facts:
@@ -77,11 +79,12 @@ async def _ask_queue(request: CheckRequest, queue: str | None, first: bool) -> F
         # Local, as nothing but this worker's own tools is read: it saves every plan a dispatch and seven events.
         facts: Facts = await workflow.execute_local_activity(
             "check_plan",
-            request,
+            _written(request),
             result_type=Facts,
             activity_id="check_plan" if first else None,
             summary=_summary(request),
             start_to_close_timeout=policies.CHECK.start_to_close,
+            schedule_to_close_timeout=None if first else policies.UNSERVED,
             retry_policy=policies.CHECK.retry_policy,
         )
         return facts
@@ -91,7 +94,7 @@ async def _ask_queue(request: CheckRequest, queue: str | None, first: bool) -> F
 async def _ask_bound(request: CheckRequest, queue: str, first: bool, patience: timedelta | None = None) -> Facts:
     facts: Facts = await workflow.execute_activity(
         "check_plan",
-        request,
+        _written(request),
         result_type=Facts,
         task_queue=queue,
         activity_id=(f"check_plan:{queue}" if request.queue else "check_plan") if first else None,
@@ -101,6 +104,11 @@ async def _ask_bound(request: CheckRequest, queue: str, first: bool, patience: t
         retry_policy=policies.CHECK.retry_policy,
     )
     return facts
+
+
+def _written(request: CheckRequest) -> RawValue:
+    """The request without what goes without saying, which is most of a plan."""
+    return of_json(request.model_dump_json(exclude_defaults=True))
 
 
 def _summary(request: CheckRequest) -> str:

@@ -22,7 +22,7 @@ with workflow.unsafe.imports_passed_through():
     from plans.model import Step
     from plans.recording import MAX_PAST
     from plans.run import Options, PastCall, PlanStatus, Run
-    from workflows.indexing import first
+    from workflows import indexing
 
 TOOL = "agent"
 
@@ -84,9 +84,9 @@ class Delegates:
 
     def _index(self, agent: AgentRun) -> TypedSearchAttributes | None:
         """What lists find it by, where the server knows our search attributes."""
-        run = agent.run
+        run, resumes = agent.run, agent.run.resumes if indexing.takes_resumes() else ""
         known = self._run.facts.search_attributes
-        return first(PlanStatus.RUNNING.value, run.plan.title, run.resumes) if known else None
+        return indexing.first(PlanStatus.RUNNING.value, run.plan.title, resumes) if known else None
 
     def _returned(self, step: Step, result: dict[str, Any], duration: float) -> dict[str, Any]:
         end = result["agent"]["end"]

@@ -2,6 +2,8 @@
 
 An edit that cannot be applied is refused by the validator and leaves no trace in history; one that is accepted is
 applied whole. Who edits an older version than there is, is refused and shown what has changed.
+A plan that is still a draft cannot be judged: what comes then waits for it. An update may arrive together with the
+answer that makes the draft a plan, and is handed to the workflow first.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from temporalio import workflow
+from temporalio.exceptions import FailureError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
     from plans import inquiry, review
@@ -30,11 +33,13 @@ class Editing(Mailbox):
 
     @workflow.update(
         description='Change the plan: {"expectVersion": 1, "edits": [{"op": "set", "stepId": "s1", "path": "args.x", '
-        '"value": 1}], "by": "..."}; ops: set, add, remove, move, skip, unskip'
+        '"value": 1}], "by": "..."}; ops: set, add, remove, move, skip, unskip',
+        unfinished_policy=workflow.HandlerUnfinishedPolicy.ABANDON,
     )
     async def edit(self, *arguments: Any) -> dict[str, Any]:
         """Apply edits, all or none. Returns the new version and what became different."""
         execution = self._started()
+        await self._no_draft()
         try:
             message = read(EditPlan, arguments, max_bytes=MAX_BYTES)
             revised = await self._revised(message)
@@ -48,7 +53,9 @@ class Editing(Mailbox):
         run: Run | None = None
         try:
             run = self._started().run
-            revise(run, read(EditPlan, arguments, max_bytes=MAX_BYTES), workflow.now())
+            message = read(EditPlan, arguments, max_bytes=MAX_BYTES)
+            if run.status is not PlanStatus.DRAFT:
+                revise(run, message, workflow.now())
         except PlanError as error:
             if run is None or not _may_be_right(run, error):
                 raise refusal(error, run) from error
@@ -63,6 +70,8 @@ class Editing(Mailbox):
         A plan that runs is paused while the LLM is asked, and in review when it has answered.
         """
         execution = self._started()
+        await self._no_draft()
+        self._check_free()
         run, self._regenerating = execution.run, True
         paused = execution.schedule.pause(workflow.now(), "no step starts while the LLM revises the plan")
         try:
@@ -85,11 +94,12 @@ class Editing(Mailbox):
         run: Run | None = None
         try:
             run = self._started().run
-            _check_regenerate(run, read(Regenerate, arguments))
-            if self._regenerating:
-                raise Refused("the plan is being regenerated already; wait for it", "BUSY")
+            message = read(Regenerate, arguments)
+            if run.status is not PlanStatus.DRAFT:
+                _check_regenerate(run, message)
         except PlanError as error:
             raise refusal(error, run) from error
+        self._check_free()
 
     @workflow.query(description="The plan as a plan file, without what happened to it.")
     def file(self, *_: Any) -> dict[str, Any]:
@@ -100,6 +110,17 @@ class Editing(Mailbox):
     def tools(self, *_: Any) -> dict[str, Any]:
         """Their descriptions: what a form for a step is made from."""
         return inquiry.tools(self._started().run)
+
+    async def _no_draft(self) -> None:
+        """Wait until the plan is written and checked, or has ended."""
+        run = self._started().run
+        if run.status is PlanStatus.DRAFT:
+            await workflow.wait_condition(lambda: run.status is not PlanStatus.DRAFT)
+
+    def _check_free(self) -> None:
+        if self._regenerating:
+            error = Refused("the plan is being regenerated already; wait for it", "BUSY")
+            raise refusal(error, self._started().run)
 
     async def _revised(self, message: EditPlan) -> Revised:
         """The edits applied; the workers are asked first about tools and queues the plan did not have before."""
@@ -114,7 +135,7 @@ class Editing(Mailbox):
             except InvalidPlan as error:
                 if not _may_be_right(run, error):
                     raise
-                await checking.learn_tools(run)
+                await _learn_tools(run)
                 continue
             left = [queue for queue in newly_bound(run.plan, revised.plan) if queue not in judged]
             if not left:
@@ -135,10 +156,22 @@ class Editing(Mailbox):
         _check_regenerate(run, message)
         version = run.plan.version
         if not run.facts.all_tools:
-            await checking.learn_tools(run)
+            await _learn_tools(run)
         plan = await drafting.redraft(run, message.feedback)
         _check_regenerate(run, message.model_copy(update={"expect_version": version}))
         return replaced(run, plan, message, workflow.now())
+
+
+async def _learn_tools(run: Run) -> None:
+    """Have the run know all tools of its own workers. Raises Refused when that failed for good."""
+    try:
+        await checking.learn_tools(run)
+    except FailureError as error:  # of a local activity its own failure, in no ActivityError
+        if is_cancelled_exception(error):
+            raise
+        raise Refused(
+            f"the worker could not tell its tools: {error.cause or error.message}"[:1_000], "CHECK_FAILED"
+        ) from error
 
 
 def _may_be_right(run: Run, error: PlanError) -> bool:

@@ -11,15 +11,16 @@ import json
 from typing import Any
 
 from temporalio import workflow
-from temporalio.api.common.v1 import Payload
 from temporalio.common import RawValue
-from temporalio.exceptions import ActivityError
+from temporalio.exceptions import FailureError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
-    from plans import inquiry, render
-    from plans.calls import EndedRun, EndRecord
+    from activities.carrying import text_of
+    from plans.calls import EndRecord
     from plans.run import Run
+    from plans.summary import summary_of
     from workflows import policies
+    from workflows.raw import of_json
 
 
 LARGE = 64 * 1024
@@ -31,22 +32,24 @@ async def recorded(run: Run) -> dict[str, Any]:
     if run.facts.keeps_summaries:
         try:
             return (await _record(run)).summary
-        except ActivityError as error:
-            run.note("warning", f"SUMMARY.md could not be written: {error.cause}", workflow.now())
-    return render.summary_of(inquiry.view(run))
+        except FailureError as error:  # of a local activity its own failure, in no ActivityError
+            if is_cancelled_exception(error):
+                raise
+            run.note("warning", f"SUMMARY.md could not be written: {error.cause or error.message}", workflow.now())
+    return summary_of(run)
 
 
 def carried(run: Run) -> RawValue:
     """The request with which the next run of the workflow goes on; a big Run in it is a text, see `read_request`."""
-    text = run.model_dump_json(exclude_defaults=True)
+    text = text_of(run)
     written = text if len(text) < LARGE else json.dumps(text, ensure_ascii=False)
-    return RawValue(Payload(metadata={"encoding": b"json/plain"}, data=f'{{"run":{written}}}'.encode()))
+    return of_json(f'{{"run":{written}}}')
 
 
 async def _record(run: Run) -> EndRecord:
     record: EndRecord = await workflow.execute_local_activity(
         "record_end",
-        EndedRun(plan_id=run.plan.id or "", run=run.model_dump_json(exclude_defaults=True)),
+        of_json(text_of(run)),
         result_type=EndRecord,
         activity_id="record_end",
         summary="keep the record and SUMMARY.md",

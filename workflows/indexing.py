@@ -26,23 +26,36 @@ class Index:
 
     def __init__(self) -> None:
         found = workflow.info().typed_search_attributes
-        self._shown = (found.get(PLAN_STATUS), list(found.get(PLAN_PENDING) or []))
-        self._titled = found.get(PLAN_TITLE) is not None
+        self._shown = (found.get(PLAN_STATUS) or "", list(found.get(PLAN_PENDING) or []))
+        self._begun_with_status = bool(self._shown[0])
+        self._title = found.get(PLAN_TITLE) or ""
         self._listed = {name: workflow.memo_value(name, None) for name in ("title", "steps")}
 
     def tell(self, status: str, pending: Iterable[str], title: str, *, known: bool) -> None:
-        """Have it say this. `known`: the server knows our attributes; one that was given them does so too."""
-        shown = (status, first_of(pending))
-        if shown == self._shown or not (known or self._shown[0]):
+        """Have it say this. `known`: the server knows our attributes; else it knows those the plan was started with.
+
+        Where it cannot say who waits, it says no status while somebody does: who reads the index must ask the plan.
+        A title alone is no event's worth: another one is told with the next change.
+        """
+        asking = first_of(pending)
+        shown = (status, asking) if known else ("" if asking else status, self._shown[1])
+        if shown == self._shown or not (known or self._begun_with_status):
             return
-        changed: list[SearchAttributeUpdate[Any]] = [PLAN_STATUS.value_set(status)]
+        changed: list[SearchAttributeUpdate[Any]] = []
+        changed.append(PLAN_STATUS.value_set(shown[0]) if shown[0] else PLAN_STATUS.value_unset())
         if shown[1] != self._shown[1]:
             # An empty list comes out of a continue-as-new as a list of one empty text.
             changed.append(PLAN_PENDING.value_set(shown[1]) if shown[1] else PLAN_PENDING.value_unset())
-        if title and not self._titled:
-            changed.append(PLAN_TITLE.value_set(cut(title)))
-        self._shown, self._titled = shown, True
+        if title and cut(title) != self._title and (known or self._title):
+            self._title = cut(title)
+            changed.append(PLAN_TITLE.value_set(self._title))
+        self._shown = shown
         workflow.upsert_search_attributes(changed)
+
+    @property
+    def titled(self) -> bool:
+        """Whether a title was told."""
+        return bool(self._title)
 
     def describe(self, title: str, steps: int) -> None:
         """Have lists show another title and number of steps, where whoever started the plan had them show any."""
@@ -50,6 +63,11 @@ class Index:
         if listed != self._listed and self._listed["steps"] is not None:
             self._listed = listed
             workflow.upsert_memo(listed)
+
+
+def takes_resumes() -> bool:
+    """Whether the server is known to know PlanResumes: the plan itself was started with it."""
+    return workflow.info().typed_search_attributes.get(PLAN_RESUMES) is not None
 
 
 def first(status: str, title: str, resumes: str = "") -> TypedSearchAttributes:

@@ -14,7 +14,7 @@ from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError
 
 with workflow.unsafe.imports_passed_through():
-    from plans import approvals, inquiry, render, tracking, views
+    from plans import approvals, inquiry, tracking
     from plans.errors import PlanError, Refused
     from plans.messages import (
         AgentProgress,
@@ -23,12 +23,12 @@ with workflow.unsafe.imports_passed_through():
         Decide,
         Deny,
         FilesChanged,
-        Shown,
         read,
     )
     from plans.model import Problem
     from plans.resume import INTERRUPTED
     from plans.run import ENDED, PlanStatus
+    from plans.summary import summary_of
     from plans.task_progress import note_progress
     from workflows.execution import Execution
     from workflows.request import invalid, step_of
@@ -45,11 +45,11 @@ class Mailbox:
             raise invalid(self._invalid)
         return self._execution
 
-    def _view(self) -> dict[str, Any]:
-        return views.plan_view(self._started().run, self._started().schedule)
+    def _view(self, arguments: Sequence[Any]) -> dict[str, Any]:
+        return inquiry.view(self._started().run, arguments, self._started().schedule)
 
-    def _text(self, limit: int | None = None) -> str:
-        return render.text(self._view(), limit)
+    def _text(self, arguments: Sequence[Any]) -> str:
+        return inquiry.text(self._started().run, arguments)
 
     def _state(self) -> dict[str, Any]:
         return inquiry.state(self._started().run)
@@ -143,10 +143,10 @@ class Mailbox:
         except PlanError as error:
             raise ApplicationError(error.message, type=error.code, non_retryable=True) from error
 
-    @workflow.query(description="The plan with the status and result of every step.")
-    def plan(self, *_: Any) -> dict[str, Any]:
+    @workflow.query(description='The plan with the status and result of every step; in short: {"brief": true}')
+    def plan(self, *arguments: Any) -> dict[str, Any]:
         """The joined view (seed 004's Plan with statuses and results)."""
-        return self._view()
+        return self._view(arguments)
 
     @workflow.query(description='Progress events after a number: {"since": 0}')
     def events(self, *arguments: Any) -> list[dict[str, Any]]:
@@ -161,12 +161,12 @@ class Mailbox:
     @workflow.query(description='The plan as text; of a big one the steps that move: {"limit": 100}')
     def text(self, *arguments: Any) -> str:
         """Seed 000's display."""
-        return self._text(read(Shown, arguments, optional=True).limit)
+        return self._text(arguments)
 
     @workflow.query(description="Counts, duration, files written, what failed.")
     def summary(self, *_: Any) -> dict[str, Any]:
         """The summary so far; the last one when the plan has ended."""
-        return render.summary_of(self._view())
+        return summary_of(self._started().run)
 
     @workflow.query(description="All there is to know of the run, for another run to go on from.")
     def state(self, *_: Any) -> dict[str, Any]:

@@ -84,16 +84,28 @@ async def _ask(run: Run, question: Question, prompt: Prompt, tries: int) -> LlmA
         messages=[ChatMessage.model_validate(message) for message in prompt.messages],
         schema_name=question.schema_name,
         json_schema=question.schema,
-        key=f"{workflow.info().workflow_id}/llm-{number}",
     )
-    started = _now()
+    started, about = _now(), question.about + (f", correction {tries}" if tries else "")
+    try:
+        answer = await call(number, about, request)
+    except ActivityError as error:
+        run.llm_seconds += (_now() - started).total_seconds()
+        raise _failure(run, error, question.step_id) from error
+    run.llm_seconds += answer.duration / 1000
+    run.ledger = run.ledger.plus(answer.usage, model=answer.model, step_id=question.step_id)
+    return answer
+
+
+async def call(number: int, about: str, request: LlmRequest) -> LlmAnswer:
+    """One call of the model, the run's call of that number. Raises ActivityError; CancelledError when cancelled."""
+    keyed = request.model_copy(update={"key": f"{workflow.info().workflow_id}/llm-{number}"})
     try:
         answer: LlmAnswer = await workflow.execute_activity(
             "ask_llm",
-            request,
+            keyed.model_dump(mode="json", exclude_defaults=True),
             result_type=LlmAnswer,
             activity_id=f"llm-{number}",
-            summary=(question.about + (f", correction {tries}" if tries else ""))[:200],
+            summary=about[:200],
             start_to_close_timeout=policies.ASK_LLM.start_to_close,
             heartbeat_timeout=policies.HEARTBEAT_TIMEOUT,
             retry_policy=policies.ASK_LLM.retry_policy,
@@ -101,10 +113,7 @@ async def _ask(run: Run, question: Question, prompt: Prompt, tries: int) -> LlmA
     except ActivityError as error:
         if is_cancelled_exception(error):
             raise asyncio.CancelledError from error
-        run.llm_seconds += (_now() - started).total_seconds()
-        raise _failure(run, error, question.step_id) from error
-    run.llm_seconds += answer.duration / 1000
-    run.ledger = run.ledger.plus(answer.usage, model=answer.model, step_id=question.step_id)
+        raise
     return answer
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 from temporalio import workflow
@@ -13,6 +11,7 @@ from temporalio.exceptions import ApplicationError
 with workflow.unsafe.imports_passed_through():
     from pydantic import Field, ValidationError
 
+    from activities.carrying import run_of, without_collecting
     from plans.errors import InvalidPlan, PlanError
     from plans.model import Problem, Value
     from plans.run import Options, Run
@@ -33,30 +32,16 @@ class PlanRequest(Value):
     run: Run | None = None
 
 
-@contextmanager
-def _without_collecting() -> Iterator[None]:
-    """Hold the garbage collector: while it goes through a Run of 10,000 steps that is being read, over and over, the
-    workflow task runs out of its two seconds. What is read has no cycles. Seen by nothing a workflow could decide on.
-    """
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
-
-
 def read_request(arguments: Sequence[Any]) -> PlanRequest:
     """The workflow's one argument. Raises InvalidPlan when it is missing, doubled or of another shape."""
     if len(arguments) != 1 or not isinstance(arguments[0], dict):
         text = 'start the workflow with one JSON object: {"plan": {"steps": [...]}, "options": {}}'
         raise InvalidPlan([Problem(code="PLAN_SCHEMA", message=text)])
     try:
-        with _without_collecting():
+        with without_collecting():
             carried = arguments[0].get("run")
             if isinstance(carried, str):  # how a big Run is carried on: read at once, it takes a quarter of the time
-                return PlanRequest(run=Run.model_validate_json(carried))
+                return PlanRequest(run=run_of(carried))
             return PlanRequest.model_validate(arguments[0])
     except ValidationError as error:
         first = error.errors(include_url=False)[0]

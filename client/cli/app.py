@@ -119,6 +119,7 @@ def _common(
 
 def main() -> None:
     """Run as a program; leaves without tearing the interpreter down, which the SDK's threads do not always survive."""
+    gc.freeze()  # modules stay: to go through them each time is half of what reading a big plan would take
     signal.signal(signal.SIGTERM, _interrupt)
     Runtime.set_default(Runtime(telemetry=TelemetryConfig(logging=None)))  # it would log onto the board, and into JSON
     code = run(sys.argv[1:])
@@ -154,11 +155,10 @@ def run(arguments: list[str]) -> int:
 
 
 def _show_error(error: PlanError, as_json: bool) -> None:
-    if isinstance(error, PlanRefused) and not as_json:
-        lines = [error.file.line(problem) for problem in error.problems]
-        output.show_problems(error.problems, error.file.name, lines)
-    else:
-        output.show_error(error, as_json=as_json)
+    if not isinstance(error, PlanRefused):
+        return output.show_error(error, as_json=as_json)
+    lines = [error.file.line(problem) for problem in error.problems]
+    return output.show_error(error, as_json=as_json, where=error.file.name, lines=lines)
 
 
 def _code(error: PlanError) -> int:

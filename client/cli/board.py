@@ -46,7 +46,9 @@ def board(view: View, now: datetime, height: int, footer: RenderableType | None 
     listed = _rows([steps[index] for index in shown], now, spare=room - len(steps))
     parts: list[RenderableType] = [_head(view, now), _bar(view), listed]
     if len(shown) < len(steps):
-        parts.append(_folded([step for index, step in enumerate(steps) if index not in set(shown)]))
+        seen = set(shown)
+        hidden = [step["status"] for index, step in enumerate(steps) if index not in seen]
+        parts.append(Text(folded(hidden), style="dim"))
     parts.append(_counts(view))
     return Group(*parts, *([Text(), footer] if footer else []))
 
@@ -127,10 +129,6 @@ def _rows(steps: Sequence[View], now: datetime, spare: int) -> RenderableType:
 def _task(task: View) -> Text:
     sign, style = TASKS[task["status"]]
     return Text.assemble((f"{sign} ", style), (line(task["objective"]), "dim" if task["status"] == "open" else ""))
-
-
-def _folded(steps: Sequence[View]) -> RenderableType:
-    return Text(folded(steps), style="dim")
 
 
 def _counts(view: View) -> RenderableType:

@@ -31,6 +31,11 @@ class Digest:
         self._ended: Counter[str] = Counter()
         self._told: Counter[str] = Counter()
 
+    @property
+    def is_big(self) -> bool:
+        """Whether not every step is told."""
+        return self._total > FULL
+
     def learn(self, view: Mapping[str, Any]) -> None:
         """The steps there are now."""
         self._lines.learn(view)
@@ -42,14 +47,12 @@ class Digest:
 
     def of(self, event: Event) -> list[str]:
         """What to print for an event; of a big plan often nothing."""
-        rows = self._lines.of(event)
-        if self._total <= FULL or (event.logs and not event.step_id):
-            return rows
+        if not self.is_big or (event.logs and not event.step_id):
+            return self._lines.of(event)
         if event.logs or event.status in ("failed", "ready"):
-            rows = self._some("remark" if event.logs else event.status, rows)
-        else:
-            rows = []
-        return rows + self._progress(event)
+            return self._some("remark" if event.logs else event.status, self._lines.of(event)) + self._progress(event)
+        self._lines.take(event)
+        return self._progress(event)
 
     def _some(self, kind: str, rows: list[str]) -> list[str]:
         if not rows:

@@ -11,10 +11,10 @@ from client.cli.board import MARKS
 from client.cli.connected import Connected, who
 from client.cli.digest import Digest
 from client.cli.output import out, say, seconds, show, show_json
+from client.cli.past import past
 from client.cli.screen import Screen
 from client.plan_ids import plan_id
 from client.runs import Summary
-from client.speaking import ask_patiently
 from plans.errors import PlanError
 from plans.render import line
 
@@ -83,11 +83,13 @@ async def _print_events(here: Connected, plan: str) -> None:
 
 
 async def _print_lines(here: Connected, plan: str) -> None:
-    lines: Digest | None = None
-    async for event in runs.watch(here.client, plan, say=say):
-        if lines is None:
-            lines = Digest(plan_id(plan), await ask_patiently(here.client, plan, say, "plan"))
-        elif not lines.knows(event):
-            lines.learn(await ask_patiently(here.client, plan, say, "plan"))
+    view = await runs.brief(here.client, plan, say)
+    lines = Digest(plan_id(plan), view)
+    for event in past(view) if lines.is_big else []:
+        for row in lines.of(event):
+            show(row)
+    async for event in runs.watch(here.client, plan, since=view["seq"] if lines.is_big else 0, say=say):
+        if not lines.knows(event):
+            lines.learn(await runs.brief(here.client, plan, say))
         for row in lines.of(event):
             show(row)

@@ -1,7 +1,7 @@
 """Progress as plain lines, one per event, for logs and pipes.
 
 A step is told when it starts, asks, ends; that it waits its turn is not. Keeps what it needs to know of the steps from
-the plan's view, and nothing else.
+the plan's brief view, and nothing else.
 """
 
 from __future__ import annotations
@@ -47,19 +47,24 @@ class Lines:
 
     def of(self, event: Event) -> list[str]:
         """What to print for an event; often nothing."""
-        if event.status == "blocked" or any(entry["kind"] == "mending" for entry in event.logs or []):
-            self._ready.discard(event.step_id)  # it was edited, or failed and may be mended: it will be ready again
+        self.take(event)
         if event.logs:
             return [self._row(event, " ", line(str(entry["text"]))) for entry in event.logs]
         step = self._steps.get(event.step_id, {})
         if event.status == "ready":
             return self._asks(event, step)
         if event.status == "running":
-            self._ready.add(event.step_id)  # when it is ready again, it asks
             return [self._row(event, MARKS["running"][0], self._what(step))]
         if event.status in ("completed", "failed", "skipped"):
             return [self._row(event, MARKS[event.status][0], self._how(event)), *_details(event)]
         return []
+
+    def take(self, event: Event) -> None:
+        """Take in an event, be it told or not."""
+        if event.status == "blocked" or any(entry["kind"] == "mending" for entry in event.logs or []):
+            self._ready.discard(event.step_id)  # it was edited, or failed and may be mended: it will be ready again
+        elif event.status == "running" and not event.logs:
+            self._ready.add(event.step_id)  # when it is ready again, it asks
 
     def _asks(self, event: Event, step: Mapping[str, Any]) -> list[str]:
         if event.step_id not in self._ready:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -24,7 +25,8 @@ from client.values import with_large_values
 from plans.errors import InvalidPlan
 from plans.inquiry import TEXT_STEPS
 from plans.reading import read_plan
-from plans.render import dot, line, mermaid, summary_markdown
+from plans.render import dot, line, mermaid
+from plans.summary import summary_markdown
 from plans.views import shorten
 
 _STYLES = {"completed": "green", "failed": "red", "partial": "yellow", "cancelled": "yellow", "running": "cyan"}
@@ -59,8 +61,8 @@ def show(
     """Show a plan: its steps, what they did, the files they made."""
 
     async def linked_text(here: Connected) -> str:
-        found = await runs.text(here.client, plan, None if full else TEXT_STEPS)
-        linked = await runs.links(here.client, plan)
+        asked = runs.text(here.client, plan, None if full else TEXT_STEPS), runs.links(here.client, plan)
+        found, linked = await asyncio.gather(*asked)
         rows = [f"Resumes: {linked.resumes}"] if linked.resumes else []
         rows += [f"Resumed by: {', '.join(linked.resumed_by)}"] if linked.resumed_by else []
         return "\n".join([found, *([""] if rows else []), *rows])

@@ -19,10 +19,12 @@ from plans.dependencies import dependencies
 from plans.errors import InvalidPlan, PlanError
 from plans.model import Plan, Problem, ToolSpec
 from plans.render import line
-from plans.validate import errors
+from plans.validate import errors, problems
 
 INVALID = 2
 """Exit code of everything that is wrong with what was given."""
+UNDRAWN = ("UNKNOWN_DEPENDENCY", "BAD_REFERENCE", "PLAN_CYCLE", "PLAN_DUPLICATE_ID")
+"""Problems of which a graph shows nothing, or something else than what was meant."""
 
 
 def check_file(file: File, as_json: AsJson = False) -> None:
@@ -33,9 +35,9 @@ def check_file(file: File, as_json: AsJson = False) -> None:
     except InvalidPlan as error:
         _tell(file, None, None, error.problems, as_json)
         raise typer.Exit(INVALID) from None
-    plan, problems = check(found.data, tools)
-    _tell(file, found, plan, problems, as_json)
-    if errors(problems):
+    plan, wrong = check(found.data, tools)
+    _tell(file, found, plan, wrong, as_json)
+    if errors(wrong):
         raise typer.Exit(INVALID)
 
 
@@ -71,7 +73,10 @@ def tools(
 
 
 def graph_view(plan: Plan) -> dict[str, Any]:
-    """A plan as the graph commands draw it, before anything has happened to it."""
+    """A plan as the graph commands draw it, before anything has happened to it; tells what cannot be drawn."""
+    wrong = [problem for problem in problems(plan, {}) if problem.code in UNDRAWN]
+    if wrong:
+        output.show_problems(wrong)
     view = plan.model_dump(mode="json", exclude_none=True)
     for step, each in zip(plan.steps, view["steps"], strict=True):
         each["needs"] = list(dependencies(step))
@@ -83,19 +88,16 @@ def is_file(name: str) -> bool:
     return name == "-" or Path(name).is_file() or Path(name).suffix.lower() in (".json", ".yaml", ".yml")
 
 
-def _tell(file: str, found: PlanFile | None, plan: Plan | None, problems: list[Problem], as_json: bool) -> None:
+def _tell(file: str, found: PlanFile | None, plan: Plan | None, wrong: list[Problem], as_json: bool) -> None:
     steps = len(plan.steps) if plan else None
-    lines = [found.line(problem) if found else None for problem in problems]
+    lines = [found.line(problem) if found else None for problem in wrong]
     if as_json:
-        rows = [
-            problem.model_dump(mode="json", exclude_none=True) | ({"line": number} if number else {})
-            for problem, number in zip(problems, lines, strict=True)
-        ]
-        output.show_json({"file": file, "valid": not errors(problems), "steps": steps, "problems": rows})
+        rows = output.problem_rows(wrong, lines)
+        output.show_json({"file": file, "valid": not errors(wrong), "steps": steps, "problems": rows})
         return
-    if problems:
-        output.show_problems(problems, file, lines)
-    if not errors(problems):
+    if wrong:
+        output.show_problems(wrong, file, lines)
+    if not errors(wrong):
         output.show(f"{line(file)}: {steps} step{'s' * (steps != 1)}, can run")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any
 
 from rich.console import Console
@@ -55,19 +56,27 @@ def show_json(data: Any, *, on_one_line: bool = False) -> None:
     sys.stdout.flush()
 
 
-def show_error(error: PlanError, *, as_json: bool, where: str = "") -> None:
-    """An error as one block, or as an object."""
+def show_error(error: PlanError, *, as_json: bool, where: str = "", lines: Sequence[int | None] = ()) -> None:
+    """An error as one block, or as an object. `where`, `lines`: the file its problems are in, and where each one is."""
     if as_json:
         found: dict[str, Any] = {"code": error.code, "message": error.message}
         if isinstance(error, InvalidPlan):
-            found["problems"] = [problem.model_dump(mode="json", exclude_none=True) for problem in error.problems]
+            found["problems"] = problem_rows(error.problems, lines)
         show_json({"error": found})
     elif isinstance(error, InvalidPlan):
-        show_problems(error.problems, where)
+        show_problems(error.problems, where, lines)
     else:
         setting = error.code.removeprefix("BAD_SETTING:")
         head, *rest = safe(error.message.removeprefix(f"{setting}: ")).splitlines() or [""]  # the code has its name
         err().print(Text.assemble((f"{error.code}: ", "bold red"), head, *(f"\n  {each}" for each in rest)))
+
+
+def problem_rows(problems: Sequence[Problem], lines: Sequence[int | None] = ()) -> list[dict[str, Any]]:
+    """Problems as JSON shows them, with the line of each where it is known."""
+    return [
+        problem.model_dump(mode="json", exclude_none=True) | ({"line": number} if number else {})
+        for problem, number in zip_longest(problems, lines)
+    ]
 
 
 def show_problems(problems: Sequence[Problem], where: str = "", lines: Sequence[int | None] = ()) -> None:
@@ -77,9 +86,8 @@ def show_problems(problems: Sequence[Problem], where: str = "", lines: Sequence[
     counts = [_count(errors, "problem")] if errors else []
     counts += [_count(warnings, "warning")] if warnings else []
     text = Text.assemble((f"{line(where) or 'The plan'}: {', '.join(counts)}", "bold"))
-    for index, problem in enumerate(problems):
+    for problem, number in zip_longest(problems, lines):
         style = "red" if problem.severity == "error" else "yellow"
-        number = lines[index] if index < len(lines) else None
         place = [f"line {number}"] if number else []
         place += [f"step '{line(problem.step_id)}'"] if problem.step_id else []
         place += [line(problem.field)] if problem.field else []

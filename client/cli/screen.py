@@ -67,17 +67,17 @@ class Screen:
                 await self._update()
                 self._ask()
                 live.refresh()
-            self._progress, self._asked = Progress(await self._query("plan")), None
+            self._progress, self._asked = Progress(await runs.brief(self._client, self._plan, self._say)), None
 
     async def _update(self) -> None:
         """Ask for what is new."""
         began = time.monotonic()
         if self._progress is None or len(self._progress.view["steps"]) <= SMALL_STEPS:
-            self._progress = Progress(await self._query("plan"))
+            self._progress = Progress(await runs.brief(self._client, self._plan, self._say))
         else:
             while found := await self._query("events", {"since": self._progress.view["seq"]}):
                 if not self._progress.apply(map(Event.model_validate, found)):
-                    self._progress = Progress(await self._query("plan"))
+                    self._progress = Progress(await runs.brief(self._client, self._plan, self._say))
             await asyncio.sleep(min(LAG_SECONDS, SHARE * (time.monotonic() - began)))
 
     async def _query(self, name: str, *arguments: Any) -> Any:

@@ -161,10 +161,16 @@ class ReviewApp(LivePlan):
             rows = Text("".join(f"{line(each)}\n" for each in edited.diff) or "Nothing is different.")
             await self.push_screen_wait(Reading(f"Version {edited.version}: what became different", rows))
 
-    @work(exclusive=True)
+    @work(group="begin")
     async def action_begin(self) -> None:
-        """End the review."""
-        if self.view["status"] != "review":
+        """End the review. Pressed again it waits for the first time, which is not to be given up half done."""
+        async with self._one_at_a_time:
+            await self._begin()
+
+    async def _begin(self) -> None:
+        if self.leaves_on_begin and self.view["status"] not in ("draft", "review"):
+            self.exit("begun")
+        elif self.view["status"] != "review":
             self.say(f"The plan is {self.view['status']}; only a plan in review can begin.")
         elif self.view["problems"]:
             self.say("The plan has problems; mend the steps marked ✗ first, or regenerate it. l shows all.")

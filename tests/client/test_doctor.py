@@ -14,6 +14,7 @@ from activities.effects import EFFECTS, Effect, EffectLog
 from activities.exchange import is_supported
 from client.doctor import Finding, Verdict, examine
 from client.search_attributes import ensure, known
+from client.server import SEARCH_ATTRIBUTES
 
 
 def by_subject(findings: list[Finding]) -> dict[str, Finding]:
@@ -99,5 +100,4 @@ async def test_without_a_program_the_ways_to_one_are_named(
 
 
 async def test_our_search_attributes_are_known_to_a_server_of_ours(temporal_client: Client) -> None:
-    assert await known(temporal_client)
-    assert await ensure(temporal_client)
+    assert await known(temporal_client) == await ensure(temporal_client) == set(SEARCH_ATTRIBUTES)

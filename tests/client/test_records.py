@@ -37,11 +37,13 @@ async def test_every_query_is_answered_without_a_worker_as_the_workflow_answers_
     handle = temporal_client.get_workflow_handle(f"plan-{plan}")
     async with build(temporal_client, settings, load_tools(()), indexed=False):
         from_history = {query: await handle.query(query) for query in QUERIES}
+        brief = await handle.query("plan", {"brief": True})
     for query, expected in from_history.items():
         found = await records.answer(temporal_client, plan, query, ())
         assert found is not None
         assert _undated(found.value) == _undated(expected), query
-    assert (await runs.show(temporal_client, plan))["status"] == status
+    assert await runs.brief(temporal_client, plan) == brief
+    assert (await runs.show(temporal_client, plan))["status"] == brief["status"] == status
     assert (await runs.summary(temporal_client, plan)).status.value == status
     events = [event.seq async for event in runs.watch(temporal_client, plan)]
     assert events == [event["seq"] for event in from_history["events"]]

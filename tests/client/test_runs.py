@@ -112,13 +112,19 @@ async def test_watchers_get_everything_early_or_late(temporal_client: Client, wo
         "running",
         "completed",
     ]
-    assert await _watched(temporal_client, plan) == seen
+    late = await _watched(temporal_client, plan)
+    assert _untimed(late) == _untimed(seen)
     half = len(seen) // 2
-    assert [event async for event in runs.watch(temporal_client, plan, since=seen[half].seq)] == seen[half + 1 :]
+    assert [event async for event in runs.watch(temporal_client, plan, since=seen[half].seq)] == late[half + 1 :]
 
 
 async def _watched(client: Client, plan: str) -> list[Event]:
     return [event async for event in runs.watch(client, plan)]
+
+
+def _untimed(events: list[Event]) -> list[dict[str, Any]]:
+    """Without the time, which in a plan's first moment is not the same again when it is replayed (docs/temporal.md)."""
+    return [event.model_dump(exclude={"time"}) for event in events]
 
 
 async def test_watching_follows_a_plan_into_the_next_run_and_adds_nothing_to_its_history(

@@ -1,4 +1,4 @@
-"""The display of seed 000 to the character; texts of plans and tools cannot redraw, reflow or break out of anything."""
+"""Markdown and graphs; texts of plans and tools cannot redraw, reflow or break out of anything."""
 
 from __future__ import annotations
 
@@ -8,78 +8,18 @@ from typing import Any
 import pytest
 
 from plans.calls import Return
+from plans.display import text
 from plans.recording import note_files
-from plans.render import code, details, dot, line, markdown, md, mermaid, safe, summary_markdown, summary_of, text
-from plans.run import Run
+from plans.render import code, details, dot, line, markdown, md, mermaid, safe
 from plans.schedule import Schedule
+from plans.summary import summary_markdown, summary_of
 from plans.views import plan_view
-from tests.plans.building import NOW, begun, completed, failed, later, run_of, step
-
-SEED = """\
-Plan: Build Data Pipeline
-========================================
-Progress: 2/3 (66.7%)
-
-Steps:
-  0: [✓] Load CSV data
-      Notes: Loaded 1000 rows
-      Tools: read_file (1 call)
-      Files: -
-  1: [✓] Process and save results
-      Notes: Saved processed data
-      Tools: run_python (1 call)
-      Files: /workspace/output.csv
-  2: [ ] Generate report (depends on: [1])"""
-
-
-def pipeline() -> Schedule:
-    """The plan of seed 000, two steps done."""
-    run = run_of(
-        step("load", tool="read_file", description="Load CSV data", notes="Loaded 1000 rows"),
-        step(
-            "process", "load", tool="run_python", description="Process and save results", notes="Saved processed data"
-        ),
-        step("report", "process", description="Generate report"),
-        title="Build Data Pipeline",
-    )
-    schedule = Schedule(run)
-    schedule.begin(NOW)
-    for name in ("load", "process"):
-        schedule.start(name, NOW)
-        run.steps[name].calls += 1
-        schedule.settle(name, completed(), later(2))
-    note_files(run, "process", Return(duration=1, wrote={"/workspace/output.csv": None}))
-    return schedule
+from tests.plans.building import NOW, begun, failed, step
+from tests.plans.test_display import pipeline
 
 
 def view_of(schedule: Schedule) -> dict[str, Any]:
     return plan_view(schedule.run, schedule)
-
-
-def test_the_display_is_that_of_the_seed() -> None:
-    schedule = pipeline()
-    assert text(view_of(schedule)) == SEED
-    schedule.ask("report", NOW)
-    assert text(view_of(schedule)).splitlines()[-2:] == [
-        "  2: [?] Generate report (depends on: [1])",
-        "      Notes: waits for approval",
-    ]
-
-
-def test_a_step_that_has_not_begun_shows_what_it_depends_on_stated_or_not() -> None:
-    schedule = Schedule(run_of(step("a"), step("b"), step("c", "b", uses=("a",))))
-    assert text(view_of(schedule)).splitlines()[-3:] == ["  0: [ ] a", "  1: [ ] b", "  2: [ ] c (depends on: [0, 1])"]
-
-
-def test_a_failed_step_shows_its_error_and_a_blocked_one_its_reason() -> None:
-    schedule = begun(step("a"), step("b", "a"))
-    schedule.start("a", NOW)
-    schedule.run.steps["a"].calls += 1
-    schedule.settle("a", failed("no such file"), NOW)
-    assert text(view_of(schedule)).splitlines()[5:] == [
-        *("  0: [✗] a", "      Notes: no such file", "      Tools: note (1 call)", "      Files: -"),
-        *("  1: [ ] b (depends on: [0])", "      Notes: 'a' failed"),
-    ]
 
 
 HOSTILE = {
@@ -111,7 +51,7 @@ HOSTILE = {
 def test_a_hostile_text_shows_as_what_it_is_on_one_line(given: str, shown: str) -> None:
     assert line(given) == shown
     schedule = hostile(given)
-    display = text(view_of(schedule))
+    display = text(schedule.run)
     assert display.splitlines() == [
         *(
             f"Plan: {shown.strip()}" if given.strip() == given else f"Plan: {shown}",
@@ -153,8 +93,8 @@ def test_markdown_shows_the_marks_of_a_text_as_they_are(given: str, shown: str) 
 
 
 def documents(schedule: Schedule) -> list[str]:
-    view = view_of(schedule)
-    return [markdown(view), details(schedule.run, schedule), summary_markdown(summary_of(view))]
+    run = schedule.run
+    return [markdown(view_of(schedule)), details(run, schedule), summary_markdown(summary_of(run))]
 
 
 def test_a_name_with_a_backtick_cannot_end_its_code() -> None:
@@ -192,26 +132,6 @@ def test_the_details_of_a_big_plan_show_the_steps_that_move() -> None:
     assert "- [>] `s444`" in shown
     assert "… and 460 more" in shown
     assert len(shown.splitlines()) < 60
-
-
-def test_the_summary_counts_and_names_what_went_wrong() -> None:
-    schedule = hostile("it broke")
-    schedule.end(later(3))
-    summary = summary_of(view_of(schedule))
-    assert (summary["status"], summary["counts"]) == ("partial", {"total": 2, "blocked": 1, "failed": 1})
-    assert summary["duration"] == 3.0
-    assert summary["failed"] == [{"stepId": "a", "code": "TOOL_FAILED", "error": "it broke"}]
-    assert summary["blocked"] == [{"stepId": "b", "reason": "'a' failed"}]
-    shown = summary_markdown(summary, view_of(schedule))
-    for part in (
-        "# it broke",
-        "- Status: partial",
-        "- Duration: 3.0 s",
-        "## Failed",
-        "- `it broke`",
-        "  0: [✗] it broke",
-    ):
-        assert part in shown
 
 
 ODD = [
@@ -267,9 +187,3 @@ def test_a_quote_and_a_tag_become_entities() -> None:
 def test_safe_keeps_lines_and_tabs() -> None:
     assert safe("a\n\tb\x1b") == "a\n\tb\\u001b"
     assert safe("\ud800") == "\\ud800"
-
-
-def test_a_run_shows_the_same_after_it_was_carried_on() -> None:
-    schedule = pipeline()
-    again = Run.model_validate_json(schedule.run.model_dump_json())
-    assert text(plan_view(again, Schedule(again))) == SEED

@@ -13,7 +13,7 @@ from plans.model import Step
 from plans.recording import TRUNCATED
 from plans.run import Options, Result, Run, Status
 from plans.schedule import Schedule
-from plans.views import events, pending, plan_view, result_view, shorten, step_files, tool_history
+from plans.views import brief_view, events, pending, plan_view, result_view, shorten, step_files, tool_history
 from tests.plans.building import NOW, TOOLS, begun, completed, failed, later, plan_of, run_of, skipped, statuses, step
 from tests.plans.test_schedule_model import do, do_naively, naive_of, plans, possible
 
@@ -93,7 +93,7 @@ def test_an_event_has_the_fields_of_the_seed_and_a_number() -> None:
 def test_a_log_entry_is_an_event_with_logs() -> None:
     schedule = example()
     schedule.pause(later(5), "paused by ann")
-    event = events(schedule.run, 0, 99)[-1]
+    *_, event = events(schedule.run, 0, 99)
     assert (event["stepId"], event["status"]) == ("", "paused")
     assert event["logs"] == [{"time": "2026-01-20T10:30:05Z", "kind": "paused", "text": "paused by ann"}]
 
@@ -126,7 +126,7 @@ def test_events_asked_for_in_pages_while_the_plan_runs_lose_nothing(steps: list[
 
 def page(run: Run, seen: list[dict[str, Any]], limit: int) -> list[dict[str, Any]]:
     """The next events for who has seen these."""
-    found = events(run, seen[-1]["seq"] if seen else 0, limit)
+    found = list(events(run, seen[-1]["seq"] if seen else 0, limit))
     assert len(found) <= limit
     return found
 
@@ -204,3 +204,24 @@ def test_arguments_an_approver_changed_are_the_ones_shown() -> None:
     run = Run.of(plan_of(step("a")), Options(), Facts(tools=TOOLS), {})
     run.steps["a"].args = {"text": "other"}
     assert plan_view(run, Schedule(run))["steps"][0]["args"] == {"text": "other"}
+
+
+def test_the_brief_view_says_of_steps_what_a_list_shows_and_of_the_plan_what_the_view_says() -> None:
+    schedule = example()
+    whole, brief = plan_view(schedule.run, schedule), brief_view(schedule.run)
+    assert {name: brief[name] for name in brief if name != "steps"} == {
+        name: whole[name] for name in brief if name != "steps"
+    }
+    for step_whole, step_brief in zip(whole["steps"], brief["steps"], strict=True):
+        common = ("id", "tool", "description", "status", "awaiting", "startedAt", "endedAt")
+        assert {name: step_brief.get(name) for name in common} == {name: step_whole.get(name) for name in common}
+        assert not {"value", "large"} & set(step_brief.get("result", {}))
+
+
+def test_the_brief_view_tells_the_arguments_of_those_steps_that_asked() -> None:
+    schedule = begun(step("a"), step("b"))
+    schedule.ask("b", NOW)
+    assert [step_brief.get("args") for step_brief in brief_view(schedule.run)["steps"]] == [None, {"text": []}]
+    schedule.answered("b")
+    schedule.start("b", NOW)
+    assert "args" in brief_view(schedule.run)["steps"][1], "also when it has its answer"

@@ -161,6 +161,16 @@ def request(options: dict[str, Any], *steps_to_mend: str) -> Scenario:
     return scenario
 
 
+async def regenerated(plans: Plans) -> Started:
+    """A plan that the LLM revises while it runs: its tools are asked for first; what was asked for is gone."""
+    started = await plans.start([work("a"), gate("gate", "a"), work("b", "gate")])
+    await started.until_asked("gate")
+    await started.handle.execute_update("regenerate", {"feedback": "read it instead", "by": "ann"})
+    await started.signal("begin", {"by": "ann"})
+    await started.ended()
+    return started
+
+
 MISSING = {"id": "read", "tool": "read_file", "args": {"path": "missing.txt"}, "description": "Read", "dependsOn": []}
 MADE = {"id": "make", "tool": "write_file", "args": {"path": "missing.txt", "content": "x"}, "dependsOn": []}
 LLM: list[dict[str, Any]] = [
@@ -225,6 +235,7 @@ SCENARIOS: dict[str, Scenario] = {
     "edit-tools": extended,
     "request": request({}),
     "request-reviewed": request({"review": True}, "read"),
+    "regenerate": regenerated,
     "cancel": cancelled,
     "sleep": run({"id": "nap", "tool": "sleep", "args": {"seconds": 0.3}}, work("a", "nap"), work("b")),
     "malformed": send(*MALFORMED),

@@ -27,7 +27,7 @@ MUTATIONS = {
     "no record of a plan's end": (
         "plan.py",
         "        summary = await recorded(execution.run)\n",
-        "        summary = render.summary_of(self._view())\n",
+        "        summary = self.summary()\n",
     ),
 }
 

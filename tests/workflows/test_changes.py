@@ -8,7 +8,6 @@ import pytest
 
 from client import taking_back
 from plans.errors import PlanError
-from plans.render import text
 from tests.driving import Plans, Started, step
 
 pytestmark = pytest.mark.modes("plain")
@@ -32,7 +31,8 @@ async def run(plans: Plans) -> Started:
 
 
 async def test_the_view_names_the_files_and_calls_of_every_step(plans: Plans) -> None:
-    view = await (await run(plans)).view()
+    started = await run(plans)
+    view = await started.view()
     assert view["step_files"] == {"1": ["out/copy.csv"], "2": ["data.csv", "sorted.csv"], "3": ["new"]} or (
         view["step_files"]["2"] == ["sorted.csv", "data.csv"]
     )
@@ -42,7 +42,7 @@ async def test_the_view_names_the_files_and_calls_of_every_step(plans: Plans) ->
     assert history["3"][0]["result"].endswith("...[truncated]")
     assert history["2"][0]["sandbox"] in ("bwrap", "landlock", "none")
     assert "sandbox" not in history["0"][0]
-    assert "Files: out/copy.csv" in text(view)
+    assert "Files: out/copy.csv" in await started.handle.query("text")
 
 
 async def test_calls_before_an_approval_are_listed_too(plans: Plans) -> None:

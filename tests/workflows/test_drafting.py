@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
+from temporalio.api.enums.v1 import EventType
 from temporalio.client import WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
-from tests.driving import Plans, step
+from tests.driving import Plans, count, step
 from tests.waiting import until
 from tests.workflows.conftest import MakeWorker
 from tests.workflows.talking import answer, make, reviewed, talking, write
 
 GOOD = answer(write("one"), write("two", "one", content="$one.path"))
+MINE = {"op": "set", "stepId": "one", "path": "args.content", "value": "mine"}
 
 
 async def test_a_request_becomes_a_plan_that_is_reviewed_and_runs(idle: Plans, make_worker: MakeWorker) -> None:
@@ -121,6 +124,37 @@ async def test_a_draft_with_problems_is_mended_by_hand_bit_by_bit(idle: Plans, m
         assert (await plan.ended())["status"] == "completed"
 
 
+@pytest.mark.modes("plain", "uncached")
+async def test_what_is_changed_while_the_llm_writes_the_plan_waits_for_it(idle: Plans, make_worker: MakeWorker) -> None:
+    async with talking(make_worker, {**GOOD, "delay": 0.5}, answer(write("one", content="anew"))) as llm:
+        plan = await make(idle, "write two notes")
+        await until(lambda: llm.bodies, "the LLM is asked")
+        assert await plan.handle.execute_update("edit", {"edits": [MINE], "expectVersion": 1})
+        await plan.handle.execute_update("regenerate", {"feedback": "one is enough"})
+        await plan.signal("begin")
+        view = await plan.ended()
+    assert (view["version"], (idle.workspace / "one.txt").read_text()) == (3, "anew")
+
+
+@pytest.mark.modes("plain")
+@pytest.mark.parametrize("update", ["edit", "regenerate"])
+async def test_a_change_that_comes_together_with_the_plan_is_made(
+    idle: Plans, make_worker: MakeWorker, update: str
+) -> None:
+    async with talking(make_worker, {**GOOD, "delay": 0.5}) as llm:
+        plan = await make(idle, "write two notes")
+        await until(lambda: llm.bodies, "the LLM is asked")
+    # The worker has handed in the answer and is gone; the next one is told of the answer and the update at once.
+    assert (await plan.events())[-1].event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED
+    message = {"edits": [MINE]} if update == "edit" else {"feedback": "again"}
+    changed = asyncio.create_task(plan.handle.execute_update(update, message))
+    await plan.handle.describe()
+    async with talking(make_worker, GOOD):
+        assert (await changed)["version"] == 2
+        assert (await plan.view())["status"] == "review"
+        await plan.handle.cancel()
+
+
 async def test_what_an_answer_may_not_set_is_left_out_and_noted(idle: Plans, make_worker: MakeWorker) -> None:
     (idle.workspace / "precious.txt").write_text("precious")
     remove: dict[str, Any] = {
@@ -162,6 +196,21 @@ async def test_a_regenerated_plan_is_shown_as_a_difference_and_goes_back_to_revi
         view = await plan.ended()
     assert (idle.workspace / "two.txt").read_text() == "better"
     assert step(view, "three")["status"] == "completed"
+
+
+@pytest.mark.modes("plain")
+async def test_a_plan_that_temporal_itself_started_is_found_by_the_title_the_llm_gives_it(
+    idle: Plans, make_worker: MakeWorker
+) -> None:
+    async with talking(make_worker, GOOD, answer(write("one"), title=f"Better {idle.queue}")):
+        plan = await reviewed(idle, "write two notes")
+        own = f"WorkflowId = '{plan.id}'"
+        await until(partial(count, idle.client, f"{own} AND PlanTitle = 'notes'"), "found by its first title")
+        await plan.handle.execute_update("regenerate", {"feedback": "another title"})
+        await plan.signal("begin")
+        await plan.ended()
+        renamed = f"{own} AND PlanTitle = '{idle.queue}'"
+        await until(partial(count, idle.client, renamed), "found by its second title")
 
 
 async def test_an_edit_made_while_the_llm_regenerates_is_not_lost(idle: Plans, make_worker: MakeWorker) -> None:

@@ -12,6 +12,7 @@ from temporalio.exceptions import ApplicationError
 from tests.driving import Plans, Started, View, statuses, step
 from tests.waiting import until
 from tests.workflows.conftest import MakeWorker
+from tests.workflows.failing import failing
 from tests.workflows.talking import answer, talking, write
 
 SLOW = {
@@ -29,6 +30,21 @@ async def regenerate(plan: Started, feedback: str = "say it better") -> dict[str
     """Have it revised; returns the plan's answer."""
     found: dict[str, Any] = await plan.handle.execute_update("regenerate", {"feedback": feedback, "by": "ann"})
     return found
+
+
+async def refusal_of(plan: Started) -> ApplicationError:
+    """Why it is not revised."""
+    with pytest.raises(WorkflowUpdateFailedError) as caught:
+        await regenerate(plan)
+    assert isinstance(caught.value.cause, ApplicationError)
+    return caught.value.cause
+
+
+async def goes_on_as_it_was(plans: Plans, plan: Started, view: View) -> None:
+    """The plan was not revised, runs, and comes to its end."""
+    assert (view["status"], view["version"], view["changes"]) == ("running", 1, [])
+    (plans.workspace / "go").touch()
+    assert (await plan.ended())["status"] == "completed"
 
 
 async def in_flight(plans: Plans, *steps: dict[str, Any]) -> Started:
@@ -97,14 +113,22 @@ async def test_who_would_change_what_has_begun_is_corrected(idle: Plans, make_wo
 async def test_a_revision_that_failed_leaves_the_plan_running_as_it_was(idle: Plans, make_worker: MakeWorker) -> None:
     async with talking(make_worker, {"refusal": "I cannot help with that"}):
         plan = await in_flight(idle, LAST)
-        with pytest.raises(WorkflowUpdateFailedError) as caught:
-            await regenerate(plan)
-        assert isinstance(caught.value.cause, ApplicationError)
-        assert caught.value.cause.type == "LLM_REFUSED"
+        assert (await refusal_of(plan)).type == "LLM_REFUSED"
         view = await plan.until_logged("unpaused", "the plan goes on as it was")
-        assert (view["status"], view["version"], view["changes"]) == ("running", 1, [])
-        (idle.workspace / "go").touch()
-        assert (await plan.ended())["status"] == "completed"
+        await goes_on_as_it_was(idle, plan, view)
+
+
+async def test_a_check_that_failed_for_good_leaves_the_plan_running_as_it_was_and_the_reason_is_told(
+    idle: Plans, make_worker: MakeWorker
+) -> None:
+    def is_asked_for_all_tools(name: str, argument: Any) -> bool:
+        return name == "check_plan" and argument.plan is None
+
+    async with make_worker(client=failing(idle.client, is_asked_for_all_tools)):
+        plan = await in_flight(idle, LAST)
+        assert (await refusal_of(plan)).type == "CHECK_FAILED"
+        view = await plan.until_logged("llm", "not revised: the worker could not tell its tools: the disk is gone")
+        await goes_on_as_it_was(idle, plan, view)
 
 
 async def test_a_revision_that_failed_leaves_a_pause_in_place_and_an_end_that_is_due_comes(

@@ -157,6 +157,24 @@ async def test_a_graph_shows_references_as_dependencies(offline: dict[str, str],
     assert '"a" -> "b"' in (await plan(offline, "graph", file, "--dot")).out
 
 
+async def test_a_graph_says_what_it_cannot_draw(offline: dict[str, str], tmp_path: Path) -> None:
+    lost = {"id": "a", "tool": "read_file", "args": {"path": "x"}, "dependsOn": ["nope"]}
+    steps = [lost, {"id": "b", "tool": "read_file", "args": {"path": "$gone"}}]
+    ended = await plan(offline, "graph", written(tmp_path / "lost.json", {"steps": steps}))
+    assert (ended.code, ended.out.splitlines()[0]) == (0, "flowchart TD")
+    assert "Unknown dependency: nope" in ended.err
+    assert "'$gone' names no step of the plan" in ended.err
+    assert (await plan(offline, "graph", written(tmp_path / "good.json", GOOD))).err == ""
+
+
+async def test_a_refused_plan_has_line_numbers_in_json_as_in_a_check(offline: dict[str, str], tmp_path: Path) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text("steps:\n  - id: a\n    tool: read_file\n    args: {path: x}\n    dependsOn: [nope]\n")
+    checked = (await plan(offline, "check", "--json", str(file))).json["problems"]
+    assert [problem["line"] for problem in checked] == [2]
+    assert (await plan(offline, "run", "--json", str(file))).json["error"]["problems"] == checked
+
+
 async def test_the_version_and_the_help_need_nothing(offline: dict[str, str]) -> None:
     assert (await plan(offline, "--version")).out.startswith("plan ")
     helped = await plan(offline, "--help")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from temporalio.worker import Worker
@@ -26,6 +28,14 @@ async def in_review(environ: dict[str, str], directory: Path) -> str:
     return name
 
 
+@asynccontextmanager
+async def on_the_review_screen(environ: dict[str, str], *arguments: str) -> AsyncIterator[Terminal]:
+    """`plan` in a terminal, when it shows the review screen."""
+    async with terminal(environ, *arguments) as screen:
+        await until(lambda: "q leave (the plan waits)" in screen.text, "the review screen")
+        yield screen
+
+
 async def at_rest(screen: Terminal) -> int:
     """How many bytes were sent, when no more are."""
     drawn = [-1, 0]
@@ -38,8 +48,7 @@ async def at_rest(screen: Terminal) -> int:
 async def test_run_with_review_opens_the_screen_and_follows_the_plan_when_it_begins(
     environ: dict[str, str], worker: Worker, tmp_path: Path, workspace: Path
 ) -> None:
-    async with terminal(environ, "run", plan_file(tmp_path), "--review") as screen:
-        await until(lambda: "q leave (the plan waits)" in screen.text, "the review screen")
+    async with on_the_review_screen(environ, "run", plan_file(tmp_path), "--review") as screen:
         screen.press("b")
         await until(lambda: "Approve remove?" in screen.text, "the board asks")
         await screen.press_until("y", "✓ completed   2 of 2 steps")
@@ -51,8 +60,7 @@ async def test_run_with_review_opens_the_screen_and_follows_the_plan_when_it_beg
 async def test_a_sentence_becomes_a_plan_on_the_screen_which_is_revised_begun_and_followed(
     environ: dict[str, str], llm: ScriptedLlm, workspace: Path
 ) -> None:
-    async with terminal(environ, "make", "write two notes") as screen:
-        await until(lambda: "q leave (the plan waits)" in screen.text, "the review screen")
+    async with on_the_review_screen(environ, "make", "write two notes") as screen:
         screen.press("r")
         await until(lambda: "What is to be different?" in screen.text, "the question")
         screen.press("say it better\r")
@@ -68,8 +76,7 @@ async def test_a_sentence_becomes_a_plan_on_the_screen_which_is_revised_begun_an
 async def test_a_review_that_is_left_keeps_the_plan_waiting_and_says_how_to_come_back(
     environ: dict[str, str], worker: Worker, tmp_path: Path, workspace: Path
 ) -> None:
-    async with terminal(environ, "run", plan_file(tmp_path), "--review") as screen:
-        await until(lambda: "q leave (the plan waits)" in screen.text, "the review screen")
+    async with on_the_review_screen(environ, "run", plan_file(tmp_path), "--review") as screen:
         screen.press("q")
         await until(lambda: "It waits for you." in screen.text, "how to come back")
         assert await screen.process.wait() == 130
@@ -83,8 +90,7 @@ async def test_a_step_is_changed_in_the_editor_of_the_user(
     editor = tmp_path / "editor"
     editor.write_text('#!/bin/sh\nsed -i s/hello/goodbye/ "$1"\n')
     editor.chmod(0o755)
-    async with terminal(environ | {"VISUAL": str(editor)}, "review", name) as screen:
-        await until(lambda: "q leave (the plan waits)" in screen.text, "the review screen")
+    async with on_the_review_screen(environ | {"VISUAL": str(editor)}, "review", name) as screen:
         screen.press("E")
         await until(lambda: "Step 'write' was changed." in screen.text, "the change")
         screen.press("q")

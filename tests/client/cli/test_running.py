@@ -114,8 +114,12 @@ async def test_a_person_is_asked_and_answers_from_another_command(
 ) -> None:
     async with running(environ, "run", file_of(tmp_path, WRITE, REMOVE)) as process:
         command = (await line_with(process, "plan approve")).partition("plan approve ")[2].split()
-        pending = await plan(environ, "pending", "--json")
-        assert command[0] in [each["planId"] for each in pending.json]
+
+        async def listed() -> bool:
+            pending = await plan(environ, "pending", "--json")
+            return command[0] in [each["planId"] for each in pending.json]
+
+        await until(listed, "the server's index shows who waits, a little later than the plan itself")
         refused = await plan(environ, "approve", command[0], "nothing")
         assert (refused.code, "UNKNOWN_STEP" in refused.err) == (2, True)
         approved = await plan(environ, "approve", command[0], command[1], "--by", "ann", "--json")
@@ -189,6 +193,17 @@ async def test_plans_are_listed(environ: Environ, worker: Worker, tmp_path: Path
     await until(listed, "the plan is listed")
     rows = (await plan(environ, "list", "--json", "--limit", "100")).json
     assert next(each for each in rows if each["planId"] == plan_id)["title"] == "A test"
+
+
+async def test_a_plan_without_a_title_is_listed_by_its_files_name_or_its_id(
+    environ: Environ, temporal_client: Client, tmp_path: Path
+) -> None:
+    content = {"steps": [WRITE]}
+    for file, text in ((written(tmp_path / "weekly.json", content), ""), ("-", json.dumps(content))):
+        found = (await plan(environ | {"PLANS_AUTO_WORKER": "off"}, "start", file, "--json", stdin=text)).json
+        title = await (await temporal_client.get_workflow_handle(found["workflowId"]).describe()).memo_value("title")
+        assert title == (found["planId"] if file == "-" else "weekly")
+        await temporal_client.get_workflow_handle(found["workflowId"]).terminate()
 
 
 async def test_a_plan_nobody_knows_is_exit_code_4(environ: Environ, worker: Worker) -> None:

@@ -166,6 +166,24 @@ async def test_the_plan_begins_and_its_steps_are_approved_on_the_screen(open_scr
         assert not (workspace / "a.txt").exists()
 
 
+async def test_a_begin_that_is_pressed_again_is_not_given_up_and_follows_the_plan(open_screen: Open) -> None:
+    async with open_screen() as screen:
+        screen.app.leaves_on_begin = True
+        await screen.press("b", "b", "b")
+        await screen.until(lambda: screen.app.return_value == "begun", "the screen is left")
+        log = (await screen.view())["log"]
+        assert [entry["kind"] for entry in log if entry["kind"] in ("begun", "refused")] == ["begun"]
+
+
+async def test_a_plan_that_another_has_begun_is_followed(open_screen: Open) -> None:
+    async with open_screen() as screen:
+        await screen.press("b")
+        await screen.until(lambda: screen.app.view["status"] == "running", "it has begun")
+        screen.app.leaves_on_begin = True
+        await screen.press("b")
+        await screen.until(lambda: screen.app.return_value == "begun", "the screen is left")
+
+
 async def test_a_key_that_comes_before_the_question_can_be_read_approves_nothing(open_screen: Open) -> None:
     async with open_screen(WRITE, {**REMOVE, "dependsOn": ["write"]}) as screen:
         await screen.press("b")

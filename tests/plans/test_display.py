@@ -1,0 +1,86 @@
+"""The display of seed 000 to the character."""
+
+from __future__ import annotations
+
+from plans.calls import Return
+from plans.display import text
+from plans.recording import note_files
+from plans.run import Run
+from plans.schedule import Schedule
+from tests.plans.building import NOW, begun, completed, failed, later, run_of, step
+
+SEED = """\
+Plan: Build Data Pipeline
+========================================
+Progress: 2/3 (66.7%)
+
+Steps:
+  0: [✓] Load CSV data
+      Notes: Loaded 1000 rows
+      Tools: read_file (1 call)
+      Files: -
+  1: [✓] Process and save results
+      Notes: Saved processed data
+      Tools: run_python (1 call)
+      Files: /workspace/output.csv
+  2: [ ] Generate report (depends on: [1])"""
+
+
+def pipeline() -> Schedule:
+    """The plan of seed 000, two steps done."""
+    run = run_of(
+        step("load", tool="read_file", description="Load CSV data", notes="Loaded 1000 rows"),
+        step(
+            "process", "load", tool="run_python", description="Process and save results", notes="Saved processed data"
+        ),
+        step("report", "process", description="Generate report"),
+        title="Build Data Pipeline",
+    )
+    schedule = Schedule(run)
+    schedule.begin(NOW)
+    for name in ("load", "process"):
+        schedule.start(name, NOW)
+        run.steps[name].calls += 1
+        schedule.settle(name, completed(), later(2))
+    note_files(run, "process", Return(duration=1, wrote={"/workspace/output.csv": None}))
+    return schedule
+
+
+def test_the_display_is_that_of_the_seed() -> None:
+    schedule = pipeline()
+    assert text(schedule.run) == SEED
+    schedule.ask("report", NOW)
+    assert text(schedule.run).splitlines()[-2:] == [
+        "  2: [?] Generate report (depends on: [1])",
+        "      Notes: waits for approval",
+    ]
+
+
+def test_a_step_that_has_not_begun_shows_what_it_depends_on_stated_or_not() -> None:
+    schedule = Schedule(run_of(step("a"), step("b"), step("c", "b", uses=("a",))))
+    assert text(schedule.run).splitlines()[-3:] == ["  0: [ ] a", "  1: [ ] b", "  2: [ ] c (depends on: [0, 1])"]
+
+
+def test_a_failed_step_shows_its_error_and_a_blocked_one_its_reason() -> None:
+    schedule = begun(step("a"), step("b", "a"))
+    schedule.start("a", NOW)
+    schedule.run.steps["a"].calls += 1
+    schedule.settle("a", failed("no such file"), NOW)
+    assert text(schedule.run).splitlines()[5:] == [
+        *("  0: [✗] a", "      Notes: no such file", "      Tools: note (1 call)", "      Files: -"),
+        *("  1: [ ] b (depends on: [0])", "      Notes: 'a' failed"),
+    ]
+
+
+def test_a_run_shows_the_same_after_it_was_carried_on() -> None:
+    schedule = pipeline()
+    again = Run.model_validate_json(schedule.run.model_dump_json())
+    assert text(again) == SEED
+
+
+def test_the_text_of_a_big_plan_has_as_many_steps_as_asked_for() -> None:
+    run = begun(*(step(f"s{index}") for index in range(10)), *(step(f"t{index}", "s0") for index in range(990))).run
+    assert len(text(run).splitlines()) == 1_005
+    short = text(run, 8).splitlines()
+    assert len(short) == 13
+    assert short[-1] == "  … and 990 blocked, 3 ready"

@@ -1,0 +1,50 @@
+"""The end of a plan in numbers and as SUMMARY.md."""
+
+from __future__ import annotations
+
+from plans.display import text
+from plans.schedule import Schedule
+from plans.summary import summary_markdown, summary_of
+from tests.plans.building import NOW, begun, completed, later, step
+from tests.plans.test_render import hostile
+
+
+def test_the_summary_counts_and_names_what_went_wrong() -> None:
+    schedule = hostile("it broke")
+    schedule.end(later(3))
+    summary = summary_of(schedule.run)
+    assert (summary["status"], summary["counts"]) == ("partial", {"total": 2, "blocked": 1, "failed": 1})
+    assert summary["duration"] == 3.0
+    assert summary["failed"] == [{"stepId": "a", "code": "TOOL_FAILED", "error": "it broke"}]
+    assert summary["blocked"] == [{"stepId": "b", "reason": "'a' failed"}]
+    shown = summary_markdown(summary, text(schedule.run))
+    for part in (
+        "# it broke",
+        "- Status: partial",
+        "- Duration: 3.0 s",
+        "## Failed",
+        "- `it broke`",
+        "  0: [✗] it broke",
+    ):
+        assert part in shown
+
+
+def wrote_and_deleted(order: list[str]) -> Schedule:
+    """`write` writes a file and `delete` deletes it; they are done in this order."""
+    schedule = begun(step("write"), step("delete"), step("other"))
+    schedule.run.steps["write"].wrote = ["a.txt", "b.txt"]
+    schedule.run.steps["delete"].deleted = ["a.txt"]
+    for second, name in enumerate(order):
+        schedule.start(name, NOW)
+        schedule.settle(name, completed(), later(second))
+    return schedule
+
+
+def test_a_file_that_a_later_step_deleted_is_not_left() -> None:
+    assert summary_of(wrote_and_deleted(["write", "delete"]).run)["filesWritten"] == ["b.txt"]
+    assert summary_of(wrote_and_deleted(["delete", "write"]).run)["filesWritten"] == ["a.txt", "b.txt"]
+
+
+def test_a_file_written_by_a_step_that_is_not_done_is_left() -> None:
+    assert summary_of(wrote_and_deleted(["delete"]).run)["filesWritten"] == ["a.txt", "b.txt"]
+    assert summary_of(wrote_and_deleted(["write"]).run)["filesWritten"] == ["b.txt"]
