@@ -23,14 +23,13 @@ from client.changes import changes
 from client.deciding import Choice
 from client.errors import NoWorker, PlanClosed
 from client.listing import Listed, list_plans
+from client.pending import Pending, pending
 from client.plan_ids import plan_id, workflow_id
-from client.queues import listeners
 from client.resuming import Links, interrupt, links, rerun, resume
 from client.speaking import LOST, RPC_TIMEOUT, about, ask, ask_patiently, describe, translated
 from client.starting import Started, start
 from client.summary import Summary, ended_otherwise, of_failure
 from plans import views
-from plans.errors import PlanError
 from plans.inquiry import BRIEF
 from plans.model import Value
 from plans.run import ENDED, Decision, PlanStatus, Run
@@ -47,8 +46,6 @@ View = dict[str, Any]
 RETRY_SECONDS = 1.0
 AT_ONCE = 1_000
 """Events asked for at once."""
-UNSPOKEN = ("NO_WORKER", "PLAN_NOT_FOUND", "QUERY_FAILED")
-"""What keeps one plan from being asked, while the others can be."""
 
 
 class Event(Value):
@@ -62,21 +59,6 @@ class Event(Value):
     progress: int | None = None
     result: dict[str, Any] | None = None
     logs: list[dict[str, Any]] | None = None
-
-
-class Pending(Value):
-    """A decision somebody is asked for."""
-
-    plan_id: str
-    title: str = ""
-    step_id: str
-    kind: str
-    tool: str
-    description: str = ""
-    args: dict[str, Any]
-    since: str | None = None
-    deadline: str | None = None
-    version: int
 
 
 async def show(client: Client, plan: str) -> View:
@@ -149,24 +131,6 @@ async def deny(client: Client, plan: str, choice: Choice) -> str:
 async def decide(client: Client, plan: str, choice: Choice, *, approved: bool) -> Decision:
     """Approve or deny by update, which is answered. Raises Refused, PlanClosed, NoWorker."""
     return await deciding.by_update(client, plan, choice, approved)
-
-
-async def pending(client: Client) -> AsyncIterator[Pending]:
-    """What people are asked for, in all plans and agents that run. Those that nobody can speak for are left out."""
-    served: dict[str, bool] = {}
-    async for listed in list_plans(client, running=True, agents=True):
-        if listed.queue not in served:
-            served[listed.queue] = bool(await listeners(client, listed.queue))
-        if listed.waiting == [] or not served[listed.queue]:
-            continue
-        try:
-            view = await ask(client, listed.plan_id, "plan", BRIEF)
-        except PlanError as error:
-            if error.code not in UNSPOKEN:
-                raise
-            continue
-        for item in view["pending"]:
-            yield Pending.model_validate({**item, "planId": listed.plan_id, "title": view.get("title", "")})
 
 
 async def pause(client: Client, plan: str, by: str = "") -> None:

@@ -69,8 +69,11 @@ async def describe(client: Client, plan: str) -> WorkflowExecutionDescription:
         return await client.get_workflow_handle(workflow_id(plan)).describe(rpc_timeout=RPC_TIMEOUT)
 
 
-async def ask(client: Client, plan: str, query: str, *arguments: Any) -> Any:
-    """The plan's answer to a query, an ended one's from its record. Raises PlanNotFound, NoWorker, NotConnected."""
+async def ask(client: Client, plan: str, query: str, *arguments: Any, patience: float = PATIENCE) -> Any:
+    """The plan's answer to a query, an ended one's from its record. Raises PlanNotFound, NoWorker, NotConnected.
+
+    `patience`: the seconds it may take to answer although a worker listens.
+    """
     handle = client.get_workflow_handle(workflow_id(plan))
     began, seconds = time.monotonic(), QUERY_SECONDS[0]
     while True:
@@ -78,12 +81,15 @@ async def ask(client: Client, plan: str, query: str, *arguments: Any) -> Any:
             recorded = await records.answer(client, plan, query, arguments)
             if recorded is not None:
                 return recorded.value
-            return await handle.query(query, *arguments, rpc_timeout=timedelta(seconds=seconds))
+            left = max(began + patience - time.monotonic(), 0.1)
+            return await handle.query(query, *arguments, rpc_timeout=timedelta(seconds=min(seconds, left)))
         except WorkflowQueryFailedError as error:
             raise PlanError(f"plan '{plan_id(plan)}' could not answer: {error.message}", "QUERY_FAILED") from error
         except RPCError as error:
-            if error.status not in _UNANSWERED or time.monotonic() > began + PATIENCE:
+            if error.status not in _UNANSWERED:
                 raise translated(error, plan) from error
+            if time.monotonic() > began + patience:
+                raise await _unanswered(client, plan, patience) from error
         if time.monotonic() > began + UNSERVED_SECONDS:
             await _require_worker(client, plan)
             seconds = QUERY_SECONDS[1]
@@ -107,6 +113,18 @@ async def ask_patiently(client: Client, plan: str, say: Callable[[str], None], q
 
 async def _has_ended(client: Client, plan: str) -> bool:
     return (await describe(client, plan)).status is not WorkflowExecutionStatus.RUNNING
+
+
+async def _unanswered(client: Client, plan: str, patience: float) -> PlanError:
+    """Why a plan did not answer in all that time: a server that says what it knows of the plan was not the reason."""
+    try:
+        queue = (await describe(client, plan)).task_queue
+    except PlanError as error:
+        return error
+    return NoWorker(
+        f"plan '{plan_id(plan)}' did not answer within {patience:g} s, although a worker was seen at queue '{queue}': "
+        "it has just ended, or has too much to do. Try again, or start one: plan worker"
+    )
 
 
 async def _require_worker(client: Client, plan: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -179,3 +180,9 @@ def refusals(view: View) -> list[str]:
 async def count(client: Client, query: str) -> int:
     """How many workflows the server's index finds."""
     return (await client.count_workflows(query)).count
+
+
+async def terminated(client: Client, workflow_id: str) -> None:
+    """End a workflow that a test leaves behind, at once and without a worker; one that has ended is left alone."""
+    with suppress(RPCError):
+        await client.get_workflow_handle(workflow_id).terminate("left behind by a test")

@@ -132,7 +132,7 @@ def pending(as_json: AsJson = False) -> None:
     """List what people are asked for, in all plans."""
 
     async def collect(here: Connected) -> list[Pending]:
-        return [each async for each in runs.pending(here.client)]
+        return [each async for each in runs.pending(here.client, output.say)]
 
     found = connected.run(collect)
     if as_json:

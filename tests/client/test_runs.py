@@ -17,6 +17,7 @@ from client.runs import Choice, Event, Started
 from client.settings import Settings
 from plans.errors import InvalidPlan, Refused
 from plans.run import Options
+from tests.driving import terminated
 from tests.waiting import until
 from worker import build
 
@@ -28,7 +29,7 @@ NAP = {"id": "nap", "tool": "sleep", "args": {"seconds": 3600}}
 
 @pytest.fixture
 async def start(temporal_client: Client, queue: str, workspace: Path) -> AsyncIterator[Start]:
-    """Start a plan of these steps in the test's own queue and workspace; cancelled at the end if it still runs."""
+    """Start a plan of these steps in the test's own queue and workspace; terminated at the end if it still runs."""
     begun: list[Started] = []
 
     async def start_plan(*steps: Any, title: str = "A test", plan_id: str | None = None, **options: Any) -> Started:
@@ -39,7 +40,7 @@ async def start(temporal_client: Client, queue: str, workspace: Path) -> AsyncIt
 
     yield start_plan
     for started in begun:
-        await temporal_client.get_workflow_handle(started.workflow_id).cancel()
+        await terminated(temporal_client, started.workflow_id)
 
 
 async def asked(client: Client, plan: str, step_id: str) -> None:

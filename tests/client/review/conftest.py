@@ -20,6 +20,7 @@ from client.review.tools import tools_of
 from client.settings import Settings
 from plans.edits import Edit
 from plans.run import Options
+from tests.driving import terminated
 from tests.waiting import until
 
 WRITE = {
@@ -144,7 +145,7 @@ async def screen_of(
 
 @pytest.fixture
 async def start_unserved(temporal_client: Client, queue: str, workspace: Path) -> AsyncIterator[Start]:
-    """Start a plan of these steps, in review unless said otherwise; cancelled at the end. The test brings a worker."""
+    """Start a plan of these steps, in review unless said otherwise; terminated at the end. The test brings a worker."""
     begun: list[runs.Started] = []
 
     async def start_plan(*steps: dict[str, Any], review: bool = True, title: str = "Copy a file") -> str:
@@ -161,7 +162,7 @@ async def start_unserved(temporal_client: Client, queue: str, workspace: Path) -
 
     yield start_plan
     for started in begun:
-        await temporal_client.get_workflow_handle(started.workflow_id).cancel()
+        await terminated(temporal_client, started.workflow_id)
 
 
 @pytest.fixture
