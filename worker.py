@@ -60,6 +60,7 @@ from workflows.runner import ContextFreeRunner, asks_nothing
 PASSED_THROUGH = (
     *("plans", "pydantic", "pydantic_core", "annotated_types", "typing_inspection"),
     *("jmespath", "jsonschema", "jsonschema_specifications", "referencing", "rpds", "attr", "attrs", "xxhash"),
+    *("re2", "_re2"),
     *(f"workflows.{name}" for name in ("calling", "checking", "deadlines", "drafting", "editing")),
     *(f"workflows.{name}" for name in ("indexing", "outcomes", "policies", "questions", "recovery")),
     *(f"workflows.{name}" for name in ("request", "resuming", "timers")),

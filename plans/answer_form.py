@@ -1,7 +1,8 @@
 """The form an agent's final answer is to have, a JSON Schema: whether it can be used, and held against an answer.
 
 Both come from people and models, and a workflow that fails over them would be stuck for good: what is no schema is
-refused before it is asked for, a reference to elsewhere is never followed, and an answer is read as a plan file is.
+refused before it is asked for, a reference to elsewhere is never followed, none takes longer than a moment to apply
+(plans/bounded_schema.py), and an answer is read as a plan file is.
 """
 
 from __future__ import annotations
@@ -11,9 +12,8 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
-from referencing import Registry
-from referencing.exceptions import Unresolvable
 
+from plans.bounded_schema import TooMuch, bounded_problem, errors
 from plans.reading import Unreadable, parse_json
 
 
@@ -21,22 +21,26 @@ def schema_problem(schema: Mapping[str, Any]) -> str:
     """What keeps a schema from being used; empty when nothing does."""
     try:
         Draft202012Validator.check_schema(schema)
+        return bounded_problem(schema)
     except SchemaError as error:
         place = ".".join(map(str, error.absolute_path))
         return f"this is no JSON Schema: {f'{place}: ' if place else ''}{' '.join(error.message.split())[:300]}"
     except RecursionError:
         return "the schema is nested too deep; flatten it"
-    return ""
 
 
 def form_problem(schema: Mapping[str, Any], answer: str) -> str:
     """What keeps an answer from being of the form; empty when nothing does."""
     try:
         value = parse_json(answer)
-        found = next(iter(Draft202012Validator(schema, registry=Registry()).iter_errors(value)), None)
+        found = next(errors(schema, value), None)
     except Unreadable as error:
         return f"it must be a JSON text of the schema asked for: {error}"
-    except (Unresolvable, RecursionError) as error:
+    except TooMuch:
+        return (
+            "the schema asked for takes too long to apply to this answer; answer in less, or simplify the schema"
+        )
+    except Exception as error:  # a reference may lead anywhere in the schema, also to what nobody checked
         return f"the schema asked for cannot be applied: {' '.join(str(error).split())[:300]}"
     return f"{'.'.join(map(str, found.absolute_path)) or 'the whole'}: {found.message[:300]}" if found else ""
 

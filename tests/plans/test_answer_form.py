@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from plans.answer_form import form_problem, schema_problem, value_of
 
@@ -57,6 +59,93 @@ def test_an_answer_is_held_against_the_form(answer: str, problem: str) -> None:
 @pytest.mark.parametrize("target", ["#", "#/nope", "http://127.0.0.1:9/schema.json"])
 def test_a_reference_that_leads_nowhere_is_told_and_none_is_followed_out_of_the_schema(target: str) -> None:
     assert "cannot be applied" in form_problem({"$ref": target}, "1")
+
+
+def fanning_out(depth: int) -> dict[str, Any]:
+    """A schema of a few lines whose references say to look at a value 2^depth times."""
+    both = {f"l{n}": {"allOf": [{"$ref": f"#/$defs/l{n + 1}"}] * 2} for n in range(depth)}
+    return {"$ref": "#/$defs/l0", "$defs": both | {f"l{depth}": {"type": "integer"}}}
+
+
+DIALECT = "http://json-schema.org/draft-07/schema#"
+ELSEWHERE = {"items": {"$schema": DIALECT, "$ref": "#/part"}, "part": {"$schema": DIALECT, "$ref": "#/$defs/l0"}}
+ENDLESS: dict[str, tuple[dict[str, Any], Any]] = {
+    "references that fan out": (fanning_out(40), 1),
+    "behind a dialect": (fanning_out(40) | {"$schema": Draft202012Validator.META_SCHEMA["$schema"]}, 1),
+    "behind a dialect in a part": ({"$defs": fanning_out(40)["$defs"], **ELSEWHERE}, [1]),
+    "many for each of many": ({"items": {"anyOf": [{"const": n} for n in range(1000)]}}, [999] * 5000),
+    "long texts against long lists": ({"items": {"not": {"pattern": "a" * 5000}}}, ["b" * 60] * 2500),
+    "evaluated elsewhere": ({"$ref": "#/default", "default": {"unevaluatedItems": False}}, [1]),
+}
+
+
+@pytest.mark.parametrize(("schema", "answer"), ENDLESS.values(), ids=ENDLESS)
+def test_a_schema_that_takes_too_long_is_told(schema: dict[str, Any], answer: Any) -> None:
+    assert "takes too long" in form_problem(schema, json.dumps(answer))
+
+
+BACKTRACKING = "^(a+)+$", "^(a|aa)+$", "^([a-z]+)*$", "(.*)*,(.*)*;"
+
+
+@pytest.mark.parametrize("pattern", BACKTRACKING)
+@pytest.mark.parametrize("place", ["pattern", "patternProperties", "additionalProperties", "propertyNames"])
+def test_no_pattern_takes_longer_than_the_text_is_long(place: str, pattern: str) -> None:
+    text = "a" * 30_000 + "!"
+    within: dict[str, dict[str, Any]] = {
+        "pattern": {"pattern": pattern},
+        "patternProperties": {"patternProperties": {pattern: False}},
+        "additionalProperties": {"patternProperties": {pattern: True}, "additionalProperties": False},
+        "propertyNames": {"propertyNames": {"pattern": pattern}},
+    }
+    answer = f'"{text}"' if place == "pattern" else f'{{"{text}": 1}}'
+    assert schema_problem(within[place]) == ""
+    assert bool(form_problem(within[place], answer)) == (place != "patternProperties")
+
+
+def test_many_items_are_compared_at_once() -> None:
+    items = ",".join(f'{{"n": [{n}]}}' for n in range(5000))
+    assert form_problem({"uniqueItems": True}, f"[{items}]") == ""
+    assert "alike" in form_problem({"uniqueItems": True}, f'[{items}, {{"n": [1.0]}}]')
+
+
+UNSUPPORTED: list[tuple[dict[str, Any], str]] = [
+    ({"pattern": "(?!x)a"}, "invalid perl operator"),
+    ({"properties": {"enum": {"pattern": r"(a)\1"}}}, "look-arounds and back-references are not supported"),
+    ({"patternProperties": {"(?<=a)b": {}}}, "not supported"),
+    ({"items": {"unevaluatedProperties": False}}, "unevaluatedProperties is not supported"),
+    ({"$defs": {"a": {"$dynamicRef": "#x"}}}, "$dynamicRef is not supported"),
+]
+
+
+@pytest.mark.parametrize(("schema", "problem"), UNSUPPORTED, ids=str)
+def test_what_has_no_bounds_is_refused_before_it_is_asked_for(schema: dict[str, Any], problem: str) -> None:
+    assert problem in schema_problem(schema)
+
+
+@pytest.mark.parametrize(
+    "target", [{"minimum": "a"}, {"pattern": 5}, {"pattern": "("}, {"type": "strng"}, {"items": 3}]
+)
+@pytest.mark.parametrize("answer", ["1", '"a"', "[1]"])
+def test_a_reference_to_what_is_no_schema_never_raises(target: Any, answer: str) -> None:
+    form_problem({"$ref": "#/default", "default": target}, answer)
+
+
+SAME: list[tuple[dict[str, Any], list[str]]] = [
+    ({"pattern": "^[a-c]+$"}, ['"abc"', '"abd"', "5"]),
+    ({"patternProperties": {"^n": {"type": "integer"}}}, ['{"n1": 1}', '{"n": "a"}', '{"m": 1}', "[]"]),
+    ({"patternProperties": {"^n": {}}, "additionalProperties": False}, ['{"n1": 1}', '{"m": 1}', "[]"]),
+    ({"properties": {"a": {}}, "additionalProperties": {"type": "null"}}, ['{"a": 1, "b": null}', '{"b": 1}']),
+    ({"uniqueItems": True}, ["[1, 2]", "[1, 1.0]", "[1, true]", "[[1], [1]]", "[0, false]", '["1", 1]', "5"]),
+    ({"uniqueItems": False}, ["[1, 1]"]),
+    ({"$ref": "#/$defs/n", "$defs": {"n": {"type": "integer"}}}, ["1", '"a"']),
+    ({"anyOf": [{"type": "string"}, {"minimum": 3}]}, ['"a"', "4", "2"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("schema", "answers"), SAME, ids=str)
+def test_an_answer_is_judged_as_json_schema_says(schema: dict[str, Any], answers: list[str]) -> None:
+    for answer in answers:
+        assert bool(form_problem(schema, answer)) != Draft202012Validator(schema).is_valid(json.loads(answer)), answer
 
 
 def test_the_value_is_what_was_judged() -> None:
