@@ -37,9 +37,7 @@ def form_problem(schema: Mapping[str, Any], answer: str) -> str:
     except Unreadable as error:
         return f"it must be a JSON text of the schema asked for: {error}"
     except TooMuch:
-        return (
-            "the schema asked for takes too long to apply to this answer; answer in less, or simplify the schema"
-        )
+        return "the schema asked for takes too long to apply to this answer; answer in less, or simplify the schema"
     except Exception as error:  # a reference may lead anywhere in the schema, also to what nobody checked
         return f"the schema asked for cannot be applied: {' '.join(str(error).split())[:300]}"
     return f"{'.'.join(map(str, found.absolute_path)) or 'the whole'}: {found.message[:300]}" if found else ""

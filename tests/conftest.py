@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import uuid
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -30,6 +31,11 @@ AT_ONCE = 'history.workflowIdReuseMinimalInterval="0s"'
 """The server holds back a workflow that continues as new within a second; tests let it do so all the time."""
 DELETE_AT_ONCE = "history.transferProcessorEnsureCloseBeforeDelete=false"
 """The server deletes a workflow half a minute after it was asked to."""
+
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell starts what runs in its background with Ctrl-C ignored, and so would be every command tested.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_xdist_auto_num_workers() -> int:

@@ -72,6 +72,7 @@ class ReviewApp(LivePlan):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
+        self.reading_seconds = READING_SECONDS
         self._one_at_a_time = asyncio.Lock()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -186,7 +187,7 @@ class ReviewApp(LivePlan):
         item = next((each for each in self.view["pending"] if step and each["stepId"] == step["id"]), None)
         if item is None:
             self.say("This step waits for nobody; w goes to the next one that does.")
-        elif self.seconds_shown < READING_SECONDS:
+        elif self.seconds_shown < self.reading_seconds:
             self.say(f"Step '{item['stepId']}' has just come up: read it, then press the key again.")
         else:
             choice = Choice(step_id=item["stepId"], by=self.who, version=item["version"])

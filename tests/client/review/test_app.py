@@ -188,11 +188,11 @@ async def test_a_key_that_comes_before_the_question_can_be_read_approves_nothing
     async with open_screen(WRITE, {**REMOVE, "dependsOn": ["write"]}) as screen:
         await screen.press("b")
         await screen.until(lambda: screen.app.view["pending"], "it asks")
-        screen.app.choose("remove")
         screen.app.choose("write")
+        screen.app.reading_seconds = 3600.0
         await screen.press("down", "y")
         await screen.until(lambda: "read it, then press the key again" in screen.said, "the reason")
-        await asyncio.sleep(0.5)
+        screen.app.reading_seconds = 0.0
         await screen.press("n")
         await screen.until_status("completed")
         assert (await screen.view())["steps"][1]["reason"] == "User denied approval"
