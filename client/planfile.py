@@ -37,9 +37,12 @@ class PlanFile:
     data: Any
 
     @property
-    def stem(self) -> str:
-        """The file's name without directory and ending; empty for standard input."""
-        return "" if self.name == "<stdin>" else Path(self.name).stem
+    def title(self) -> str:
+        """What a plan without a title is called by: its file's name, its directory's when that is just `plan`."""
+        if self.name == "<stdin>":
+            return ""
+        stem = Path(self.name).stem
+        return self.directory.name if stem.lower() == "plan" else stem
 
     @property
     def directory(self) -> Path:

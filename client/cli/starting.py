@@ -110,7 +110,7 @@ async def _start(here: Connected, request: Request) -> Started:
         request.file.data,
         options=request.options(here.settings, local=local),
         plan_id=request.flags.id,
-        name=request.file.stem,
+        name=request.file.title,
         queue=here.settings.task_queue,
     )
 

@@ -84,7 +84,7 @@ def test_a_problem_is_found_again_at_the_line_of_its_step(tmp_path: Path) -> Non
 
 def test_a_file_knows_where_its_relative_paths_begin(tmp_path: Path) -> None:
     found = load(written(tmp_path, "clean up.yaml", YAML))
-    assert (found.stem, found.directory) == ("clean up", tmp_path.resolve())
+    assert (found.title, found.directory) == ("clean up", tmp_path.resolve())
 
 
 @pytest.mark.parametrize(
@@ -101,3 +101,12 @@ def test_a_file_knows_where_its_relative_paths_begin(tmp_path: Path) -> None:
 )
 def test_every_problem_is_told_at_once(data: Any, codes: set[str]) -> None:
     assert {problem.code for problem in check(data, specs_of(load_tools(())))[1]} == codes
+
+
+@pytest.mark.parametrize(
+    ("name", "title"), [("tidy-up.yaml", "tidy-up"), ("plan.yaml", "monday"), ("Plan.json", "monday")]
+)
+def test_a_plan_without_a_title_is_called_by_its_file(tmp_path: Path, name: str, title: str) -> None:
+    directory = tmp_path / "monday"
+    directory.mkdir()
+    assert load(written(directory, name, json.dumps({"steps": [STEP]}))).title == title
