@@ -22,6 +22,8 @@ MARKS = {
     "completed": ("✓", "green"), "failed": ("✗", "red"), "running": ("▸", "cyan"), "skipped": ("–", "dim"),
     "ready": ("☐", ""), "blocked": ("☐", ""), "pending": ("☐", ""),
 }  # fmt: skip
+TASKS = {"done": "✓ done   ", "current": "▸ current", "open": "· open   "}
+"""The same of each task of a step's agent."""
 ASKING = ("?", "bold yellow")
 UNTOUCHED = ("pending", "blocked", "ready")
 LABEL = 12
@@ -171,6 +173,8 @@ def _fate(step: View) -> Iterator[tuple[str, str, str]]:
     yield "status", f"{step['status']}{by}", ""
     if step.get("reason"):
         yield "reason", line(step["reason"]), ""
+    if step.get("tasks"):
+        yield "tasks", "\n".join(f"{TASKS[task['status']]} {line(task['objective'])}" for task in step["tasks"]), ""
     for warning in step.get("warnings", ()):
         yield "warning", line(str(warning)), "yellow"
     result = step.get("result") or step.get("failure") or {}

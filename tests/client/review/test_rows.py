@@ -99,3 +99,12 @@ def test_the_change_log_is_newest_first_and_escaped() -> None:
     assert text.index("version 3") < text.index("version 2 by ann")
     assert "\x1b" not in text
     assert news(view({"id": "a"}, version=3, changes=[first]), 1) == "version 3 (ann: ~ a.args.path: x -> y)"
+
+
+def test_the_task_list_of_a_steps_agent_stands_in_its_detail() -> None:
+    tasks = [{"objective": f"Task\x1b[2J {status}", "status": status} for status in ("done", "current", "open")]
+    shown = full(view({"id": "a", "status": "running", "tasks": tasks}), 0)
+    assert "tasks        ✓ done    Task" in shown
+    assert "▸ current Task" in shown
+    assert "· open    Task" in shown
+    assert "\x1b[2J" not in shown
