@@ -55,7 +55,7 @@ from plans.model import ToolSpec
 from workflows.agent import AgentWorkflow
 from workflows.changes import ChangesWorkflow
 from workflows.plan import PlanWorkflow
-from workflows.runner import ContextFreeRunner, asks_nothing
+from workflows.runner import ContextFreeRunner, asks_nothing, patient
 
 PASSED_THROUGH = (
     *("plans", "pydantic", "pydantic_core", "annotated_types", "typing_inspection"),
@@ -88,7 +88,7 @@ def build(
 
     `cached` plans are kept in memory; any other is replayed from its history when something happens to it.
     """
-    return Worker(
+    worker = Worker(
         client,
         task_queue=settings.task_queue,
         identity=f"{WORKER}{os.getpid()}@{socket.gethostname()}",
@@ -105,6 +105,7 @@ def build(
         graceful_shutdown_timeout=timedelta(seconds=settings.grace),
         max_workflow_task_external_storage_concurrency=1 if _stores_here(client) else 3,
     )
+    return patient(worker)
 
 
 def _runner(client: Client) -> SandboxedWorkflowRunner:

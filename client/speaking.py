@@ -35,6 +35,8 @@ LOST = frozenset({
     RPCStatusCode.UNKNOWN, RPCStatusCode.INTERNAL,
 })  # fmt: skip
 """What the SDK reports when the server is away or too busy: worth another attempt."""
+THINKING = "TMPRL1101"
+"""What the SDK says of a workflow that was thinking for too long to answer."""
 _UNANSWERED = LOST | {RPCStatusCode.FAILED_PRECONDITION}
 
 
@@ -84,7 +86,8 @@ async def ask(client: Client, plan: str, query: str, *arguments: Any, patience: 
             left = max(began + patience - time.monotonic(), 0.1)
             return await handle.query(query, *arguments, rpc_timeout=timedelta(seconds=min(seconds, left)))
         except WorkflowQueryFailedError as error:
-            raise PlanError(f"plan '{plan_id(plan)}' could not answer: {error.message}", "QUERY_FAILED") from error
+            if THINKING not in error.message or time.monotonic() > began + patience:
+                raise PlanError(f"plan '{plan_id(plan)}' could not answer: {error.message}", "QUERY_FAILED") from error
         except RPCError as error:
             if error.status not in _UNANSWERED:
                 raise translated(error, plan) from error

@@ -31,6 +31,7 @@ PURE_LIBRARIES = {
     "annotated_types",
     "typing_extensions",
     "xxhash",
+    "re2",
 }
 # fmt: off
 PURE_STDLIB = {

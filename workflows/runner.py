@@ -4,6 +4,9 @@ Before each payload it encodes or decodes, the SDK asks the workflow in which co
 and codecs that want to know (`WithSerializationContext`). The question runs code in the sandbox and took one seventh of
 a worker's time. Ours want nothing, so it is answered here. Where large values are stored by a driver that files them
 by workflow, as S3's does, that question still goes to the workflow.
+
+And a workflow may think for as long as its workflow task may take. The SDK takes one that thinks for two seconds for
+dead, fails the task and begins anew: on a busy machine a plan of ten thousand steps would never come to its first step.
 """
 
 from __future__ import annotations
@@ -12,9 +15,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from temporalio.converter import DataConverter, StorageDriverStoreContext, WorkflowSerializationContext
-from temporalio.worker import WorkflowInstance, WorkflowInstanceDetails
+from temporalio.worker import Worker, WorkflowInstance, WorkflowInstanceDetails
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 from temporalio.workflow import Info
+
+THINKING_SECONDS = 10
+"""How long a workflow may think at a time: as long as Temporal gives a workflow task."""
+_LIMIT = "_deadlock_timeout_seconds"
 
 
 @dataclass(frozen=True)
@@ -56,3 +63,12 @@ class _ContextFree(WorkflowInstance):
 
     def get_thread_id(self) -> int | None:
         return self._inner.get_thread_id()
+
+
+def patient(worker: Worker) -> Worker:
+    """The worker, with that limit. The SDK has no option for it but one that also takes the sandbox away; where it
+    keeps the limit elsewhere, its own holds."""
+    workflows = vars(worker).get("_workflow_worker")
+    if workflows is not None and isinstance(vars(workflows).get(_LIMIT), int):
+        vars(workflows)[_LIMIT] = THINKING_SECONDS
+    return worker
