@@ -1,17 +1,22 @@
 """JSON Schemas of strangers, held against answers of strangers, in bounded time.
 
 A plan's author or a model writes the schema, a model the answer, and both meet inside a workflow, whose worker serves
-others too. Three things can take for ever there: patterns that backtrack, references that fan out, and comparing many
-items with each other. So patterns are RE2's, which takes time in proportion to the text; every keyword that is applied
-counts, until there were too many; items are compared by their text. What would lead around that is refused. The count
-is the same in every replay (FAULTS T16, T17).
+others too. Patterns that backtrack, references that fan out, and work that grows with schema times answer could hold it
+up for ever. So:
+
+- a schema is small, and only such parts of it are used as were looked at before: references lead to these parts alone;
+- patterns are RE2's, which takes time in proportion to text and pattern;
+- every keyword that is applied counts, by what it looks at, until there were too many. The count is the same in every
+  replay, which a time limit would not be (FAULTS T16, T17).
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+from urllib.parse import unquote
 
 import re2
 from jsonschema import Draft202012Validator
@@ -19,123 +24,213 @@ from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 from referencing import Registry
 
-MOST = 30_000
-"""Keywords applied to one answer; those with long values or to long texts count more. Less than half a second."""
-PORTION = 100
-"""Characters or items that count as much as one keyword."""
-UNSUPPORTED = frozenset({"unevaluatedProperties", "unevaluatedItems", "$dynamicRef"})
-"""Keywords that look at other parts of the schema by themselves, uncounted."""
-DATA = frozenset({"enum", "const", "default", "examples"})
-"""Keywords whose values are no schemas."""
-NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
-"""Keywords whose values are schemas by name."""
-QUIET = re2.Options()
-QUIET.log_errors = False  # it would write them to standard error
+MAX_LENGTH = 64 * 1024
+"""Characters of a schema, as JSON."""
+MAX_PARTS = 1_000
+"""Objects in a schema. Each takes the check of the schema a sixth of a millisecond."""
+MAX_INSTRUCTIONS = 50_000
+"""Of all patterns of a schema, as RE2 counts; two million take a second to make."""
+BUDGET = 30_000
+"""Units of work for one answer: a unit is a keyword applied, some 15 microseconds."""
+SHOWN_PER_UNIT = 500
+"""Characters of a value that are copied, compared or written into an error's message in that time."""
+NAMED_PER_UNIT = 20
+"""Characters of what a keyword lists, such as the names of `required`."""
+MATCHED_PER_UNIT = 5_000
+"""Characters times instructions that RE2 takes at its slowest."""
+HOLDING_ONE = frozenset({"additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then"})
+HOLDING_LIST = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
+HOLDING_NAMED = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
+LISTING = frozenset({"const", "dependentRequired", "enum", "required", "type"})
+UNSUPPORTED = frozenset({
+    "$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveRef", "unevaluatedItems", "unevaluatedProperties",
+})  # fmt: skip
+"""Keywords that lead to, or look at, other parts of the schema by ways of their own."""
+RE2 = re2.Options()
+RE2.log_errors = False  # it would write them to standard error
+RE2.max_mem = 512 * 1024  # a pattern of ten characters can take 0.2 s to make, and 8 MB
+_OF_PERL = re.compile(r"\(\?|\\[1-9]")
 
 Schema = dict[str, Any]
 Keyword = Callable[[Any, Any, Any, Any], Iterator[ValidationError] | None]
+Matchers = Mapping[str, Any]
 
 
 class TooMuch(Exception):
     """The schema is too costly for this answer."""
 
 
-def bounded_problem(schema: Any) -> str:
+def size_problem(schema: Any) -> str:
+    """What makes a schema too large to look at; empty when nothing does."""
+    length, parts, pending = len(json.dumps(schema)), 0, [schema]
+    while pending:
+        part = pending.pop()
+        parts += isinstance(part, Mapping)
+        pending += part.values() if isinstance(part, Mapping) else part if isinstance(part, list) else ()
+    if length > MAX_LENGTH or parts > MAX_PARTS:
+        return f"the schema is too large: at most {MAX_LENGTH} characters and {MAX_PARTS} objects"
+    return ""
+
+
+def part_problem(schema: Any) -> str:
     """What keeps a valid schema from being applied in bounded time; empty when nothing does."""
-    for part in _parts(schema):
-        unsupported = sorted(UNSUPPORTED & part.keys())
+    parts = dict(_parts(schema, ""))
+    for place, part in parts.items():
+        inner = {"$schema", "$id"} if place else set()
+        unsupported = sorted((UNSUPPORTED | inner) & part.keys())
         if unsupported:
-            return f"{unsupported[0]} is not supported; use additionalProperties or items"
-        for pattern in (*([part["pattern"]] if "pattern" in part else []), *part.get("patternProperties", {})):
-            try:
-                re2.compile(pattern, options=QUIET)
-            except re2.error as error:
-                why = error.args[0].decode()
-                return f"pattern {pattern[:100]!r}: {why}; look-arounds and back-references are not supported"
+            return f"{unsupported[0]} is not supported{' within a schema' if inner else ''}; leave it out"
+        reference = part.get("$ref")
+        if reference is not None and not (reference.startswith("#") and unquote(reference[1:]) in parts):
+            return f"$ref {reference[:100]!r} leads to no part of the schema; write '#/$defs/NAME'"
+    instructions = 0
+    for pattern in {pattern: None for part in parts.values() for pattern in _patterns(part)}:
+        try:
+            instructions += _compiled(pattern).programsize
+        except re2.error as error:
+            why = error.args[0].decode() if error.args and isinstance(error.args[0], bytes) else str(error)
+            more = "; look-arounds and back-references are not supported" if _OF_PERL.search(why) else ""
+            return f"pattern {pattern[:100]!r}: {why}{more}"
+        if instructions > MAX_INSTRUCTIONS:
+            return f"the patterns are too large together, from {pattern[:100]!r} on; write shorter ones"
     return ""
 
 
 def errors(schema: Any, value: Any) -> Iterator[ValidationError]:
-    """What in a value is not as the schema asks. Raises TooMuch, and anything where a reference leads to no schema."""
-    left = MOST
+    """What in a value is not as a schema without problems asks. Raises TooMuch."""
+    parts = dict(_parts(schema, ""))
+    matchers = {pattern: _compiled(pattern) for part in parts.values() for pattern in _patterns(part)}
+    meter = _Meter(value)
 
-    def counted(keyword: Keyword) -> Keyword:
+    def counted(name: str, keyword: Keyword) -> Keyword:
         def apply(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
-            nonlocal left
-            left -= 1 + _size(value) // PORTION + _size(instance) // PORTION
-            if left < 0:
-                raise TooMuch
+            meter.spend(1 + meter.size(instance) // SHOWN_PER_UNIT)
+            if name in LISTING:
+                meter.spend(_length(value) // NAMED_PER_UNIT)
             yield from keyword(validator, value, instance, schema) or ()
 
         return apply
 
-    keywords = {name: counted(keyword) for name, keyword in (Draft202012Validator.VALIDATORS | _OWN).items()}
+    own = _own(matchers, meter)
+    keywords = {name: counted(name, keyword) for name, keyword in (Draft202012Validator.VALIDATORS | own).items()}
     bounded: Any = extend(Draft202012Validator, keywords)  # type: ignore[no-untyped-call]
-    found: Iterator[ValidationError] = bounded(_of_one_dialect(schema), registry=Registry()).iter_errors(value)
+    # With a dialect of its own, jsonschema would go on with a validator that counts nothing wherever '#' leads here.
+    bare = {name: part for name, part in schema.items() if name not in ("$schema", "$id")}
+    found: Iterator[ValidationError] = bounded(bare, registry=Registry()).iter_errors(value)
     return found
 
 
-def _size(value: Any) -> int:
-    return len(value) if isinstance(value, str | list | dict) else 0
+class _Meter:
+    """What the work on one answer has cost."""
+
+    def __init__(self, answer: Any) -> None:
+        self._left = BUDGET
+        self._sizes: dict[int, int] = {}
+        self._measure(answer)
+
+    def spend(self, units: int) -> None:
+        """Count work that is about to be done. Raises TooMuch."""
+        self._left -= units
+        if self._left < 0:
+            raise TooMuch
+
+    def size(self, value: Any) -> int:
+        """About how many characters a part of the answer has."""
+        return self._sizes[id(value)] if isinstance(value, list | dict) else _length(value)
+
+    def _measure(self, value: Any) -> int:
+        if isinstance(value, dict):
+            size = sum(len(name) + 4 + self._measure(item) for name, item in value.items())
+        elif isinstance(value, list):
+            size = sum(2 + self._measure(item) for item in value)
+        else:
+            return _length(value)
+        self._sizes[id(value)] = size
+        return size
 
 
-def _parts(schema: Any) -> Iterator[Mapping[str, Any]]:
-    """The schema and every schema in it."""
+def _length(value: Any) -> int:
+    if isinstance(value, str):
+        return len(value)
+    return len(json.dumps(value)) if isinstance(value, list | dict) else 8
+
+
+def _parts(schema: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The schema and every schema in it, by the JSON Pointer that leads there."""
     if not isinstance(schema, Mapping):
         return
-    yield schema
+    yield place, schema
     for name, value in schema.items():
-        if name in NAMED and isinstance(value, Mapping):
-            inner = list(value.values())
-        else:
-            inner = [] if name in DATA else value if isinstance(value, list) else [value]
-        for part in inner:
-            yield from _parts(part)
+        here = f"{place}/{_escaped(name)}"
+        if name in HOLDING_ONE:
+            yield from _parts(value, here)
+        elif name in HOLDING_LIST:
+            for index, part in enumerate(value):
+                yield from _parts(part, f"{here}/{index}")
+        elif name in HOLDING_NAMED:
+            for inner, part in value.items():
+                yield from _parts(part, f"{here}/{_escaped(inner)}")
 
 
-def _of_one_dialect(value: Any) -> Any:
-    """A copy in which nothing names its dialect: jsonschema would go on there with a validator that counts nothing."""
-    if isinstance(value, list):
-        return [_of_one_dialect(item) for item in value]
-    if not isinstance(value, Mapping):
-        return value
-    named = {name for name, item in value.items() if name == "$schema" and isinstance(item, str)}
-    return {name: _of_one_dialect(item) for name, item in value.items() if name not in named}
+def _escaped(name: str) -> str:
+    return name.replace("~", "~0").replace("/", "~1")
 
 
-def _matches(pattern: str, text: str) -> bool:
-    return re2.search(pattern, text, options=QUIET) is not None
+def _patterns(part: Mapping[str, Any]) -> list[str]:
+    return [*([part["pattern"]] if "pattern" in part else []), *part.get("patternProperties", {})]
 
 
-def _pattern(validator: Any, pattern: str, instance: Any, _: Any) -> Iterator[ValidationError]:
-    if validator.is_type(instance, "string") and not _matches(pattern, instance):
-        yield ValidationError(f"{instance[:100]!r} does not match {pattern[:100]!r}")
+def _compiled(pattern: str) -> Any:
+    """The pattern for RE2, which writes a character's number in another way than JavaScript."""
+    return re2.compile(re.sub(r"\\(?:u([0-9a-fA-F]{4})|.)", _in_braces, pattern, flags=re.DOTALL), options=RE2)
 
 
-def _pattern_properties(validator: Any, patterns: Schema, instance: Any, _: Any) -> Iterator[ValidationError]:
-    for name, value in instance.items() if validator.is_type(instance, "object") else ():
-        for pattern, schema in patterns.items():
-            if _matches(pattern, name):
-                yield from validator.descend(value, schema, path=name, schema_path=pattern)
+def _in_braces(found: re.Match[str]) -> str:
+    return f"\\x{{{found[1]}}}" if found[1] else found[0]
 
 
-def _additional_properties(validator: Any, allowed: Any, instance: Any, schema: Schema) -> Iterator[ValidationError]:
-    for name, value in instance.items() if validator.is_type(instance, "object") else ():
-        if name in schema.get("properties", {}):
-            continue
-        if any(_matches(pattern, name) for pattern in schema.get("patternProperties", {})):
-            continue
-        if allowed is False:
-            yield ValidationError(f"{name!r} is not expected here")
-        elif isinstance(allowed, Mapping):
-            yield from validator.descend(value, allowed, path=name)
+def _own(matchers: Matchers, meter: _Meter) -> dict[str, Keyword]:
+    """The keywords that are not left to jsonschema: those with patterns, and the one that compares all with all."""
 
+    def matches(pattern: str, text: str) -> bool:
+        matcher = matchers[pattern]
+        meter.spend(1 + len(text) * matcher.programsize // MATCHED_PER_UNIT)
+        return matcher.search(text) is not None
 
-def _unique_items(validator: Any, unique: bool, instance: Any, _: Any) -> Iterator[ValidationError]:
-    if unique and validator.is_type(instance, "array"):
-        texts = {json.dumps(_normal(item), sort_keys=True) for item in instance}
-        if len(texts) < len(instance):
-            yield ValidationError("some items are alike")
+    def by_pattern(validator: Any, pattern: str, instance: Any, _: Any) -> Iterator[ValidationError]:
+        if validator.is_type(instance, "string") and not matches(pattern, instance):
+            yield ValidationError(f"{instance[:100]!r} does not match {pattern[:100]!r}")
+
+    def pattern_properties(validator: Any, patterns: Schema, instance: Any, _: Any) -> Iterator[ValidationError]:
+        for name, value in instance.items() if validator.is_type(instance, "object") else ():
+            for pattern, schema in patterns.items():
+                if matches(pattern, name):
+                    yield from validator.descend(value, schema, path=name, schema_path=pattern)
+
+    def additional(validator: Any, allowed: Any, instance: Any, schema: Schema) -> Iterator[ValidationError]:
+        for name, value in instance.items() if validator.is_type(instance, "object") else ():
+            if name in schema.get("properties", {}):
+                continue
+            if any(matches(pattern, name) for pattern in schema.get("patternProperties", {})):
+                continue
+            if allowed is False:
+                yield ValidationError(f"{name[:100]!r} is not expected here")
+            elif isinstance(allowed, Mapping):
+                yield from validator.descend(value, allowed, path=name)
+
+    def unique(validator: Any, is_asked_for: bool, instance: Any, _: Any) -> Iterator[ValidationError]:
+        if is_asked_for and validator.is_type(instance, "array"):
+            meter.spend(meter.size(instance) // NAMED_PER_UNIT)
+            texts = {json.dumps(_normal(item), sort_keys=True) for item in instance}
+            if len(texts) < len(instance):
+                yield ValidationError("some items are alike")
+
+    return {
+        "pattern": by_pattern,
+        "patternProperties": pattern_properties,
+        "additionalProperties": additional,
+        "uniqueItems": unique,
+    }
 
 
 def _normal(value: Any) -> Any:
@@ -145,16 +240,3 @@ def _normal(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _normal(item) for name, item in value.items()}
     return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _refused(*_: Any) -> Iterator[ValidationError]:
-    raise TooMuch
-
-
-_OWN: dict[str, Keyword] = {
-    "pattern": _pattern,
-    "patternProperties": _pattern_properties,
-    "additionalProperties": _additional_properties,
-    "uniqueItems": _unique_items,
-    **dict.fromkeys(UNSUPPORTED, _refused),
-}

@@ -12,7 +12,7 @@ from plans.answer_form import form_problem, schema_problem, value_of
 
 NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 NO_SCHEMAS: list[dict[str, Any]] = [
-    {"type": "strng"}, {"type": 5}, {"required": 5}, {"properties": 5}, {"pattern": "("}, {"multipleOf": 0},
+    {"type": "strng"}, {"type": 5}, {"required": 5}, {"properties": 5}, {"pattern": 5}, {"multipleOf": 0},
     {"minimum": "a"}, {"properties": {"n": {"type": "strng"}}},
 ]  # fmt: skip
 
@@ -67,16 +67,21 @@ def fanning_out(depth: int) -> dict[str, Any]:
     return {"$ref": "#/$defs/l0", "$defs": both | {f"l{depth}": {"type": "integer"}}}
 
 
-DIALECT = "http://json-schema.org/draft-07/schema#"
-ELSEWHERE = {"items": {"$schema": DIALECT, "$ref": "#/part"}, "part": {"$schema": DIALECT, "$ref": "#/$defs/l0"}}
+NUMBERS = [[0] * 20_000]
+MANY: dict[str, Any] = {f"^x{n}$": {} for n in range(100)}
 ENDLESS: dict[str, tuple[dict[str, Any], Any]] = {
     "references that fan out": (fanning_out(40), 1),
     "behind a dialect": (fanning_out(40) | {"$schema": Draft202012Validator.META_SCHEMA["$schema"]}, 1),
-    "behind a dialect in a part": ({"$defs": fanning_out(40)["$defs"], **ELSEWHERE}, [1]),
-    "many for each of many": ({"items": {"anyOf": [{"const": n} for n in range(1000)]}}, [999] * 5000),
-    "long texts against long lists": ({"items": {"not": {"pattern": "a" * 5000}}}, ["b" * 60] * 2500),
-    "evaluated elsewhere": ({"$ref": "#/default", "default": {"unevaluatedItems": False}}, [1]),
-}
+    "many for each of many": ({"items": {"anyOf": [{"const": n} for n in range(300)]}}, [299] * 5000),
+    "long texts, a long pattern": ({"items": {"not": {"pattern": "a" * 5000}}}, ["b" * 60] * 2500),
+    "many patterns, many names": ({"patternProperties": MANY}, {f"name{n}": 0 for n in range(3000)}),
+    "long values written out": ({"anyOf": [{"type": "string"}] * 900}, NUMBERS),
+    "long values compared": ({"allOf": [{"uniqueItems": True}] * 500}, NUMBERS),
+    "patterns that RE2 is slow at": (
+        {"not": {"anyOf": [{"pattern": f"^[01]*1[01]{{900}}x{n}$"} for n in range(25)]}}, "01" * 50_000
+    ),
+    "long lists of names": ({"items": {"anyOf": [{"required": [f"n{n}" for n in range(5000)]}, {}]}}, [{}] * 5000),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("schema", "answer"), ENDLESS.values(), ids=ENDLESS)
@@ -108,26 +113,60 @@ def test_many_items_are_compared_at_once() -> None:
     assert "alike" in form_problem({"uniqueItems": True}, f'[{items}, {{"n": [1.0]}}]')
 
 
+DIALECT = "http://json-schema.org/draft-07/schema#"
 UNSUPPORTED: list[tuple[dict[str, Any], str]] = [
-    ({"pattern": "(?!x)a"}, "invalid perl operator"),
-    ({"properties": {"enum": {"pattern": r"(a)\1"}}}, "look-arounds and back-references are not supported"),
+    ({"pattern": "("}, "pattern '(': missing ): ("),
+    ({"pattern": "(?!x)a"}, "look-arounds and back-references are not supported"),
+    ({"properties": {"enum": {"pattern": "(a)\\1"}}}, "look-arounds and back-references are not supported"),
     ({"patternProperties": {"(?<=a)b": {}}}, "not supported"),
+    ({"pattern": "\ud83d"}, "this is no JSON Schema"),
     ({"items": {"unevaluatedProperties": False}}, "unevaluatedProperties is not supported"),
     ({"$defs": {"a": {"$dynamicRef": "#x"}}}, "$dynamicRef is not supported"),
+    ({"items": {"$schema": DIALECT}}, "$schema is not supported within a schema"),
+    ({"properties": {"default": {"$id": "x"}}}, "$id is not supported within a schema"),
+    ({"$ref": "#/default", "default": {"minimum": "a"}}, "$ref '#/default' leads to no part of the schema"),
+    ({"$ref": "http://127.0.0.1:9/schema.json"}, "leads to no part of the schema"),
+    ({"pattern": "^\\pL{900}$"}, "pattern too large"),
+    ({"patternProperties": {f"^\\pL{{9}}{n}$": {} for n in range(900)}}, "the patterns are too large together"),
+    ({"allOf": [{}] * 15_000}, "the schema is too large"),
+    ({"required": [f"n{n}" for n in range(20_000)]}, "the schema is too large"),
+    ({"title": object()}, "this is no JSON Schema"),
 ]
 
 
-@pytest.mark.parametrize(("schema", "problem"), UNSUPPORTED, ids=str)
+@pytest.mark.parametrize(("schema", "problem"), UNSUPPORTED, ids=lambda value: repr(value)[:60])
 def test_what_has_no_bounds_is_refused_before_it_is_asked_for(schema: dict[str, Any], problem: str) -> None:
     assert problem in schema_problem(schema)
 
 
+DEEP: dict[str, Any] = {"$defs": fanning_out(40)["$defs"], "$schema": DIALECT, "$ref": "#/$defs/l0"}
+
+
 @pytest.mark.parametrize(
-    "target", [{"minimum": "a"}, {"pattern": 5}, {"pattern": "("}, {"type": "strng"}, {"items": 3}]
+    "schema",
+    [{"items": DEEP}, {"$ref": "#/default", "default": {"unevaluatedItems": False}}, {"properties": 5}],
+    ids=str,
 )
-@pytest.mark.parametrize("answer", ["1", '"a"', "[1]"])
-def test_a_reference_to_what_is_no_schema_never_raises(target: Any, answer: str) -> None:
-    form_problem({"$ref": "#/default", "default": target}, answer)
+def test_a_schema_that_nobody_checked_is_not_applied(schema: dict[str, Any]) -> None:
+    assert "cannot be applied" in form_problem(schema, "[1]")
+
+
+STRANGE: list[dict[str, Any]] = [
+    {"dependentRequired": {"pattern": ["a"]}}, {"x-ui": {"pattern": None}}, {"x-ui": {"patternProperties": 5}},
+    {"x-ui": {"$ref": 5, "$schema": DIALECT}}, {"const": {"pattern": ["("]}}, {"examples": [{"patternProperties": 3}]},
+    {"properties": {"pattern": {"type": "string"}, "$schema": {}, "$ref": {"type": "string"}, "enum": {}}},
+    {"$defs": {"a/b~c": {}, "d e": True}, "anyOf": [{"$ref": "#/$defs/a~1b~0c"}, {"$ref": "#/$defs/a~1b~0c"}]},
+    {"$ref": "#/$defs/a%25b", "$defs": {"a%b": {}}},
+    {"$schema": DIALECT, "$id": "urn:x", "properties": {"a": {"$ref": "#"}}},
+    {"pattern": "^\\pL+\\z"}, {"pattern": "[\\u4e00-\\u9fa5]\\\\u"},
+    {"pattern": "(?P<year>[0-9]{4})"}, {"pattern": "a{99999999999}"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("schema", STRANGE, ids=str)
+def test_a_schema_may_hold_what_only_looks_like_a_keyword(schema: dict[str, Any]) -> None:
+    assert schema_problem(schema) == ""
+    assert "cannot be applied" not in form_problem(schema, '{"a": {}}')
 
 
 SAME: list[tuple[dict[str, Any], list[str]]] = [
@@ -137,6 +176,9 @@ SAME: list[tuple[dict[str, Any], list[str]]] = [
     ({"properties": {"a": {}}, "additionalProperties": {"type": "null"}}, ['{"a": 1, "b": null}', '{"b": 1}']),
     ({"uniqueItems": True}, ["[1, 2]", "[1, 1.0]", "[1, true]", "[[1], [1]]", "[0, false]", '["1", 1]', "5"]),
     ({"uniqueItems": False}, ["[1, 1]"]),
+    ({"const": {"$schema": "x", "a": [1]}}, ['{"$schema": "x", "a": [1]}', '{"a": [1]}']),
+    ({"enum": [{"$schema": "x"}, 1]}, ['{"$schema": "x"}', "{}", "1", "true"]),
+    ({"pattern": "^[\\u4e00-\\u9fa5]$"}, ['"\u4e00"', '"a"']),
     ({"$ref": "#/$defs/n", "$defs": {"n": {"type": "integer"}}}, ["1", '"a"']),
     ({"anyOf": [{"type": "string"}, {"minimum": 3}]}, ['"a"', "4", "2"]),
 ]  # fmt: skip
