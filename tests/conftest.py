@@ -23,7 +23,7 @@ from client import detached
 from client.server import HOST, Server, flags, free_ports
 from client.settings import Settings
 from client.temporal_binary import find_temporal
-from tests.waiting import connected
+from tests.waiting import PATIENCE, connected
 
 CACHED = ("HOME", "XDG_CACHE_HOME", "PLANS_CACHE_DIR")
 """What says where programs are kept that were fetched before."""
@@ -59,7 +59,7 @@ async def server(temporal_binary: Path, tmp_path_factory: pytest.TempPathFactory
     pid, began = detached.start(command, log, os.environ)
     running = Server(pid=pid, began=began, address=f"{HOST}:{port}", ui=f"http://{HOST}:{ui_port}")
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             while not running.accepts():
                 assert running.is_alive(), detached.tail(log)
                 await asyncio.sleep(0.05)

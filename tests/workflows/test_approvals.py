@@ -233,7 +233,7 @@ async def test_temporals_own_command_line_approves(plans: Plans, temporal_binary
     await plan.until_asked("s2")
     command = [str(temporal_binary), "workflow", "signal", "--address", server.address, "--workflow-id", plan.id]
     command += ["--name", "approve", "--input", '{"stepId":"s2"}']
-    done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=30, check=False)
+    done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert (await plan.ended())["status"] == "completed"
 
