@@ -13,6 +13,7 @@ import uuid
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 import pytest_asyncio
 from temporalio.client import Client
@@ -38,15 +39,29 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+os.environ.pop("NO_COLOR", None)  # pictures of the screen are in colour
+
+hypothesis.settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("any machine")
+
+
 def pytest_xdist_auto_num_workers() -> int:
     """One process more than there are cores: most tests wait for a server or a process most of the time."""
     return (os.cpu_count() or 1) + 1
 
 
+@pytest.fixture(scope="session")
+def caches() -> dict[str, str]:
+    """The variables that lead to programs fetched before; whoever needs one and is not told fetches it again."""
+    return {name: os.environ[name] for name in CACHED if name in os.environ}
+
+
 @pytest_asyncio.fixture(scope="session")
-async def temporal_binary() -> Path:
+async def temporal_binary(caches: dict[str, str]) -> Path:
     """The `temporal` program."""
-    return await find_temporal(Settings.read({name: os.environ[name] for name in CACHED if name in os.environ}), print)
+    return await find_temporal(Settings.read(caches), print)
 
 
 @pytest_asyncio.fixture(scope="session")
@@ -98,17 +113,21 @@ def workspace(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def environ(server: Server, queue: str, state_dir: Path, workspace: Path) -> dict[str, str]:
+def environ(server: Server, caches: dict[str, str], queue: str, state_dir: Path, workspace: Path) -> dict[str, str]:
     """The environment of a command or worker of this test; add to it, or pass it to a process."""
-    kept = {name: os.environ[name] for name in ("HOME", "PATH", "LANG", "GOPATH") if name in os.environ}
-    return kept | {
-        "TEMPORAL_ADDRESS": server.address,
-        "PLANS_TASK_QUEUE": queue,
-        "PLANS_STATE_DIR": str(state_dir),
-        "PLANS_WORKSPACE": str(workspace),
-        "PLANS_GRACE": "5",
-        "PYTHONPATH": str(Path(__file__).parent.parent),
-    }
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "GOPATH") if name in os.environ}
+    return (
+        caches
+        | kept
+        | {
+            "TEMPORAL_ADDRESS": server.address,
+            "PLANS_TASK_QUEUE": queue,
+            "PLANS_STATE_DIR": str(state_dir),
+            "PLANS_WORKSPACE": str(workspace),
+            "PLANS_GRACE": "5",
+            "PYTHONPATH": str(Path(__file__).parent.parent),
+        }
+    )
 
 
 @pytest.fixture

@@ -23,11 +23,11 @@ from client.temporal_binary import find_temporal
 
 
 @pytest_asyncio.fixture
-async def embedded(state_dir: Path, temporal_binary: Path) -> AsyncIterator[Settings]:
+async def embedded(state_dir: Path, temporal_binary: Path, caches: dict[str, str]) -> AsyncIterator[Settings]:
     """Settings that lead to an embedded server; it is stopped at the end."""
     settings = Settings.read(
         {
-            "HOME": os.environ["HOME"],
+            **caches,
             "PLANS_STATE_DIR": str(state_dir),
             "PLANS_SERVER": "embedded",
             "TEMPORAL_CONFIG_FILE": os.devnull,
