@@ -2,7 +2,8 @@
 
 It outlives the command that started it, so that plans go on; the next command finds it by its record. A lock held by
 the server itself makes sure that no second one ever opens the same data, even if the record was lost. Its ports are
-7233 and 8233 where they are free, else any two; it listens on 127.0.0.1 only.
+7233 and 8233 where they are free, else any two; it listens on 127.0.0.1 only. Servers of several state directories
+start one after the other, so that no two take the same ports.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import random
 import socket
-from collections.abc import Callable
-from contextlib import ExitStack
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 from client import detached
@@ -25,6 +29,10 @@ PORT, UI_PORT = 7233, 8233
 START_SECONDS = 60.0
 STOP_SECONDS = 15.0
 FREED_SECONDS = 5.0
+OTHER_PORTS = range(10_000, 32_000)
+"""Where other ports are looked for: below those that systems give to outgoing connections, which would take them."""
+STARTING = "\0plans-embedded-server-starts"
+"""The name that whoever starts a server holds until it listens; it is known as far as the ports are, and to Linux."""
 
 SEARCH_ATTRIBUTES = {
     "PlanStatus": "Keyword",
@@ -89,9 +97,13 @@ async def ensure(settings: Settings, say: Callable[[str], None] = lambda _: None
     settings.make_state_dir()
     async with detached.lock(settings.state_dir / "server.lock"):
         server = recorded(settings)
-        if server is None:
-            server = await _start(settings, await find_temporal(settings, say))
-        await _wait_until_it_listens(server, settings)
+        if server is not None:
+            await _wait_until_it_listens(server, settings)
+            return server
+        temporal = await find_temporal(settings, say)
+        async with _others_kept_waiting():
+            server = await _start(settings, temporal)
+            await _wait_until_it_listens(server, settings)
         return server
 
 
@@ -124,14 +136,36 @@ def free_ports(*preferred: int) -> list[int]:
     """The preferred ports if all of them are free, else as many others; 0 means any."""
     with ExitStack() as opened:
         try:
-            sockets = [opened.enter_context(socket.create_server((HOST, port))) for port in preferred]
+            sockets = [opened.enter_context(_at(port)) for port in preferred]
         except OSError:
-            sockets = [opened.enter_context(socket.create_server((HOST, 0))) for _ in preferred]
+            sockets = [opened.enter_context(_at(0)) for _ in preferred]
         return [each.getsockname()[1] for each in sockets]
+
+
+def _at(port: int) -> socket.socket:
+    """A socket that holds a port; any for 0. Raises OSError when it is taken."""
+    for each in [port] if port else random.sample(OTHER_PORTS, 100):
+        with suppress(OSError):
+            return socket.create_server((HOST, each))
+    return socket.create_server((HOST, port))
 
 
 def _record(settings: Settings) -> Path:
     return settings.state_dir / "server.json"
+
+
+@asynccontextmanager
+async def _others_kept_waiting() -> AsyncIterator[None]:
+    """Nobody else on this machine starts an embedded server meanwhile: two at once would find the same ports free."""
+    deadline = time.monotonic() + START_SECONDS
+    with socket.socket(socket.AF_UNIX) as held:
+        while sys.platform == "linux" and time.monotonic() < deadline:
+            try:
+                held.bind(STARTING)
+                break
+            except OSError:
+                await asyncio.sleep(0.05)
+        yield
 
 
 async def _start(settings: Settings, temporal: Path) -> Server:

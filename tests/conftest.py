@@ -6,13 +6,13 @@ itself would fetch it, so that no test is ever skipped for want of it.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import uuid
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 import pytest_asyncio
 from temporalio.client import Client
@@ -23,7 +23,7 @@ from client import detached
 from client.server import HOST, Server, flags, free_ports
 from client.settings import Settings
 from client.temporal_binary import find_temporal
-from tests.waiting import connected
+from tests.waiting import connected, until
 
 CACHED = ("HOME", "XDG_CACHE_HOME", "PLANS_CACHE_DIR")
 """What says where programs are kept that were fetched before."""
@@ -38,31 +38,47 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+os.environ.pop("NO_COLOR", None)  # pictures of the screen are in colour
+
+hypothesis.settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("any machine")
+
+
 def pytest_xdist_auto_num_workers() -> int:
     """One process more than there are cores: most tests wait for a server or a process most of the time."""
     return (os.cpu_count() or 1) + 1
 
 
+@pytest.fixture(scope="session")
+def caches() -> dict[str, str]:
+    """The variables that lead to programs fetched before; whoever needs one and is not told fetches it again."""
+    return {name: os.environ[name] for name in CACHED if name in os.environ}
+
+
 @pytest_asyncio.fixture(scope="session")
-async def temporal_binary() -> Path:
+async def temporal_binary(caches: dict[str, str]) -> Path:
     """The `temporal` program."""
-    return await find_temporal(Settings.read({name: os.environ[name] for name in CACHED if name in os.environ}), print)
+    return await find_temporal(Settings.read(caches), print)
 
 
 @pytest_asyncio.fixture(scope="session")
 async def server(temporal_binary: Path, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server]:
     """A development server with our settings and search attributes, in memory."""
-    port, ui_port = free_ports(0, 0)
-    log = tmp_path_factory.mktemp("server") / "server.log"
-    command = [str(temporal_binary), *flags(port, ui_port, None)]
-    command += ["--dynamic-config-value", AT_ONCE, "--dynamic-config-value", DELETE_AT_ONCE]
-    pid, began = detached.start(command, log, os.environ)
-    running = Server(pid=pid, began=began, address=f"{HOST}:{port}", ui=f"http://{HOST}:{ui_port}")
+    directory = tmp_path_factory.mktemp("server")
+    for attempt in ("first", "second"):  # the ports that it looks for itself may be taken meanwhile
+        port, ui_port = free_ports(0, 0)
+        log = directory / f"{attempt}.log"
+        command = [str(temporal_binary), *flags(port, ui_port, None)]
+        command += ["--dynamic-config-value", AT_ONCE, "--dynamic-config-value", DELETE_AT_ONCE]
+        pid, began = detached.start(command, log, os.environ)
+        running = Server(pid=pid, began=began, address=f"{HOST}:{port}", ui=f"http://{HOST}:{ui_port}")
+        await until(lambda: running.accepts() or not running.is_alive(), "the server listens")  # noqa: B023
+        if running.is_alive():
+            break
     try:
-        async with asyncio.timeout(60):
-            while not running.accepts():
-                assert running.is_alive(), detached.tail(log)
-                await asyncio.sleep(0.05)
+        assert running.is_alive(), detached.tail(log)
         yield running
     finally:
         await running.stop(grace=0)
@@ -98,17 +114,21 @@ def workspace(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def environ(server: Server, queue: str, state_dir: Path, workspace: Path) -> dict[str, str]:
+def environ(server: Server, caches: dict[str, str], queue: str, state_dir: Path, workspace: Path) -> dict[str, str]:
     """The environment of a command or worker of this test; add to it, or pass it to a process."""
-    kept = {name: os.environ[name] for name in ("HOME", "PATH", "LANG", "GOPATH") if name in os.environ}
-    return kept | {
-        "TEMPORAL_ADDRESS": server.address,
-        "PLANS_TASK_QUEUE": queue,
-        "PLANS_STATE_DIR": str(state_dir),
-        "PLANS_WORKSPACE": str(workspace),
-        "PLANS_GRACE": "5",
-        "PYTHONPATH": str(Path(__file__).parent.parent),
-    }
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "GOPATH") if name in os.environ}
+    return (
+        caches
+        | kept
+        | {
+            "TEMPORAL_ADDRESS": server.address,
+            "PLANS_TASK_QUEUE": queue,
+            "PLANS_STATE_DIR": str(state_dir),
+            "PLANS_WORKSPACE": str(workspace),
+            "PLANS_GRACE": "5",
+            "PYTHONPATH": str(Path(__file__).parent.parent),
+        }
+    )
 
 
 @pytest.fixture

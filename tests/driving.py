@@ -22,9 +22,14 @@ from temporalio.service import RPCError
 
 from tests.waiting import until
 
-CEILING = timedelta(seconds=55)
+CEILING = timedelta(seconds=240)
+"""How long a plan may take: longer than anything that a test waits for while it runs."""
 LEDGER = "ledger.txt"
 """The file in the workspace into which the tool `work` writes what it does."""
+
+GO = "go.txt"
+WAITS = {"until": GO}
+"""Arguments of a step `work` that goes on until it is told to end: what happens meanwhile has all the time it needs."""
 
 View = dict[str, Any]
 
@@ -147,6 +152,10 @@ class Plans:
     async def run(self, steps: list[dict[str, Any]], options: Mapping[str, Any] | None = None, **plan: Any) -> View:
         """Start a plan and wait for its end."""
         return await (await self.start(steps, options, **plan)).ended()
+
+    def go(self) -> None:
+        """Let the steps end that wait for it (`WAITS`)."""
+        (self.workspace / GO).touch()
 
     @property
     def ledger(self) -> list[list[str]]:

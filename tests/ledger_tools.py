@@ -14,12 +14,15 @@ from plans.errors import ToolError
 
 
 @tool(effect="keyed")
-async def work(name: str, context: ToolContext, seconds: float = 0.0, value: Any = None, fails: int = 0) -> Any:
+async def work(
+    name: str, context: ToolContext, seconds: float = 0.0, until: str = "", value: Any = None, fails: int = 0
+) -> Any:
     """Write `start NAME ATTEMPT` into the ledger, wait, write `end NAME ATTEMPT`.
 
     Args:
         name: What to write.
         seconds: How long to wait.
+        until: A file that is waited for as well.
         value: What to give back; the name, if nothing is given.
         fails: So many calls fail before one succeeds.
 
@@ -29,6 +32,8 @@ async def work(name: str, context: ToolContext, seconds: float = 0.0, value: Any
     attempt = activity.info().attempt
     _write(context, f"start {name} {attempt}")
     await asyncio.sleep(seconds)
+    while until and not Path(context.workspace.root, until).exists():
+        await asyncio.sleep(0.02)
     if _count(context, name) <= fails:
         raise ToolError("BUSY", f"call {_count(context, name)} of {name} fails", retryable=True)
     _write(context, f"end {name} {attempt}")

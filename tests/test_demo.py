@@ -20,7 +20,7 @@ async def test_the_demo_ends_with_a_completed_plan_a_link_and_a_report(environ: 
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
         )
-        output, _ = await asyncio.wait_for(demo.communicate(), 120)
+        output, _ = await asyncio.wait_for(demo.communicate(), 300)
         text = output.decode()
         assert demo.returncode == 0, text
         assert "6 of 6 steps" in text

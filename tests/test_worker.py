@@ -9,13 +9,14 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from temporalio.client import Client
 from temporalio.worker import Worker
+
+from tests.driving import CEILING
 
 ROOT = Path(__file__).parent.parent
 
@@ -51,7 +52,7 @@ async def start_plan(client: Client, queue: str, **step: Any) -> Any:
         {"plan": plan, "options": {"approveAll": True}},
         id=f"plan-{queue}",
         task_queue=queue,
-        execution_timeout=timedelta(seconds=60),
+        execution_timeout=CEILING,
     )
 
 
@@ -72,7 +73,7 @@ async def test_it_says_what_it_listens_to_and_stops_when_asked(
             assert f"queue '{queue}' in namespace 'default' at {environ['TEMPORAL_ADDRESS']}" in greeting
             assert str(workspace) in greeting
             process.send_signal(number)
-            output, errors = await asyncio.wait_for(process.communicate(), 30)
+            output, errors = await asyncio.wait_for(process.communicate(), 60)
             assert output.decode().splitlines()[-1] == "Stopped."
             assert (process.returncode, errors) == (0, b"")
 
@@ -88,10 +89,10 @@ async def test_a_running_step_may_finish_within_the_grace(
         process.terminate()
         assert "30 s to finish" in await line(process)
         (workspace / "go").touch()
-        assert await asyncio.wait_for(process.wait(), 30) == 0
+        assert await asyncio.wait_for(process.wait(), 60) == 0
         assert (workspace / "end").read_text() == "done\n"
     history = json.loads((await plan.fetch_history()).to_json())
-    assert "EVENT_TYPE_ACTIVITY_TASK_COMPLETED" in [event["eventType"] for event in history["events"]][-4:]
+    assert "EVENT_TYPE_ACTIVITY_TASK_COMPLETED" in [event["eventType"] for event in history["events"]]
     await plan.terminate()
 
 
@@ -105,7 +106,7 @@ async def test_a_second_signal_ends_it_at_once(
         process.terminate()
         await line(process)
         process.terminate()
-        assert await asyncio.wait_for(process.wait(), 30) == 130
+        assert await asyncio.wait_for(process.wait(), 60) == 130
     await plan.terminate()
 
 

@@ -42,7 +42,7 @@ async def test_several_processes_share_a_queue_and_one_that_dies_is_replaced(
         assert len(first & second) == 1
         await line(process)  # the greeting of the new one
         process.terminate()
-        assert await asyncio.wait_for(process.wait(), 30) == 0
+        assert await asyncio.wait_for(process.wait(), 60) == 0
         assert not [pid for pid in second if detached.began(pid)]
 
 

@@ -12,8 +12,8 @@ from temporalio.client import Client
 
 from client.connect import healthy
 
-PATIENCE = 30.0
-"""Seconds until a condition that does not come true is a failure: far more than any of them takes."""
+PATIENCE = 90.0
+"""Seconds until a condition that does not come true is a failure: far more than any takes on a machine that is busy."""
 
 
 async def until(look: Callable[[], Any], what: str, *, patience: float = PATIENCE, every: float = 0.03) -> Any:

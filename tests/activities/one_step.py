@@ -16,6 +16,7 @@ from activities.execute import tool_activity
 from activities.tool import Tool
 from activities.values import ValueStore
 from plans.calls import Call, Return
+from tests.driving import CEILING
 
 
 @workflow.defn
@@ -29,7 +30,7 @@ class OneStep:
             tool,
             call,
             result_type=Return,
-            start_to_close_timeout=timedelta(seconds=60),
+            start_to_close_timeout=timedelta(seconds=120),
             heartbeat_timeout=timedelta(seconds=heartbeat),
             retry_policy=RetryPolicy(initial_interval=timedelta(milliseconds=100), maximum_attempts=0),
             cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
@@ -61,5 +62,5 @@ async def start(
         args=[tool, call, heartbeat],
         id=f"one-{uuid.uuid4().hex}",
         task_queue=queue,
-        execution_timeout=timedelta(seconds=60),
+        execution_timeout=CEILING,
     )

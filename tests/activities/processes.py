@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.waiting import PATIENCE
+
 
 def alive(workspace: Path) -> list[int]:
     """Those of the process ids written to `pids` that still run; one that is dead but not collected does not."""
@@ -22,7 +24,7 @@ def is_running(pid: int) -> bool:
     return state not in "ZX"
 
 
-async def until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
+async def until(condition: Callable[[], bool], seconds: float = PATIENCE) -> None:
     """Wait for a condition."""
     async with asyncio.timeout(seconds):
         while not condition():

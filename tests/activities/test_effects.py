@@ -170,5 +170,5 @@ def test_many_processes_log_at_once(state_dir: Path) -> None:
     root = Path(__file__).parents[2]
     command = [sys.executable, "-c", textwrap.dedent(program)]
     running = [subprocess.Popen([*command, str(number)], cwd=root) for number in range(4)]
-    assert [process.wait(60) for process in running] == [0] * 4
+    assert [process.wait(180) for process in running] == [0] * 4
     assert len(Effects.at(state_dir).log._select("state = 'done'")) == 200

@@ -206,7 +206,7 @@ async def test_a_step_that_takes_too_long_is_ended_and_may_be_tried_again(attemp
             told.wait(0.01)
         told.set()
 
-    error = await attempts.but(timeout=0.1).error(slow)
+    error = await attempts.but(timeout=1.0).error(slow)
     assert (error.type, error.non_retryable) == ("STEP_TIMEOUT", False)
     assert "half way" in error.message
     assert told.is_set()
@@ -239,7 +239,7 @@ async def test_a_cancelled_attempt_tells_the_tool_and_ends_as_cancelled(attempts
     attempt = asyncio.ensure_future(
         environment.run(tool_activity(slow, attempts.values, attempts.effects), attempts.call({}))
     )
-    await asyncio.to_thread(began.wait, 10)
+    await asyncio.to_thread(began.wait, 60)
     environment.cancel()
     with pytest.raises(asyncio.CancelledError):
         await attempt

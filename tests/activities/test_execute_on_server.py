@@ -95,7 +95,7 @@ async def test_the_death_of_a_worker_uses_up_no_attempt_and_leaves_no_process(
 ) -> None:
     command = "echo try >> log; if [ $(wc -l < log) -lt 3 ]; then echo $$ >> pids; sleep 300; fi; exit 9"
     call = attempts.but(retry=Retry(attempts=1)).call({"command": command})
-    handle = await one_step.start(temporal_client, queue, "run_command", call, heartbeat=1.0)
+    handle = await one_step.start(temporal_client, queue, "run_command", call, heartbeat=4.0)
     for tries in (1, 2):
         process = await worker_process(server.address, queue, state_dir)
         await until(lambda: tries_in(attempts.workspace) == tries and bool(alive(attempts.workspace)))  # noqa: B023

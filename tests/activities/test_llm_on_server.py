@@ -18,6 +18,7 @@ from examples.scripted_llm.server import ScriptedLlm
 from plans.asking import LlmAnswer, LlmRequest, SnapshotRequest
 from tests.activities.asking import CANARY, asking, request
 from tests.activities.asking_workflows import AskOnce, LookOnce
+from tests.driving import CEILING
 from tests.waiting import until
 
 
@@ -36,7 +37,7 @@ def listening(client: Client, queue: str, activity: Any) -> Worker:
 async def begin(client: Client, queue: str, asked: LlmRequest) -> WorkflowHandle[Any, LlmAnswer]:
     """The workflow, begun."""
     return await client.start_workflow(
-        AskOnce.run, asked, id=f"ask-{uuid.uuid4().hex}", task_queue=queue, execution_timeout=timedelta(seconds=60)
+        AskOnce.run, asked, id=f"ask-{uuid.uuid4().hex}", task_queue=queue, execution_timeout=CEILING
     )
 
 
@@ -106,6 +107,6 @@ async def test_the_worker_offers_both_activities_with_its_settings(
                 SnapshotRequest(workspace=str(workspace)),
                 id=f"look-{uuid.uuid4().hex}",
                 task_queue=settings.task_queue,
-                execution_timeout=timedelta(seconds=60),
+                execution_timeout=CEILING,
             )
             assert "the key is [secret]" in taken.text

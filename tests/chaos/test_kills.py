@@ -66,7 +66,7 @@ async def test_both_killed_together_lose_nothing(chaos: Chaos) -> None:
 
 
 async def test_the_death_of_a_worker_uses_up_no_attempt(chaos: Chaos) -> None:
-    steps = [work("once", seconds=1.5, retry={"attempts": 1, "delay": 0.01}), work("after", "once")]
+    steps = [work("once", seconds=4.0, retry={"attempts": 1, "delay": 0.01}), work("after", "once")]
     plan = await chaos.plans.start(steps)
     for kill in range(KILLS - 1):
         await chaos.worker.up()

@@ -27,11 +27,11 @@ MADE = write("make", args={"path": "missing.txt", "content": "mended"})
 def llm() -> Iterator[ScriptedLlm]:
     """An LLM that takes its time: each of its answers can be killed in between."""
     script = [
-        {"when": {"schema": "plan"}, "reply": {**answer({**READ, "tool": "rm_rf"}, COPY), "delay": 1.0}},
-        {"when": {"schema": "plan"}, "reply": {**answer(READ, COPY), "delay": 1.0}},
+        {"when": {"schema": "plan"}, "reply": {**answer({**READ, "tool": "rm_rf"}, COPY), "delay": 3.0}},
+        {"when": {"schema": "plan"}, "reply": {**answer(READ, COPY), "delay": 3.0}},
         {
             "when": {"schema": "recovery"},
-            "reply": {"json": {"action": "insert", "steps": [MADE], "reason": "it was missing"}, "delay": 1.0},
+            "reply": {"json": {"action": "insert", "steps": [MADE], "reason": "it was missing"}, "delay": 3.0},
         },
     ]
     with ScriptedLlm(Script.of(script)) as server:
@@ -81,7 +81,7 @@ async def test_a_worker_killed_at_every_stage_loses_nothing_and_repeats_no_answe
 async def test_a_worker_killed_while_a_running_plan_is_revised_loses_neither_the_plan_nor_the_answer(
     chaos: Chaos,
 ) -> None:
-    better = {**answer(write("ask", "one"), write("two", "ask", content="better")), "delay": 1.0}
+    better = {**answer(write("ask", "one"), write("two", "ask", content="better")), "delay": 3.0}
     with ScriptedLlm(Script.of([{"reply": better}, {"reply": better}])) as llm:
         chaos.worker.environ |= {"OPENAI_BASE_URL": llm.url, "PLANS_MODEL": "demo"}
         await chaos.worker.up()

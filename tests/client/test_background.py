@@ -76,7 +76,7 @@ async def test_other_settings_mean_another_worker_while_the_first_finishes_its_s
 async def test_none_is_started_where_somebody_listens_already(
     settings: Settings, connection: Connection, worker: Worker, temporal_client: Client
 ) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not await listeners(temporal_client, settings.task_queue):
             await asyncio.sleep(0.05)
     assert await ensure_worker(settings, connection) is None

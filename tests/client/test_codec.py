@@ -49,7 +49,7 @@ def codec(values: LocalDirectory) -> Iterator[CodecServer]:
 
 def post(codec: CodecServer, path: str, body: Any, **headers: str) -> httpx.Response:
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return httpx.post(codec.address + path, content=content, headers=headers, trust_env=False)
+    return httpx.post(codec.address + path, content=content, headers=headers, trust_env=False, timeout=60)
 
 
 async def stored(data_converter: DataConverter, value: Any) -> Any:
@@ -107,7 +107,7 @@ def test_only_the_temporal_ui_may_ask_from_a_browser(codec: CodecServer) -> None
         answer = post(codec, "/decode", asked, **headers)
         assert answer.status_code == 403
         assert "Access-Control-Allow-Origin" not in answer.headers
-    asking = httpx.options(codec.address + "/decode", headers={"Origin": UI}, trust_env=False)
+    asking = httpx.options(codec.address + "/decode", headers={"Origin": UI}, trust_env=False, timeout=60)
     assert asking.status_code == 204
     assert "X-Namespace" in asking.headers["Access-Control-Allow-Headers"]
 

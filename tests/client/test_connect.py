@@ -37,10 +37,11 @@ async def test_a_default_profile_with_an_address_counts(tmp_path: Path, server: 
 
 
 async def test_a_server_that_is_down_is_named_with_what_to_do(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        address = f"127.0.0.1:{taken.getsockname()[1]}"
-    with pytest.raises(NotConnected, match=f"{address}.*connection refused.*TEMPORAL_ADDRESS") as caught:
-        await connect(settings(tmp_path, TEMPORAL_ADDRESS=address))
+    with socket.socket() as deaf:  # the port is taken, so that nobody else listens there
+        deaf.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{deaf.getsockname()[1]}"
+        with pytest.raises(NotConnected, match=f"{address}.*connection refused.*TEMPORAL_ADDRESS") as caught:
+            await connect(settings(tmp_path, TEMPORAL_ADDRESS=address))
     assert caught.value.code == "NOT_CONNECTED"
 
 

@@ -22,10 +22,10 @@ def by_subject(findings: list[Finding]) -> dict[str, Finding]:
 
 
 @pytest.fixture
-def alone(state_dir: Path) -> dict[str, str]:
+def alone(state_dir: Path, caches: dict[str, str]) -> dict[str, str]:
     """An environment in which no server runs."""
     return {
-        "HOME": os.environ["HOME"],
+        **caches,
         "PLANS_STATE_DIR": str(state_dir),
         "PLANS_SERVER": "embedded",
         "TEMPORAL_CONFIG_FILE": os.devnull,

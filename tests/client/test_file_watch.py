@@ -13,7 +13,7 @@ from client import runs
 from client.file_watch import watch_files
 from tests.client.cli.command import line_with, plan, running
 from tests.driving import Plans, Started
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 MAKE: dict[str, Any] = {"id": "make", "tool": "write_file", "args": {"path": "x", "content": "one"}}
 GATE: dict[str, Any] = {"id": "gate", "tool": "sleep", "args": {"seconds": 0.01}, "requiresApproval": True}
@@ -47,7 +47,7 @@ async def test_changes_by_others_are_told_and_the_plan_s_own_are_not(
     assert (await runs.stamps(temporal_client, started.id))["x"].state == "stale"
     await started.approve("gate")
     assert (await started.ended())["status"] == "completed"
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         await watching
     assert told == [["x"]]
     assert (await runs.stamps(temporal_client, started.id))["y"].state == "known"
@@ -59,13 +59,13 @@ async def test_the_command_tells_a_deleted_file(
     started = await begun(temporal_client, queue, workspace)
     async with running(environ, "watch-files", started.id) as process:
         assert process.stderr
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             while b"Watching" not in await process.stderr.readline():
                 pass
         (workspace / "x").unlink()
         assert "x was changed by others" in await line_with(process, "changed by others")
         await started.approve("gate")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             assert await process.wait() == 0
 
 

@@ -33,7 +33,7 @@ async def test_plans_whose_worker_has_gone_keep_nobody_from_seeing_the_others(
     # The server still shows who has listened just now, and its process lives on: it counts as a worker.
     async with build(temporal_client, settings, tools, indexed=True):
         await runs.start(temporal_client, GATED, options=options, plan_id=f"here-{queue}", queue=queue)
-        await until(lambda: _asks(temporal_client, f"here-{queue}"), "it asks")
+        await until(lambda: _is_listed(temporal_client, f"here-{queue}"), "it asks")
         told: list[str] = []
         found = [each.plan_id async for each in runs.pending(temporal_client, told.append)]
         assert f"here-{queue}" in found
@@ -53,8 +53,9 @@ async def _all_ask(client: Client, names: list[str]) -> bool:
     return asking >= set(names)
 
 
-async def _asks(client: Client, plan: str) -> bool:
-    return bool((await runs.show(client, plan))["pending"])
+async def _is_listed(client: Client, plan: str) -> bool:
+    """Whether the server's index, a little later than the plan, says that it waits for a person."""
+    return any([each.waiting async for each in runs.list_plans(client) if each.plan_id == plan])
 
 
 async def _refused(client: Client, plan: str) -> NoWorker:

@@ -28,7 +28,7 @@ from client.prune import PruneRefused, prune
 from client.settings import Settings
 from plans.errors import PlanError
 from tests.client.cli.command import plan as command
-from tests.driving import Plans, Started, step
+from tests.driving import Plans, Started, count, step
 from tests.waiting import until
 from worker import build
 
@@ -76,7 +76,14 @@ async def with_big_value(plans: Plans, workspace: Path) -> Started:
     write = {"id": "w", "tool": "write_file", "args": {"path": "copy.txt", "content": "$r"}, "requiresApproval": True}
     started = await plans.start([read, write])
     await started.until_asked("w")
+    await listed(started)
     return started
+
+
+async def listed(started: Started) -> None:
+    """Until the server's index, a little later than the server itself, has the newest run of a plan."""
+    run_id = (await started.handle.describe()).run_id
+    await until(lambda: count(started.client, f"RunId = '{run_id}'"), "the run is listed")
 
 
 async def test_what_no_workflow_refers_to_goes_and_what_a_plan_needs_stays(
@@ -110,6 +117,7 @@ async def test_a_value_that_only_a_stored_run_names_stays(
     await started.until_asked("w")
     first = (await started.handle.describe()).raw_description.workflow_execution_info.first_run_id
     assert (await started.handle.describe()).run_id != first
+    await listed(started)
     await delete(client, started.id, first)
     make_old(settings)
     await prune(client, settings, older_than=DAY)
@@ -123,6 +131,7 @@ async def test_the_record_of_an_ended_plan_stays_with_its_history(
 ) -> None:
     started = await plans.start([{"id": "a", "tool": "sleep", "args": {"seconds": 0.01}, "notes": "n" * 9_000}])
     await started.ended()
+    await listed(started)
     assert files(settings)
     make_old(settings)
     await prune(client, settings, older_than=DAY)
@@ -152,6 +161,11 @@ async def test_what_a_schedule_will_start_stays(client: Client, settings: Settin
         "PlanWorkflow", {"plan": {"steps": [], "title": BIG}}, id=f"plan-{queue}", task_queue=queue
     )
     handle = await client.create_schedule(queue, Schedule(action=action, spec=ScheduleSpec()))
+
+    async def is_listed() -> bool:
+        return queue in [each.id async for each in await client.list_schedules()]
+
+    await until(is_listed, "the schedule is listed")
     kept = files(settings)
     assert kept
     make_old(settings)

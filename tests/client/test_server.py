@@ -23,11 +23,11 @@ from client.temporal_binary import find_temporal
 
 
 @pytest_asyncio.fixture
-async def embedded(state_dir: Path, temporal_binary: Path) -> AsyncIterator[Settings]:
+async def embedded(state_dir: Path, temporal_binary: Path, caches: dict[str, str]) -> AsyncIterator[Settings]:
     """Settings that lead to an embedded server; it is stopped at the end."""
     settings = Settings.read(
         {
-            "HOME": os.environ["HOME"],
+            **caches,
             "PLANS_STATE_DIR": str(state_dir),
             "PLANS_SERVER": "embedded",
             "TEMPORAL_CONFIG_FILE": os.devnull,
@@ -42,6 +42,18 @@ async def test_two_commands_at_once_start_one_server(embedded: Settings) -> None
     assert first == second == server.recorded(embedded)
     assert first.address.startswith("127.0.0.1:")
     assert (await reach(embedded)).origin is Origin.EMBEDDED
+
+
+async def test_two_servers_started_at_once_have_ports_of_their_own(
+    embedded: Settings, tmp_path: Path, caches: dict[str, str]
+) -> None:
+    other = Settings.read({**caches, "PLANS_STATE_DIR": str(tmp_path / "other"), "PLANS_SERVER": "embedded"})
+    try:
+        first, second = await asyncio.gather(server.ensure(embedded), server.ensure(other))
+        assert (first.is_alive(), second.is_alive()) == (True, True)
+        assert len({first.address, first.ui, second.address, second.ui}) == 4
+    finally:
+        await server.stop(other)
 
 
 async def test_data_outlives_a_killed_server(embedded: Settings) -> None:

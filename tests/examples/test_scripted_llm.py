@@ -23,7 +23,7 @@ ROOT = Path(__file__).parent.parent.parent
 def ask(llm: ScriptedLlm, text: str, key: str = "", **more: Any) -> httpx.Response:
     body = {"model": "demo", "messages": [{"role": "user", "content": text}], **more}
     headers = {"Idempotency-Key": key} if key else {}
-    return httpx.post(f"{llm.url}/chat/completions", json=body, headers=headers, trust_env=False)
+    return httpx.post(f"{llm.url}/chat/completions", json=body, headers=headers, trust_env=False, timeout=60)
 
 
 def said(response: httpx.Response) -> str:
@@ -135,10 +135,11 @@ def test_it_runs_as_a_program_until_it_is_told_to_stop(tmp_path: Path) -> None:
             assert process.stdout is not None
             url = process.stdout.readline().strip().removeprefix("OPENAI_BASE_URL=")
             body = {"model": "demo", "messages": [{"role": "user", "content": "write release notes"}]}
-            assert said(httpx.post(f"{url}/chat/completions", json=body, trust_env=False)) == '{"steps": []}'
+            answer = httpx.post(f"{url}/chat/completions", json=body, trust_env=False, timeout=60)
+            assert said(answer) == '{"steps": []}'
         finally:
             process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
 
 
 def test_a_bad_script_file_is_refused_with_exit_code_2(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def replay(code: Path, seed: str = "0") -> subprocess.CompletedProcess[str]:
     """Replay all histories with a copy of the code, under a hash seed."""
     environ = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(code)}
     command = [sys.executable, str(HERE / "replayer.py")]
-    return subprocess.run(command, env=environ, cwd=code, capture_output=True, text=True, timeout=100, check=False)
+    return subprocess.run(command, env=environ, cwd=code, capture_output=True, text=True, timeout=300, check=False)
 
 
 def test_every_scenario_has_its_history() -> None:

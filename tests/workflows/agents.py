@@ -68,15 +68,18 @@ def call(tool: str, **args: Any) -> dict[str, Any]:
     return {"tool": tool, "args": args}
 
 
-def three_tasks(*, delay: float = 0.0) -> list[dict[str, Any]]:
-    """A model that looks at the prompt only: it works on the task that is marked as current."""
+def three_tasks(**waiting: Any) -> list[dict[str, Any]]:
+    """A model that looks at the prompt only: it works on the task that is marked as current.
+
+    Each task is a call of `work`; `waiting` says how long.
+    """
     choose = {"tool_calls": [call("plan_actions", reason="three")]}
     story = [
         (choose, "Call the tools you need, or answer."),
         ({"tasks": ["Write one", "Write two", "Write three"]}, "Split the request into tasks"),
     ]
     for number, name in enumerate(("one", "two", "three"), 1):
-        done = {"tool_calls": [call("work", name=name, seconds=delay)], "task_completed": f"{name} is written"}
+        done = {"tool_calls": [call("work", name=name, **waiting)], "task_completed": f"{name} is written"}
         story.append((done, f"=== CURRENT TASK ===\nTask {number}:"))
     story.append(({"final_answer": "All written."}, "ALL 3 tasks are complete"))
     return [says(value, when={"last": when}, times=0) for value, when in story]

@@ -15,8 +15,10 @@ from activities.agent_history import AgentHistory
 from client import agents as client_agents
 from client import resuming
 from client.settings import Settings
+from plans.agents import Entry
 from plans.errors import Refused
-from tests.driving import Plans, Started
+from tests.driving import WAITS, Plans, Started
+from tests.waiting import until
 from tests.workflows.agents import Serving, call, says, serving, three_tasks
 
 CHARACTERS_PER_TOKEN = 4
@@ -35,11 +37,17 @@ async def _resumed(plans: Plans, ended: Started) -> Started:
     return Started(plans.client, started.workflow_id)
 
 
+async def _recorded(plans: Plans, *names: str) -> dict[str, Entry]:
+    """The entries of these runs as the server knows them, once its index knows that all have ended."""
+    entries = {entry.agent_id: entry for entry in await client_agents.recorded(plans.client) if entry.agent_id in names}
+    return entries if sum(bool(entry.completion_timestamp) for entry in entries.values()) == len(names) else {}
+
+
 @pytest.mark.modes("plain")
 @pytest.mark.parametrize("seed", range(20))
 async def test_wherever_an_agent_is_interrupted_it_ends_as_if_it_had_not_been(serve: Serving, seed: int) -> None:
     chance = random.Random(seed)
-    async with serve(three_tasks(delay=0.05)) as agents:
+    async with serve(three_tasks(seconds=0.05)) as agents:
         agent = await agents.start("Write three things.")
         for _ in range(3):
             await asyncio.sleep(chance.uniform(0.0, 0.5))
@@ -60,11 +68,13 @@ async def test_the_runs_of_agents_are_in_the_history_and_it_can_be_made_anew(
     serve: Serving, settings: Settings
 ) -> None:
     store = AgentHistory(settings.state_dir)
-    async with serve(three_tasks(delay=0.4)) as agents:
+    async with serve(three_tasks(**WAITS)) as agents:
         agent = await agents.start("Write three things.")
         await agent.until(lambda view: view["steps"], "a call")
         assert store.active() is not None
         await agent.signal("interrupt", {"by": "ann"})
+        await agent.until(lambda view: view["stopped"], "it is interrupted")
+        agents.plans.go()
         assert (await agent.ended())["agent"]["end"] == "interrupted"
         resumable = store.resumable()
         assert resumable is not None
@@ -74,8 +84,7 @@ async def test_the_runs_of_agents_are_in_the_history_and_it_can_be_made_anew(
         with pytest.raises(Refused, match="resumed as"):
             await _resumed(agents.plans, agent)
         kept = {entry.agent_id: entry for entry in store.read().history.entries}
-        await asyncio.sleep(1.0)  # the index of the server is behind
-        made = {entry.agent_id: entry for entry in await client_agents.recorded(agents.plans.client)}
+        made = await until(lambda: _recorded(agents.plans, agent.id, later.id), "the server's index tells both ends")
     for found in (kept, made):
         assert (found[agent.id].status, found[agent.id].resumed_by) == ("resumed", later.id)
         assert (found[later.id].status, found[later.id].resumes) == ("completed", agent.id)

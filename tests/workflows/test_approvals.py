@@ -8,12 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from temporalio.api.enums.v1 import EventType
 from temporalio.client import WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
 from client.server import Server
 from tests.driving import Plans, refusals, statuses, step, work
 from tests.workflows.conftest import MakeWorker
+
+WORKFLOW_TASKS = (
+    EventType.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED,
+    EventType.EVENT_TYPE_WORKFLOW_TASK_STARTED,
+    EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED,
+    EventType.EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT,
+)
 
 
 def gate(step_id: str = "gate", *needs: str, **more: Any) -> dict[str, Any]:
@@ -121,7 +129,7 @@ async def test_when_the_time_is_over_the_rule_decides(plans: Plans, answer: str,
 
 
 async def test_a_decision_in_time_stops_the_clock(plans: Plans) -> None:
-    plan = await plans.start([gate(approval={"timeout": 1.0, "onTimeout": "deny"}, seconds=1.5)])
+    plan = await plans.start([gate(approval={"timeout": 5.0, "onTimeout": "deny"}, seconds=5.5)])
     await plan.until_asked("gate")
     await plan.approve("gate")
     view = await plan.ended()
@@ -158,7 +166,9 @@ async def test_a_refused_decision_leaves_nothing_in_the_history(plans: Plans, me
         await plan.handle.execute_update("decide", message)
     assert isinstance(raised.value.cause, ApplicationError)
     assert raised.value.cause.type == code
-    assert len(await plan.events()) == before
+    # Nothing but the task that refused may be in history: no update was accepted.
+    added = [event.event_type for event in (await plan.events())[before:]]
+    assert not [kind for kind in added if kind not in WORKFLOW_TASKS], added
     await plan.deny("gate")
     assert statuses(await plan.ended()) == {"gate": "skipped"}
 
@@ -233,19 +243,20 @@ async def test_temporals_own_command_line_approves(plans: Plans, temporal_binary
     await plan.until_asked("s2")
     command = [str(temporal_binary), "workflow", "signal", "--address", server.address, "--workflow-id", plan.id]
     command += ["--name", "approve", "--input", '{"stepId":"s2"}']
-    done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=30, check=False)
+    done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert (await plan.ended())["status"] == "completed"
 
 
 async def test_many_contrary_decisions_at_once_give_one_decision_each(plans: Plans) -> None:
     names = [f"gate{number}" for number in range(8)]
-    plan = await plans.start([gate(name) for name in names])
+    plan = await plans.start([gate(name) for name in [*names, "last"]])
     await asyncio.gather(*(send(name) for name in names for send in (plan.approve, plan.deny, plan.approve)))
+    await plan.approve("last")  # before it has ended, no message comes too late for it
     view = await plan.ended()
     assert set(statuses(view).values()) <= {"completed", "skipped"}
     decided = [entry["stepId"] for entry in view["log"] if entry["kind"] in ("approved", "denied")]
-    assert sorted(decided) == names
+    assert sorted(decided) == [*names, "last"]
     assert {text.split()[0] for text in refusals(view)} <= {"REFUSED:ALREADY_DECIDED", "REFUSED:TOO_LATE"}
 
 

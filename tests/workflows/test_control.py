@@ -6,7 +6,7 @@ import pytest
 from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError
 from temporalio.exceptions import CancelledError
 
-from tests.driving import Plans, Started, View, refusals, statuses, step, work
+from tests.driving import WAITS, Plans, Started, View, refusals, statuses, step, work
 from tests.host import a_nap, running
 from tests.waiting import until
 from tests.workflows.conftest import MakeWorker
@@ -18,9 +18,11 @@ def _tree(nap: str) -> str:
 
 
 async def test_a_paused_plan_starts_no_step_until_it_is_unpaused(plans: Plans) -> None:
-    plan = await plans.start([work("a", seconds=0.5), work("b", "a")])
+    plan = await plans.start([work("a", args=WAITS), work("b", "a")])
     await plan.until_status("a", "running")
     await plan.signal("pause", {"by": "ann"})
+    await plan.until_logged("paused")
+    plans.go()
     view = await plan.until_status("a", "completed")
     assert view["status"] == "paused"
     assert statuses(view) == {"a": "completed", "b": "ready"}

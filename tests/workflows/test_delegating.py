@@ -18,7 +18,7 @@ from client.resuming import Links
 from examples.scripted_llm.script import Script
 from plans.agents import Entry
 from plans.resume import Replacement
-from tests.driving import Plans, Started, step, work
+from tests.driving import WAITS, Plans, Started, View, step, work
 from tests.waiting import until
 from tests.workflows.agents import Agents, Serving, call, says, serving, three_tasks
 from workflows.indexing import PLAN_RESUMES, PLAN_STATUS
@@ -84,7 +84,7 @@ STORY = [
     says({"tool_calls": [call("plan_actions", reason="three")]}),
     says({"tasks": ["Do one", "Do two", "Do three"]}),
     says({"tool_calls": [call("work", name="one")], "task_completed": "one is done"}),
-    says({"tool_calls": [call("work", name="two", seconds=1.5)], "task_completed": "two is done"}),
+    says({"tool_calls": [call("work", name="two", **WAITS)], "task_completed": "two is done"}),
     says({"tool_calls": [call("work", name="three")], "task_completed": "three is done"}, when={"last": "Task 3:"}),
     says({"final_answer": "All is done."}, when={"last": "ALL 3 tasks"}),
 ]
@@ -92,6 +92,19 @@ STORY = [
 
 async def _until_two(agents: Agents, plan: Started) -> None:
     await plan.until(lambda _: ["start", "two"] in [line[:2] for line in agents.plans.ledger], "the second task")
+
+
+async def _interrupted(agents: Agents, plan: Started) -> View:
+    """Interrupt a plan while its agent's call waits, and let that end when the agent knows."""
+    await plan.signal("interrupt")
+    await Started(plan.client, _agent_of(plan)).until(lambda view: view["stopped"], "the agent is interrupted")
+    agents.plans.go()
+    return await plan.ended()
+
+
+def _agent_of(plan: Started) -> str:
+    """The workflow of the agent that does the step `agent`."""
+    return f"agent-{plan.id.removeprefix('plan-')}-agent"
 
 
 async def _recorded(client: Client, *names: str) -> dict[str, Entry]:
@@ -108,8 +121,9 @@ async def test_a_resumed_plan_goes_on_with_the_agent_of_its_step_and_repeats_non
         client = agents.plans.client
         plan = await agents.plans.start([FIRST, AGENT | {"args": {"objective": "Work."}}])
         await _until_two(agents, plan)
-        await (plan.signal("interrupt") if stopped_by == "interrupt" else plan.handle.cancel())
-        view = await plan.ended()
+        if stopped_by == "cancel":
+            await plan.handle.cancel()
+        view = await (_interrupted(agents, plan) if stopped_by == "interrupt" else plan.ended())
         assert (view["status"], step(view, "first")["status"]) == ("cancelled", "completed")
         if stopped_by == "cancel":  # the call that was cancelled is told to the model, which makes it again
             again = {"tool_calls": [call("work", name="two")], "task_completed": "two is done"}
@@ -119,7 +133,7 @@ async def test_a_resumed_plan_goes_on_with_the_agent_of_its_step_and_repeats_non
         view = await later.ended()
         assert not agents.llm.play.unexpected
         splits = [seen for seen in agents.llm.play.seen if "Split the request" in str(seen.body["messages"])]
-        old, new = (f"agent-{each.id.removeprefix('plan-')}-agent" for each in (plan, later))
+        old, new = map(_agent_of, (plan, later))
         assert await resuming.links(client, new) == Links(resumes=old)
         assert (await resuming.links(client, old)).resumed_by == [new]
         entries = await until(lambda: _recorded(client, old, new), "both are listed")
@@ -141,9 +155,8 @@ async def test_a_plan_is_resumed_although_the_agent_of_its_step_cannot_say_how_i
     async with serve([*STORY[:4], says({"answer": "anew", "confidence": "high"}, times=0)]) as agents:
         client, plan = agents.plans.client, await agents.plans.start([AGENT | {"args": {"objective": "Work."}}])
         await _until_two(agents, plan)
-        await plan.signal("interrupt")
-        await plan.ended()
-        name = f"agent-{plan.id.removeprefix('plan-')}-agent"
+        await _interrupted(agents, plan)
+        name = _agent_of(plan)
         await until(lambda: _has_ended(client, name), "the agent has ended")
         unreadable = await client.start_workflow("AgentWorkflow", {}, id=name, task_queue=agents.plans.queue)
         with pytest.raises(WorkflowFailureError):
@@ -161,8 +174,7 @@ async def test_an_agent_that_is_asked_for_something_else_begins_anew(serve: Serv
     async with serve([*STORY[:4], *other]) as agents:
         plan = await agents.plans.start([AGENT | {"args": {"objective": "Work."}}])
         await _until_two(agents, plan)
-        await plan.signal("interrupt")
-        await plan.ended()
+        await _interrupted(agents, plan)
         change = Replacement(step_id="agent", path="args.objective", value="Do something else.")
         started = await resuming.rerun(agents.plans.client, plan.id, start_at="agent", changes=[change])
         view = await Started(agents.plans.client, started.workflow_id).ended()
@@ -184,6 +196,7 @@ async def test_the_task_list_of_an_agent_is_the_progress_of_its_step(serve: Serv
         assert "[✓] Do one" in text
         assert "[>] Do two" in text
         assert "[ ] Do three" in text
+        agents.plans.go()
         await plan.ended()
         events = await plan.handle.query("events", {"since": 0})
     told = [event["progress"] for event in events if event.get("logs") and "progress" in event]
@@ -192,14 +205,13 @@ async def test_the_task_list_of_an_agent_is_the_progress_of_its_step(serve: Serv
 
 async def test_a_file_changed_while_an_agent_was_interrupted_is_told_to_its_model(serve: Serving) -> None:
     story = [
-        says({"tool_calls": [call("write_file", path="a.txt", content="1"), call("work", name="two", seconds=1.5)]}),
+        says({"tool_calls": [call("write_file", path="a.txt", content="1"), call("work", name="two", **WAITS)]}),
         says({"answer": "done", "confidence": "high"}),
     ]
     async with serve(story) as agents:
         plan = await agents.plans.start([AGENT | {"args": {"objective": "Work."}}])
         await _until_two(agents, plan)
-        await plan.signal("interrupt")
-        await plan.ended()
+        await _interrupted(agents, plan)
         (agents.plans.workspace / "a.txt").write_text("by somebody else")
         started = await resuming.resume(agents.plans.client, plan.id)
         assert (await Started(agents.plans.client, started.workflow_id).ended())["status"] == "completed"
@@ -213,7 +225,7 @@ async def test_a_cancelled_plan_cancels_its_agent(serve: Serving) -> None:
         await plan.until(lambda _: agents.plans.ledger, "the agent works")
         await plan.handle.cancel()
         view = await plan.ended()
-        child = Started(agents.plans.client, f"agent-{plan.id.removeprefix('plan-')}-agent")
+        child = Started(agents.plans.client, _agent_of(plan))
         ended = await child.ended()
         assert ended["status"] == "cancelled", (ended["stopped"], ended["log"], ended["steps"])
     assert view["status"] == "cancelled"
@@ -226,7 +238,7 @@ async def test_wherever_a_plan_with_an_agent_is_interrupted_no_call_of_the_agent
 ) -> None:
     chance = random.Random(seed)
     steps = [FIRST, AGENT | {"dependsOn": ["first"], "args": {"objective": "Write three things."}}]
-    async with serve(three_tasks(delay=0.05)) as agents:
+    async with serve(three_tasks(seconds=0.05)) as agents:
         plan = await agents.plans.start(steps)
         for _ in range(3):
             await asyncio.sleep(chance.uniform(0.0, 0.8))

@@ -141,7 +141,8 @@ async def test_what_is_changed_while_the_llm_writes_the_plan_waits_for_it(idle: 
 async def test_a_change_that_comes_together_with_the_plan_is_made(
     idle: Plans, make_worker: MakeWorker, update: str
 ) -> None:
-    async with talking(make_worker, {**GOOD, "delay": 0.5}) as llm:
+    # The worker is told to stop while the LLM takes its time, and has more than that for its end.
+    async with talking(partial(make_worker, grace=60), {**GOOD, "delay": 3.0}) as llm:
         plan = await make(idle, "write two notes")
         await until(lambda: llm.bodies, "the LLM is asked")
     # The worker has handed in the answer and is gone; the next one is told of the answer and the update at once.
@@ -214,7 +215,7 @@ async def test_a_plan_that_temporal_itself_started_is_found_by_the_title_the_llm
 
 
 async def test_an_edit_made_while_the_llm_regenerates_is_not_lost(idle: Plans, make_worker: MakeWorker) -> None:
-    async with talking(make_worker, GOOD, {**GOOD, "delay": 1.0}) as llm:
+    async with talking(make_worker, GOOD, {**GOOD, "delay": 4.0}) as llm:
         plan = await reviewed(idle, "write two notes")
         again = asyncio.create_task(plan.handle.execute_update("regenerate", {"feedback": "again"}))
         await until(lambda: len(llm.bodies) == 2, "the LLM is asked again")

@@ -23,7 +23,7 @@ async def test_a_chain_of_quick_steps_ends_long_before_the_slow_step_beside_it(p
 
 
 async def test_independent_steps_run_at_the_same_time_up_to_the_limit(plans: Plans) -> None:
-    steps = [work(f"s{number}", seconds=0.2) for number in range(9)]
+    steps = [work(f"s{number}", seconds=1.0) for number in range(9)]
     view = await plans.run(steps, maxParallel=3)
     assert set(statuses(view).values()) == {"completed"}
     assert _most_at_once(plans.ledger) == 3
@@ -39,7 +39,7 @@ async def test_a_step_waits_for_all_it_depends_on_and_all_it_refers_to(plans: Pl
         work("last", "b", args={"value": "$c"}),
         work("a", seconds=0.1),
         work("b", "a"),
-        work("c", "a", seconds=0.3),
+        work("c", "a", seconds=1.5),
     ]
     view = await plans.run(steps)
     ends = [name for what, name, _ in plans.ledger if what == "end"]

@@ -15,7 +15,7 @@ from client import resuming
 from client.resuming import Links
 from plans.errors import Refused
 from plans.resume import Replacement
-from tests.driving import Plans, Started, statuses, step, work
+from tests.driving import WAITS, Plans, Started, View, statuses, step, work
 from tests.waiting import until
 
 DIAMONDS: list[dict[str, Any]] = [
@@ -33,6 +33,14 @@ async def _go_on(plans: Plans, ended: Started) -> Started:
     return Started(plans.client, started.workflow_id)
 
 
+async def _interrupted(plans: Plans, plan: Started, **message: str) -> View:
+    """Interrupt a plan while a step of it waits, and let that end then."""
+    await plan.signal("interrupt", message)
+    await plan.until(lambda view: view["stopped"], "it is interrupted")
+    plans.go()
+    return await plan.ended()
+
+
 async def _resuming(plans: Plans, plan: str) -> list[str]:
     """The runs that the server's index says have resumed a plan."""
 
@@ -44,10 +52,9 @@ async def _resuming(plans: Plans, plan: str) -> list[str]:
 
 
 async def test_an_interrupted_plan_ends_and_goes_on_in_a_run_of_its_own(plans: Plans) -> None:
-    plan = await plans.start([work("a", seconds=0.3), work("b", "a"), work("c", "b")])
+    plan = await plans.start([work("a", args=WAITS), work("b", "a"), work("c", "b")])
     await plan.until_status("a", "running")
-    await plan.signal("interrupt", {"by": "ann"})
-    view = await plan.ended()
+    view = await _interrupted(plans, plan, by="ann")
     assert view["status"] == "cancelled"
     assert view["stopped"] == "interrupted by ann"
     assert statuses(view) == {"a": "completed", "b": "blocked", "c": "blocked"}
@@ -60,9 +67,8 @@ async def test_an_interrupted_plan_ends_and_goes_on_in_a_run_of_its_own(plans: P
 
 
 async def test_both_runs_name_each_other_and_none_is_resumed_twice(plans: Plans) -> None:
-    plan = await plans.start([work("a", seconds=0.2), work("b", "a")])
-    await plan.signal("interrupt")
-    await plan.ended()
+    plan = await plans.start([work("a", args=WAITS), work("b", "a")])
+    await _interrupted(plans, plan)
     later = await _go_on(plans, plan)
     first, second = plan.id.removeprefix("plan-"), later.id.removeprefix("plan-")
     assert await resuming.links(plans.client, plan.id) == Links(resumes=None, resumed_by=[second])
@@ -156,13 +162,12 @@ async def test_files_that_changed_in_between_are_told(plans: Plans) -> None:
     steps = [
         {"id": "one", "tool": "write_file", "args": {"path": "one.txt", "content": "1"}},
         {"id": "two", "tool": "write_file", "args": {"path": "two.txt", "content": "2"}},
-        work("stop", "one", "two", seconds=0.3),
+        work("stop", "one", "two", args=WAITS),
         work("more", "stop"),
     ]
     plan = await plans.start(steps)
     await plan.until_status("stop", "running")
-    await plan.signal("interrupt")
-    await plan.ended()
+    await _interrupted(plans, plan)
     (plans.workspace / "one.txt").write_text("something else")
     (plans.workspace / "two.txt").unlink()
     view = await (await _go_on(plans, plan)).ended()

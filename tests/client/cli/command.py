@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-CEILING = 60.0
+CEILING = 180.0
+"""Seconds that a command may take on a machine that is busy."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from activities.registry import load_tools
 from client.settings import Settings
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from tests.client.cli.command import plan, written
+from tests.client.cli.command import CEILING, plan, written
 from tests.waiting import until
 from worker import build
 
@@ -106,7 +106,7 @@ async def test_ctrl_c_on_a_terminal_asks_what_is_to_become_of_the_plan(
 
     await until(sleeps, "the plan sleeps")
     process.send_signal(signal.SIGINT)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(CEILING):
         code = await process.wait()
     text = await reader
     assert code == 130, text

@@ -15,6 +15,9 @@ from tests.client.cli.test_making import llm as llm
 from tests.client.cli.test_screen import Terminal, plan_file, terminal
 from tests.waiting import until
 
+QUIET = 6
+"""So often in a row nothing new may be seen on a screen that is at rest."""
+
 
 async def in_review(environ: dict[str, str], directory: Path) -> str:
     """A plan that waits in review."""
@@ -37,10 +40,10 @@ async def on_the_review_screen(environ: dict[str, str], *arguments: str) -> Asyn
 
 
 async def at_rest(screen: Terminal) -> int:
-    """How many bytes were sent, when no more are."""
-    drawn = [-1, 0]
-    while drawn[-1] != drawn[-2]:
-        await asyncio.sleep(0.5)
+    """How many bytes were sent, when no more have been for a while."""
+    drawn = [screen.drawn]
+    while len(drawn) < QUIET or len(set(drawn[-QUIET:])) > 1:
+        await asyncio.sleep(0.25)
         drawn.append(screen.drawn)
     return drawn[-1]
 

@@ -147,6 +147,11 @@ async def test_an_interrupted_run_goes_on_and_says_how_to_get_back(
 
 async def test_a_plan_is_controlled_and_shown_by_commands(environ: Environ, worker: Worker, tmp_path: Path) -> None:
     plan_id = await started(environ, tmp_path, WRITE, REMOVE)
+
+    async def is_half_done() -> bool:
+        return "Progress: 1/2" in (await plan(environ, "show", plan_id)).out
+
+    await until(is_half_done, "the first step is done")
     assert (await plan(environ, "pause", plan_id)).code == 0
     assert "Progress: 1/2" in (await plan(environ, "show", plan_id)).out
     assert (await plan(environ, "show", plan_id, "--json")).json["status"] == "paused"

@@ -56,7 +56,7 @@ class Terminal:
                 self.press(key)
             return text in self.text
 
-        await until(seen, f"{text!r} after {key!r}", every=0.2)
+        await until(seen, f"{text!r} after {key!r}", every=0.5)
 
     def is_quiet(self) -> bool:
         """Whether the terminal does not echo what is typed."""

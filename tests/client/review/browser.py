@@ -12,7 +12,7 @@ from typing import Any
 
 import aiohttp
 
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run")
@@ -57,7 +57,7 @@ class Page:
         self._number += 1
         await self._socket.send_json({"id": self._number, "method": method, "params": parameters})
         while True:
-            message = await self._socket.receive_json(timeout=30)
+            message = await self._socket.receive_json(timeout=PATIENCE)
             if message.get("id") == self._number:
                 assert "error" not in message, message
                 found: dict[str, Any] = message["result"]

@@ -94,8 +94,8 @@ class Screen:
         return [step["args"] for step in (await self.view())["steps"]]
 
     async def until_version(self, version: int) -> None:
-        """Wait until the screen knows a version of the plan."""
-        await self.until(lambda: self.app.view["version"] == version, f"version {version}")
+        """Wait until the screen knows a version of the plan, and the form that made it is closed."""
+        await self.until(lambda: self.app.view["version"] == version and self.is_bare, f"version {version}")
 
     async def until_status(self, status: str) -> None:
         """Wait until the screen knows that the plan has come so far."""
@@ -107,6 +107,11 @@ class Screen:
         app = self.app
         strips = app.screen._compositor.render_strips()
         return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in strips)
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether no form or question lies over the plan."""
+        return len(self.app.screen_stack) == 1
 
     @property
     def order(self) -> list[str]:

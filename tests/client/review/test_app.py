@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -99,7 +98,7 @@ async def test_a_step_is_added_with_a_tool_found_by_typing(open_screen: Open) ->
         await screen.press("down", "enter")
         await screen.until_shown("Add a step  list_directory")
         await screen.press("ctrl+s")
-        await screen.until(lambda: "step_1" in screen.order, "the new step")
+        await screen.until(lambda: "step_1" in screen.order and screen.is_bare, "the new step")
         assert screen.order[:2] == ["write", "step_1"]
         await screen.choose("step_1")
         await screen.press("x")
@@ -159,7 +158,7 @@ async def test_the_plan_begins_and_its_steps_are_approved_on_the_screen(open_scr
         assert screen.app.chosen
         assert screen.app.chosen["id"] == "remove"
         assert (workspace / "a.txt").exists()
-        await asyncio.sleep(0.5)  # a person reads before deciding; sooner does not count
+        screen.app.reading_seconds = 0.0  # a person reads before deciding; sooner does not count
         await screen.press("y")
         await screen.until_shown("completed")
         await screen.until_status("completed")
