@@ -39,7 +39,7 @@ class Listed(Value):
     status: PlanStatus
     steps: int | None = None
     waiting: list[str] | None = None
-    """Steps that wait for a person; none when the server does not index them."""
+    """Steps that wait for a person; none when the server does not index them, and the plan must be asked."""
     started_at: datetime
     ended_at: datetime | None = None
     is_open: bool
@@ -86,6 +86,6 @@ def _status(execution: WorkflowExecution) -> PlanStatus:
 
 
 def _waiting(execution: WorkflowExecution) -> list[str] | None:
-    if execution.typed_search_attributes.get(_STATUS) is None:
+    if execution.typed_search_attributes.get(_STATUS) not in list(PlanStatus):
         return None
     return list(execution.typed_search_attributes.get(_PENDING) or [])

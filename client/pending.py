@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
 from temporalio.client import Client
@@ -19,7 +19,7 @@ from plans.model import Value
 AT_ONCE = 16
 """Plans asked at the same time."""
 NAMED = 5
-"""Plans named when those are told that could not be asked."""
+"""Plans named of those that could not be asked."""
 UNSPOKEN = ("NO_WORKER", "PLAN_NOT_FOUND", "QUERY_FAILED")
 """What keeps one plan from being asked, while the others can be."""
 
@@ -40,42 +40,55 @@ class Pending(Value):
 
 
 async def pending(client: Client, say: Callable[[str], None] = lambda _: None) -> AsyncIterator[Pending]:
-    """What people are asked for. Plans whose worker does not answer are left out, which `say` is told at the end."""
+    """What people are asked for. Plans that do not answer are left out, which `say` is told at the end, with why."""
     silent: dict[str, bool] = {}
     """Whether nobody answers for the plans of a queue."""
-    left_out: list[str] = []
+    unserved: list[str] = []
+    failed: list[PlanError] = []
     asking = [listed async for listed in list_plans(client, running=True, agents=True) if listed.waiting != []]
     for start in range(0, len(asking), AT_ONCE):
         some = asking[start : start + AT_ONCE]
         for queue in {listed.queue for listed in some} - silent.keys():
             silent[queue] = not await listeners(client, queue)
-        answers = await asyncio.gather(*(_of(client, listed) for listed in some if not silent[listed.queue]))
-        found = dict(answers)
+        asked = [listed for listed in some if not silent[listed.queue]]
+        given = await asyncio.gather(*(_of(client, listed) for listed in asked))
+        answers = {listed.plan_id: answer for listed, answer in zip(asked, given, strict=True)}
+        silent |= _gone(asked, answers)
         for listed in some:
-            answer = found.get(listed.plan_id)
+            answer = answers.get(listed.plan_id)
             if isinstance(answer, list):
                 for item in answer:
                     yield item
-            elif answer is None or answer.code != "PLAN_NOT_FOUND":
-                left_out.append(listed.plan_id)
-            if isinstance(answer, NoWorker):  # who listened has gone, and is not waited for with every plan
-                silent[listed.queue] = True
-    if left_out:
-        say(_told(left_out))
+            elif silent[listed.queue] or answer is None:
+                unserved.append(listed.plan_id)
+            elif answer.code != "PLAN_NOT_FOUND":
+                failed.append(answer)
+    if unserved:
+        say(f"Not asked, as no worker answers for them: {_named(unserved)}. Start one: plan worker")
+    for error in failed[:NAMED]:
+        say(error.message)
+    if len(failed) > NAMED:
+        say(f"... and {len(failed) - NAMED} more plans that do not answer")
 
 
-async def _of(client: Client, listed: Listed) -> tuple[str, list[Pending] | PlanError]:
+async def _of(client: Client, listed: Listed) -> list[Pending] | PlanError:
     try:
         view = await ask(client, listed.plan_id, "plan", BRIEF, patience=RPC_TIMEOUT.total_seconds())
     except PlanError as error:
         if error.code not in UNSPOKEN:
             raise
-        return listed.plan_id, error
+        return error
     common = {"planId": listed.plan_id, "title": view.get("title", "")}
-    return listed.plan_id, [Pending.model_validate({**item, **common}) for item in view["pending"]]
+    return [Pending.model_validate({**item, **common}) for item in view["pending"]]
 
 
-def _told(left_out: Sequence[str]) -> str:
-    named, more = ", ".join(left_out[:NAMED]), len(left_out) - NAMED
-    also = f" and {more} more" if more > 0 else ""
-    return f"Not asked, as no worker answers for them: {named}{also}. Start one: plan worker"
+def _gone(asked: Sequence[Listed], answers: Mapping[str, list[Pending] | PlanError]) -> dict[str, bool]:
+    """The queues of which no plan at all was answered for: who listened has gone, and is not waited for every time."""
+    queues = {listed.queue for listed in asked}
+    answered = {listed.queue for listed in asked if not isinstance(answers[listed.plan_id], NoWorker)}
+    return dict.fromkeys(queues - answered, True)
+
+
+def _named(plans: Sequence[str]) -> str:
+    more = len(plans) - NAMED
+    return ", ".join(plans[:NAMED]) + (f" and {more} more" if more > 0 else "")

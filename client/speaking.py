@@ -121,12 +121,18 @@ async def _has_ended(client: Client, plan: str) -> bool:
 async def _unanswered(client: Client, plan: str, patience: float) -> PlanError:
     """Why a plan did not answer in all that time: a server that says what it knows of the plan was not the reason."""
     try:
-        queue = (await describe(client, plan)).task_queue
+        description = await describe(client, plan)
     except PlanError as error:
         return error
+    late = f"plan '{plan_id(plan)}' did not answer within {patience:g} s"
+    attempt = description.raw_description.pending_workflow_task.attempt
+    if attempt > 1:
+        return NoWorker(
+            f"{late}: its worker has tried {attempt} times to go on with it; its log and Temporal's UI say why"
+        )
     return NoWorker(
-        f"plan '{plan_id(plan)}' did not answer within {patience:g} s, although a worker was seen at queue '{queue}': "
-        "it has just ended, or has too much to do. Try again, or start one: plan worker"
+        f"{late}, although a worker was seen at queue '{description.task_queue}': it has just ended, or has too much "
+        "to do. Try again, or start one: plan worker"
     )
 
 

@@ -18,6 +18,8 @@ PLAN_STATUS = SearchAttributeKey.for_keyword("PlanStatus")
 PLAN_PENDING = SearchAttributeKey.for_keyword_list("PlanPending")
 PLAN_TITLE = SearchAttributeKey.for_text("PlanTitle")
 PLAN_RESUMES = SearchAttributeKey.for_keyword("PlanResumes")
+ASKING = "asking"
+"""The PlanStatus of a plan that waits for somebody, which the index cannot name."""
 MAX_BYTES = 2_000
 
 
@@ -34,15 +36,14 @@ class Index:
     def tell(self, status: str, pending: Iterable[str], title: str, *, known: bool) -> None:
         """Have it say this. `known`: the server knows our attributes; else it knows those the plan was started with.
 
-        Where it cannot say who waits, it says no status while somebody does: who reads the index must ask the plan.
+        Where it cannot say who waits, its status is `asking` while somebody does: who reads that must ask the plan.
         A title alone is no event's worth: another one is told with the next change.
         """
         asking = first_of(pending)
-        shown = (status, asking) if known else ("" if asking else status, self._shown[1])
+        shown = (status, asking) if known else (ASKING if asking else status, self._shown[1])
         if shown == self._shown or not (known or self._begun_with_status):
             return
-        changed: list[SearchAttributeUpdate[Any]] = []
-        changed.append(PLAN_STATUS.value_set(shown[0]) if shown[0] else PLAN_STATUS.value_unset())
+        changed: list[SearchAttributeUpdate[Any]] = [PLAN_STATUS.value_set(shown[0])]
         if shown[1] != self._shown[1]:
             # An empty list comes out of a continue-as-new as a list of one empty text.
             changed.append(PLAN_PENDING.value_set(shown[1]) if shown[1] else PLAN_PENDING.value_unset())

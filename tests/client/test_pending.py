@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from temporalio import workflow
 from temporalio.client import Client
 
 from client import pending, runs
 from client.errors import NoWorker
+from client.listing import list_plans
+from client.plan_ids import workflow_id
 from client.settings import Settings
 from client.speaking import ask
 from plans.run import Options
 from tests.driving import terminated
 from tests.waiting import until
 from worker import build
+from workflows.plan import PlanWorkflow
 
 GATED = {"title": "Gated", "steps": [{"id": "gate", "tool": "sleep", "args": {"seconds": 0}, "requiresApproval": True}]}
 
@@ -38,9 +44,8 @@ async def test_plans_whose_worker_has_gone_keep_nobody_from_seeing_the_others(
         found = [each.plan_id async for each in runs.pending(temporal_client, told.append)]
         assert f"here-{queue}" in found
         assert not set(names) & set(found)
-        assert len(told) == 1
-        assert told[0].startswith("Not asked, as no worker answers for them: ")
-        assert told[0].endswith(" more. Start one: plan worker")
+        (sentence,) = [each for each in told if each.startswith("Not asked, as no worker answers for them: ")]
+        assert sentence.endswith(" more. Start one: plan worker")
         with_error = await _refused(temporal_client, names[0])
         assert "did not answer within 1 s" in with_error.message
         assert gone.task_queue in with_error.message
@@ -48,14 +53,47 @@ async def test_plans_whose_worker_has_gone_keep_nobody_from_seeing_the_others(
         await terminated(temporal_client, f"plan-{name}")
 
 
+@workflow.defn(name="AgentWorkflow", sandboxed=False)
+class Broken:
+    """One that no worker gets on with."""
+
+    @workflow.run
+    async def run(self, *_: Any) -> None:
+        """Fail the task, again and again."""
+        raise RuntimeError("broken")
+
+
+async def test_a_plan_that_nobody_gets_on_with_is_named_and_the_others_of_its_queue_are_asked(
+    temporal_client: Client, settings: Settings, queue: str
+) -> None:
+    from activities.registry import load_tools
+
+    names = [f"well-{number}-{queue}" for number in range(pending.AT_ONCE + 1)]
+    options = Options(workspace=str(settings.workspace))
+    async with build(temporal_client, settings, load_tools(()), indexed=True, workflows=[PlanWorkflow, Broken]):
+        for name in names:
+            await runs.start(temporal_client, GATED, options=options, plan_id=name, queue=queue)
+        await until(lambda: _all_ask(temporal_client, names), "they all ask")
+        await temporal_client.start_workflow("AgentWorkflow", id=f"agent-{queue}", task_queue=queue)
+        await until(lambda: _is_listed(temporal_client, f"agent-{queue}", waits=False), "the index knows it")
+        told: list[str] = []
+        found = [each.plan_id async for each in runs.pending(temporal_client, told.append)]
+        assert set(names) <= set(found)
+        (reason,) = [sentence for sentence in told if queue in sentence]
+        assert f"plan 'agent-{queue}' did not answer within 10 s: its worker has tried" in reason
+    for name in [*names, f"agent-{queue}"]:
+        await terminated(temporal_client, workflow_id(name))
+
+
 async def _all_ask(client: Client, names: list[str]) -> bool:
     asking = {each.plan_id async for each in runs.pending(client)}
     return asking >= set(names)
 
 
-async def _is_listed(client: Client, plan: str) -> bool:
-    """Whether the server's index, a little later than the plan, says that it waits for a person."""
-    return any([each.waiting async for each in runs.list_plans(client) if each.plan_id == plan])
+async def _is_listed(client: Client, plan: str, *, waits: bool = True) -> bool:
+    """Whether the server's index, a little later than the plan, knows it, and says that it waits for a person."""
+    found = [each async for each in list_plans(client, agents=True) if each.plan_id == plan]
+    return any(each.waiting or not waits for each in found)
 
 
 async def _refused(client: Client, plan: str) -> NoWorker:

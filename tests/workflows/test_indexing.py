@@ -52,6 +52,9 @@ async def test_a_plan_costs_no_more_events_than_its_check_its_record_and_one_upd
     ]
 
 
+RUNNING = "ExecutionStatus = 'Running'"
+
+
 @asynccontextmanager
 async def knowing(temporal_binary: Path, tmp_path: Path, *names: str) -> AsyncIterator[Client]:
     """A client of a server that knows these of our search attributes."""
@@ -81,8 +84,9 @@ async def test_a_server_without_our_search_attributes_runs_plans_all_the_same(
 async def test_a_server_that_knows_some_search_attributes_indexes_by_these_and_no_waiting_plan_is_missed(
     temporal_binary: Path, tmp_path: Path, make_worker: MakeWorker, workspace: Path, queue: str, environ: dict[str, str]
 ) -> None:
-    plan = {"title": "Half indexed", "steps": [work("gate", requiresApproval=True), work("after", "gate")]}
-    options = Options(workspace=str(workspace))
+    beside = [work(f"s{n}", *([f"s{n - 1}"] if n else [])) for n in range(8)]
+    plan = {"title": "Half indexed", "steps": [work("gate", requiresApproval=True), work("after", "gate"), *beside]}
+    options = Options(workspace=str(workspace), history_limit=10)  # it goes on as new while it asks
     async with knowing(temporal_binary, tmp_path, "PlanStatus", "PlanTitle") as client:
         assert await known(client) == {"PlanStatus", "PlanTitle"}
         told = await examine(environ | {"TEMPORAL_ADDRESS": client.service_client.config.target_host})
@@ -91,6 +95,8 @@ async def test_a_server_that_knows_some_search_attributes_indexes_by_these_and_n
             started = await runs.start(client, plan, options=options, plan_id="half", queue=queue)
             await Started(client, started.workflow_id).until_asked("gate")
             await until(partial(_pending, client), "it is found by who looks for what waits")
+            await Started(client, started.workflow_id).until_status("s7", "completed")
+            await until(partial(count, client, f"{RUNNING} AND PlanStatus = 'asking'"), "the index says what it can")
             await runs.approve(client, "half", runs.Choice(step_id="gate"))
             await runs.wait(client, "half")
         await until(partial(count, client, "PlanStatus = 'completed' AND PlanTitle = 'indexed'"), "found by both")
