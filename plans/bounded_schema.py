@@ -134,6 +134,11 @@ class _Meter:
         if self._left < 0:
             raise TooMuch
 
+    def matches(self, matcher: Any, text: str) -> bool:
+        """Whether a compiled pattern is found in a text."""
+        self.spend(1 + len(text) * matcher.programsize // MATCHED_PER_UNIT)
+        return matcher.search(text) is not None
+
     def size(self, value: Any) -> int:
         """About how many characters a part of the answer has."""
         return self._sizes[id(value)] if isinstance(value, list | dict) else _length(value)
@@ -192,26 +197,21 @@ def _in_braces(found: re.Match[str]) -> str:
 def _own(matchers: Matchers, meter: _Meter) -> dict[str, Keyword]:
     """The keywords that are not left to jsonschema: those with patterns, and the one that compares all with all."""
 
-    def matches(pattern: str, text: str) -> bool:
-        matcher = matchers[pattern]
-        meter.spend(1 + len(text) * matcher.programsize // MATCHED_PER_UNIT)
-        return matcher.search(text) is not None
-
     def by_pattern(validator: Any, pattern: str, instance: Any, _: Any) -> Iterator[ValidationError]:
-        if validator.is_type(instance, "string") and not matches(pattern, instance):
+        if validator.is_type(instance, "string") and not meter.matches(matchers[pattern], instance):
             yield ValidationError(f"{instance[:100]!r} does not match {pattern[:100]!r}")
 
     def pattern_properties(validator: Any, patterns: Schema, instance: Any, _: Any) -> Iterator[ValidationError]:
         for name, value in instance.items() if validator.is_type(instance, "object") else ():
             for pattern, schema in patterns.items():
-                if matches(pattern, name):
+                if meter.matches(matchers[pattern], name):
                     yield from validator.descend(value, schema, path=name, schema_path=pattern)
 
     def additional(validator: Any, allowed: Any, instance: Any, schema: Schema) -> Iterator[ValidationError]:
         for name, value in instance.items() if validator.is_type(instance, "object") else ():
             if name in schema.get("properties", {}):
                 continue
-            if any(matches(pattern, name) for pattern in schema.get("patternProperties", {})):
+            if any(meter.matches(matchers[pattern], name) for pattern in schema.get("patternProperties", {})):
                 continue
             if allowed is False:
                 yield ValidationError(f"{name[:100]!r} is not expected here")
