@@ -176,6 +176,10 @@ def _add(draft: _Draft, edit: AddStep) -> None:
         place = draft.place(edit.after) if edit.after is not None else len(draft.order)
     draft.order.insert(place, name)
     draft.steps[name] = deepcopy(edit.step)
+    if name in draft.run.steps:  # one was removed just before: what was decided about that does not count for this one
+        draft.changed.add(name)
+        if _is_skipped(draft, name):
+            _reopen(draft, name)
 
 
 def _remove(draft: _Draft, edit: RemoveStep) -> None:
@@ -183,6 +187,8 @@ def _remove(draft: _Draft, edit: RemoveStep) -> None:
     draft.order.remove(edit.step_id)
     draft.steps.pop(edit.step_id)
     draft.changed.discard(edit.step_id)
+    draft.skipped.pop(edit.step_id, None)
+    draft.unskipped.pop(edit.step_id, None)
 
 
 def _move(draft: _Draft, edit: MoveStep) -> None:
@@ -213,13 +219,18 @@ def _unskip(draft: _Draft, edit: UnskipStep) -> None:
     draft.step(edit.step_id)
     if not _is_skipped(draft, edit.step_id):
         raise Refused(f"step '{edit.step_id}' is not skipped", "NOT_SKIPPED")
-    late = next((step.id for step in draft.run.plan.steps if _uses(draft.run, step, edit.step_id)), None)
+    _reopen(draft, edit.step_id)
+
+
+def _reopen(draft: _Draft, name: str) -> None:
+    """Have a skipped step not be skipped."""
+    late = next((step.id for step in draft.run.plan.steps if _uses(draft.run, step, name)), None)
     if late:
-        raise Refused(f"step '{late}', which depends on '{edit.step_id}', has begun without it", "TOO_LATE")
-    if edit.step_id in draft.skipped:
-        del draft.skipped[edit.step_id]
+        raise Refused(f"step '{late}', which depends on '{name}', has begun without it", "TOO_LATE")
+    if name in draft.skipped:
+        del draft.skipped[name]
     else:
-        draft.unskipped[edit.step_id] = None
+        draft.unskipped[name] = None
 
 
 _APPLY: Mapping[type, Any] = {

@@ -109,18 +109,53 @@ def test_every_problem_of_the_edited_plan_is_told() -> None:
     assert {problem.code for problem in caught.value.problems} == {"PLAN_CYCLE", "UNKNOWN_TOOL"}
 
 
+def added(name: str, text: str = "") -> dict[str, Any]:
+    """The edit that adds a step."""
+    return {"op": "add", "step": {"id": name, "tool": "note", "args": {"text": text}}}
+
+
+def test_a_step_that_is_skipped_and_removed_at_once_is_gone() -> None:
+    schedule = reviewed(step("a"), step("b"))
+    edits = [added("c"), {"op": "skip", "stepId": "c"}, {"op": "remove", "stepId": "c"}, {"op": "skip", "stepId": "b"}]
+    revised = revise(schedule.run, message(*edits, {"op": "remove", "stepId": "b"}), NOW)
+    assert revised.skipped == {}
+    assert not [line for line in revised.revision.diff if "skipped" in line]
+    assert set(carried_out(schedule, revised).steps) == {"a"}
+
+
+def test_a_step_put_in_the_place_of_another_with_its_id_is_a_step_of_its_own() -> None:
+    schedule = reviewed(step("a"), step("b"))
+    run = carried_out(schedule, revise(schedule.run, message({"op": "skip", "stepId": "b"}), NOW))
+    assert run.steps["b"].status is Status.SKIPPED
+    revised = revise(run, message({"op": "remove", "stepId": "b"}, added("b", "other")), NOW)
+    assert revised.changed == {"b"}
+    assert carried_out(schedule, revised).steps["b"].status is Status.PENDING
+    again = [added("b"), {"op": "skip", "stepId": "b"}]
+    assert revise(run, message({"op": "remove", "stepId": "b"}, *again), NOW).skipped == {"b": "skipped by a reviewer"}
+
+
+def test_no_step_is_put_in_the_place_of_one_that_another_has_begun_without() -> None:
+    schedule = Schedule(run_of(step("a"), step("b", "a")))
+    schedule.begin(NOW)
+    carried_out(schedule, revise(schedule.run, message({"op": "skip", "stepId": "a"}), NOW))
+    _run_one(schedule)
+    with pytest.raises(Refused) as late:
+        revise(schedule.run, message({"op": "remove", "stepId": "a"}, added("a")), NOW)
+    assert late.value.code == "TOO_LATE"
+
+
 _IDS = st.sampled_from(["a", "b", "c", "d"])
 _EDITS = st.one_of(
     st.builds(
         lambda name, needs: {"op": "set", "stepId": name, "path": "dependsOn", "value": needs}, _IDS, st.lists(_IDS)
     ),
-    st.builds(lambda name: {"op": "add", "step": {"id": name, "tool": "note", "args": {"text": ""}}}, _IDS),
+    st.builds(added, _IDS),
     st.builds(lambda op, name: {"op": op, "stepId": name}, st.sampled_from(["remove", "skip", "unskip"]), _IDS),
     st.builds(lambda name, after: {"op": "move", "stepId": name, "after": after}, _IDS, st.none() | _IDS),
 )
 
 
-@given(st.lists(st.lists(_EDITS, min_size=1, max_size=3), max_size=8), st.data())
+@given(st.lists(st.lists(_EDITS, min_size=1, max_size=4), max_size=8), st.data())
 def test_whatever_is_edited_the_plan_comes_to_its_end(batches: list[list[dict[str, Any]]], data: st.DataObject) -> None:
     schedule = Schedule(run_of(step("a"), step("b", "a"), step("c", "b")))
     schedule.begin(NOW)
