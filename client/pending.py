@@ -11,11 +11,13 @@ from temporalio.client import Client
 from client.errors import NoWorker
 from client.listing import Listed, list_plans
 from client.queues import listeners
-from client.speaking import RPC_TIMEOUT, ask
+from client.speaking import ask
 from plans.errors import PlanError
 from plans.inquiry import BRIEF
 from plans.model import Value
 
+PATIENCE = 10.0
+"""Seconds a plan may take to answer."""
 AT_ONCE = 16
 """Plans asked at the same time."""
 NAMED = 5
@@ -39,8 +41,13 @@ class Pending(Value):
     version: int
 
 
-async def pending(client: Client, say: Callable[[str], None] = lambda _: None) -> AsyncIterator[Pending]:
-    """What people are asked for. Plans that do not answer are left out, which `say` is told at the end, with why."""
+async def pending(
+    client: Client, say: Callable[[str], None] = lambda _: None, *, patience: float = PATIENCE
+) -> AsyncIterator[Pending]:
+    """What people are asked for. Plans that do not answer are left out, which `say` is told at the end, with why.
+
+    `patience`: the seconds a plan may take to answer.
+    """
     silent: dict[str, bool] = {}
     """Whether nobody answers for the plans of a queue."""
     unserved: list[str] = []
@@ -51,7 +58,7 @@ async def pending(client: Client, say: Callable[[str], None] = lambda _: None) -
         for queue in {listed.queue for listed in some} - silent.keys():
             silent[queue] = not await listeners(client, queue)
         asked = [listed for listed in some if not silent[listed.queue]]
-        given = await asyncio.gather(*(_of(client, listed) for listed in asked))
+        given = await asyncio.gather(*(_of(client, listed, patience) for listed in asked))
         answers = {listed.plan_id: answer for listed, answer in zip(asked, given, strict=True)}
         silent |= _gone(asked, answers)
         for listed in some:
@@ -71,9 +78,9 @@ async def pending(client: Client, say: Callable[[str], None] = lambda _: None) -
         say(f"... and {len(failed) - NAMED} more plans that do not answer")
 
 
-async def _of(client: Client, listed: Listed) -> list[Pending] | PlanError:
+async def _of(client: Client, listed: Listed, patience: float) -> list[Pending] | PlanError:
     try:
-        view = await ask(client, listed.plan_id, "plan", BRIEF, patience=RPC_TIMEOUT.total_seconds())
+        view = await ask(client, listed.plan_id, "plan", BRIEF, patience=patience)
     except PlanError as error:
         if error.code not in UNSPOKEN:
             raise
