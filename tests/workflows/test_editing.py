@@ -200,7 +200,7 @@ async def test_whatever_the_order_of_edits_and_approvals_what_runs_is_what_was_a
             if chance.random() < 0.5:
                 approved[name] = await _approve(plan, name, approved)
         edited = chance.sample(names, 70)
-        await edit(plan, *(put(name, "args.value", number) for name in edited))
+        await edit(plan, *(op for name in edited for op in _other(name, number, by_another=chance.random() < 0.3)))
         approved |= dict.fromkeys(edited)
     await plan.signal("unpause")
     values = {each["id"]: each["args"]["value"] for each in (await plan.view())["steps"]}
@@ -212,6 +212,14 @@ async def test_whatever_the_order_of_edits_and_approvals_what_runs_is_what_was_a
         approved[name] = values[name]
     view = await plan.ended()
     assert {name: step(view, name)["result"]["value"] for name in names} == approved
+
+
+def _other(name: str, value: int, *, by_another: bool) -> list[dict[str, Any]]:
+    """The edits that give a step another value; `by_another`: by putting another step in its place."""
+    if not by_another:
+        return [put(name, "args.value", value)]
+    step = work(name, requiresApproval=True, args={"value": value})
+    return [{"op": "remove", "stepId": name}, {"op": "add", "step": step}]
 
 
 async def _approve(plan: Started, name: str, approved: dict[str, int | None]) -> int | None:
