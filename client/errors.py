@@ -2,7 +2,7 @@
 
 PlanError                 plans/errors.py
 ├── NotConnected          no Temporal server could be reached or started; the code says which: exit code 3
-│   └── NoWorker          nobody listens to the plan's queue, so nobody can answer for it
+│   └── NoWorker          nobody listens to the plan's queue, or gets on with it (PLAN_STUCK), so nobody can answer
 ├── PlanNotFound          exit code 4
 ├── PlanExists            an id that was used before
 ├── PlanClosed            a message to a plan that has ended

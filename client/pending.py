@@ -11,7 +11,7 @@ from temporalio.client import Client
 from client.errors import NoWorker
 from client.listing import Listed, list_plans
 from client.queues import listeners
-from client.speaking import ask
+from client.speaking import STUCK, ask
 from plans.errors import PlanError
 from plans.inquiry import BRIEF
 from plans.model import Value
@@ -22,7 +22,7 @@ AT_ONCE = 16
 """Plans asked at the same time."""
 NAMED = 5
 """Plans named of those that could not be asked."""
-UNSPOKEN = ("NO_WORKER", "PLAN_NOT_FOUND", "QUERY_FAILED")
+UNSPOKEN = (NoWorker.code, STUCK, "PLAN_NOT_FOUND", "QUERY_FAILED")
 """What keeps one plan from being asked, while the others can be."""
 
 
@@ -92,8 +92,12 @@ async def _of(client: Client, listed: Listed, patience: float) -> list[Pending] 
 def _gone(asked: Sequence[Listed], answers: Mapping[str, list[Pending] | PlanError]) -> dict[str, bool]:
     """The queues of which no plan at all was answered for: who listened has gone, and is not waited for every time."""
     queues = {listed.queue for listed in asked}
-    answered = {listed.queue for listed in asked if not isinstance(answers[listed.plan_id], NoWorker)}
+    answered = {listed.queue for listed in asked if not _is_unserved(answers[listed.plan_id])}
     return dict.fromkeys(queues - answered, True)
+
+
+def _is_unserved(answer: list[Pending] | PlanError) -> bool:
+    return isinstance(answer, NoWorker) and answer.code == NoWorker.code
 
 
 def _named(plans: Sequence[str]) -> str:

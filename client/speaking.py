@@ -35,6 +35,8 @@ LOST = frozenset({
     RPCStatusCode.UNKNOWN, RPCStatusCode.INTERNAL,
 })  # fmt: skip
 """What the SDK reports when the server is away or too busy: worth another attempt."""
+STUCK = "PLAN_STUCK"
+"""The code of a plan that its worker tries to go on with, again and again."""
 THINKING = "TMPRL1101"
 """What the SDK says of a workflow that was thinking for too long to answer."""
 _UNANSWERED = LOST | {RPCStatusCode.FAILED_PRECONDITION}
@@ -127,9 +129,8 @@ async def _unanswered(client: Client, plan: str, patience: float) -> PlanError:
     late = f"plan '{plan_id(plan)}' did not answer within {patience:g} s"
     attempt = description.raw_description.pending_workflow_task.attempt
     if attempt > 1:
-        return NoWorker(
-            f"{late}: its worker has tried {attempt} times to go on with it; its log and Temporal's UI say why"
-        )
+        why = f"its worker has tried {attempt} times to go on with it; its log and Temporal's UI say why it cannot"
+        return NoWorker(f"{late}: {why}", STUCK)
     return NoWorker(
         f"{late}, although a worker was seen at queue '{description.task_queue}': it has just ended, or has too much "
         "to do. Try again, or start one: plan worker"

@@ -77,8 +77,17 @@ async def test_a_plan_that_nobody_gets_on_with_is_named_and_the_others_of_its_qu
         _, told = await until(lambda: _found(temporal_client, names), "the others are found")
         (reason,) = [sentence for sentence in told if queue in sentence]
         assert f"plan 'agent-{queue}' did not answer within 4 s: its worker has tried" in reason
-    for name in [*names, f"agent-{queue}"]:
-        await terminated(temporal_client, workflow_id(name))
+        for name in names:
+            await terminated(temporal_client, workflow_id(name))
+        await until(lambda: _is_named(temporal_client, f"agent-{queue}"), "it is named also when it is the only one")
+    await terminated(temporal_client, f"agent-{queue}")
+
+
+async def _is_named(client: Client, plan: str) -> bool:
+    """Whether it is told of a plan that its worker gets stuck on, and not that there is none."""
+    told: list[str] = []
+    assert not [each async for each in runs.pending(client, told.append, patience=1.0) if each.plan_id == plan]
+    return any(sentence.startswith(f"plan '{plan}' did not answer") for sentence in told)
 
 
 async def _found(client: Client, names: list[str]) -> tuple[set[str], list[str]] | None:
