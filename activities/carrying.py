@@ -23,7 +23,7 @@ def run_of(text: str | bytes) -> Run:
 @contextmanager
 def without_collecting() -> Iterator[None]:
     """Hold the garbage collector: while it goes through a Run of 10,000 steps that is being read, over and over,
-    reading takes four times as long: a workflow task runs out of its two seconds, and people wait. What is read has no
+    reading takes four times as long: a workflow task may run out of its time, and people wait. What is read has no
     cycles. Seen by nothing a workflow could decide on.
     """
     collects = gc.isenabled()

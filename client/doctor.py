@@ -185,7 +185,7 @@ async def _indexed(connection: Connection) -> Finding:
         return _good("search", "plans can be searched by status, title and who they wait for")
     text = f"this server does not know {', '.join(missing)}; a worker adds them at its start where it may"
     if known and not known >= search_attributes.TOLD:
-        text += "; until then its lists show less: of a plan that waits for a person no status"
+        text += "; until then its lists show less: of a plan that waits for a person only that it does"
     return _warning("search", text)
 
 

@@ -1,7 +1,7 @@
 """The memory of a worker: looked through when it has grown, and given back to the system.
 
 A plan of 10,000 steps is half a million objects. Python's collector, as it comes, looks through them again and again
-while they are made, which takes thrice the time of making them and comes near the two seconds that Temporal allows
+while they are made, which takes thrice the time of making them and takes much of the time that Temporal allows
 for a workflow task. A run that has ended is freed by a collection only. So: hardly any by themselves, and one whenever
 memory has grown by so much, or by less and there is nothing to do. The C library is told to share its arenas among
 threads, where it listens.

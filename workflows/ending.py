@@ -2,7 +2,7 @@
 
 The record is kept by the activity `record_end`; the summary in it is what the workflow returns. The activity is local:
 it may well be done twice, and the plan ends with this workflow task in any case. It does what takes long for a big plan
-outside the workflow's thread, which must not be held for two seconds.
+outside the workflow's thread, which must not be held for long.
 """
 
 from __future__ import annotations
