@@ -13,7 +13,7 @@ from typing import Any
 from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import SchemaError
 
-from plans.bounded_schema import TooMuch, errors, part_problem, size_problem
+from plans.bounded_schema import TooMuch, Unbounded, errors, matchers_of, size_problem
 from plans.reading import Unreadable, parse_json
 
 
@@ -23,7 +23,9 @@ def schema_problem(schema: Mapping[str, Any]) -> str:
         if too_large := size_problem(schema):
             return too_large
         Draft202012Validator.check_schema(schema, format_checker=FormatChecker(formats=()))  # patterns are RE2's
-        return part_problem(schema)
+        matchers_of(schema)
+    except Unbounded as error:
+        return str(error)
     except SchemaError as error:
         place = ".".join(map(str, error.absolute_path))
         return f"this is no JSON Schema: {f'{place}: ' if place else ''}{_on_one_line(error.message)}"
@@ -31,20 +33,19 @@ def schema_problem(schema: Mapping[str, Any]) -> str:
         return "the schema is nested too deep; flatten it"
     except Exception as error:  # what no JSON Schema could hold, from who started a workflow with Temporal's own tools
         return f"this is no JSON Schema: {_on_one_line(error)}"
+    return ""
 
 
 def form_problem(schema: Mapping[str, Any], answer: str) -> str:
     """What keeps an answer from being of the form; empty when nothing does."""
     try:
         value = parse_json(answer)
-        if problem := part_problem(schema):  # it was never checked: another version's
-            return f"the schema asked for cannot be applied: {problem}"
         found = next(errors(schema, value), None)
     except Unreadable as error:
         return f"it must be a JSON text of the schema asked for: {error}"
     except TooMuch:
         return "the schema asked for takes too long to apply to this answer; answer in less, or simplify the schema"
-    except Exception as error:  # as above
+    except Exception as error:  # Unbounded, or anything, of a schema that was never checked: another version's
         return f"the schema asked for cannot be applied: {_on_one_line(error)}"
     return f"{'.'.join(map(str, found.absolute_path)) or 'the whole'}: {found.message[:300]}" if found else ""
 

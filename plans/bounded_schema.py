@@ -56,6 +56,10 @@ Keyword = Callable[[Any, Any, Any, Any], Iterator[ValidationError] | None]
 Matchers = Mapping[str, Any]
 
 
+class Unbounded(Exception):
+    """The schema cannot be applied in bounded time; the text says why."""
+
+
 class TooMuch(Exception):
     """The schema is too costly for this answer."""
 
@@ -72,35 +76,37 @@ def size_problem(schema: Any) -> str:
     return ""
 
 
-def part_problem(schema: Any) -> str:
-    """What keeps a valid schema from being applied in bounded time; empty when nothing does."""
+def matchers_of(schema: Any) -> Matchers:
+    """The patterns of a valid schema, compiled. Raises Unbounded for one that cannot be applied in bounded time."""
     parts = dict(_parts(schema, ""))
     for place, part in parts.items():
         inner = {"$schema", "$id"} if place else set()
         unsupported = sorted((UNSUPPORTED | inner) & part.keys())
         if unsupported:
-            return f"{unsupported[0]} is not supported{' within a schema' if inner else ''}; leave it out"
+            raise Unbounded(f"{unsupported[0]} is not supported{' within a schema' if inner else ''}; leave it out")
         reference = part.get("$ref")
         if reference is not None and not (reference.startswith("#") and unquote(reference[1:]) in parts):
-            return f"$ref {reference[:100]!r} leads to no part of the schema; write '#/$defs/NAME'"
+            raise Unbounded(f"$ref {reference[:100]!r} leads to no part of the schema; write '#/$defs/NAME'")
+    found: dict[str, Any] = {}
     instructions = 0
-    for pattern in {pattern: None for part in parts.values() for pattern in _patterns(part)}:
+    for pattern in (pattern for part in parts.values() for pattern in _patterns(part)):
+        if pattern in found:
+            continue
         try:
-            instructions += _compiled(pattern).programsize
+            found[pattern] = _compiled(pattern)
         except re2.error as error:
             why = error.args[0].decode() if error.args and isinstance(error.args[0], bytes) else str(error)
             more = "; look-arounds and back-references are not supported" if _OF_PERL.search(why) else ""
-            return f"pattern {pattern[:100]!r}: {why}{more}"
+            raise Unbounded(f"pattern {pattern[:100]!r}: {why}{more}") from None
+        instructions += found[pattern].programsize
         if instructions > MAX_INSTRUCTIONS:
-            return f"the patterns are too large together, from {pattern[:100]!r} on; write shorter ones"
-    return ""
+            raise Unbounded(f"the patterns are too large together, from {pattern[:100]!r} on; write shorter ones")
+    return found
 
 
 def errors(schema: Any, value: Any) -> Iterator[ValidationError]:
-    """What in a value is not as a schema without problems asks. Raises TooMuch."""
-    parts = dict(_parts(schema, ""))
-    matchers = {pattern: _compiled(pattern) for part in parts.values() for pattern in _patterns(part)}
-    meter = _Meter(value)
+    """What in a value is not as the schema asks. Raises TooMuch, and Unbounded as `matchers_of`."""
+    matchers, meter = matchers_of(schema), _Meter(value)
 
     def counted(name: str, keyword: Keyword) -> Keyword:
         def apply(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
