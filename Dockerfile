@@ -12,9 +12,9 @@ RUN useradd --uid 10001 --user-group --home-dir /workspace --shell /usr/sbin/nol
 
 WORKDIR /app
 COPY plans ./plans
+COPY runtime ./runtime
 COPY activities ./activities
 COPY workflows ./workflows
-COPY client ./client
 COPY worker.py ./
 RUN python -m compileall -q .
 
@@ -22,5 +22,5 @@ ENV PYTHONPATH=/app PLANS_WORKSPACE=/workspace PLANS_STATE_DIR=/var/lib/plans PL
 USER 10001:10001
 VOLUME ["/workspace", "/var/lib/plans"]
 STOPSIGNAL SIGTERM
-HEALTHCHECK --interval=30s --timeout=15s --start-period=30s --retries=3 CMD ["python", "-m", "client.health"]
+HEALTHCHECK --interval=30s --timeout=15s --start-period=30s --retries=3 CMD ["python", "-m", "runtime.health"]
 CMD ["python", "/app/worker.py"]

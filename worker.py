@@ -26,44 +26,44 @@ from temporalio.converter import StorageDriver
 from temporalio.worker import PollerBehaviorAutoscaling, Worker
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
-from activities.agent_history import AgentHistory
-from activities.check import PlanChecker
-from activities.compare_files import compare_files
-from activities.effects import EFFECTS, Effects
-from activities.end_record import EndRecorder
-from activities.execute import tool_activity
-from activities.journal import Journal
-from activities.llm import AskLlm
-from activities.llm_model import LanguageModel
-from activities.registry import load_tools
-from activities.snapshot import SnapshotTaker
-from activities.storage import LocalDirectory
-from activities.summary import SummaryWriter
-from activities.tool import Tool
-from activities.track_agent import AgentTracker
-from activities.undo import FileChanges
-from activities.values import ValueStore
-from client import memory, namespaces, search_attributes
-from client.confinement import site_of
-from client.connect import Connection, reach, storage
-from client.errors import NotConnected
-from client.processes import Processes
-from client.queues import WORKER
-from client.settings import Settings
+from activities.attempt.confinement import site_of
+from activities.attempt.run import tool_activity
+from activities.lifecycle.agent_history import AgentHistory
+from activities.lifecycle.check_plan import PlanChecker
+from activities.lifecycle.compare_files import compare_files
+from activities.lifecycle.record_end import EndRecorder
+from activities.lifecycle.snapshot_workspace import SnapshotTaker
+from activities.lifecycle.summary import SummaryWriter
+from activities.lifecycle.track_agent import AgentTracker
+from activities.llm.ask_llm import AskLlm
+from activities.llm.model import LanguageModel
+from activities.provenance.journal import Journal
+from activities.provenance.undo import FileChanges
+from activities.tools.registry import load_tools
+from activities.tools.tool import Tool
+from activities.workspace.effect_log import EFFECTS, Effects
 from plans.errors import PlanError
 from plans.model import ToolSpec
+from runtime import gc_tuning, namespaces, search_attributes
+from runtime.connect import Connection, reach, storage
+from runtime.errors import NotConnected
+from runtime.settings import Settings
+from runtime.storage import LocalDirectory
+from runtime.task_queues import WORKER
+from runtime.value_store import ValueStore
+from runtime.worker_pool import Processes
+from runtime.workflow_runner import ContextFreeRunner, asks_nothing, patient
 from workflows.agent import AgentWorkflow
-from workflows.changes import ChangesWorkflow
+from workflows.file_changes import ChangesWorkflow
 from workflows.plan import PlanWorkflow
-from workflows.runner import ContextFreeRunner, asks_nothing, patient
 
 PASSED_THROUGH = (
     *("plans", "pydantic", "pydantic_core", "annotated_types", "typing_inspection"),
     *("jmespath", "jsonschema", "jsonschema_specifications", "referencing", "rpds", "attr", "attrs", "xxhash"),
     *("re2", "_re2"),
-    *(f"workflows.{name}" for name in ("calling", "checking", "deadlines", "drafting", "editing")),
-    *(f"workflows.{name}" for name in ("indexing", "outcomes", "policies", "questions", "recovery")),
-    *(f"workflows.{name}" for name in ("request", "resuming", "timers")),
+    *(f"workflows.{name}" for name in ("approval_timers", "drafting", "edit_handlers", "inputs", "llm")),
+    *(f"workflows.{name}" for name in ("outcomes", "policies", "recovery", "resume_check", "search_attributes")),
+    *(f"workflows.{name}" for name in ("timers", "tool_call", "worker_facts")),
 )
 """Modules the workflow sandbox does not load anew for every run: pure code, which a test of the imports guards, and
 parts of the workflows, without which each waiting plan takes 130 kB of memory instead of 200."""
@@ -175,7 +175,7 @@ async def serve(settings: Settings, child: int | None = None) -> None:
         _stop_with_parent(stopped)
     # Tools that are plain functions run in the loop's threads: as many as there may be steps, and some for files.
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(settings.max_activities + 8))
-    collector = asyncio.create_task(memory.keep_small())
+    collector = asyncio.create_task(gc_tuning.keep_small())
     async with AsyncExitStack() as workers:
         await workers.enter_async_context(build(connection.client, settings, tools, indexed=indexed))
         for queue in settings.queues:
@@ -198,7 +198,7 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         settings = Settings.read(environ).with_flags(**flags)
         if processes > 1 and child is None:
             return asyncio.run(_serve_in(processes, arguments))
-        memory.share_arenas()
+        gc_tuning.share_arenas()
         asyncio.run(serve(settings, child))
     except PlanError as error:
         print(f"{error.code}: {error.message}", file=sys.stderr)

@@ -22,7 +22,7 @@ from benchmarks.bench import Bench
 from benchmarks.graphs import Steps
 from benchmarks.stand import ROOT
 from benchmarks.tables import Table
-from client.settings import Settings
+from runtime.settings import Settings
 
 LIBRARIES = {
     "langgraph": ["langgraph==1.2.22", "langgraph-checkpoint-sqlite==3.1.2", "aiosqlite"],

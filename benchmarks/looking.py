@@ -7,7 +7,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from activities.look import look
+from activities.provenance.scan import look
 from benchmarks.bench import Bench
 from benchmarks.tables import Table
 

@@ -16,7 +16,7 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from pydantic import BaseModel, Field
 
-    from plans.calls import Call, LargeValue, Return
+    from plans.activity_io import Call, LargeValue, Return
     from plans.model import Retry
 
 IN_FLIGHT = 64

@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from activities.contents import read_lines
-from activities.workspace import Workspace
+from activities.workspace.contents import read_lines
+from activities.workspace.workspace import Workspace
 from benchmarks.bench import Bench
 from benchmarks.processes import Watched
 from benchmarks.tables import Table

@@ -12,11 +12,11 @@ import os
 import signal
 import sys
 
-from activities.registry import load_tools
+from activities.tools.registry import load_tools
 from benchmarks.minimal import MinimalApprovals, MinimalWorkflow
-from client import memory
-from client.connect import connect
-from client.settings import Settings
+from runtime import gc_tuning
+from runtime.connect import connect
+from runtime.settings import Settings
 from worker import build
 from workflows.plan import PlanWorkflow
 
@@ -30,7 +30,7 @@ async def serve(kind: str) -> None:
     stopped = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
     tools = load_tools(settings.tools)
-    collector = asyncio.create_task(memory.keep_small())
+    collector = asyncio.create_task(gc_tuning.keep_small())
     async with build(client, settings, tools, indexed=True, workflows=WORKFLOWS[kind]):
         print("listening", flush=True)
         await stopped.wait()
@@ -38,7 +38,7 @@ async def serve(kind: str) -> None:
 
 
 if __name__ == "__main__":
-    memory.share_arenas()
+    gc_tuning.share_arenas()
     asyncio.run(serve(sys.argv[1]))
     gc.collect()
     sys.stdout.flush()

@@ -25,13 +25,14 @@ from benchmarks.history import Size, size_of
 from benchmarks.minimal import Graph, GraphStep
 from benchmarks.processes import Watched
 from benchmarks.sample import Sample
-from client import detached, starting
-from client.connect import connect
-from client.queues import listeners
-from client.server import HOST, Server, flags, free_ports
-from client.settings import Settings
-from client.temporal_binary import find_temporal
+from client import start as starting
 from plans.run import Options
+from runtime import daemon
+from runtime.connect import connect
+from runtime.server import HOST, Server, flags, free_ports
+from runtime.settings import Settings
+from runtime.task_queues import listeners
+from runtime.temporal_binary import find_temporal
 
 Kind = Literal["plan", "minimal"]
 KINDS: tuple[Kind, Kind] = ("plan", "minimal")
@@ -48,7 +49,7 @@ class Stand:
     def __init__(self, folder: Path, *, durable: bool) -> None:
         self.folder, self.durable = folder, durable
         self.workspace = folder / "workspace"
-        self._workers: dict[Kind, detached.Process] = {}
+        self._workers: dict[Kind, daemon.Process] = {}
 
     async def __aenter__(self) -> Self:
         self.workspace.mkdir(parents=True)
@@ -92,12 +93,12 @@ class Stand:
         """Start the worker of a kind and wait until it listens."""
         log = self.folder / f"worker-{kind}.log"
         command = [sys.executable, "-m", "benchmarks.serve", kind]
-        pid, began = detached.start(command, log, self.environ(kind))
-        self._workers[kind] = detached.Process(pid=pid, began=began)
+        pid, began = daemon.start(command, log, self.environ(kind))
+        self._workers[kind] = daemon.Process(pid=pid, began=began)
         async with asyncio.timeout(PATIENCE):
             while not await listeners(self.client, f"bench-{kind}"):
                 if not self._workers[kind].is_alive():
-                    raise RuntimeError(f"the worker ended at once: {detached.tail(log)}")
+                    raise RuntimeError(f"the worker ended at once: {daemon.tail(log)}")
                 await asyncio.sleep(0.05)
 
     async def stop_worker(self, kind: Kind) -> None:
@@ -144,14 +145,14 @@ class Stand:
         temporal = await find_temporal(Settings.read({"HOME": os.environ.get("HOME", "")}), print)
         port, ui_port = free_ports(0, 0)
         database = self.folder / "temporal.db" if self.durable else None
-        pid, began = detached.start(
+        pid, began = daemon.start(
             [str(temporal), *flags(port, ui_port, database)], self.folder / "server.log", os.environ
         )
         self.server = Server(pid=pid, began=began, address=f"{HOST}:{port}", ui=f"http://{HOST}:{ui_port}")
         async with asyncio.timeout(PATIENCE):
             while not self.server.accepts():
                 if not self.server.is_alive():
-                    raise RuntimeError(f"the server ended at once: {detached.tail(self.folder / 'server.log')}")
+                    raise RuntimeError(f"the server ended at once: {daemon.tail(self.folder / 'server.log')}")
                 await asyncio.sleep(0.05)
 
     async def _stop(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from activities.tool import tool
+from activities.tools.tool import tool
 
 
 @tool(effect="pure")

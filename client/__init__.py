@@ -1,1 +1,4 @@
-"""The user's side: finding a server, keeping a worker, one typed function per verb, and the command line."""
+"""The user's side: one typed function per verb (`client.runs`), the command line, the review screen.
+
+May import `plans`, `runtime`, `activities` and `workflows`; nothing imports it.
+"""

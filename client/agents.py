@@ -11,13 +11,13 @@ from typing import Any
 from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus, WorkflowFailureError
 from temporalio.service import RPCError
 
-from client import plan_ids
-from client.plan_ids import AGENT, plan_id
-from client.speaking import translated
-from client.starting import Started, start_agent
-from plans.agent_order import AgentOrder
-from plans.agents import DEFAULT_TYPE, PLAN_TYPE, Entry, Status, written
-from plans.resume import base_id
+from client import ids
+from client.ids import AGENT, plan_id
+from client.rpc import translated
+from client.start import Started, start_agent
+from plans.agents.history import DEFAULT_TYPE, PLAN_TYPE, Entry, Status, written
+from plans.agents.order import AgentOrder
+from plans.execution.resume import base_id
 from plans.run import Options
 
 RUNS = "WorkflowType IN ('AgentWorkflow', 'PlanWorkflow') AND ExecutionStatus != 'ContinuedAsNew'"
@@ -42,8 +42,8 @@ async def start(
 ) -> Started:
     """Start an agent by itself; returns at once. Raises PlanExists, BadPlanId, NotConnected."""
     title = " ".join(order.request.split())
-    name = AGENT + (agent_id.removeprefix(AGENT) if agent_id is not None else plan_ids.invented(title))
-    plan_ids.workflow_id(name)
+    name = AGENT + (agent_id.removeprefix(AGENT) if agent_id is not None else ids.invented(title))
+    ids.workflow_id(name)
     given = (options or Options()).model_dump(mode="json", exclude_none=True)
     request = {"order": order.model_dump(mode="json", exclude_defaults=True), "options": given}
     return await start_agent(client, request, name, queue, title, "")
@@ -105,4 +105,4 @@ async def _status(client: Client, execution: WorkflowExecution) -> Status:
 
 
 def _workflow(name: str) -> str:
-    return plan_ids.workflow_id(name)
+    return ids.workflow_id(name)

@@ -15,18 +15,18 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from activities.effects import EFFECTS, EffectLog
-from activities.exchange import is_supported
-from activities.sandbox import describe, missing
-from client import background, search_attributes, temporal_binary
-from client.confinement import sandbox_of
-from client.connect import Connection, Origin, find
-from client.errors import NotConnected
-from client.known_tools import known_tools
-from client.queues import listeners
-from client.server import SEARCH_ATTRIBUTES
-from client.settings import Settings
+from activities.attempt.confinement import sandbox_of
+from activities.sandbox.sandbox import describe, missing
+from activities.workspace.atomic_swap import is_supported
+from activities.workspace.effect_log import EFFECTS, EffectLog
+from client.local_tools import known_tools
 from plans.errors import PlanError, ToolError
+from runtime import background_worker, search_attributes, temporal_binary
+from runtime.connect import Connection, Origin, find
+from runtime.errors import NotConnected
+from runtime.server import SEARCH_ATTRIBUTES
+from runtime.settings import Settings
+from runtime.task_queues import listeners
 
 VERSION_SECONDS = 10.0
 LITTLE_BYTES = 500 * 1024 * 1024
@@ -195,7 +195,7 @@ async def _worker(settings: Settings, connection: Connection) -> Finding:
         return _good("worker", f"{len(present)} listening to queue '{settings.task_queue}': {', '.join(present)}")
     starts = settings.auto_worker and connection.is_on_this_machine
     if starts:
-        ours = background.recorded(settings)
+        ours = background_worker.recorded(settings)
         text = "none listens; the next command starts one" + (f" ({len(ours)} for other queues)" if ours else "")
         return _good("worker", text) if connection.origin is Origin.EMBEDDED else _warning("worker", text)
     return _warning(

@@ -7,26 +7,18 @@ PlanError                 plans/errors.py
 ├── PlanExists            an id that was used before
 ├── PlanClosed            a message to a plan that has ended
 ├── BadPlanId             a text that can name no plan
-├── SettingError          settings that cannot be used; client/settings.py
-├── PlanFileError         a plan file that cannot be opened; client/planfile.py
+├── SettingError          settings that cannot be used; runtime/settings.py
+├── PlanFileError         a plan file that cannot be opened; client/plan_file.py
 ├── PruneRefused          nothing was removed; client/prune.py
-├── WorkerFailed          the background worker did not start: exit code 3; client/background.py
+├── WorkerFailed          the background worker did not start: exit code 3; runtime/background_worker.py
 └── InvalidPlan           plans/errors.py
-    └── PlanRefused       the same with the file it was read from; client/cli/request.py
+    └── PlanRefused       the same with the file it was read from; client/cli/plan_request.py
 """
 
 from __future__ import annotations
 
 from plans.errors import PlanError
-
-
-class NotConnected(PlanError):
-    """No Temporal server could be reached or started; the message names the address, or shows the log, and what to do.
-
-    Code NOT_CONNECTED; SERVER_FAILED for the embedded one, NO_TEMPORAL where there is no program to start.
-    """
-
-    code = "NOT_CONNECTED"
+from runtime.errors import NotConnected
 
 
 class NoWorker(NotConnected):

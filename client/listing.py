@@ -13,8 +13,8 @@ from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus
 from temporalio.common import SearchAttributeKey
 from temporalio.service import RPCError
 
-from client.plan_ids import plan_id
-from client.speaking import translated
+from client.ids import plan_id
+from client.rpc import translated
 from plans.model import Value
 from plans.run import PlanStatus
 

@@ -10,11 +10,11 @@ from temporalio.client import Client
 
 from client.errors import NoWorker
 from client.listing import Listed, list_plans
-from client.queues import listeners
-from client.speaking import STUCK, ask
+from client.rpc import STUCK, ask
 from plans.errors import PlanError
-from plans.inquiry import BRIEF
 from plans.model import Value
+from plans.views.queries import BRIEF
+from runtime.task_queues import listeners
 
 PATIENCE = 10.0
 """Seconds a plan may take to answer."""

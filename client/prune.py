@@ -20,10 +20,10 @@ from pathlib import Path
 from temporalio.client import Client, WorkflowExecution
 from temporalio.service import RPCError, RPCStatusCode
 
-from client import namespaces
-from client.settings import Settings
 from plans.errors import PlanError
 from plans.model import Value
+from runtime import namespaces
+from runtime.settings import Settings
 
 OLDER_THAN = timedelta(hours=1)
 AT_ONCE = 8

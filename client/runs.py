@@ -18,22 +18,22 @@ from typing import Any
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError
 from temporalio.service import RPCError
 
-from client import deciding, records
-from client.changes import changes
-from client.deciding import Choice
+from client import decisions, end_records
+from client.decisions import Choice
 from client.errors import NoWorker, PlanClosed
+from client.history_feed import changes
+from client.ids import plan_id, workflow_id
 from client.listing import Listed, list_plans
 from client.pending import Pending, pending
-from client.plan_ids import plan_id, workflow_id
-from client.resuming import Links, interrupt, links, rerun, resume
-from client.speaking import LOST, RPC_TIMEOUT, about, ask, ask_patiently, describe, translated
-from client.starting import Started, start
+from client.resume import Links, interrupt, links, rerun, resume
+from client.rpc import LOST, RPC_TIMEOUT, about, ask, ask_patiently, describe, translated
+from client.start import Started, start
 from client.summary import Summary, ended_otherwise, of_failure
-from plans import views
-from plans.inquiry import BRIEF
+from plans.file_stamps import Stamp
 from plans.model import Value
 from plans.run import ENDED, Decision, PlanStatus, Run
-from plans.stamps import Stamp
+from plans.views import views
+from plans.views.queries import BRIEF
 
 __all__ = [
     "Choice", "Decision", "Event", "Links", "Listed", "Pending", "Started", "Summary",
@@ -120,17 +120,17 @@ async def wait(client: Client, plan: str) -> Summary:
 
 async def approve(client: Client, plan: str, choice: Choice) -> str:
     """Let a step start, by signal; returns the plan's sentence about it. Raises Refused, PlanClosed, NoWorker."""
-    return await deciding.by_signal(client, plan, "approve", choice)
+    return await decisions.by_signal(client, plan, "approve", choice)
 
 
 async def deny(client: Client, plan: str, choice: Choice) -> str:
     """Do not let a step start, by signal; otherwise as `approve`."""
-    return await deciding.by_signal(client, plan, "deny", choice)
+    return await decisions.by_signal(client, plan, "deny", choice)
 
 
 async def decide(client: Client, plan: str, choice: Choice, *, approved: bool) -> Decision:
     """Approve or deny by update, which is answered. Raises Refused, PlanClosed, NoWorker."""
-    return await deciding.by_update(client, plan, choice, approved)
+    return await decisions.by_update(client, plan, choice, approved)
 
 
 async def pause(client: Client, plan: str, by: str = "") -> None:
@@ -174,7 +174,7 @@ async def cancel(client: Client, plan: str) -> None:
 async def _ended(client: Client, plan: str) -> Run | None:
     """The Run of a plan that has ended and left it; None also when the server is away for now."""
     try:
-        return await records.kept(client, plan)
+        return await end_records.kept(client, plan)
     except RPCError as error:
         if error.status in LOST:
             return None

@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field
 from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import ApplicationError, CancelledError, TerminatedError
 
-from client.plan_ids import plan_id
+from client.ids import plan_id
 from plans.errors import InvalidPlan
 from plans.model import Problem, Value
 from plans.run import PlanStatus

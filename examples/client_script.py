@@ -15,11 +15,11 @@ import sys
 from pathlib import Path
 
 from client import runs
-from client.background import ensure_worker
-from client.connect import reach
 from client.runs import Choice, Summary
-from client.settings import Settings
 from plans.run import Options
+from runtime.background_worker import ensure_worker
+from runtime.connect import reach
+from runtime.settings import Settings
 
 PLAN = {
     "title": "Write, read and remove a note",

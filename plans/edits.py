@@ -5,7 +5,7 @@
     {"op": "move", "stepId": "s3", "after": "s1"}                            without after: to the front
     {"op": "remove" | "skip" | "unskip", "stepId": "s4"}
 
-What they mean, and whether they may be applied, is decided by `plans.review`.
+What they mean, and whether they may be applied, is decided by `plans.execution.apply_edits`.
 """
 
 from __future__ import annotations

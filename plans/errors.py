@@ -9,9 +9,9 @@
     ├── BadExpression         a JMESPath expression that cannot be read or applied
     ├── IllegalMove           a status that cannot follow from the present one
     ├── ToolError             a tool could not do its work; says whether another attempt may help
-    │   └── LlmError          an LLM call that gave no answer; activities/llm_failures.py
-    ├── StorageError          stored data is missing or damaged; activities/storage.py
-    ├── HistoryWriteFailed    an agent's history could not be written; activities/agent_history.py
+    │   └── LlmError          an LLM call that gave no answer; activities/llm/errors.py
+    ├── StorageError          stored data is missing or damaged; runtime/storage.py
+    ├── HistoryWriteFailed    an agent's history could not be written; activities/lifecycle/agent_history.py
     └── ...                   the client's own; client/errors.py
 
 A message says what is wrong, where, and what to do now. The codes are those of the fault list; they appear in `--json`

@@ -1,9 +1,9 @@
 """What happened to a plan: one serialisable value, carried whole by continue-as-new.
 
-A Run is a Plan with a state per step, the decisions people made, and a short log. It is compact: results are views,
-big values are references. Only `plans.schedule` sets a status; `plans.approvals` records decisions. Steps, log
-entries and status changes share one counter, `seq`, so that "everything after number N" has one meaning (DESIGN 2.2,
-query `events`).
+A Run is a Plan with a state per step, the decisions people made, and a short log. It is compact: results are views, big
+values are references. Only `plans.execution.schedule` sets a status; `plans.execution.approvals` records decisions.
+Steps, log entries and status changes share one counter, `seq`, so that "everything after number N" has one meaning
+(DESIGN 2.2, query `events`).
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from plans.activity_io import Facts, LargeValue, Note
 from plans.budget import Ledger
-from plans.calls import Facts, LargeValue, Note
+from plans.change_log import Revision
+from plans.file_stamps import FileTracker
 from plans.model import Plan, Problem, Step, Value
-from plans.revisions import Revision
-from plans.stamps import FileTracker
 
 LOG_ENTRIES = 200
 """Log entries a run keeps; the oldest go first."""
@@ -208,7 +208,7 @@ class Run(State):
     literal: bool = Field(default=False, description="Arguments are as they stand: an agent's hold no references.")
     resumes: str = Field(default="", description="The plan whose run this one goes on from.")
     agents: dict[str, dict[str, Any]] = Field(
-        default_factory=dict, description="By step, the run of the agent that goes on with it (`plans.agent_run`)."
+        default_factory=dict, description="By step, the run of the agent that goes on with it (`plans.agents.run`)."
     )
 
     @classmethod

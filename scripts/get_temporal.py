@@ -6,9 +6,9 @@ import asyncio
 import os
 import sys
 
-from client.settings import Settings
-from client.temporal_binary import find_temporal
 from plans.errors import PlanError
+from runtime.settings import Settings
+from runtime.temporal_binary import find_temporal
 
 try:
     print("temporal:", asyncio.run(find_temporal(Settings.read(os.environ), print)))

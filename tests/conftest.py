@@ -18,11 +18,11 @@ import pytest_asyncio
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from activities.storage import LocalDirectory, converter
-from client import detached
-from client.server import HOST, Server, flags, free_ports
-from client.settings import Settings
-from client.temporal_binary import find_temporal
+from runtime import daemon
+from runtime.server import HOST, Server, flags, free_ports
+from runtime.settings import Settings
+from runtime.storage import LocalDirectory, converter
+from runtime.temporal_binary import find_temporal
 from tests.waiting import connected, until
 
 CACHED = ("HOME", "XDG_CACHE_HOME", "PLANS_CACHE_DIR")
@@ -72,13 +72,13 @@ async def server(temporal_binary: Path, tmp_path_factory: pytest.TempPathFactory
         log = directory / f"{attempt}.log"
         command = [str(temporal_binary), *flags(port, ui_port, None)]
         command += ["--dynamic-config-value", AT_ONCE, "--dynamic-config-value", DELETE_AT_ONCE]
-        pid, began = detached.start(command, log, os.environ)
+        pid, began = daemon.start(command, log, os.environ)
         running = Server(pid=pid, began=began, address=f"{HOST}:{port}", ui=f"http://{HOST}:{ui_port}")
         await until(lambda: running.accepts() or not running.is_alive(), "the server listens")  # noqa: B023
         if running.is_alive():
             break
     try:
-        assert running.is_alive(), detached.tail(log)
+        assert running.is_alive(), daemon.tail(log)
         yield running
     finally:
         await running.stop(grace=0)
@@ -140,7 +140,7 @@ def settings(environ: dict[str, str]) -> Settings:
 @pytest_asyncio.fixture
 async def worker(temporal_client: Client, settings: Settings) -> AsyncIterator[Worker]:
     """A worker of ours with the built-in tools, listening to the test's queue."""
-    from activities.registry import load_tools
+    from activities.tools.registry import load_tools
     from worker import build
 
     async with build(temporal_client, settings, load_tools(()), indexed=True) as running:

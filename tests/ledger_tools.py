@@ -9,7 +9,7 @@ from typing import Any
 
 from temporalio import activity
 
-from activities.tool import ToolContext, tool
+from activities.tools.tool import ToolContext, tool
 from plans.errors import ToolError
 
 

@@ -16,8 +16,8 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from client.server import FAST, SEARCH_ATTRIBUTES
-from client.settings import PREFIX, Settings
+from runtime.server import FAST, SEARCH_ATTRIBUTES
+from runtime.settings import PREFIX, Settings
 
 ROOT = Path(__file__).parent.parent
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())

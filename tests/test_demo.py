@@ -6,8 +6,8 @@ import asyncio
 import sys
 from pathlib import Path
 
-from client.background import stop_workers
-from client.settings import Settings
+from runtime.background_worker import stop_workers
+from runtime.settings import Settings
 
 ROOT = Path(__file__).parent.parent
 

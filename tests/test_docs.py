@@ -20,17 +20,19 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from activities.registry import load_tools
+from activities.tools.registry import load_tools
 from client.cli.app import app
-from client.planfile import check
-from client.settings import Settings
-from client.yaml_text import parse_yaml
+from client.plan_file import check
+from client.yaml_reader import parse_yaml
 from plans import model
-from plans.validate import errors
+from plans.definition.validation import errors
+from runtime.settings import Settings
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
-SOURCES = [path for name in ("plans", "activities", "workflows", "client") for path in (ROOT / name).rglob("*.py")]
+SOURCES = [
+    path for name in ("plans", "runtime", "activities", "workflows", "client") for path in (ROOT / name).rglob("*.py")
+]
 SOURCES += [ROOT / "worker.py"]
 CEILING = 600.0
 MARK = "@@@ ended with"

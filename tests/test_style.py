@@ -14,8 +14,8 @@ from tests.test_imports import MAY_IMPORT, ROOT, modules
 
 FILE_LINES = 300
 FUNCTION_LINES = 40
-SETTER = ROOT / "plans" / "schedule.py"
-BEFORE_THE_FIRST_MOVE = {ROOT / "plans" / "resume.py", ROOT / "plans" / "agent_run.py"}
+SETTER = ROOT / "plans" / "execution" / "schedule.py"
+BEFORE_THE_FIRST_MOVE = {ROOT / "plans" / "execution" / "resume.py", ROOT / "plans" / "agents" / "run.py"}
 """They make the Run that goes on from another: a draft, with steps that are left out from the beginning."""
 SOURCES = [path for package in sorted(MAY_IMPORT) for path in modules(package)]
 
@@ -83,7 +83,7 @@ def test_files_and_functions_stay_short() -> None:
 
 
 def test_every_error_stands_in_the_tree() -> None:
-    trees = [ast.parse((ROOT / package / "errors.py").read_text()) for package in ("plans", "client")]
+    trees = [ast.parse((ROOT / package / "errors.py").read_text()) for package in ("plans", "runtime", "client")]
     drawn = "\n".join(ast.get_docstring(tree) or "" for tree in trees)
     assert not undrawn_errors([path.read_text() for path in SOURCES], drawn)
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from temporalio.client import Client
 
-from client import detached
-from client.queues import listeners
+from runtime import daemon
+from runtime.task_queues import listeners
 from tests.driving import Plans, step
 from tests.test_worker import line, worker_process
 from tests.waiting import until
@@ -20,7 +20,7 @@ from tests.waiting import until
 async def pids(client: Client, queue: str) -> set[int]:
     """The processes that listen to a queue now."""
     found = {int(re.findall(r"\d+", identity)[0]) for identity in await listeners(client, queue)}
-    return {pid for pid in found if detached.began(pid)}
+    return {pid for pid in found if daemon.began(pid)}
 
 
 async def test_several_processes_share_a_queue_and_one_that_dies_is_replaced(
@@ -43,7 +43,7 @@ async def test_several_processes_share_a_queue_and_one_that_dies_is_replaced(
         await line(process)  # the greeting of the new one
         process.terminate()
         assert await asyncio.wait_for(process.wait(), 60) == 0
-        assert not [pid for pid in second if detached.began(pid)]
+        assert not [pid for pid in second if daemon.began(pid)]
 
 
 async def test_the_processes_end_when_the_one_that_keeps_them_is_killed(
@@ -54,7 +54,7 @@ async def test_the_processes_end_when_the_one_that_keeps_them_is_killed(
         await line(process)
         running = await pids(temporal_client, queue)
         process.kill()
-        await until(lambda: not any(map(detached.began, running)), "the processes have ended")
+        await until(lambda: not any(map(daemon.began, running)), "the processes have ended")
 
 
 async def test_processes_that_cannot_start_say_so_and_end_with_its_exit_code(environ: dict[str, str]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from temporalio.client import Client
 
-from client.connect import healthy
+from runtime.connect import healthy
 
 PATIENCE = 90.0
 """Seconds until a condition that does not come true is a failure: far more than any takes on a machine that is busy."""

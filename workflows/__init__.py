@@ -1,1 +1,4 @@
-"""When things happen: deterministic workflows over the decisions of `plans`."""
+"""Deterministic workflows: when things happen, over the decisions of `plans`.
+
+Imports `plans` and the Temporal SDK only; activities are scheduled by name.
+"""

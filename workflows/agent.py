@@ -2,7 +2,7 @@
 
 Every model call is the activity `ask_llm`, every tool call an activity under the tool's own name. The tool calls are
 the steps of a growing plan, so that messages, approvals and views are those of plans (`Mailbox`, `Execution`). What an
-answer means is decided by `plans.tasks`, never by the model.
+answer means is decided by `plans.agents.tasks`, never by the model.
 """
 
 from __future__ import annotations
@@ -17,23 +17,24 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 with workflow.unsafe.imports_passed_through():
     from pydantic import ValidationError
 
-    from plans import agent_run, render
-    from plans.agent_answers import AgentAnswer, SimpleAnswer, ToolUse
-    from plans.agent_limits import AgentEnd, limit_reached
-    from plans.agent_run import AgentRun
+    from plans.agents import run as agent_run
+    from plans.agents.answers import AgentAnswer, SimpleAnswer, ToolUse
+    from plans.agents.limits import AgentEnd, limit_reached
+    from plans.agents.run import AgentRun
+    from plans.agents.tasks import Decision, TaskList, after_calls, meaning_of, meaning_of_simple
+    from plans.definition.validation import errors
     from plans.errors import InvalidPlan, PlanError, Unanswered
-    from plans.prompt_text import READ_RESULT
+    from plans.llm.prompt_parts import READ_RESULT
     from plans.run import PlanStatus
-    from plans.summary import summary_of
-    from plans.tasks import Decision, TaskList, after_calls, meaning_of, meaning_of_simple
-    from plans.validate import errors
-    from workflows import agent_records, indexing, resuming
-    from workflows.agent_questions import answered
-    from workflows.agent_request import AgentRequest, read_agent_request
-    from workflows.checking import facts_about
+    from plans.views import markdown
+    from plans.views.summary import summary_of
+    from workflows import agent_reporting, resume_check, search_attributes
+    from workflows.agent_inputs import AgentRequest, read_agent_request
+    from workflows.agent_llm import answered
     from workflows.execution import Execution
-    from workflows.mailbox import Mailbox
-    from workflows.request import invalid
+    from workflows.handlers import Mailbox
+    from workflows.inputs import invalid
+    from workflows.worker_facts import facts_about
 
 EVENTS = 8_000
 """History events after which the run goes on in a new run of the workflow, between two model calls."""
@@ -45,7 +46,7 @@ class AgentWorkflow(Mailbox):
 
     @workflow.init
     def __init__(self, *arguments: Any) -> None:
-        self._index = indexing.Index()
+        self._index = search_attributes.Index()
         self._told, self._listed = "", False
         self._decided: tuple[Decision, TaskList | None] | None = None
         try:
@@ -91,9 +92,9 @@ class AgentWorkflow(Mailbox):
         if unknown:
             agent.run.note("warning", f"no such tools, left out: {', '.join(unknown)[:500]}", workflow.now())
         if agent.run.resumes:
-            agent.notice = "\n".join(filter(None, [agent.notice, *await resuming.look_at_files(agent.run)]))
+            agent.notice = "\n".join(filter(None, [agent.notice, *await resume_check.look_at_files(agent.run)]))
         execution.schedule.begin(workflow.now())
-        await agent_records.begun(agent)
+        await agent_reporting.begun(agent)
 
     async def _work(self) -> None:
         """Calls, then a question, and so on, until the rule or a limit says that it is over."""
@@ -224,8 +225,8 @@ class AgentWorkflow(Mailbox):
         self._publish()
         summary = summary_of(self._started().run) | {"agent": agent_run.agent_view(agent)}
         summary["value"] = agent_run.answer_value(agent) if agent.end == "completed" else None
-        summary |= {"wrote": agent_records.wrote(agent), "calls": agent_records.calls(agent)}
-        await agent_records.ended(agent)
+        summary |= {"wrote": agent_reporting.wrote(agent), "calls": agent_reporting.calls(agent)}
+        await agent_reporting.ended(agent)
         if agent.end == "failed":
             text = f"the agent failed: {agent.run.stopped}"
             raise ApplicationError(text, summary, type="AGENT_FAILED", category=ApplicationErrorCategory.BENIGN)
@@ -239,7 +240,7 @@ class AgentWorkflow(Mailbox):
         )
         if line != self._told:
             self._told = line
-            await agent_records.tell_parent(self._agent, line, is_new=not self._listed)
+            await agent_reporting.tell_parent(self._agent, line, is_new=not self._listed)
             self._listed = self._agent.tasks is not None
 
     def _add_time(self, seconds: float) -> None:
@@ -259,7 +260,7 @@ class AgentWorkflow(Mailbox):
         """Show the state in Temporal's own UI."""
         execution = self._started()
         run = execution.run
-        details = render.details(run, execution.schedule) + "\n" + agent_run.tasks_text(self._agent)
+        details = markdown.details(run, execution.schedule) + "\n" + agent_run.tasks_text(self._agent)
         workflow.set_current_details(details[:19_000])
         known = run.facts.search_attributes
         title = "" if self._index.titled else run.plan.title  # whoever started it may have told more of the request

@@ -12,19 +12,19 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
-    from plans.answer_schemas import plan_schema
-    from plans.answer_text import AnswerProblem
-    from plans.answers import parse_plan_answer
-    from plans.asking import Snapshot, SnapshotRequest
+    from plans.agents.llm_request import Snapshot, SnapshotRequest
+    from plans.definition.validation import condition_problems, errors, problems
     from plans.errors import Unanswered
+    from plans.execution.recovery import history
+    from plans.execution.regeneration import as_it_stands, begun, fitted
+    from plans.llm.answers import parse_plan_answer
+    from plans.llm.json_extraction import AnswerProblem
+    from plans.llm.planning_prompts import planning_prompt, planning_system, regenerate_prompt
+    from plans.llm.schemas import plan_schema
     from plans.model import Plan, Problem, Step
-    from plans.planning_prompts import planning_prompt, planning_system, regenerate_prompt
-    from plans.recovery import history
-    from plans.replacing import as_it_stands, begun, fitted
     from plans.run import Run
-    from plans.validate import condition_problems, errors, problems
     from workflows import policies, splitting
-    from workflows.questions import Question, answered
+    from workflows.llm import Question, answered
 
 MAX_STEPS = 200
 """Steps of a plan that an LLM writes: more than anyone reviews."""

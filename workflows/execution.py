@@ -1,8 +1,8 @@
 """The steps of one run as activities and timers: starts what may start, settles what has ended.
 
 One loop, fed by done-callbacks: a step starts when its own dependencies are done, whatever else is still running. What
-follows from an outcome is decided by `plans.schedule`; this module only does it. Nothing here raises for what a step, a
-person or a server did.
+follows from an outcome is decided by `plans.execution.schedule`; this module only does it. Nothing here raises for what
+a step, a person or a server did.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from typing import Any
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from plans import approvals
-    from plans.calls import Return
-    from plans.conditions import holds
+    from plans.activity_io import Return
+    from plans.change_log import logged
+    from plans.definition.conditions import holds
+    from plans.definition.references import Filled
     from plans.errors import BadExpression, BadReference, Refused
-    from plans.messages import Decide
+    from plans.execution import approvals
+    from plans.execution.apply_edits import Revised
+    from plans.execution.file_tracking import track
+    from plans.execution.messages import Decide
+    from plans.execution.schedule import Outcome, Schedule
+    from plans.execution.step_values import StepValues, size_of
+    from plans.execution.tool_history import note_failure, note_files
     from plans.model import DEFAULT_PARALLEL, Step, ToolSpec
-    from plans.recording import note_failure, note_files
-    from plans.references import Filled
-    from plans.review import Revised
-    from plans.revisions import logged
     from plans.run import PlanStatus, Run, Status
-    from plans.schedule import Outcome, Schedule
-    from plans.tracking import track
-    from plans.values import StepValues, size_of
-    from workflows import calling, delegating, timers
-    from workflows.deadlines import Deadlines
+    from workflows import child_agents, timers, tool_call
+    from workflows.approval_timers import Deadlines
     from workflows.outcomes import cancelled, completed, failed, left_behind, of_activity, skipped
     from workflows.recovery import Mending
 
@@ -49,7 +49,7 @@ class Execution:
         self._landed: deque[tuple[str, asyncio.Future[Any]]] = deque()
         self._deadlines = Deadlines()
         self._mending = Mending(self)
-        self._delegates = delegating.Delegates(run)
+        self._delegates = child_agents.Delegates(run)
         self._sent = 0
         self._seen = -1
 
@@ -153,7 +153,7 @@ class Execution:
             if step.when is not None and not holds(step.when, values.loaded(step.when)):
                 return self._end(step.id, skipped(f"condition not met: {step.when}", now))
             filled = self._fill(step, values)
-            calling.check_args(self._spec(step.id), filled)
+            tool_call.check_args(self._spec(step.id), filled)
         except (BadReference, BadExpression) as error:
             return self._end(step.id, failed(error.code, error.message, now))
         if decision is not None and not approvals.stands(self.run, step, filled.args):
@@ -162,18 +162,18 @@ class Execution:
         if decision is None and approvals.asks(self.run, step, filled.args):
             return self._ask(step, filled.args, now)
         self.schedule.start(step.id, now)
-        if step.tool == delegating.TOOL:
+        if step.tool == child_agents.TOOL:
             return self._fly(step.id, self._delegates.start(step, filled.args))
         if self._spec(step.id).durable:
             return self._sleep(step, filled.args, now)
         return self._call(step, filled, values)
 
     def _fill(self, step: Step, values: StepValues) -> Filled:
-        return calling.fill_args(self.run, step, self._spec(step.id), values)
+        return tool_call.fill_args(self.run, step, self._spec(step.id), values)
 
     def _call(self, step: Step, filled: Filled, values: StepValues) -> None:
         self._sent += size_of(filled.args)
-        self._fly(step.id, calling.start(self.run, step, self._spec(step.id), filled, values))
+        self._fly(step.id, tool_call.start(self.run, step, self._spec(step.id), filled, values))
 
     def _sleep(self, step: Step, args: dict[str, Any], now: datetime) -> None:
         seconds = float(args.get("seconds", 0))
@@ -258,7 +258,7 @@ class Execution:
             self.end(step_id, outcome)
 
     def _is_timer(self, step_id: str) -> bool:
-        return self._spec(step_id).durable and self._steps[step_id].tool != delegating.TOOL
+        return self._spec(step_id).durable and self._steps[step_id].tool != child_agents.TOOL
 
     def _spec(self, step_id: str) -> ToolSpec:
         return self.run.facts.tools[self._steps[step_id].tool]

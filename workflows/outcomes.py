@@ -11,9 +11,9 @@ from temporalio.exceptions import ActivityError, ApplicationError, CancelledErro
 with workflow.unsafe.imports_passed_through():
     from pydantic import ValidationError
 
-    from plans.calls import Return
+    from plans.activity_io import Return
+    from plans.execution.schedule import Outcome
     from plans.run import Result, Status
-    from plans.schedule import Outcome
 
 CANCELLED_TEXT = "cancelled while it ran"
 

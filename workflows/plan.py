@@ -17,23 +17,23 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 with workflow.unsafe.imports_passed_through():
     from pydantic import ValidationError
 
-    from plans import render
-    from plans.calls import Facts
+    from plans.activity_io import Facts
+    from plans.change_log import Revision
+    from plans.definition.parsing import read_plan
+    from plans.definition.validation import condition_problems, errors, input_values
     from plans.errors import InvalidPlan, PlanError
+    from plans.execution.apply_edits import Revised
+    from plans.execution.history_limit import Move, Turnover
+    from plans.execution.resume import was_cut_short
     from plans.model import Plan, Problem
-    from plans.reading import read_plan
-    from plans.resume import was_cut_short
-    from plans.review import Revised
-    from plans.revisions import Revision
     from plans.run import PlanStatus, Run
-    from plans.turnover import Move, Turnover
-    from plans.validate import condition_problems, errors, input_values
-    from workflows import drafting, indexing, resuming
-    from workflows.checking import facts_about
-    from workflows.editing import Editing
-    from workflows.ending import carried, recorded
+    from plans.views import markdown
+    from workflows import drafting, resume_check, search_attributes
+    from workflows.completion import carried, recorded
+    from workflows.edit_handlers import Editing
     from workflows.execution import Execution
-    from workflows.request import PlanRequest, invalid, read_request
+    from workflows.inputs import PlanRequest, invalid, read_request
+    from workflows.worker_facts import facts_about
 
 
 @workflow.defn(name="PlanWorkflow", failure_exception_types=[PlanError, ValidationError])
@@ -42,7 +42,7 @@ class PlanWorkflow(Editing):
 
     @workflow.init
     def __init__(self, *arguments: Any) -> None:
-        self._index = indexing.Index()
+        self._index = search_attributes.Index()
         self._patience: asyncio.Task[None] | None = None
         try:
             self._open(read_request(arguments))
@@ -60,7 +60,7 @@ class PlanWorkflow(Editing):
         execution = self._started()
         try:
             if execution.run.status is PlanStatus.DRAFT:
-                await (self._draft() if resuming.is_unwritten(execution.run) else self._check())
+                await (self._draft() if resume_check.is_unwritten(execution.run) else self._check())
             if execution.run.status is PlanStatus.REVIEW and execution.run.started is None:
                 await self._review()
             await self._execute()
@@ -101,7 +101,7 @@ class PlanWorkflow(Editing):
             raise self._refused(facts.problems)
         run.facts, run.inputs = facts, input_values(run.plan, run.options.inputs)[0]
         if run.resumes:
-            await resuming.look_at_files(run)
+            await resume_check.look_at_files(run)
         if run.options.review:
             self._started().schedule.review()
         else:
@@ -191,7 +191,7 @@ class PlanWorkflow(Editing):
         """Show the state in Temporal's own UI: current details always, search attributes when one has changed."""
         execution = self._started()
         run = execution.run
-        workflow.set_current_details(render.details(run, execution.schedule))
+        workflow.set_current_details(markdown.details(run, execution.schedule))
         known = run.facts.search_attributes
         self._index.tell(run.status.value, execution.schedule.asking, run.plan.title, known=known)
         if run.revisions:

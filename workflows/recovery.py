@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from plans import approvals, recovery
-    from plans.answer_schemas import recovery_schema
-    from plans.answer_text import AnswerProblem
-    from plans.answers import Recovery, parse_recovery
     from plans.budget import OVERRUN_CODE, Budget
+    from plans.change_log import Revision, logged
     from plans.errors import PlanError
+    from plans.execution import approvals, recovery
+    from plans.execution.schedule import Outcome
+    from plans.llm.answers import Recovery, parse_recovery
+    from plans.llm.json_extraction import AnswerProblem
+    from plans.llm.schemas import recovery_schema
     from plans.model import Step
-    from plans.revisions import Revision, logged
     from plans.run import Result, Run, Status
-    from plans.schedule import Outcome
+    from workflows.llm import Question, answered
     from workflows.outcomes import skipped
-    from workflows.questions import Question, answered
 
 if TYPE_CHECKING:
     from workflows.execution import Execution

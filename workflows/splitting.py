@@ -7,15 +7,15 @@ from typing import Any
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from plans.agent_run import NOT_FOR_AGENTS
-    from plans.answer_schemas import decomposition_schema
-    from plans.answers import parse_tasks
+    from plans.agents.as_plan import plan_of_tasks
+    from plans.agents.prompts import decomposition_prompt, decomposition_system
+    from plans.agents.run import NOT_FOR_AGENTS
+    from plans.llm.answers import parse_tasks
+    from plans.llm.prompt_parts import Prompt
+    from plans.llm.schemas import decomposition_schema
     from plans.model import Plan
-    from plans.prompt_text import Prompt
-    from plans.prompts import decomposition_prompt, decomposition_system
     from plans.run import Run
-    from plans.task_steps import plan_of_tasks
-    from workflows.questions import Question, answered
+    from workflows.llm import Question, answered
 
 
 async def split(run: Run, args: dict[str, Any]) -> Plan:

@@ -10,10 +10,10 @@ from typing import Any
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from plans.arguments import argument_problems
+    from plans.definition.arguments import argument_problems
+    from plans.definition.references import Filled
     from plans.errors import BadReference
     from plans.model import ToolSpec
-    from plans.references import Filled
     from plans.run import StepState
 
 

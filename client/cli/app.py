@@ -19,27 +19,28 @@ from typing import Annotated, Any
 import typer
 from temporalio.runtime import Runtime, TelemetryConfig
 
-from client.background import WorkerFailed
 from client.cli import (
-    agents,
+    agent,
+    check,
+    codec,
     control,
-    decoding,
-    editing,
-    hosting,
-    looking,
-    making,
-    offline,
+    edit,
+    files,
+    make,
     output,
-    pruning,
-    resuming,
-    reviewing,
-    starting,
-    taking_back,
-    watching,
+    prune,
+    resume,
+    review,
+    services,
+    show,
+    watch_files,
 )
-from client.cli.request import PlanRefused
-from client.errors import NotConnected, PlanNotFound
+from client.cli import run as starting
+from client.cli.plan_request import PlanRefused
+from client.errors import PlanNotFound
 from plans.errors import PlanError
+from runtime.background_worker import WorkerFailed
+from runtime.errors import NotConnected
 
 ENDED_OTHERWISE, BAD_INPUT, NOT_CONNECTED, NOT_FOUND, INTERRUPTED = 1, 2, 3, 4, 130
 
@@ -53,43 +54,43 @@ app = typer.Typer(
 _COMMANDS: dict[str, Callable[..., None]] = {
     "run": starting.run,
     "start": starting.start,
-    "make": making.make,
-    "check": offline.check_file,
-    "list": looking.list_,
-    "show": looking.show,
-    "watch": looking.watch,
-    "watch-files": watching.watch_files,
-    "files": taking_back.files,
-    "undo": taking_back.undo,
-    "summary": looking.summary,
-    "graph": looking.graph,
-    "pending": looking.pending,
+    "make": make.make,
+    "check": check.check_file,
+    "list": show.list_,
+    "show": show.show,
+    "watch": show.watch,
+    "watch-files": watch_files.watch_files,
+    "files": files.files,
+    "undo": files.undo,
+    "summary": show.summary,
+    "graph": show.graph,
+    "pending": show.pending,
     "approve": control.approve,
     "deny": control.deny,
     "begin": control.begin,
-    "review": reviewing.review,
-    "edit": editing.edit,
-    "add": editing.add,
-    "remove": editing.remove,
-    "move": editing.move,
-    "skip": editing.skip,
-    "unskip": editing.unskip,
-    "regenerate": editing.regenerate,
+    "review": review.review,
+    "edit": edit.edit,
+    "add": edit.add,
+    "remove": edit.remove,
+    "move": edit.move,
+    "skip": edit.skip,
+    "unskip": edit.unskip,
+    "regenerate": edit.regenerate,
     "pause": control.pause,
     "unpause": control.unpause,
     "cancel": control.cancel,
-    "interrupt": resuming.interrupt,
-    "resume": resuming.resume,
-    "rerun": resuming.rerun,
-    "agent": agents.agent,
-    "history": agents.history,
-    "tools": offline.tools,
-    "schema": offline.schema,
-    "up": hosting.up,
-    "down": hosting.down,
-    "doctor": hosting.doctor,
-    "prune": pruning.prune,
-    "codec": decoding.codec,
+    "interrupt": resume.interrupt,
+    "resume": resume.resume,
+    "rerun": resume.rerun,
+    "agent": agent.agent,
+    "history": agent.history,
+    "tools": check.tools,
+    "schema": check.schema,
+    "up": services.up,
+    "down": services.down,
+    "doctor": services.doctor,
+    "prune": prune.prune,
+    "codec": codec.codec,
 }
 for _name, _command in _COMMANDS.items():
     app.command(_name)(_command)
@@ -97,7 +98,7 @@ app.command(
     "worker",
     add_help_option=False,
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
-)(hosting.worker)
+)(services.worker)
 
 
 def _version(asked: bool) -> None:

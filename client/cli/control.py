@@ -8,11 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from client import runs
-from client.cli import connected, output
-from client.cli.connected import who
+from client.cli import output, session
 from client.cli.options import AsJson, By, Comment, Id, Step, Version
-from client.deciding import Control, control
-from client.plan_ids import plan_id
+from client.cli.session import who
+from client.decisions import Control, control
+from client.ids import plan_id
 from client.runs import Choice
 from plans.errors import PlanError
 
@@ -27,7 +27,7 @@ def approve(
 ) -> None:  # fmt: skip
     """Let a step start that waits for approval, or will."""
     choice = Choice(step_id=step, by=by or who(), comment=comment, args=_args(args), version=version, remember=remember)
-    sentence = connected.run(lambda here: runs.approve(here.client, plan, choice))
+    sentence = session.run(lambda here: runs.approve(here.client, plan, choice))
     _tell(plan, sentence, as_json, stepId=step, approved=True)
 
 
@@ -36,7 +36,7 @@ def deny(
 ) -> None:
     """Do not let a step start. It is skipped, and what depends on it is blocked."""
     choice = Choice(step_id=step, by=by or who(), comment=comment, version=version)
-    sentence = connected.run(lambda here: runs.deny(here.client, plan, choice))
+    sentence = session.run(lambda here: runs.deny(here.client, plan, choice))
     _tell(plan, sentence, as_json, stepId=step, approved=False)
 
 
@@ -57,12 +57,12 @@ def unpause(plan: Id, by: By = None, as_json: AsJson = False) -> None:
 
 def cancel(plan: Id, as_json: AsJson = False) -> None:
     """End a plan: running steps are told, and clean up."""
-    connected.run(lambda here: runs.cancel(here.client, plan))
+    session.run(lambda here: runs.cancel(here.client, plan))
     _tell(plan, "running steps are told to end", as_json)
 
 
 def _control(plan: str, verb: Control, by: str | None, as_json: bool) -> None:
-    _tell(plan, connected.run(lambda here: control(here.client, plan, verb, by or who())), as_json)
+    _tell(plan, session.run(lambda here: control(here.client, plan, verb, by or who())), as_json)
 
 
 def _tell(plan: str, sentence: str, as_json: bool, **found: Any) -> None:

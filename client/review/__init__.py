@@ -1,1 +1,4 @@
-"""The review screen: a plan is looked at, changed and begun on a terminal or in a browser, by keyboard alone."""
+"""The review screen: a Textual app over a plan's steps, forms, dialogs, and the same in a browser.
+
+May import `client`.
+"""

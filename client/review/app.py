@@ -16,17 +16,18 @@ from textual.app import SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.widgets import OptionList
 
-from client import editing, runs
-from client.review.asking import AskText, Confirm, PickTool, Reading
-from client.review.draft import Draft, new_step
-from client.review.editing import EditScreen
-from client.review.editor import as_text, edits_of, let_edit
-from client.review.live import LivePlan
+from client import edits as editing
+from client import runs
+from client.review.dialogs import AskText, Confirm, PickTool, Reading
+from client.review.external_editor import as_text, edits_of, let_edit
+from client.review.plan_screen import LivePlan
 from client.review.rows import may_edit
+from client.review.step_draft import Draft, new_step
+from client.review.step_form import EditScreen
 from client.runs import Choice
 from plans.edits import Edit, MoveStep, RemoveStep, SkipStep, UnskipStep
 from plans.errors import InvalidPlan, PlanError
-from plans.render import line
+from plans.views.markdown import line
 
 Change = tuple[Edit, str] | None
 """An edit, and what is said when the plan has taken it."""

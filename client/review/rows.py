@@ -14,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from plans.model import ToolSpec
-from plans.render import line, safe
-from plans.views import shorten
+from plans.views.markdown import line, safe
+from plans.views.views import shorten
 
 View = Mapping[str, Any]
 MARKS = {

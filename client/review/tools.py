@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from temporalio.client import Client
 
-from client.known_tools import known_tools
-from client.settings import Settings
-from client.speaking import ask
+from client.local_tools import known_tools
+from client.rpc import ask
 from plans.errors import PlanError
 from plans.model import ToolSpec
+from runtime.settings import Settings
 
 
 async def tools_of(client: Client, plan: str, settings: Settings) -> dict[str, ToolSpec]:

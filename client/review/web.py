@@ -17,7 +17,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 from textual_serve.server import Server
 
-from client.server import HOST
+from runtime.server import HOST
 
 COOKIE = "plan_review"
 

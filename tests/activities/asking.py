@@ -12,14 +12,14 @@ from pydantic import SecretStr
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from activities.llm import AskLlm, Check
-from activities.llm_model import LanguageModel
-from activities.storage import LocalDirectory
-from activities.values import ValueStore
+from activities.llm.ask_llm import AskLlm, Check
+from activities.llm.model import LanguageModel
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from plans.asking import ChatMessage, LlmAnswer, LlmRequest
+from plans.agents.llm_request import ChatMessage, LlmAnswer, LlmRequest
 from plans.model import Retry
+from runtime.storage import LocalDirectory
+from runtime.value_store import ValueStore
 
 CANARY = "sk-canary-4711-do-not-show"
 SCHEMA = {

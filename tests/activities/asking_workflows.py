@@ -5,7 +5,7 @@ from __future__ import annotations
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from plans.asking import LlmAnswer, LlmRequest, Snapshot, SnapshotRequest
+    from plans.agents.llm_request import LlmAnswer, LlmRequest, Snapshot, SnapshotRequest
     from workflows import policies
 
 

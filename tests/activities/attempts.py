@@ -12,16 +12,16 @@ import pytest
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from activities.effects import Effects
-from activities.execute import tool_activity
-from activities.registry import builtin_tools
-from activities.site import Site
-from activities.tool import Tool, ToolContext
-from activities.values import ValueStore
-from activities.workspace import Workspace
-from plans.calls import Call, Return
+from activities.attempt.environment import Site
+from activities.attempt.run import tool_activity
+from activities.tools.registry import builtin_tools
+from activities.tools.tool import Tool, ToolContext
+from activities.workspace.effect_log import Effects
+from activities.workspace.workspace import Workspace
+from plans.activity_io import Call, Return
+from plans.file_stamps import Stamp
 from plans.model import Retry
-from plans.stamps import Stamp
+from runtime.value_store import ValueStore
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from activities.effects import Effects
-from activities.storage import LocalDirectory
-from activities.values import ValueStore
+from activities.workspace.effect_log import Effects
+from runtime.storage import LocalDirectory
+from runtime.value_store import ValueStore
 from tests.activities.attempts import Attempts
 
 

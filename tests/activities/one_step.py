@@ -11,11 +11,11 @@ from temporalio.client import Client, WorkflowHandle
 from temporalio.common import RetryPolicy
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from activities.effects import Effects
-from activities.execute import tool_activity
-from activities.tool import Tool
-from activities.values import ValueStore
-from plans.calls import Call, Return
+from activities.attempt.run import tool_activity
+from activities.tools.tool import Tool
+from activities.workspace.effect_log import Effects
+from plans.activity_io import Call, Return
+from runtime.value_store import ValueStore
 from tests.driving import CEILING
 
 

@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 
-from activities.agent_history import AgentHistory, HistoryWriteFailed
-from activities.track_agent import AgentTracker
-from plans.agent_files import read_history, run_summary
-from plans.agents import AgentEvent, Entry, History
+from activities.lifecycle.agent_history import AgentHistory, HistoryWriteFailed
+from activities.lifecycle.track_agent import AgentTracker
+from plans.agents.history import AgentEvent, Entry, History
+from plans.agents.history_file import read_history, run_summary
 
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLE = (ROOT / "tests/plans/golden/agent-history.json").read_text(encoding="utf-8")
@@ -29,8 +29,8 @@ WRITER = """
 import sys
 from datetime import UTC, datetime
 from itertools import count
-from activities.agent_history import AgentHistory
-from plans.agents import AgentEvent
+from activities.lifecycle.agent_history import AgentHistory
+from plans.agents.history import AgentEvent
 store, name, times = AgentHistory(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 for number in range(times) if times else count():
     event = AgentEvent(kind="spawned", agent_id=f"{name}-{number}", time=datetime.now(UTC), task_group="x")

@@ -7,7 +7,7 @@ import gc
 import pytest
 from pydantic import ValidationError
 
-from activities.carrying import run_of, text_of, without_collecting
+from plans.run_json import run_of, text_of, without_collecting
 from tests.plans.test_display import pipeline
 
 

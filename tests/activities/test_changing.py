@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.changing import changing
+from activities.tools.file_change import changing
 from plans.errors import ToolError
-from plans.stamps import FileTracker, Stamp, stamp_of
+from plans.file_stamps import FileTracker, Stamp, stamp_of
 from tests.activities.attempts import Attempts
 
 

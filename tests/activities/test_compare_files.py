@@ -7,9 +7,9 @@ from pathlib import Path
 
 from temporalio.testing import ActivityEnvironment
 
-from activities.compare_files import compare_files
-from plans.file_changes import MAX_FILES, FilesChanged, FilesSeen
-from plans.stamps import FileTracker, stamp_of
+from activities.lifecycle.compare_files import compare_files
+from plans.file_stamps import FileTracker, stamp_of
+from plans.files.file_check import MAX_FILES, FilesChanged, FilesSeen
 
 
 def _seen(workspace: Path, *names: str) -> FileTracker:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from activities.effects import VERSION, Effect, EffectLog, Effects
+from activities.workspace.effect_log import VERSION, Effect, EffectLog, Effects
 from plans.errors import ToolError
 from tests.activities.attempts import Attempts
 
@@ -160,7 +160,7 @@ def test_many_processes_log_at_once(state_dir: Path) -> None:
     program = f"""
         import sys
         from pathlib import Path
-        from activities.effects import Effect, EffectLog
+        from activities.workspace.effect_log import Effect, EffectLog
         log = EffectLog(Path({str(state_dir)!r}))
         for number in range(50):
             effect = Effect(f"run/{{sys.argv[1]}}-{{number}}", "write", "/w", "x", state="open")

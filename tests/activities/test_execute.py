@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
-from activities.execute import tool_activity
-from activities.failures import MAX_MESSAGE_BYTES
-from activities.tool import Tool, ToolContext, tool
-from plans.calls import LargeValue
+from activities.attempt.errors import MAX_MESSAGE_BYTES
+from activities.attempt.run import tool_activity
+from activities.tools.tool import Tool, ToolContext, tool
+from plans.activity_io import LargeValue
 from plans.errors import ToolError
 from plans.model import Retry
 from tests.activities.attempts import Attempts

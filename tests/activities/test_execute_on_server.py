@@ -14,12 +14,12 @@ import pytest
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import ActivityError, ApplicationError, CancelledError
 
-from activities.shell import run_command
-from activities.tool import ToolContext, tool
-from client.server import Server
-from plans.calls import Return
+from activities.tools.shell import run_command
+from activities.tools.tool import ToolContext, tool
+from plans.activity_io import Return
 from plans.errors import ToolError
 from plans.model import Retry
+from runtime.server import Server
 from tests.activities import one_step
 from tests.activities.attempts import Attempts
 from tests.activities.processes import alive, until
@@ -128,10 +128,10 @@ async def worker_process(address: str, queue: str, state_dir: Path) -> asyncio.s
         from pathlib import Path
         from temporalio.client import Client
         from temporalio.contrib.pydantic import pydantic_data_converter
-        from activities.effects import Effects
-        from activities.shell import run_command
-        from activities.storage import LocalDirectory
-        from activities.values import ValueStore
+        from activities.workspace.effect_log import Effects
+        from activities.tools.shell import run_command
+        from runtime.storage import LocalDirectory
+        from runtime.value_store import ValueStore
         from tests.activities import one_step
 
         async def main():

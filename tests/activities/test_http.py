@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from activities.http import MAX_RESPONSE_BYTES, MAX_RETRY_AFTER
+from activities.tools.http import MAX_RESPONSE_BYTES, MAX_RETRY_AFTER
 from tests.activities.attempts import Attempts
 
 RETRIED = (408, 409, 425, 429, 500, 502, 503)

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from activities.llm_model import is_strict
-from plans.asking import ChatMessage, LlmAnswer
+from activities.llm.model import is_strict
+from plans.agents.llm_request import ChatMessage, LlmAnswer
 from plans.model import Retry
 from tests.activities.asking import CANARY, SCHEMA, asking, request
 from tests.activities.llm_answers import CASES, Case

@@ -12,10 +12,10 @@ from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import ActivityError, ApplicationError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from client.settings import Settings
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from plans.asking import LlmAnswer, LlmRequest, SnapshotRequest
+from plans.agents.llm_request import LlmAnswer, LlmRequest, SnapshotRequest
+from runtime.settings import Settings
 from tests.activities.asking import CANARY, asking, request
 from tests.activities.asking_workflows import AskOnce, LookOnce
 from tests.driving import CEILING

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from plans.calls import LargeValue, Return
-from plans.stamps import NOTES_BYTES
+from plans.activity_io import LargeValue, Return
+from plans.file_stamps import NOTES_BYTES
 from tests.activities.attempts import Attempts
 
 

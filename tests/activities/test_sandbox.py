@@ -17,12 +17,12 @@ from pathlib import Path
 
 import pytest
 
-from activities import landlock, no_network
-from activities.execute import tool_activity
-from activities.sandbox import LEVELS, Level, Limits, Mode, Network, choose, describe, missing
-from activities.shell import run_command
-from activities.site import Site
-from activities.watching import Watcher
+from activities.attempt.environment import Site
+from activities.attempt.run import tool_activity
+from activities.provenance.watcher import Watcher
+from activities.sandbox import landlock, seccomp
+from activities.sandbox.sandbox import LEVELS, Level, Limits, Mode, Network, choose, describe, missing
+from activities.tools.shell import run_command
 from tests.activities.attempts import Attempts
 from tests.activities.processes import is_running, until
 from tests.host import a_nap, running
@@ -230,7 +230,7 @@ WAYS_TO_A_SERVER = {
 @levels("bwrap", "landlock")
 @pytest.mark.parametrize("way", WAYS_TO_A_SERVER)
 async def test_a_command_connects_only_where_it_may(host: Host, level: Mode, way: str) -> None:
-    if level == "landlock" and not no_network.is_possible():
+    if level == "landlock" and not seccomp.is_possible():
         pytest.skip("no filter is known for this kind of processor")
     settings: list[tuple[Network, bool, int]] = [("step", False, 0), ("step", True, 1), ("on", False, 1)]
     for setting, asked, heard in settings:

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from activities.execute import tool_activity
-from activities.process import KEPT_BYTES, Output, environment
-from activities.shell import run_command
+from activities.attempt.run import tool_activity
+from activities.sandbox.process import KEPT_BYTES, Output, environment
+from activities.tools.shell import run_command
 from tests.activities.attempts import Attempts
 from tests.activities.processes import alive, until
 
@@ -186,9 +186,9 @@ async def test_nothing_outlives_a_killed_worker(attempts: Attempts) -> None:
     program = f"""
         import asyncio
         from pathlib import Path
-        from activities.effects import Effects
-        from activities.storage import LocalDirectory
-        from activities.values import ValueStore
+        from activities.workspace.effect_log import Effects
+        from runtime.storage import LocalDirectory
+        from runtime.value_store import ValueStore
         from tests.activities.attempts import Attempts
 
         attempts = Attempts(

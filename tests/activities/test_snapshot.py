@@ -11,9 +11,9 @@ from pydantic import SecretStr
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from activities.secrets import Secrets
-from activities.snapshot import SnapshotTaker
-from plans.asking import Snapshot, SnapshotRequest
+from activities.attempt.redaction import Secrets
+from activities.lifecycle.snapshot_workspace import SnapshotTaker
+from plans.agents.llm_request import Snapshot, SnapshotRequest
 
 
 def snapshot(workspace: Path, max_bytes: int = 24_000, secret: str = "") -> Snapshot:

@@ -20,11 +20,11 @@ from temporalio.converter import (
     WorkflowSerializationContext,
 )
 
-from activities.s3 import s3_driver
-from activities.storage import LocalDirectory, OnePayloadConverter, StorageError, converter
-from activities.values import ValueStore
-from plans.calls import LargeValue
+from plans.activity_io import LargeValue
 from plans.errors import ToolError
+from runtime.s3 import s3_driver
+from runtime.storage import LocalDirectory, OnePayloadConverter, StorageError, converter
+from runtime.value_store import ValueStore
 
 STORE, RETRIEVE = StorageDriverStoreContext(), StorageDriverRetrieveContext()
 

@@ -10,12 +10,12 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel, Field
 
-from activities.registry import builtin_tools
-from activities.tool import ToolContext, tool
-from activities.workspace import Workspace
+from activities.tools.registry import builtin_tools
+from activities.tools.tool import ToolContext, tool
+from activities.workspace.workspace import Workspace
 from plans.errors import PlanError
+from plans.file_stamps import stamp_of
 from plans.model import Retry
-from plans.stamps import stamp_of
 from tests.activities.attempts import Attempts
 
 

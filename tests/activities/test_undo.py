@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from activities.site import Site
-from activities.undo import FileChanges
-from activities.watching import Undo, Watcher
-from plans.changes import ChangesReport, ChangesRequest
+from activities.attempt.environment import Site
+from activities.provenance.undo import FileChanges
+from activities.provenance.watcher import Undo, Watcher
+from plans.files.undo import ChangesReport, ChangesRequest
 from tests.activities.attempts import Attempts
 
 

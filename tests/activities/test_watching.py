@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from activities.look import MAX_ENTRIES, SKIPPED, look
-from activities.sandbox import choose
-from activities.site import Site
-from activities.tool import Tool, ToolContext, tool
-from activities.watching import MAX_LISTED, Watcher
-from plans.calls import Return
-from plans.changes import FileChange
+from activities.attempt.environment import Site
+from activities.provenance.scan import MAX_ENTRIES, SKIPPED, look
+from activities.provenance.watcher import MAX_LISTED, Watcher
+from activities.sandbox.sandbox import choose
+from activities.tools.tool import Tool, ToolContext, tool
+from plans.activity_io import Return
+from plans.files.undo import FileChange
 from tests.activities.attempts import Attempts
 from tests.activities.processes import until
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from activities.contents import read_bytes, write_beside
-from activities.workspace import Workspace
+from activities.workspace.contents import read_bytes, write_beside
+from activities.workspace.workspace import Workspace
 from plans.errors import ToolError
 from tests.activities.attempts import Attempts
 

@@ -6,8 +6,8 @@ import pytest
 
 from benchmarks import graphs
 from benchmarks.graphs import Steps
+from plans.definition.parsing import read_plan
 from plans.model import Plan
-from plans.reading import read_plan
 
 
 @pytest.mark.parametrize(

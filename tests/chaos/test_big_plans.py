@@ -11,10 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from activities.storage import LocalDirectory, converter
 from client import runs
-from client.server import HOST
 from plans.run import Options
+from runtime.server import HOST
+from runtime.storage import LocalDirectory, converter
 from tests.chaos.conftest import KILLS, Chaos
 from tests.waiting import connected, until
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from activities.crash import POINTS
+from activities.workspace.crash import POINTS
 from tests.chaos.conftest import KILLS, ROOT, Chaos
 from tests.driving import statuses, step
 from tests.waiting import until

@@ -17,9 +17,9 @@ from typing import Any
 
 from temporalio.exceptions import ApplicationError
 
-from activities.effects import Effects
-from activities.storage import LocalDirectory
-from activities.values import ValueStore
+from activities.workspace.effect_log import Effects
+from runtime.storage import LocalDirectory
+from runtime.value_store import ValueStore
 from tests.activities.attempts import Attempts
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -13,10 +15,10 @@ import pytest_asyncio
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from client.background import WorkerFailed, ensure_worker, recorded, stop_workers
-from client.connect import Connection, reach
-from client.queues import listeners
-from client.settings import Settings
+from runtime.background_worker import ROOT, WorkerFailed, ensure_worker, recorded, stop_workers, worker_code
+from runtime.connect import Connection, reach
+from runtime.settings import Settings
+from runtime.task_queues import listeners
 
 
 @pytest_asyncio.fixture
@@ -71,6 +73,15 @@ async def test_other_settings_mean_another_worker_while_the_first_finishes_its_s
     async with asyncio.timeout(60):
         while first.is_alive():
             await asyncio.sleep(0.05)
+
+
+def test_the_code_it_is_known_by_is_all_that_a_worker_imports(settings: Settings) -> None:
+    program = "import sys, worker; print(*(getattr(m, '__file__', '') for m in sys.modules.values()))"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    packages = {str(ROOT / name) for name in ("plans", "runtime", "activities", "workflows", "client")}
+    imported = {path for path in done.stdout.split() if path.startswith(tuple(packages))} | {str(ROOT / "worker.py")}
+    assert len(imported) > 100
+    assert imported <= {str(path) for path in worker_code(settings)}
 
 
 async def test_none_is_started_where_somebody_listens_already(

@@ -12,14 +12,15 @@ from pathlib import Path
 import pytest
 from temporalio.client import Client
 
-from activities.registry import load_tools
-from activities.storage import LocalDirectory, converter
-from client import detached, runs
-from client.errors import NotConnected
+from activities.tools.registry import load_tools
+from client import runs
 from client.runs import Choice
-from client.server import HOST, Server, flags, free_ports
-from client.settings import Settings
 from plans.run import Options
+from runtime import daemon
+from runtime.errors import NotConnected
+from runtime.server import HOST, Server, flags, free_ports
+from runtime.settings import Settings
+from runtime.storage import LocalDirectory, converter
 from tests.waiting import connected, until
 from worker import build
 
@@ -46,7 +47,7 @@ class Mortal:
         """Start it, and wait until it listens."""
         port, ui_port = self._ports
         command = [str(self._binary), *flags(port, ui_port, self._directory / "temporal.db")]
-        pid, began = detached.start(command, self._directory / "server.log", os.environ)
+        pid, began = daemon.start(command, self._directory / "server.log", os.environ)
         self._running = Server(pid=pid, began=began, address=self.address, ui="")
         await until(self._running.accepts, "the server listens", patience=60)
 

@@ -20,12 +20,12 @@ from temporalio.api.common.v1 import Payload, Payloads
 from temporalio.client import Client
 from temporalio.converter import DataConverter
 
-from activities.storage import LocalDirectory, converter
-from activities.values import ValueStore
-from client.codec import MAX_SHOWN, CodecServer
-from client.connect import connect, storage
-from client.server import Server
-from client.settings import Settings
+from client.codec_server import MAX_SHOWN, CodecServer
+from runtime.connect import connect, storage
+from runtime.server import Server
+from runtime.settings import Settings
+from runtime.storage import LocalDirectory, converter
+from runtime.value_store import ValueStore
 from worker import build
 
 UI = "http://127.0.0.1:8233"
@@ -156,7 +156,7 @@ async def test_the_temporal_command_shows_a_big_plan_and_a_big_value_through_it(
 
 
 def _tools() -> Any:
-    from activities.registry import load_tools
+    from activities.tools.registry import load_tools
 
     return load_tools(())
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from client.connect import Connection, Origin, connect, reach
-from client.errors import NotConnected
-from client.server import Server, workflow_link
-from client.settings import SettingError, Settings
+from runtime.connect import Connection, Origin, connect, reach
+from runtime.errors import NotConnected
+from runtime.server import Server, workflow_link
+from runtime.settings import SettingError, Settings
 
 
 def settings(tmp_path: Path, **variables: str) -> Settings:

@@ -8,8 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from client import detached
-from client.detached import Process
+from runtime import daemon
+from runtime.daemon import Process
 
 WAIT = [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(600)"]
 STUBBORN = [
@@ -20,8 +20,8 @@ STUBBORN = [
 
 
 async def started(command: list[str], log: Path) -> Process:
-    pid, began = detached.start(command, log, os.environ)
-    while not detached.tail(log):
+    pid, began = daemon.start(command, log, os.environ)
+    while not daemon.tail(log):
         await asyncio.sleep(0.01)
     return Process(pid=pid, began=began)
 
@@ -56,7 +56,7 @@ def test_a_missing_damaged_or_foreign_record_counts_as_none(tmp_path: Path) -> N
 def test_a_zombie_does_not_count_as_alive() -> None:
     child = subprocess.Popen([sys.executable, "-c", ""])
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-    assert detached.began(child.pid) is None
+    assert daemon.began(child.pid) is None
     child.wait()
 
 
@@ -65,7 +65,7 @@ async def test_one_holder_of_a_lock_at_a_time(tmp_path: Path) -> None:
 
     async def enter() -> None:
         nonlocal inside
-        async with detached.lock(tmp_path / "lock"):
+        async with daemon.lock(tmp_path / "lock"):
             inside += 1
             assert inside == 1
             await asyncio.sleep(0.01)
@@ -75,8 +75,8 @@ async def test_one_holder_of_a_lock_at_a_time(tmp_path: Path) -> None:
 
 
 async def test_a_lock_that_somebody_holds_is_waited_for_only_so_long(tmp_path: Path) -> None:
-    async with detached.lock(tmp_path / "lock"):
+    async with daemon.lock(tmp_path / "lock"):
         with (tmp_path / "lock").open("rb") as other:
-            assert not await detached.take_lock(other.fileno(), 0.1)
+            assert not await daemon.take_lock(other.fileno(), 0.1)
     with (tmp_path / "lock").open("rb") as other:
-        assert await detached.take_lock(other.fileno(), 0.1)
+        assert await daemon.take_lock(other.fileno(), 0.1)

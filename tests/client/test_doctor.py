@@ -10,11 +10,11 @@ import pytest
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from activities.effects import EFFECTS, Effect, EffectLog
-from activities.exchange import is_supported
+from activities.workspace.atomic_swap import is_supported
+from activities.workspace.effect_log import EFFECTS, Effect, EffectLog
 from client.doctor import Finding, Verdict, examine
-from client.search_attributes import ensure, known
-from client.server import SEARCH_ATTRIBUTES
+from runtime.search_attributes import ensure, known
+from runtime.server import SEARCH_ATTRIBUTES
 
 
 def by_subject(findings: list[Finding]) -> dict[str, Finding]:

@@ -10,7 +10,7 @@ from temporalio.client import Client
 from temporalio.worker import Worker
 
 from client import runs
-from client.file_watch import watch_files
+from client.file_watcher import watch_files
 from tests.client.cli.command import line_with, plan, running
 from tests.driving import Plans, Started
 from tests.waiting import PATIENCE, until

@@ -10,11 +10,11 @@ from temporalio.client import Client
 
 from client import pending, runs
 from client.errors import NoWorker
+from client.ids import workflow_id
 from client.listing import list_plans
-from client.plan_ids import workflow_id
-from client.settings import Settings
-from client.speaking import ask
+from client.rpc import ask
 from plans.run import Options
+from runtime.settings import Settings
 from tests.driving import terminated
 from tests.waiting import until
 from worker import build
@@ -26,7 +26,7 @@ GATED = {"title": "Gated", "steps": [{"id": "gate", "tool": "sleep", "args": {"s
 async def test_plans_whose_worker_has_gone_keep_nobody_from_seeing_the_others(
     temporal_client: Client, settings: Settings, queue: str
 ) -> None:
-    from activities.registry import load_tools
+    from activities.tools.registry import load_tools
 
     tools = load_tools(())
     gone = settings.model_copy(update={"task_queue": f"{queue}-gone"})
@@ -64,7 +64,7 @@ class Broken:
 async def test_a_plan_that_nobody_gets_on_with_is_named_and_the_others_of_its_queue_are_asked(
     temporal_client: Client, settings: Settings, queue: str
 ) -> None:
-    from activities.registry import load_tools
+    from activities.tools.registry import load_tools
 
     names = [f"well-{number}-{queue}" for number in range(pending.AT_ONCE + 1)]
     options = Options(workspace=str(settings.workspace))

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from client.errors import BadPlanId
-from client.plan_ids import checked, invented, plan_id, workflow_id
+from client.ids import checked, invented, plan_id, workflow_id
 
 
 def test_a_plan_is_named_by_its_plan_id_or_its_workflow_id() -> None:

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from activities.check import specs_of
-from activities.registry import load_tools
-from client.planfile import PlanFileError, check, load
+from activities.lifecycle.check_plan import specs_of
+from activities.tools.registry import load_tools
+from client.plan_file import PlanFileError, check, load
+from plans.definition.parsing import MAX_BYTES
 from plans.errors import InvalidPlan
 from plans.model import Problem
-from plans.reading import MAX_BYTES
 
 STEP = {"id": "one", "tool": "read_file", "args": {"path": "a.txt"}}
 YAML = "steps:\n  - id: one\n    tool: read_file\n    args: {path: a.txt}\n"

@@ -19,14 +19,15 @@ from temporalio.client import (
     ScheduleSpec,
 )
 
-from activities.registry import load_tools
-from activities.storage import LocalDirectory
-from activities.values import ValueStore
-from client import namespaces, records
-from client.connect import connect, storage
+from activities.tools.registry import load_tools
+from client import end_records
 from client.prune import PruneRefused, prune
-from client.settings import Settings
 from plans.errors import PlanError
+from runtime import namespaces
+from runtime.connect import connect, storage
+from runtime.settings import Settings
+from runtime.storage import LocalDirectory
+from runtime.value_store import ValueStore
 from tests.client.cli.command import plan as command
 from tests.driving import Plans, Started, count, step
 from tests.waiting import until
@@ -135,7 +136,7 @@ async def test_the_record_of_an_ended_plan_stays_with_its_history(
     assert files(settings)
     make_old(settings)
     await prune(client, settings, older_than=DAY)
-    kept = await records.kept(client, started.id)
+    kept = await end_records.kept(client, started.id)
     assert kept is not None
     assert kept.plan.steps[0].notes == "n" * 9_000
     await delete(client, started.id)

@@ -9,7 +9,7 @@ from temporalio import activity
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from client.queues import WORKER, listeners, serves_this_machine
+from runtime.task_queues import WORKER, listeners, serves_this_machine
 from tests.client.cli.command import plan, written
 from tests.waiting import until
 from workflows.plan import PlanWorkflow

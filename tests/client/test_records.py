@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from temporalio.client import Client
 
-from activities.registry import load_tools
-from activities.storage import LocalDirectory, converter
-from client import records, runs
+from activities.tools.registry import load_tools
+from client import end_records, runs
 from client.errors import NoWorker
-from client.settings import Settings
-from plans.inquiry import QUERIES
 from plans.run import Options
+from plans.views.queries import QUERIES
+from runtime.settings import Settings
+from runtime.storage import LocalDirectory, converter
 from tests.waiting import until
 from worker import build
 
@@ -39,7 +39,7 @@ async def test_every_query_is_answered_without_a_worker_as_the_workflow_answers_
         from_history = {query: await handle.query(query) for query in QUERIES}
         brief = await handle.query("plan", {"brief": True})
     for query, expected in from_history.items():
-        found = await records.answer(temporal_client, plan, query, ())
+        found = await end_records.answer(temporal_client, plan, query, ())
         assert found is not None
         assert _undated(found.value) == _undated(expected), query
     assert await runs.brief(temporal_client, plan) == brief
@@ -57,7 +57,7 @@ async def test_a_terminated_plan_left_no_record_and_needs_a_worker(
     options = Options(workspace=str(workspace))
     started = await runs.start(temporal_client, {"steps": [WRITE]}, options=options, queue=queue)
     await temporal_client.get_workflow_handle(started.workflow_id).terminate("enough")
-    assert await records.kept(temporal_client, started.plan_id) is None
+    assert await end_records.kept(temporal_client, started.plan_id) is None
     with pytest.raises(NoWorker):
         await runs.show(temporal_client, started.plan_id)
 
@@ -67,12 +67,12 @@ async def test_where_the_record_cannot_be_read_a_worker_is_asked(
 ) -> None:
     long = {**WRITE, "args": {"path": "a.txt", "content": "hello " * 5_000}}
     plan = await _ended(temporal_client, settings, workspace, queue, [long], "completed")
-    assert await records.kept(temporal_client, plan) is not None
+    assert await end_records.kept(temporal_client, plan) is not None
     (tmp_path / "file").write_text("no directory")
     config = temporal_client.config()
     config["data_converter"] = converter(LocalDirectory(tmp_path / "file"))
     elsewhere = Client(**config)
-    assert await records.kept(elsewhere, plan) is None
+    assert await end_records.kept(elsewhere, plan) is None
     async with build(temporal_client, settings, load_tools(()), indexed=False):
         assert (await runs.show(elsewhere, plan))["status"] == "completed"
 
@@ -84,7 +84,7 @@ async def test_a_plan_that_runs_is_asked_itself(
     async with build(temporal_client, settings, load_tools(()), indexed=False):
         started = await runs.start(temporal_client, {"steps": [WRITE, GATE]}, options=options, queue=queue)
         await _waits(temporal_client, started.plan_id)
-        assert await records.kept(temporal_client, started.plan_id) is None
+        assert await end_records.kept(temporal_client, started.plan_id) is None
         await runs.cancel(temporal_client, started.plan_id)
         await runs.wait(temporal_client, started.plan_id)
         assert (await runs.show(temporal_client, started.plan_id))["status"] == "cancelled"

@@ -14,9 +14,9 @@ from temporalio.worker import Worker
 from client import runs
 from client.errors import BadPlanId, NoWorker, PlanClosed, PlanExists, PlanNotFound
 from client.runs import Choice, Event, Started
-from client.settings import Settings
 from plans.errors import InvalidPlan, Refused
 from plans.run import Options
+from runtime.settings import Settings
 from tests.driving import terminated
 from tests.waiting import until
 from worker import build
@@ -144,7 +144,7 @@ async def test_watching_follows_a_plan_into_the_next_run_and_adds_nothing_to_its
 async def test_a_watcher_waits_for_a_worker_and_is_told_so(
     temporal_client: Client, settings: Settings, start: Start
 ) -> None:
-    from activities.registry import load_tools
+    from activities.tools.registry import load_tools
 
     plan = (await start(WRITE)).plan_id
     said: list[str] = []

@@ -14,12 +14,12 @@ import pytest
 import pytest_asyncio
 from temporalio.client import Client
 
-from client import detached, server
-from client.connect import Origin, reach
-from client.errors import NotConnected
-from client.server import Server
-from client.settings import Settings
-from client.temporal_binary import find_temporal
+from runtime import daemon, server
+from runtime.connect import Origin, reach
+from runtime.errors import NotConnected
+from runtime.server import Server
+from runtime.settings import Settings
+from runtime.temporal_binary import find_temporal
 
 
 @pytest_asyncio.fixture
@@ -140,5 +140,5 @@ def test_the_link_to_a_workflow_is_what_the_ui_understands() -> None:
 def test_the_end_of_a_log_is_short(tmp_path: Path) -> None:
     log = tmp_path / "x.log"
     log.write_text("a" * 10_000 + "end")
-    assert detached.tail(log).endswith("end")
-    assert len(detached.tail(log)) == detached.TAIL_BYTES
+    assert daemon.tail(log).endswith("end")
+    assert len(daemon.tail(log)) == daemon.TAIL_BYTES

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from client.settings import SettingError, Settings
+from runtime.settings import SettingError, Settings
 
 
 def read(tmp_path: Path, **variables: str) -> Settings:

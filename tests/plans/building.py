@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from plans.calls import Facts
+from plans.activity_io import Facts
+from plans.execution.schedule import Outcome, Schedule
 from plans.model import Plan, Step, ToolSpec
 from plans.run import Options, Result, Run, Status
-from plans.schedule import Outcome, Schedule
 
 NOW = datetime(2026, 1, 20, 10, 30, tzinfo=UTC)
 

@@ -6,25 +6,16 @@ from datetime import timedelta
 
 import pytest
 
-from plans.agent_answers import ToolUse
-from plans.agent_order import AgentOrder
-from plans.agent_prompt import AgentQuestion, Conversation, Outcome, prompt_of, schema_of
-from plans.agent_run import (
-    AgentRun,
-    answer_problem,
-    conclude,
-    lightened,
-    outcome_of,
-    read_on,
-    resumed,
-    steps_of,
-)
-from plans.calls import Facts
-from plans.prompt_text import Guide
+from plans.activity_io import Facts
+from plans.agents.answers import ToolUse
+from plans.agents.order import AgentOrder
+from plans.agents.question import AgentQuestion, Conversation, Outcome, prompt_of, schema_of
+from plans.agents.run import AgentRun, answer_problem, conclude, lightened, outcome_of, read_on, resumed, steps_of
+from plans.agents.tasks import TaskList
+from plans.execution.schedule import Outcome as Ended
+from plans.execution.schedule import Schedule
+from plans.llm.prompt_parts import Guide
 from plans.run import Options, Result, Status
-from plans.schedule import Outcome as Ended
-from plans.schedule import Schedule
-from plans.tasks import TaskList
 from tests.plans.building import NOW, TOOLS, completed
 
 LATER = NOW + timedelta(minutes=5)

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from plans.agent_files import Damage, entry_of_summary, history_text, read_history, run_summary
-from plans.agents import (
+from plans.agents.history import (
     AgentEvent,
     Entry,
     History,
@@ -29,6 +28,7 @@ from plans.agents import (
     spawn,
     written,
 )
+from plans.agents.history_file import Damage, entry_of_summary, history_text, read_history, run_summary
 
 EXAMPLE = (Path(__file__).parent / "golden" / "agent-history.json").read_text(encoding="utf-8").removesuffix("\n")
 NOON = datetime(2026, 1, 15, 12, 0, 0, tzinfo=UTC)

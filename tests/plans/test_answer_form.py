@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from plans.answer_form import form_problem, schema_problem, value_of
+from plans.definition.output_schema import form_problem, schema_problem, value_of
 
 NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 NO_SCHEMAS: list[dict[str, Any]] = [

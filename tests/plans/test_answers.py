@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from plans.agent_answers import AgentAnswer, SimpleAnswer
-from plans.answer_text import AnswerProblem, json_object
-from plans.answers import (
+from plans.agents.answers import AgentAnswer, SimpleAnswer
+from plans.agents.tasks import TaskList
+from plans.llm.answers import (
     PlanAnswer,
     Recovery,
     native_answer,
@@ -20,8 +20,8 @@ from plans.answers import (
     parse_simple,
     parse_tasks,
 )
+from plans.llm.json_extraction import AnswerProblem, json_object
 from plans.model import ToolSpec
-from plans.tasks import TaskList
 
 READ = ToolSpec(
     name="read_file",

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from plans.approvals import asks, check, deadline_of, decide, is_waived, rule_of
-from plans.calls import Facts
+from plans.activity_io import Facts
 from plans.errors import Refused
-from plans.messages import Decide
+from plans.execution.approvals import asks, check, deadline_of, decide, is_waived, rule_of
+from plans.execution.messages import Decide
+from plans.execution.schedule import Schedule
 from plans.model import Step
 from plans.run import Options, Run
-from plans.schedule import Schedule
 from tests.plans.building import NOW, TOOLS, begun, completed, failed, later, run_of, step
 
 

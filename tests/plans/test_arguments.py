@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from plans.arguments import argument_problems
+from plans.definition.arguments import argument_problems
 from plans.model import ToolSpec
 from tests.plans.building import TOOLS, spec
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plans.conditions import compiled, holds, roots_of, search
+from plans.definition.conditions import compiled, holds, roots_of, search
 from plans.errors import BadExpression
 
 VALUES = {"a": {"n": 5, "ok": True, "rows": [1, 2], "none": None}, "b": "text", "zero": 0, "inputs": {"go": False}}

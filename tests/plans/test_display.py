@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from plans.calls import Return
-from plans.display import text
-from plans.recording import note_files
+from plans.activity_io import Return
+from plans.execution.schedule import Schedule
+from plans.execution.tool_history import note_files
 from plans.run import Run
-from plans.schedule import Schedule
+from plans.views.text import text
 from tests.plans.building import NOW, begun, completed, failed, later, run_of, step
 
 SEED = """\

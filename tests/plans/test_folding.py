@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plans.folding import chosen, folded
+from plans.views.abridged import chosen, folded
 
 
 def steps(**statuses: str) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plans.errors import Refused
-from plans.messages import Approve, Control, Decide, Deny, Since, read
+from plans.execution.messages import Approve, Control, Decide, Deny, Since, read
 from plans.model import Value
 
 BAD: list[tuple[str, Sequence[Any], str]] = [

@@ -9,7 +9,26 @@ from typing import Any
 
 import pytest
 
-from plans.answer_schemas import (
+from plans.agents.prompts import (
+    PLAN_ACTIONS_TOOL,
+    READ_RESULT_TOOL,
+    complex_prompt,
+    complex_system,
+    decomposition_prompt,
+    decomposition_system,
+    simple_prompt,
+    simple_system,
+)
+from plans.agents.tasks import TaskList
+from plans.llm.planning_prompts import (
+    correction_prompt,
+    planning_prompt,
+    planning_system,
+    recovery_prompt,
+    regenerate_prompt,
+)
+from plans.llm.prompt_parts import Guide, ToolOutcome, clean, data, guidance, outcomes_text
+from plans.llm.schemas import (
     COMPLEX_FIELDS,
     SIMPLE_FIELDS,
     complex_schema,
@@ -20,25 +39,6 @@ from plans.answer_schemas import (
     simple_schema,
 )
 from plans.model import Plan, Step, ToolSpec
-from plans.planning_prompts import (
-    correction_prompt,
-    planning_prompt,
-    planning_system,
-    recovery_prompt,
-    regenerate_prompt,
-)
-from plans.prompt_text import Guide, ToolOutcome, clean, data, guidance, outcomes_text
-from plans.prompts import (
-    PLAN_ACTIONS_TOOL,
-    READ_RESULT_TOOL,
-    complex_prompt,
-    complex_system,
-    decomposition_prompt,
-    decomposition_system,
-    simple_prompt,
-    simple_system,
-)
-from plans.tasks import TaskList
 
 GOLDEN = Path(__file__).parent / "golden"
 REQUEST = """\

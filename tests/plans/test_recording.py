@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from plans.calls import Return
-from plans.recording import note_files, relative
-from plans.stamps import stamp_of
+from plans.activity_io import Return
+from plans.execution.tool_history import note_files, relative
+from plans.file_stamps import stamp_of
 from tests.plans.building import run_of, step
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from plans import recovery
-from plans.answers import Recovery
+from plans.execution import recovery
+from plans.llm.answers import Recovery
 from plans.model import Step
 from plans.run import Result, Run
 from tests.plans.building import NOW, begun, completed, run_of, step

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from plans.calls import Return
-from plans.display import text
-from plans.recording import note_files
-from plans.render import code, details, dot, line, markdown, md, mermaid, safe
-from plans.schedule import Schedule
-from plans.summary import summary_markdown, summary_of
-from plans.views import plan_view
+from plans.activity_io import Return
+from plans.execution.schedule import Schedule
+from plans.execution.tool_history import note_files
+from plans.views.markdown import code, details, dot, line, markdown, md, mermaid, safe
+from plans.views.summary import summary_markdown, summary_of
+from plans.views.text import text
+from plans.views.views import plan_view
 from tests.plans.building import NOW, begun, failed, step
 from tests.plans.test_display import pipeline
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from plans.approvals import outdated
 from plans.edits import Regenerate
+from plans.execution.approvals import outdated
+from plans.execution.regeneration import as_it_stands, begun, fitted, replaced
+from plans.execution.schedule import Schedule
 from plans.model import Step
-from plans.replacing import as_it_stands, begun, fitted, replaced
 from plans.run import Run
-from plans.schedule import Schedule
 from tests.plans import building
 from tests.plans.building import NOW, completed, run_of, statuses, step
 

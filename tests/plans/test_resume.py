@@ -6,13 +6,13 @@ from datetime import timedelta
 
 import pytest
 
-from plans.approvals import decide
 from plans.errors import Refused
-from plans.messages import Decide
+from plans.execution.approvals import decide
+from plans.execution.messages import Decide
+from plans.execution.resume import Replacement, base_id, rerun_from, rerun_only, resumed, run_id, was_cut_short
+from plans.execution.schedule import Schedule
 from plans.model import Step
-from plans.resume import Replacement, base_id, rerun_from, rerun_only, resumed, run_id, was_cut_short
 from plans.run import PlanStatus, Run, Status
-from plans.schedule import Schedule
 from tests.plans.building import NOW, begun, completed, failed, skipped, statuses, step
 
 LATER = NOW + timedelta(hours=1)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from plans.dependencies import dependencies
+from plans.definition.dependencies import dependencies
 from plans.errors import IllegalMove
+from plans.execution.schedule import Outcome, Schedule
 from plans.run import PlanStatus, Run, Status, StepState
-from plans.schedule import Outcome, Schedule
 from tests.plans.building import NOW, begun, completed, failed, later, run_of, skipped, statuses, step
 
 Move = Callable[[Schedule], object]

@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from plans.errors import IllegalMove
+from plans.execution.schedule import Schedule
 from plans.model import Step
 from plans.run import Run
-from plans.schedule import Schedule
 from tests.plans.building import NOW, completed, failed, plan_of, run_of, skipped, statuses, step
 from tests.plans.naive import NaiveRun, NaiveStep
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from plans.stamps import MIB, SAMPLED_FROM, FileTracker, Fingerprint, Stamp, note_paths, notes_above, stamp_of
+from plans.file_stamps import MIB, SAMPLED_FROM, FileTracker, Fingerprint, Stamp, note_paths, notes_above, stamp_of
 
 PATH = "src/tools/read-file.ts"
 NOTES = {"src/agents.md": "outer", "src/tools/agents.md": "inner"}

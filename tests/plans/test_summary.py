@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from plans.display import text
-from plans.schedule import Schedule
-from plans.summary import summary_markdown, summary_of
+from plans.execution.schedule import Schedule
+from plans.views.summary import summary_markdown, summary_of
+from plans.views.text import text
 from tests.plans.building import NOW, begun, completed, later, step
 from tests.plans.test_render import hostile
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from plans.messages import MAX_BYTES, AgentProgress, read
+from plans.agents.tasks import MAX_TASKS, TaskList
+from plans.execution.messages import MAX_BYTES, AgentProgress, read
 from plans.run import Status
-from plans.task_progress import note_progress, position, progress_of, tasks_of
-from plans.tasks import MAX_TASKS, TaskList
+from plans.views.agent_progress import note_progress, position, progress_of, tasks_of
 from tests.plans.building import NOW, run_of, step
 
 TASKS = TaskList.of(["Find it", "Mend it", "Try it"]).begin()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from plans.agent_limits import AgentLimits
-from plans.agent_order import AgentOrder, step_args
+from plans.agents.as_plan import plan_of_tasks
+from plans.agents.limits import AgentLimits
+from plans.agents.order import AgentOrder, step_args
+from plans.agents.tasks import TaskList
+from plans.definition.references import fill_text, find, literal
 from plans.model import Plan
-from plans.references import fill_text, find, literal
-from plans.task_steps import plan_of_tasks
-from plans.tasks import TaskList
 
 BASE = Plan(id="web", steps=[])
 

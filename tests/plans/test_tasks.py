@@ -6,9 +6,18 @@ from itertools import product
 
 import pytest
 
-from plans.agent_answers import AgentAnswer, SimpleAnswer, ToolUse
-from plans.agent_limits import AgentEnd, AgentLimits, AgentUsage, limit_reached
-from plans.tasks import MEANINGS, Meaning, TaskList, TaskStatus, after_calls, meaning_of, meaning_of_simple, remains
+from plans.agents.answers import AgentAnswer, SimpleAnswer, ToolUse
+from plans.agents.limits import AgentEnd, AgentLimits, AgentUsage, limit_reached
+from plans.agents.tasks import (
+    MEANINGS,
+    Meaning,
+    TaskList,
+    TaskStatus,
+    after_calls,
+    meaning_of,
+    meaning_of_simple,
+    remains,
+)
 
 CALL = ToolUse(tool="read_file", args={"path": "a"})
 

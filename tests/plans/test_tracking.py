@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from plans.calls import Facts, Note, Return
-from plans.references import Filled
+from plans.activity_io import Facts, Note, Return
+from plans.definition.references import Filled
+from plans.execution.file_tracking import known, track
+from plans.file_stamps import NOTES_BYTES, stamp_of
 from plans.run import Run
-from plans.stamps import NOTES_BYTES, stamp_of
-from plans.tracking import known, track
 from tests.plans.building import run_of, step
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from plans.definition.validation import errors, input_values, problems
 from plans.model import Plan, Problem, Step
-from plans.validate import errors, input_values, problems
 from tests.plans.building import TOOLS, plan_of, spec, step
 
 
@@ -83,7 +83,7 @@ def test_a_fault_of_meaning_has_code_place_and_mend(
 
 
 def test_an_expression_of_a_thousand_and_one_characters_is_refused_by_shape() -> None:
-    from plans.reading import read_plan
+    from plans.definition.parsing import read_plan
 
     given = read_plan({"steps": [{"id": "a", "tool": "note", "when": "b" * 1_001}]})
     assert isinstance(given, list)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from plans.calls import Facts, LargeValue
+from plans.activity_io import Facts, LargeValue
 from plans.errors import BadExpression
+from plans.execution.step_values import StepValues, size_of
 from plans.run import Options, Run
-from plans.values import StepValues, size_of
 from tests.plans.building import NOW, begun, completed, failed, plan_of, skipped, step
 
 LARGE = LargeValue(sha256="00", bytes=9_000, preview="x")

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from plans.calls import Facts, LargeValue
+from plans.activity_io import Facts, LargeValue
+from plans.execution.schedule import Schedule
+from plans.execution.tool_history import TRUNCATED
 from plans.model import Step
-from plans.recording import TRUNCATED
 from plans.run import Options, Result, Run, Status
-from plans.schedule import Schedule
-from plans.views import brief_view, events, pending, plan_view, result_view, shorten, step_files, tool_history
+from plans.views.views import brief_view, events, pending, plan_view, result_view, shorten, step_files, tool_history
 from tests.plans.building import NOW, TOOLS, begun, completed, failed, later, plan_of, run_of, skipped, statuses, step
 from tests.plans.test_schedule_model import do, do_naively, naive_of, plans, possible
 

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from client import resuming
+from client import resume
 from tests.driving import CEILING, Plans, Started
 from tests.workflows.agents import call, says
 
@@ -81,7 +81,7 @@ async def stopped(plans: Plans, started: Started) -> Started:
 
 async def resumed(plans: Plans, earlier: Started) -> Started:
     """The run that goes on from an interrupted one, ended."""
-    later = await resuming.resume(plans.client, earlier.id, "ann")
+    later = await resume.resume(plans.client, earlier.id, "ann")
     started = Started(plans.client, later.workflow_id)
     await started.ended()
     return started

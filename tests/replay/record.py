@@ -22,13 +22,13 @@ from typing import Any
 from temporalio.client import WorkflowHistory
 from temporalio.contrib.pydantic import pydantic_data_converter
 
-from activities.registry import load_tools
-from client import detached
-from client.server import HOST, Server, flags, free_ports
-from client.settings import Settings
-from client.temporal_binary import find_temporal
+from activities.tools.registry import load_tools
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
+from runtime import daemon
+from runtime.server import HOST, Server, flags, free_ports
+from runtime.settings import Settings
+from runtime.temporal_binary import find_temporal
 from tests.driving import Plans
 from tests.replay.agents import TALKS
 from tests.replay.scenarios import LLM, SCENARIOS
@@ -65,7 +65,7 @@ async def _server(settings: Settings, folder: Path) -> Server:
     port, ui_port = free_ports(0, 0)
     command = [str(await find_temporal(settings, print)), *flags(port, ui_port, None)]
     command += ["--dynamic-config-value", 'history.workflowIdReuseMinimalInterval="0s"']
-    pid, began = detached.start(command, folder / "server.log", os.environ)
+    pid, began = daemon.start(command, folder / "server.log", os.environ)
     server = Server(pid=pid, began=began, address=f"{HOST}:{port}", ui="")
     await until(server.accepts, "the server listens")
     return server

@@ -16,14 +16,14 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 
 MUTATIONS = {
-    "another activity id": ("calling.py", "activity_id=_name(", 'activity_id="x" + _name('),
+    "another activity id": ("tool_call.py", "activity_id=_name(", 'activity_id="x" + _name('),
     "another order": ("execution.py", "next(iter(self.schedule.ready))", "list(self.schedule.ready)[-1]"),
     "a timer more": (
         "plan.py",
         "    async def _check(self) -> None:\n",
         "    async def _check(self) -> None:\n        await workflow.sleep(1)\n",
     ),
-    "no record of an agent's end": ("agent.py", "        await agent_records.ended(agent)\n", ""),
+    "no record of an agent's end": ("agent.py", "        await agent_reporting.ended(agent)\n", ""),
     "no record of a plan's end": (
         "plan.py",
         "        summary = await recorded(execution.run)\n",
@@ -54,7 +54,7 @@ def test_every_recorded_history_replays_under_any_hash_seed(seed: str) -> None:
 
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_a_change_that_breaks_running_plans_is_seen(name: str, tmp_path: Path) -> None:
-    for package in ("plans", "workflows", "activities", "client"):
+    for package in ("plans", "runtime", "workflows", "activities", "client"):
         shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "worker.py", tmp_path)
     file, before, after = MUTATIONS[name]

@@ -22,11 +22,11 @@ import pytest
 import pytest_asyncio
 from temporalio.client import Client
 
-from client import detached
-from client.connect import connect
-from client.errors import NotConnected
-from client.server import HOST, free_ports
-from client.settings import Settings
+from runtime import daemon
+from runtime.connect import connect
+from runtime.errors import NotConnected
+from runtime.server import HOST, free_ports
+from runtime.settings import Settings
 
 ROOT = Path(__file__).parent.parent.parent
 MODULE = "go.temporal.io/server"
@@ -147,7 +147,7 @@ async def set_up_namespace(
                 "/bin/sh", str(ROOT / "docker/set-up-namespace.sh"), env=os.environ | environ | names
             )
             while script.returncode is None:
-                assert server.returncode is None, detached.tail(log)
+                assert server.returncode is None, daemon.tail(log)
                 await asyncio.wait([asyncio.ensure_future(script.wait())], timeout=1)
             assert script.returncode == 0
         while True:

@@ -16,8 +16,8 @@ import pytest_asyncio
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from activities.registry import load_tools
-from client.settings import Settings
+from activities.tools.registry import load_tools
+from runtime.settings import Settings
 from tests.driving import Plans
 from worker import CACHED_WORKFLOWS, build
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from temporalio.service import RPCError
 
-from activities.agent_history import AgentHistory
+from activities.lifecycle.agent_history import AgentHistory
 from client import agents as client_agents
-from client import resuming
-from client.settings import Settings
-from plans.agents import Entry
+from client import resume
+from plans.agents.history import Entry
 from plans.errors import Refused
+from runtime.settings import Settings
 from tests.driving import WAITS, Plans, Started
 from tests.waiting import until
 from tests.workflows.agents import Serving, call, says, serving, three_tasks
@@ -33,7 +33,7 @@ def serve(idle: Plans, make_worker: Callable[..., Any]) -> Serving:
 
 
 async def _resumed(plans: Plans, ended: Started) -> Started:
-    started = await resuming.resume(plans.client, ended.id, "ann")
+    started = await resume.resume(plans.client, ended.id, "ann")
     return Started(plans.client, started.workflow_id)
 
 

@@ -12,7 +12,7 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
-from client.server import Server
+from runtime.server import Server
 from tests.driving import Plans, refusals, statuses, step, work
 from tests.workflows.conftest import MakeWorker
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from client import taking_back
+from client import undo
 from plans.errors import PlanError
 from tests.driving import Plans, Started, step
 
@@ -71,17 +71,17 @@ async def test_a_failed_command_leaves_its_files_on_record(plans: Plans) -> None
 async def test_a_plan_is_taken_back(plans: Plans) -> None:
     started = await run(plans)
     name = started.id.removeprefix("plan-")
-    report = await taking_back.file_changes(plans.client, name)
+    report = await undo.file_changes(plans.client, name)
     assert [call.step_id for call in report.calls] == ["save", "sort", "python"]
     assert "+b\n" in report.calls[0].changes[0].diff
-    dry = await taking_back.undo(plans.client, name, dry_run=True)
+    dry = await undo.undo(plans.client, name, dry_run=True)
     assert {each.path for each in dry.restored} >= {"sorted.csv", "new", "out/copy.csv"}
     assert (plans.workspace / "new").exists()
     (plans.workspace / "new").write_text("mine")
-    refused = await taking_back.undo(plans.client, name, "python")
+    refused = await undo.undo(plans.client, name, "python")
     assert ([each.code for each in refused.refused], (plans.workspace / "new").read_text()) == (["CONFLICT"], "mine")
     (plans.workspace / "new").write_text("x" * 300)
-    await taking_back.undo(plans.client, name, partly=True)
+    await undo.undo(plans.client, name, partly=True)
     left = {str(path.relative_to(plans.workspace)) for path in plans.workspace.rglob("*") if path.is_file()}
     assert left == {"data.csv"}
 
@@ -91,9 +91,9 @@ async def test_a_plan_that_runs_and_a_step_that_is_not_there_are_refused(plans: 
     started = await plans.start([gate])
     await started.until_asked("gate")
     with pytest.raises(PlanError) as running:
-        await taking_back.undo(plans.client, started.id)
+        await undo.undo(plans.client, started.id)
     with pytest.raises(PlanError) as unknown:
-        await taking_back.file_changes(plans.client, started.id, "nothing")
+        await undo.file_changes(plans.client, started.id, "nothing")
     assert (running.value.code, unknown.value.code) == ("NOT_ENDED", "UNKNOWN_STEP")
     await started.approve("gate")
     await started.ended()

@@ -13,15 +13,15 @@ from temporalio.client import Client, WorkflowFailureError
 from temporalio.service import RPCError
 
 from client import agents as client_agents
-from client import resuming
-from client.resuming import Links
+from client import resume
+from client.resume import Links
 from examples.scripted_llm.script import Script
-from plans.agents import Entry
-from plans.resume import Replacement
+from plans.agents.history import Entry
+from plans.execution.resume import Replacement
 from tests.driving import WAITS, Plans, Started, View, step, work
 from tests.waiting import until
 from tests.workflows.agents import Agents, Serving, call, says, serving, three_tasks
-from workflows.indexing import PLAN_RESUMES, PLAN_STATUS
+from workflows.search_attributes import PLAN_RESUMES, PLAN_STATUS
 
 AGENT = {"id": "agent", "tool": "agent", "args": {"objective": "Write $first.", "maxCalls": 5}}
 FIRST = {"id": "first", "tool": "write_file", "args": {"path": "first.txt", "content": "1"}}
@@ -128,14 +128,14 @@ async def test_a_resumed_plan_goes_on_with_the_agent_of_its_step_and_repeats_non
         if stopped_by == "cancel":  # the call that was cancelled is told to the model, which makes it again
             again = {"tool_calls": [call("work", name="two")], "task_completed": "two is done"}
             agents.llm.play.script.exchanges[4:4] = Script.of([says(again, when={"last": "Task 2:"})]).exchanges
-        started = await resuming.resume(client, plan.id)
+        started = await resume.resume(client, plan.id)
         later = Started(client, started.workflow_id)
         view = await later.ended()
         assert not agents.llm.play.unexpected
         splits = [seen for seen in agents.llm.play.seen if "Split the request" in str(seen.body["messages"])]
         old, new = map(_agent_of, (plan, later))
-        assert await resuming.links(client, new) == Links(resumes=old)
-        assert (await resuming.links(client, old)).resumed_by == [new]
+        assert await resume.links(client, new) == Links(resumes=old)
+        assert (await resume.links(client, old)).resumed_by == [new]
         entries = await until(lambda: _recorded(client, old, new), "both are listed")
         assert (entries[old].status, entries[old].resumed_by) == ("resumed", new)
         assert (entries[new].resumes, entries[new].plan) == (old, plan.id.removeprefix("plan-"))
@@ -161,7 +161,7 @@ async def test_a_plan_is_resumed_although_the_agent_of_its_step_cannot_say_how_i
         unreadable = await client.start_workflow("AgentWorkflow", {}, id=name, task_queue=agents.plans.queue)
         with pytest.raises(WorkflowFailureError):
             await unreadable.result()
-        view = await Started(client, (await resuming.resume(client, plan.id)).workflow_id).ended()
+        view = await Started(client, (await resume.resume(client, plan.id)).workflow_id).ended()
     assert step(view, "agent")["result"]["value"] == "anew"
 
 
@@ -176,7 +176,7 @@ async def test_an_agent_that_is_asked_for_something_else_begins_anew(serve: Serv
         await _until_two(agents, plan)
         await _interrupted(agents, plan)
         change = Replacement(step_id="agent", path="args.objective", value="Do something else.")
-        started = await resuming.rerun(agents.plans.client, plan.id, start_at="agent", changes=[change])
+        started = await resume.rerun(agents.plans.client, plan.id, start_at="agent", changes=[change])
         view = await Started(agents.plans.client, started.workflow_id).ended()
     assert step(view, "agent")["result"]["value"] == "something else"
 
@@ -213,7 +213,7 @@ async def test_a_file_changed_while_an_agent_was_interrupted_is_told_to_its_mode
         await _until_two(agents, plan)
         await _interrupted(agents, plan)
         (agents.plans.workspace / "a.txt").write_text("by somebody else")
-        started = await resuming.resume(agents.plans.client, plan.id)
+        started = await resume.resume(agents.plans.client, plan.id)
         assert (await Started(agents.plans.client, started.workflow_id).ended())["status"] == "completed"
         last = agents.prompts[-1]
     assert "file 'a.txt' was changed since the earlier run saw it" in last
@@ -246,10 +246,10 @@ async def test_wherever_a_plan_with_an_agent_is_interrupted_no_call_of_the_agent
                 await plan.signal("interrupt")
             if (await plan.ended())["status"] == "completed":
                 break
-            plan = Started(plan.client, (await resuming.resume(plan.client, plan.id)).workflow_id)
+            plan = Started(plan.client, (await resume.resume(plan.client, plan.id)).workflow_id)
         view = await plan.ended()
         if view["status"] != "completed":
-            plan = Started(plan.client, (await resuming.resume(plan.client, plan.id)).workflow_id)
+            plan = Started(plan.client, (await resume.resume(plan.client, plan.id)).workflow_id)
             view = await plan.ended()
     assert (view["status"], step(view, "agent")["result"]["value"]) == ("completed", "All written.")
     assert [line[1] for line in agents.plans.ledger if line[0] == "end"] == ["one", "two", "three"]

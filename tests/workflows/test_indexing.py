@@ -13,11 +13,12 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 from temporalio.contrib.pydantic import pydantic_data_converter
 
-from client import detached, runs
+from client import runs
 from client.doctor import examine
-from client.search_attributes import TOLD, known
-from client.server import HOST, SEARCH_ATTRIBUTES, Server, free_ports
 from plans.run import Options
+from runtime import daemon
+from runtime.search_attributes import TOLD, known
+from runtime.server import HOST, SEARCH_ATTRIBUTES, Server, free_ports
 from tests.driving import Plans, Started, count, statuses, work
 from tests.waiting import connected, until
 from tests.workflows.conftest import MakeWorker
@@ -62,7 +63,7 @@ async def knowing(temporal_binary: Path, tmp_path: Path, *names: str) -> AsyncIt
     command = [str(temporal_binary), "server", "start-dev", "--headless", "--ip", HOST, "--port", str(port)]
     for name in names:
         command += ["--search-attribute", f"{name}={SEARCH_ATTRIBUTES[name]}"]
-    pid, began = detached.start([*command, "--log-level", "error"], tmp_path / "server.log", os.environ)
+    pid, began = daemon.start([*command, "--log-level", "error"], tmp_path / "server.log", os.environ)
     server = Server(pid=pid, began=began, address=f"{HOST}:{port}", ui="")
     try:
         await until(server.accepts, "the server listens")

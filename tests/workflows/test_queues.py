@@ -9,8 +9,8 @@ import pytest
 import pytest_asyncio
 from temporalio.client import Client
 
-from activities.registry import load_tools
-from client.settings import Settings
+from activities.tools.registry import load_tools
+from runtime.settings import Settings
 from tests.driving import Plans, step, work
 from tests.workflows.test_editing import edit, in_review, put, refusal
 from worker import build

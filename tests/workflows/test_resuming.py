@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from temporalio.service import RPCError
 
-from client import resuming
-from client.resuming import Links
+from client import resume
+from client.resume import Links
 from plans.errors import Refused
-from plans.resume import Replacement
+from plans.execution.resume import Replacement
 from tests.driving import WAITS, Plans, Started, View, statuses, step, work
 from tests.waiting import until
 
@@ -29,7 +29,7 @@ DIAMONDS: list[dict[str, Any]] = [
 
 
 async def _go_on(plans: Plans, ended: Started) -> Started:
-    started = await resuming.resume(plans.client, ended.id, "ann")
+    started = await resume.resume(plans.client, ended.id, "ann")
     return Started(plans.client, started.workflow_id)
 
 
@@ -71,14 +71,14 @@ async def test_both_runs_name_each_other_and_none_is_resumed_twice(plans: Plans)
     await _interrupted(plans, plan)
     later = await _go_on(plans, plan)
     first, second = plan.id.removeprefix("plan-"), later.id.removeprefix("plan-")
-    assert await resuming.links(plans.client, plan.id) == Links(resumes=None, resumed_by=[second])
-    assert await resuming.links(plans.client, later.id) == Links(resumes=first, resumed_by=[])
+    assert await resume.links(plans.client, plan.id) == Links(resumes=None, resumed_by=[second])
+    assert await resume.links(plans.client, later.id) == Links(resumes=first, resumed_by=[])
     with pytest.raises(Refused, match=f"resumed as '{second}'"):
-        await resuming.resume(plans.client, plan.id)
+        await resume.resume(plans.client, plan.id)
     await later.ended()
     assert await _resuming(plans, first) == [later.id]
     with pytest.raises(Refused, match="every step is done"):
-        await resuming.resume(plans.client, later.id)
+        await resume.resume(plans.client, later.id)
 
 
 @pytest.mark.modes("plain")
@@ -140,7 +140,7 @@ async def test_a_rerun_does_a_step_with_other_arguments_and_all_that_follows(pla
     plan = await plans.start([work("a"), work("b", "a"), write, work("x", "a")])
     assert (await plan.ended())["status"] == "completed"
     change = Replacement(step_id="b", path="args.value", value="other")
-    started = await resuming.rerun(plans.client, plan.id, start_at="b", changes=[change])
+    started = await resume.rerun(plans.client, plan.id, start_at="b", changes=[change])
     view = await Started(plans.client, started.workflow_id).ended()
     assert view["status"] == "completed"
     assert (plans.workspace / "w.txt").read_text() == "other"
@@ -152,7 +152,7 @@ async def test_a_rerun_does_a_step_with_other_arguments_and_all_that_follows(pla
 async def test_a_rerun_of_one_step_alone_leaves_the_others(plans: Plans) -> None:
     plan = await plans.start([work("a"), work("b", "a"), work("c", "b")])
     await plan.ended()
-    started = await resuming.rerun(plans.client, plan.id, only="b")
+    started = await resume.rerun(plans.client, plan.id, only="b")
     view = await Started(plans.client, started.workflow_id).ended()
     assert view["status"] == "completed"
     assert sorted(line[1] for line in plans.ledger if line[0] == "end") == ["a", "b", "b", "c"]
@@ -182,6 +182,6 @@ async def test_a_plan_that_runs_is_not_resumed(plans: Plans) -> None:
     plan = await plans.start([work("a", requiresApproval=True)])
     await plan.until_asked("a")
     with pytest.raises(Refused, match="has not ended"):
-        await resuming.resume(plans.client, plan.id)
+        await resume.resume(plans.client, plan.id)
     await plan.signal("interrupt")
     await plan.ended()

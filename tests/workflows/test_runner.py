@@ -9,7 +9,7 @@ from temporalio import workflow
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 
-from client.settings import Settings
+from runtime.settings import Settings
 from worker import build
 
 

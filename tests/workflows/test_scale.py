@@ -10,11 +10,11 @@ import pytest
 import pytest_asyncio
 from temporalio.client import Client
 
-from activities.registry import load_tools
+from activities.tools.registry import load_tools
 from client import runs
-from client.connect import connect
-from client.settings import Settings
 from plans.run import Options
+from runtime.connect import connect
+from runtime.settings import Settings
 from tests.driving import Plans, step
 from tests.test_worker import line, worker_process
 from tests.waiting import until

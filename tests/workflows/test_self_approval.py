@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from temporalio.client import Client
 
-from activities.sandbox import missing
+from activities.sandbox.sandbox import missing
 from tests.driving import Plans, step
 from tests.workflows.conftest import MakeWorker
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
-NEEDED_BY_FEW = {"activities.registry", "httpx", "temporalio.testing", "textual", "watchfiles"}
+NEEDED_BY_FEW = {"activities.tools.registry", "httpx", "temporalio.testing", "textual", "watchfiles"}
 
 
 def loaded(program: str) -> set[str]:
@@ -26,7 +26,7 @@ def help_of(*arguments: str) -> str:
 
 def test_a_command_starts_without_what_only_few_commands_need() -> None:
     assert loaded("import client.cli.app") == set()
-    assert loaded("import client.file_watch, client.review.app, activities.registry, temporalio.testing") == (
+    assert loaded("import client.file_watcher, client.review.app, activities.tools.registry, temporalio.testing") == (
         NEEDED_BY_FEW
     )
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from rich.console import Console
 
-from client.cli.board import board
-from plans.folding import chosen
+from client.cli.follow.board import board
+from plans.views.abridged import chosen
 
 NOW = datetime(2026, 1, 1, 12, 0, 10, tzinfo=UTC)
 STARTED = "2026-01-01T12:00:00Z"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from client.cli.digest import EACH, FULL, Digest
+from client.cli.follow.big_plan_lines import EACH, FULL, Digest
 from client.runs import Event
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from client.cli.lines import Lines
+from client.cli.follow.lines import Lines
 from client.runs import Event
 
 VIEW = {"steps": [{"id": "remove", "tool": "delete_file", "description": "Remove it", "args": {"path": "x"}}]}

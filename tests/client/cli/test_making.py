@@ -10,10 +10,10 @@ from typing import Any
 import pytest_asyncio
 from temporalio.client import Client
 
-from activities.registry import load_tools
-from client.settings import Settings
+from activities.tools.registry import load_tools
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
+from runtime.settings import Settings
 from tests.client.cli.command import plan, written
 from tests.waiting import until
 from tests.workflows.talking import answer, write

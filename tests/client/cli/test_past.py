@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from client.cli.digest import FULL, Digest
-from client.cli.past import past
+from client.cli.follow.big_plan_lines import FULL, Digest
+from client.cli.follow.catch_up import past
 from client.runs import Event
-from plans.schedule import Schedule
-from plans.views import brief_view, events
+from plans.execution.schedule import Schedule
+from plans.views.views import brief_view, events
 from tests.plans.building import begun, completed, failed, later, skipped, step
 
 

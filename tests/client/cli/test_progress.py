@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from client.cli.progress import Progress
+from client.cli.follow.progress import Progress
 from client.runs import Event
 
 

@@ -14,10 +14,10 @@ import pytest
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from activities.registry import load_tools
-from client.settings import Settings
+from activities.tools.registry import load_tools
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
+from runtime.settings import Settings
 from tests.client.cli.command import CEILING, plan, written
 from tests.waiting import until
 from worker import build

@@ -14,12 +14,13 @@ from temporalio.worker import Worker
 from textual.pilot import Pilot
 from textual.widgets import OptionList, Static
 
-from client import editing, runs
+from client import edits as editing
+from client import runs
 from client.review.app import ReviewApp
 from client.review.tools import tools_of
-from client.settings import Settings
 from plans.edits import Edit
 from plans.run import Options
+from runtime.settings import Settings
 from tests.driving import terminated
 from tests.waiting import until
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from client.known_tools import known_tools
-from client.review.draft import Draft, Unwritable, new_step
-from client.settings import Settings
+from client.local_tools import known_tools
+from client.review.step_draft import Draft, Unwritable, new_step
 from plans.edits import AddStep, SetField
+from runtime.settings import Settings
 
 SPECS = known_tools(Settings.read({}))
 STEP: dict[str, Any] = {

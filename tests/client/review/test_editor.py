@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from client.review.editor import as_text, edits_of, let_edit
+from client.review.external_editor import as_text, edits_of, let_edit
 from plans.edits import SetField
 from plans.errors import PlanError
 from tests.client.review.conftest import Open

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from client.known_tools import known_tools
-from client.review.forms import ABSENT, Field, Unreadable, fields
-from client.settings import Settings
+from client.local_tools import known_tools
+from client.review.schema_form import ABSENT, Field, Unreadable, fields
+from runtime.settings import Settings
 
 SPECS = known_tools(Settings.read({}))
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from temporalio.client import Client
 
-from activities.registry import load_tools
-from client.settings import Settings
+from activities.tools.registry import load_tools
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
+from runtime.settings import Settings
 from tests.client.review.conftest import LIST, WRITE, Screen, Start, screen_of
 from worker import build
 

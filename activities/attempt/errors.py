@@ -1,0 +1,58 @@
+"""What went wrong in a tool, as one error with a stable code that says whether another attempt may help.
+
+A tool's own `ToolError` stays as it is. The operating system's errors get the codes of the fault list; anything
+else is TOOL_FAILED, worth another attempt. Messages are one sentence for people: bounded, valid Unicode, no stack
+of ours.
+"""
+
+from __future__ import annotations
+
+import errno
+
+from activities.workspace.paths import shown
+from plans.errors import PlanError, ToolError
+
+MAX_MESSAGE_BYTES = 8_000
+
+_SYSTEM = {
+    errno.ENOENT: ("NOT_FOUND", False),
+    errno.EEXIST: ("EXISTS", False),
+    errno.EACCES: ("NO_PERMISSION", False),
+    errno.EPERM: ("NO_PERMISSION", False),
+    errno.EROFS: ("NO_PERMISSION", False),
+    errno.ENOSPC: ("NO_SPACE", True),
+    errno.EDQUOT: ("NO_SPACE", True),
+    errno.EFBIG: ("NO_SPACE", True),
+    errno.ENAMETOOLONG: ("PATH_INVALID", False),
+    errno.ELOOP: ("PATH_OUTSIDE", False),
+    errno.EISDIR: ("NOT_REGULAR", False),
+    errno.ENOTDIR: ("NOT_REGULAR", False),
+    errno.ENXIO: ("NOT_REGULAR", False),
+}
+"""Code by error number, and whether time may mend it."""
+
+
+def tool_error(error: BaseException) -> ToolError:
+    """The error as a ToolError with a bounded message."""
+    if isinstance(error, ToolError):
+        return ToolError(error.code, bounded(error.message), retryable=error.retryable, retry_after=error.retry_after)
+    if isinstance(error, PlanError):
+        return ToolError(error.code, bounded(error.message))
+    if isinstance(error, OSError) and error.errno in _SYSTEM:
+        code, retryable = _SYSTEM[error.errno]
+        place = f": {shown(str(error.filename))}" if error.filename is not None else ""
+        return ToolError(code, bounded(f"{error.strerror or type(error).__name__}{place}"), retryable=retryable)
+    text = str(error)
+    return ToolError(
+        "TOOL_FAILED", bounded(f"{type(error).__name__}: {text}" if text else type(error).__name__), retryable=True
+    )
+
+
+def bounded(text: str, limit: int = MAX_MESSAGE_BYTES) -> str:
+    """The text as valid Unicode of at most `limit` bytes, cut in the middle."""
+    data = text.encode("utf-8", "backslashreplace")
+    if len(data) <= limit:
+        return data.decode()
+    mark = b" ...[cut]... "
+    half = (limit - len(mark)) // 2
+    return (data[:half] + mark + data[-half:]).decode("utf-8", "ignore")

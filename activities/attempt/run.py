@@ -1,0 +1,231 @@
+"""One attempt of a step: its tool, called with its arguments, as a Temporal activity under the tool's name.
+
+Order: fill in the deferred references, check the arguments, call the tool within its time, keep its value. A
+heartbeat about every second carries the tool's progress line and the number of tool errors so far. That number, not
+Temporal's own attempt count, decides when a step has failed: the death of a worker uses up no attempt (FAULTS, rule
+3), so the workflow schedules these activities with attempts without limit and a heartbeat timeout.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+from pydantic import ValidationError
+from temporalio import activity
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
+
+from activities.attempt.environment import Site
+from activities.attempt.errors import tool_error
+from activities.attempt.redaction import Secrets
+from activities.attempt.results import keep
+from activities.attempt.run_once import once
+from activities.tools.tool import Tool, ToolContext
+from activities.workspace.effect_log import Effects
+from activities.workspace.workspace import Workspace
+from plans.activity_io import Call, LargeValue, Note, Return
+from plans.definition.arguments import argument_problems
+from plans.definition.references import fill_at
+from plans.errors import ToolError
+from runtime.value_store import ValueStore
+
+BEAT_SECONDS = 1.0
+LONGEST_WAIT = 86_400.0
+"""Seconds between two attempts, at most."""
+THREAD_GRACE = 2.0
+"""Seconds a tool in a thread gets to notice that it is cancelled."""
+
+
+def tool_activity(
+    tool: Tool, values: ValueStore, effects: Effects, site: Site | None = None
+) -> Callable[[Call], Awaitable[Return]]:
+    """The activity that calls `tool`, for a worker to register. Large values go into the store.
+
+    `effects` guards what is changed in files, and calls that must not be repeated; `site` is the worker's for commands.
+    """
+
+    here = site or Site()
+
+    @activity.defn(name=tool.spec.name)
+    async def attempt(call: Call) -> Return:
+        errors = _errors_so_far(activity.info().heartbeat_details)
+        again = activity.info().attempt > 1
+        context = ToolContext(call, Workspace(call.workspace), effects, tool.spec.name, again)
+        started = time.monotonic()
+
+        async def work() -> Return:
+            value = await keep(await _call(tool, call, context, values, here), values, here.secrets)
+            return await _return(value, context, _since(started), errors + 1, values)
+
+        beat = asyncio.create_task(_beat(context, errors))
+        try:
+            return await (work() if call.repeatable else once(context, work))
+        except (Exception, asyncio.CancelledError) as error:
+            if _is_cancelled(error):
+                raise
+            beat.cancel()
+            failure = _failed(tool_error(error), context, errors, _since(started), here.secrets)
+            if failure.non_retryable:
+                here.ended(context)
+            raise failure from None
+        finally:
+            beat.cancel()
+            context.cancel()
+
+    return attempt
+
+
+async def _call(tool: Tool, call: Call, context: ToolContext, values: ValueStore, site: Site) -> Any:
+    args = await _filled(call, values)
+    keywords = _checked(tool, args, call, context)
+    async with site.around(tool, context, args):
+        return await _in_time(tool, call, context, keywords)
+
+
+async def _in_time(tool: Tool, call: Call, context: ToolContext, keywords: dict[str, Any]) -> Any:
+    """What the tool gives back within the step's time."""
+    try:
+        async with asyncio.timeout(call.timeout) as limit:
+            if inspect.iscoroutinefunction(tool.function):
+                return await tool.function(**keywords)
+            return await _in_thread(tool.function, keywords, context)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        where = f"; it last said: {context.line}" if context.line else ""
+        raise ToolError(
+            "STEP_TIMEOUT",
+            f"{tool.spec.name} took longer than {call.timeout:g} seconds, the step's timeout{where}",
+            retryable=True,
+        ) from None
+    except SystemExit as error:
+        raise ToolError("TOOL_FAILED", f"{tool.spec.name} tried to exit the worker ({error})") from None
+
+
+async def _filled(call: Call, values: ValueStore) -> dict[str, Any]:
+    """The arguments with the deferred references filled in, large values fetched."""
+    if not call.deferred:
+        return call.args
+    known = dict(call.values)
+    for root, large in call.large.items():
+        known[root] = await values.get(large)
+    return await asyncio.to_thread(fill_at, call.args, call.deferred, known, call.quoting)
+
+
+def _checked(tool: Tool, args: dict[str, Any], call: Call, context: ToolContext) -> dict[str, Any]:
+    """The function's keyword arguments. Raises INVALID_ARGS, or APPROVAL_REQUIRED for what nobody has allowed."""
+    problems = [f"{field}: {sentence}" for field, sentence in argument_problems(tool.spec, args)]
+    keywords: dict[str, Any] = {}
+    if not problems:
+        try:
+            keywords = tool.keywords(args, context)
+        except ValidationError as error:
+            problems = [f"args.{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
+    if problems:
+        raise ToolError("INVALID_ARGS", f"Invalid args for {tool.spec.name}: {'; '.join(problems)}")
+    if tool.spec.asks_by_default(args) and not call.approved:
+        raise ToolError("APPROVAL_REQUIRED", f"{tool.spec.name} needs a person's approval with these arguments")
+    return keywords
+
+
+async def _in_thread(function: Callable[..., Any], keywords: dict[str, Any], context: ToolContext) -> Any:
+    """Call a plain function in a thread. When cancelled, tell it, and give it a moment to end before going on."""
+    work = asyncio.ensure_future(asyncio.to_thread(_guarded, function, keywords))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        context.cancel()
+        await asyncio.wait([work], timeout=THREAD_GRACE)
+        if work.done() and not work.cancelled():
+            work.exception()  # looked at, so that it is not reported as forgotten
+        raise
+
+
+def _guarded(function: Callable[..., Any], keywords: dict[str, Any]) -> Any:
+    try:
+        return function(**keywords)
+    except (StopIteration, SystemExit) as error:  # neither may cross from a thread into the event loop
+        raise ToolError("TOOL_FAILED", f"{type(error).__name__}: {error}", retryable=True) from None
+
+
+async def _beat(context: ToolContext, errors: int) -> None:
+    allowed = activity.info().heartbeat_timeout
+    pause = min(BEAT_SECONDS, allowed.total_seconds() / 3) if allowed else BEAT_SECONDS
+    while True:
+        await asyncio.sleep(pause)
+        activity.heartbeat({"errors": errors, "line": context.line})
+
+
+async def _return(kept: Any, context: ToolContext, duration: float, attempt: int, values: ValueStore) -> Return:
+    large = isinstance(kept, LargeValue)
+    return Return(
+        value=None if large else kept,
+        large=kept if large else None,
+        duration=duration,
+        attempt=attempt,
+        read=context.files_read,
+        wrote=context.files_written,
+        deleted=context.files_deleted,
+        shared=context.files_shared,
+        more_files=context.more_files,
+        sandbox=context.level,
+        notes=[await _kept_note(note, values) for note in context.notes],
+        warnings=context.warnings,
+    )
+
+
+async def _kept_note(note: Note, values: ValueStore) -> Note:
+    """A note with its text kept outside history when it is long."""
+    text = await keep(note.text, values)
+    return note.model_copy(update={"text": None, "large": text}) if isinstance(text, LargeValue) else note
+
+
+def _failed(error: ToolError, context: ToolContext, errors: int, duration: float, secrets: Secrets) -> ApplicationError:
+    """What Temporal is told: whether there is another attempt, and when."""
+    call, failed = context.call, errors + 1
+    message = secrets.out_of(error.message)
+    final = not error.retryable or failed >= call.retry.attempts
+    if not final:
+        activity.heartbeat({"errors": failed, "line": message[:200]})
+    wait = error.retry_after if error.retry_after is not None else call.retry.delay * call.retry.factor**errors
+    return ApplicationError(
+        message,
+        {"code": error.code, "duration": duration, "attempt": failed, **_left(context)},
+        type=error.code,
+        non_retryable=final,
+        next_retry_delay=None if final else timedelta(seconds=min(max(wait, 0.001), LONGEST_WAIT)),
+        category=ApplicationErrorCategory.BENIGN,
+    )
+
+
+def _left(context: ToolContext) -> dict[str, Any]:
+    """What a failed attempt leaves behind: the run must know of it as well."""
+    wrote = {path: stamp and stamp.model_dump(mode="json") for path, stamp in context.files_written.items()}
+    left = {
+        "wrote": wrote,
+        "deleted": context.files_deleted,
+        "shared": context.files_shared,
+        "moreFiles": context.more_files,
+        "sandbox": context.level,
+        "warnings": context.warnings,
+    }
+    return {name: value for name, value in left.items() if value}
+
+
+def _is_cancelled(error: BaseException) -> bool:
+    """Whether we are told to stop, as opposed to a tool that lost a task of its own."""
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
+
+
+def _errors_so_far(details: Sequence[Any]) -> int:
+    errors = details[0].get("errors") if details and isinstance(details[0], dict) else 0
+    return errors if isinstance(errors, int) and errors >= 0 else 0
+
+
+def _since(started: float) -> float:
+    return round((time.monotonic() - started) * 1000, 3)

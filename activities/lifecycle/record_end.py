@@ -1,0 +1,58 @@
+"""The activity `record_end`: what is left of a plan that has ended.
+
+SUMMARY.md for people, in the state directory; and as its result the summary, the text and the Run, which anybody can
+read who reads history: whoever looks at an ended plan needs no worker, and none must replay it. It is repeatable: the
+same Run gives the same record.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+from temporalio import activity
+from temporalio.common import RawValue
+
+from activities.lifecycle.summary import SummaryWriter
+from plans.activity_io import EndRecord, SummaryFile
+from plans.run import Run
+from plans.run_json import run_of
+from plans.views.queries import TEXT_STEPS
+from plans.views.summary import summary_markdown, summary_of
+from plans.views.text import text
+from runtime.value_store import ValueStore
+
+LISTED = 500
+"""Steps of a plan that SUMMARY.md lists one by one."""
+
+
+@dataclass(frozen=True)
+class EndRecorder:
+    """Keeps the end of plans: summaries as files, large Runs where large values are."""
+
+    summaries: SummaryWriter
+    values: ValueStore
+
+    @activity.defn(name="record_end")
+    async def record_end(self, ended: RawValue) -> EndRecord:
+        """Keep the Run whose JSON text this is; returns the record.
+
+        OSError (a full disk, say) is tried again by the activity's policy.
+        """
+        written = ended.payload.data.decode()
+        (summary, shown), large = await asyncio.gather(
+            asyncio.to_thread(self._summarize, written), self.values.kept(written)
+        )
+        return EndRecord(summary=summary, text=shown, run=large or written)
+
+    def _summarize(self, written: str) -> tuple[dict[str, Any], str]:
+        run = run_of(written)
+        summary, shown = summary_of(run), text(run, TEXT_STEPS)
+        markdown = summary_markdown(summary, shown if len(run.plan.steps) <= TEXT_STEPS else _listed(run))
+        self.summaries.write_summary(SummaryFile(plan_id=run.plan.id or "", markdown=markdown))
+        return summary, shown
+
+
+def _listed(run: Run) -> str:
+    return text(run) if len(run.plan.steps) <= LISTED else ""

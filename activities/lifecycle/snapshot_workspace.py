@@ -1,0 +1,114 @@
+"""The activity `snapshot_workspace`: a workspace as a bounded text for the LLM, the same for the same files.
+
+First the names, shallow ones first, then the beginnings of small text files. What .gitignore names, hidden files and
+directories, and links are left out; binary files and those that may hold secrets are named, never read. Everything is
+reached through `activities.workspace.workspace`, so nothing outside is seen; the worker's own secrets are taken out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+
+from activities.attempt.redaction import Secrets
+from activities.workspace.paths import shown
+from activities.workspace.tree import Entry, walk
+from activities.workspace.workspace import Workspace
+from plans.agents.llm_request import Snapshot, SnapshotRequest
+from plans.errors import ToolError
+
+HEAD_BYTES = 1_200
+"""Shown of one file."""
+NAMES_SHARE = 0.5
+"""Share of the text that names may take."""
+
+
+@dataclass(frozen=True)
+class SnapshotTaker:
+    """Takes snapshots of workspaces."""
+
+    secrets: Secrets = field(default_factory=lambda: Secrets([]))
+
+    @activity.defn(name="snapshot_workspace")
+    async def snapshot_workspace(self, request: SnapshotRequest) -> Snapshot:
+        """The snapshot. Raises ApplicationError NOT_FOUND, final, when there is no such workspace."""
+        try:
+            return await asyncio.to_thread(self.take, request)
+        except ToolError as error:
+            raise ApplicationError(error.message, type=error.code, non_retryable=not error.retryable) from None
+
+    def take(self, request: SnapshotRequest) -> Snapshot:
+        """The snapshot, taken in this thread. Raises ToolError NOT_FOUND."""
+        workspace = Workspace(request.workspace)
+        tree = walk(workspace)
+        names, named = _names(tree.entries, int(request.max_bytes * NAMES_SHARE))
+        complete = tree.complete and named == len(tree.entries)
+        text = names if complete else f"{names}... and more that is not listed\n"
+        text = text or "(the workspace is empty)\n"
+        for part in _heads(workspace, tree.entries[:named], self.secrets):
+            if len((text + part).encode()) <= request.max_bytes:
+                text += part
+        return Snapshot(text=self.secrets.out_of(text), files=named, complete=complete)
+
+
+def _names(entries: list[Entry], limit: int) -> tuple[str, int]:
+    """One line for each entry, as far as they fit, and how many did."""
+    lines: list[str] = []
+    for entry in entries:
+        line = f"{_plain(entry.path)}{_remark(entry)}\n"
+        limit -= len(line.encode())
+        if limit < 0:
+            break
+        lines.append(line)
+    return "".join(lines), len(lines)
+
+
+def _remark(entry: Entry) -> str:
+    if entry.is_directory:
+        return "/"
+    note = " (may hold secrets, not read)" if entry.is_secret else ""
+    return f" {entry.size:,} bytes{note}"
+
+
+def _heads(workspace: Workspace, entries: list[Entry], secrets: Secrets) -> Iterator[str]:
+    """The beginnings of those files that are text."""
+    for entry in entries:
+        if entry.is_directory or entry.is_secret or entry.size == 0:
+            continue
+        # Secrets go before the cut: half of one could no longer be recognised.
+        text = _text(entry.head(workspace, 4 * HEAD_BYTES))
+        if not text:
+            continue
+        head = _cut(secrets.out_of(text))
+        how_much = "" if len(head.encode()) >= entry.size else f", the first {len(head.encode()):,} bytes"
+        yield f"\n=== {_plain(entry.path)}{how_much} ===\n{head.rstrip()}\n"
+
+
+def _plain(path: str) -> str:
+    """A path on one line, whatever its names are made of."""
+    return shown(path)[1:-1]
+
+
+def _text(data: bytes) -> str:
+    """The bytes as text, without a character cut in half at the end; empty when they are none."""
+    if b"\0" in data:
+        return ""
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        is_cut = error.reason == "unexpected end of data" and error.start >= len(data) - 3
+        return data[: error.start].decode() if is_cut else ""
+
+
+def _cut(text: str) -> str:
+    """The first bytes of a text, to the end of a line where there is one."""
+    data = text.encode()
+    if len(data) <= HEAD_BYTES:
+        return text
+    head = data[:HEAD_BYTES].decode("utf-8", "ignore")
+    lines, newline, _ = head.rpartition("\n")
+    return lines + newline if newline else head

@@ -1,0 +1,164 @@
+"""The LLM a worker may ask: one endpoint, one key, a default model, and what the endpoint has shown it takes.
+
+A question is asked with a JSON schema first; where the endpoint finds that wrong (400, 422), as a JSON object with the
+schema in the message, then as plain text. What worked is remembered for this model and schema, as long as the worker
+lives. When even plain text is refused the request itself is wrong, and nothing is remembered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import SecretStr
+
+from activities.attempt.redaction import Secrets
+from activities.llm.client import post
+from activities.llm.errors import LlmError, Reply, failure_of
+from activities.llm.reply import KEPT_CHARACTERS, checked, read_completion
+from plans.agents.llm_request import ChatMessage, LlmAnswer, LlmRequest, Mode
+from plans.llm.endpoint import OPENAI, endpoint_problem, is_loopback, origin_of
+
+MODES: tuple[Mode, ...] = ("json_schema", "json_object", "text")
+"""Strongest first."""
+DEFAULT_TIMEOUT = 120.0
+_FORMAT_REFUSED = (400, 422)
+
+
+@dataclass
+class LanguageModel:
+    """An endpoint and its key. Holds nothing of any run."""
+
+    base_url: str = OPENAI
+    api_key: SecretStr | None = None
+    model: str | None = None
+    timeout: float = DEFAULT_TIMEOUT
+    """Seconds one question may take, all ways of asking it included."""
+    _modes: dict[tuple[str, str], Mode] = field(default_factory=dict, init=False, repr=False)
+    _counted_as: dict[str, str] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def secrets(self) -> Secrets:
+        """What must not be seen of it."""
+        return Secrets([self.api_key])
+
+    def check(self, model: str | None = None) -> None:
+        """Raise LlmError LLM_NO_KEY, LLM_MODEL or LLM_REQUEST when nothing can be asked with these settings."""
+        problem = endpoint_problem(self.base_url)
+        if problem:
+            raise LlmError("LLM_REQUEST", f"OPENAI_BASE_URL cannot be used: {problem}")
+        if self.api_key is None and not is_loopback(self.base_url):
+            raise LlmError(
+                "LLM_NO_KEY",
+                f"no key for {origin_of(self.base_url)}: set OPENAI_API_KEY on the worker, or OPENAI_BASE_URL to an"
+                " endpoint on this machine, which needs none",
+            )
+        if not (model or self.model):
+            raise LlmError("LLM_MODEL", "no model is named; set PLANS_MODEL on the worker")
+
+    async def ask(self, request: LlmRequest, messages: Sequence[ChatMessage]) -> LlmAnswer:
+        """The answer to `messages`. Raises LlmError; every text of it is free of secrets."""
+        limit = min(request.timeout or self.timeout, self.timeout)
+        try:
+            self.check(request.model)
+            async with asyncio.timeout(limit) as timer:
+                return await self._ask(request, messages, limit)
+        except TimeoutError:
+            if not timer.expired():
+                raise
+            raise LlmError(
+                "LLM_UNAVAILABLE",
+                f"{origin_of(self.base_url)} did not answer within {limit:g} seconds (PLANS_LLM_TIMEOUT)",
+                retryable=True,
+            ) from None
+        except LlmError as error:
+            error.message = self.secrets.out_of_message(error.message)
+            error.args = (error.message,)
+            error.said = self.secrets.out_of(error.said)[:KEPT_CHARACTERS]
+            raise
+
+    async def _ask(self, request: LlmRequest, messages: Sequence[ChatMessage], limit: float) -> LlmAnswer:
+        model = request.model or self.model or ""
+        known = (model, request.schema_name)
+        started = time.monotonic()
+        for mode in MODES[MODES.index(self._modes.get(known, MODES[0])) :]:
+            reply = await self._post(_body(model, messages, request, mode), request, limit)
+            if reply.status == 200:
+                self._modes[known] = mode
+                return self._answer(reply, model, messages, mode, started)
+            failure = failure_of(reply, origin_of(self.base_url), model)
+            if reply.status not in _FORMAT_REFUSED or failure.code != "LLM_REQUEST":
+                raise failure
+        raise failure
+
+    async def _post(self, body: dict[str, Any], request: LlmRequest, limit: float) -> Reply:
+        """One exchange; a second one when the endpoint counts the longest answer under its newer name."""
+        key = self.api_key.get_secret_value() if self.api_key else ""
+        way = body.get("response_format", {}).get("type", "text")
+        model, longest = body["model"], request.max_tokens
+        name = self._counted_as.get(model, "max_tokens")
+        sent = body if longest is None else {**body, name: longest}
+        reply = await post(self.base_url, key, sent, f"{request.key}:{way}" if request.key else "", limit)
+        newer = "max_completion_tokens"
+        if longest is None or name == newer or reply.status != 400 or newer.encode() not in reply.content:
+            return reply
+        self._counted_as[model] = newer
+        return await post(
+            self.base_url, key, {**body, newer: longest}, f"{request.key}:{way}:2" if request.key else "", limit
+        )
+
+    def _answer(
+        self, reply: Reply, model: str, messages: Sequence[ChatMessage], mode: Mode, started: float
+    ) -> LlmAnswer:
+        said = read_completion(reply.content, model, sum(len(message.content) for message in messages))
+        text, problem = checked(said)
+        return LlmAnswer(
+            text=self._clean(text, is_json=not problem),
+            problem=self.secrets.out_of(problem),
+            usage=said.usage,
+            model=self.secrets.out_of(said.model),
+            finish_reason=self.secrets.out_of(said.finish_reason),
+            mode=mode,
+            duration=round((time.monotonic() - started) * 1000, 3),
+        )
+
+    def _clean(self, text: str, *, is_json: bool) -> str:
+        if not is_json:
+            return self.secrets.out_of(text)
+        return json.dumps(self.secrets.out_of_value(json.loads(text)), ensure_ascii=False)
+
+
+def _body(model: str, messages: Sequence[ChatMessage], request: LlmRequest, mode: Mode) -> dict[str, Any]:
+    body: dict[str, Any] = {"model": model, "messages": [each.model_dump() for each in messages]}
+    schema = request.json_schema
+    if mode == "json_schema":
+        form = {"name": request.schema_name, "schema": schema, "strict": is_strict(schema)}
+        return body | {"response_format": {"type": "json_schema", "json_schema": form}}
+    body["messages"] = _with_instruction(body["messages"], schema)
+    return body | ({"response_format": {"type": "json_object"}} if mode == "json_object" else {})
+
+
+def _with_instruction(messages: list[dict[str, Any]], schema: dict[str, Any]) -> list[dict[str, Any]]:
+    """The messages, the shape of the answer told at their end, so that their beginning stays the same."""
+    shape = f" that fits this JSON Schema:\n{json.dumps(schema, ensure_ascii=False)}" if schema else "."
+    text = f"Answer with one JSON object and nothing else{shape}"
+    if messages and messages[-1]["role"] == "user":
+        return [*messages[:-1], {"role": "user", "content": f"{messages[-1]['content']}\n\n{text}"}]
+    return [*messages, {"role": "user", "content": text}]
+
+
+def is_strict(schema: Any) -> bool:
+    """Whether an endpoint may hold answers to the schema to the letter: every object closed, every field required."""
+    if isinstance(schema, list):
+        return all(is_strict(each) for each in schema)
+    if not isinstance(schema, dict):
+        return True
+    if schema.get("type") == "object" or "properties" in schema:
+        names = set(schema.get("properties", {}))
+        if schema.get("additionalProperties") is not False or set(schema.get("required", [])) != names:
+            return False
+    return bool(schema) and all(is_strict(each) for name, each in schema.items() if name not in ("enum", "const"))

@@ -1,0 +1,146 @@
+"""What a chat completion says, read without trust: any field may be missing, of another type or absurd.
+
+A body that is no chat completion at all is the endpoint's fault and worth another attempt (LLM_BAD_ANSWER); a refusal
+(LLM_REFUSED) and an answer that was cut off (LLM_TRUNCATED) are not. Native tool calls become the object's
+`tool_calls`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from activities.llm.errors import Complaint, LlmError
+from plans.agents.llm_request import BAD_ANSWER, MAX_TEXT_BYTES
+from plans.budget import Usage
+from plans.llm.answers import native_answer
+from plans.llm.json_extraction import AnswerProblem, json_object
+
+KEPT_CHARACTERS = 4_000
+"""Kept of an answer that is too long, for the conversation that mends it."""
+_MOST_TOKENS = 1_000_000_000
+_CHARACTERS_PER_TOKEN = 4
+_THINKING = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Completion:
+    """The first choice of a chat completion."""
+
+    text: str
+    model: str
+    finish_reason: str
+    usage: Usage
+    refusal: str = ""
+    tool_calls: list[tuple[str, str]] = field(default_factory=list)
+
+
+def read_completion(content: bytes, model: str, asked: int) -> Completion:
+    """The completion in a body. `asked` is the length of the messages, for endpoints that count no tokens.
+
+    Raises LlmError LLM_BAD_ANSWER, retryable.
+    """
+    body = _body(content)
+    choices = body.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    message = choice.get("message") if isinstance(choice, dict) else None
+    if not isinstance(choice, dict) or not isinstance(message, dict):
+        raise _broken("holds no choice with a message", content)
+    text = _THINKING.sub("", _text(message.get("content")))
+    return Completion(
+        text=text,
+        model=_named(body.get("model"), model),
+        finish_reason=_named(choice.get("finish_reason"), "stop"),
+        usage=_usage(body.get("usage"), asked, len(text)),
+        refusal=_text(message.get("refusal")),
+        tool_calls=_calls(message.get("tool_calls")),
+    )
+
+
+def checked(said: Completion) -> tuple[str, str]:
+    """The JSON text of the object and no problem; or the text as it came and what is wrong with it.
+
+    Raises LlmError LLM_REFUSED or LLM_TRUNCATED.
+    """
+    if said.refusal or said.finish_reason == "content_filter":
+        why = f": {said.refusal[:300]}" if said.refusal else " by its content filter"
+        raise LlmError("LLM_REFUSED", f"the model '{said.model}' declined to answer{why}", usage=said.usage)
+    if said.finish_reason == "length":
+        raise LlmError(
+            "LLM_TRUNCATED",
+            f"the answer of '{said.model}' was cut off after {said.usage.completion_tokens:,} tokens;"
+            " allow longer answers, or ask for less at once",
+            usage=said.usage,
+            said=said.text,
+        )
+    if len(said.text.encode("utf-8", "replace")) > MAX_TEXT_BYTES:
+        cut = said.text[:KEPT_CHARACTERS] + " ...[truncated]"
+        return cut, f"The answer was longer than {MAX_TEXT_BYTES // 1024:,} KiB; answer with much less."
+    text = native_answer(said.text, said.tool_calls) if said.tool_calls else said.text
+    value = json_object(text)
+    if isinstance(value, AnswerProblem):
+        return text.encode("utf-8", "replace").decode(), value.message
+    return json.dumps(value, ensure_ascii=False), ""
+
+
+def _body(content: bytes) -> dict[str, Any]:
+    try:
+        body = json.loads(content)
+    except (ValueError, RecursionError):
+        raise _broken("is no JSON" if content.strip() else "is empty", content) from None
+    if not isinstance(body, dict):
+        raise _broken("is no JSON object", content)
+    if body.get("error"):
+        raise _broken("holds an error instead of an answer", content)
+    return body
+
+
+def _broken(what: str, content: bytes) -> LlmError:
+    said = Complaint.read(content).text
+    return LlmError(
+        BAD_ANSWER,
+        f"the endpoint's answer {what}" + (f": {said}" if said else ""),
+        retryable=True,
+        usage=Usage(calls=1),
+    )
+
+
+def _usage(given: Any, asked: int, answered: int) -> Usage:
+    """As counted by the endpoint; estimated from the lengths where it does not count."""
+    counts = given if isinstance(given, dict) else {}
+    prompt = _count(counts.get("prompt_tokens"), asked // _CHARACTERS_PER_TOKEN)
+    completion = _count(counts.get("completion_tokens"), answered // _CHARACTERS_PER_TOKEN)
+    total = _count(counts.get("total_tokens"), prompt + completion)
+    return Usage(calls=1, prompt_tokens=prompt, completion_tokens=completion, total_tokens=total)
+
+
+def _count(value: Any, otherwise: int) -> int:
+    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS
+    return value if is_count else otherwise
+
+
+def _text(content: Any) -> str:
+    """The text of a message, which may come in parts."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    texts = [part.get("text") for part in parts if isinstance(part, dict)]
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def _named(value: Any, otherwise: str) -> str:
+    return value[:200] if isinstance(value, str) and value else otherwise
+
+
+def _calls(given: Any) -> list[tuple[str, str]]:
+    """Name and JSON arguments of native tool calls; what is malformed becomes a name or arguments no tool has."""
+    functions = [each.get("function") for each in given if isinstance(each, dict)] if isinstance(given, list) else []
+    return [
+        (_text(each.get("name")), _arguments(each.get("arguments"))) for each in functions if isinstance(each, dict)
+    ]
+
+
+def _arguments(given: Any) -> str:
+    return given if isinstance(given, str) else json.dumps(given or {})

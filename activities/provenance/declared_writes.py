@@ -1,0 +1,35 @@
+"""Which paths of a workspace a call says it writes, by its command or program: see
+`activities.provenance.shell_writes`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from activities.provenance.shell_writes import written_by_shell
+from activities.workspace.workspace import Workspace
+from plans.errors import ToolError
+from plans.files.python_writes import written_by_python
+
+MAX_NAMED = 200
+
+
+def named_by(tool: str, args: dict[str, Any], workspace: Workspace) -> list[str]:
+    """Paths relative to the workspace; what lies outside is left out."""
+    found: dict[str, None] = {}
+    for path in _texts(tool, args)[:MAX_NAMED]:
+        try:
+            found.setdefault(workspace.relative(path))
+        except ToolError:
+            continue
+    found.pop(".", None)
+    return list(found)
+
+
+def _texts(tool: str, args: dict[str, Any]) -> list[str]:
+    if tool == "run_command" and isinstance(args.get("command"), str):
+        folder = args.get("cwd") or "."
+        return [path if path.startswith("/") else f"{folder}/{path}" for path in written_by_shell(args["command"])]
+    if tool == "run_python" and isinstance(args.get("code"), str):
+        found = written_by_python(args["code"])
+        return [*found.paths, *(path for command in found.commands for path in written_by_shell(command))]
+    return []

@@ -1,0 +1,98 @@
+"""The state of a path in a workspace, as `plans.files.undo` speaks of it, and putting a path into a state."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from contextlib import suppress
+
+import xxhash
+
+from activities.workspace.atomic_swap import put_new
+from activities.workspace.content_store import Preimages
+from activities.workspace.contents import token, write_beside
+from activities.workspace.workspace import Place, Workspace
+from plans.errors import ToolError
+from plans.files.undo import FOLDER
+
+MAX_HASHED = 64 * 1024 * 1024
+"""The state of a longer file is not learned: it would cost too much."""
+
+
+def state_of(workspace: Workspace, path: str) -> str | None:
+    """The state; empty when nothing is there, None when it cannot be told."""
+    try:
+        with workspace.file(path, follow=False) as place:
+            return state_at(place)
+    except ToolError as error:
+        return "" if error.code in ("NOT_FOUND", "NOT_REGULAR") else None
+    except OSError:
+        return None
+
+
+def state_at(place: Place) -> str | None:
+    """The state of a place. Raises OSError when it cannot be read."""
+    if place.status is None:
+        return ""
+    if stat.S_ISDIR(place.status.st_mode):
+        return FOLDER
+    if place.status.st_size > MAX_HASHED:
+        return None
+    return token(place.name, place.directory)
+
+
+def kept_state(workspace: Workspace, path: str, preimages: Preimages) -> str | None:
+    """The state, with the content kept."""
+    data = content_of(workspace, path, preimages.max_file)
+    if data is None or not preimages.keep(data):
+        return state_of(workspace, path)
+    return xxhash.xxh3_128_hexdigest(data)
+
+
+def content_of(workspace: Workspace, path: str, most: int) -> bytes | None:
+    """The content of a plain file of at most so many bytes."""
+    with suppress(ToolError, OSError), workspace.file(path, follow=False) as place:
+        if place.is_regular:
+            descriptor = os.open(place.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=place.directory)
+            with os.fdopen(descriptor, "rb") as file:
+                data = file.read(most + 1)
+            return data if len(data) <= most else None
+    return None
+
+
+def put(place: Place, target: str, mode: int | None, preimages: Preimages) -> None:
+    """Put a place into a state. Raises ToolError NOT_KEPT when its content is gone, OSError when it cannot be done."""
+    if target == "":
+        _remove(place)
+        return
+    if target == FOLDER:
+        place.make_folders()
+        os.mkdir(place.name, dir_fd=place.directory)
+        return
+    data = preimages.get(target) if not target.startswith("link:") else b""
+    if data is None:
+        raise ToolError("NOT_KEPT", f"the content of '{place.path}' before is not kept any more")
+    place.make_folders()
+    temporary = f".plans-undo-{secrets.token_hex(8)}.tmp"
+    if target.startswith("link:"):
+        os.symlink(target.removeprefix("link:"), temporary, dir_fd=place.directory)
+    else:
+        write_beside(place, temporary, data)
+        if mode is not None:
+            os.chmod(temporary, mode & 0o777, dir_fd=place.directory)
+    if place.status is None:
+        put_new(temporary, place.name, place.directory)
+    else:
+        os.rename(temporary, place.name, src_dir_fd=place.directory, dst_dir_fd=place.directory)
+    os.fsync(place.directory)
+
+
+def _remove(place: Place) -> None:
+    if place.status is None:
+        return
+    if stat.S_ISDIR(place.status.st_mode):
+        os.rmdir(place.name, dir_fd=place.directory)
+    else:
+        os.unlink(place.name, dir_fd=place.directory)
+    os.fsync(place.directory)

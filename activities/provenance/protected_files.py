@@ -1,0 +1,45 @@
+"""Protected files that a command made or changed all the same, so that people are told of them.
+
+Landlock cannot keep a command from single files of a workspace it may write to, and no sandbox from making one that was
+not there. Looked at are the protected files of a look, and what lies directly in protected directories.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+
+from activities.provenance.scan import Mark, mark_of
+from activities.workspace.paths import shown
+
+MAX_GUARDED = 2_000
+MAX_TOLD = 10
+
+
+def guarded(root: str, protected: Iterable[str]) -> dict[str, Mark]:
+    """The marks of protected files, and of those in protected directories; paths relative to the workspace."""
+    found: dict[str, Mark] = {}
+    for path in protected:
+        with suppress(OSError):
+            status = os.lstat(f"{root}/{path}")
+            if not stat.S_ISDIR(status.st_mode):
+                found[path] = mark_of(status)
+                continue
+            with os.scandir(f"{root}/{path}") as entries:
+                for entry in entries:
+                    found[f"{path}/{entry.name}"] = mark_of(entry.stat(follow_symlinks=False))
+        if len(found) > MAX_GUARDED:
+            break
+    return found
+
+
+def warning(before: Mapping[str, Mark], after: Mapping[str, Mark]) -> str:
+    """What people are told; empty when nothing protected was touched."""
+    touched = [path for path in dict.fromkeys([*before, *after]) if before.get(path) != after.get(path)]
+    if not touched:
+        return ""
+    more = f" and {len(touched) - MAX_TOLD} more" if len(touched) > MAX_TOLD else ""
+    names = ", ".join(shown(path) for path in touched[:MAX_TOLD])
+    return f"protected files were made or changed while the command ran: {names}{more}; look at them"

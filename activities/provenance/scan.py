@@ -1,0 +1,128 @@
+"""A look at a workspace: every file in it with what the file system says of it, so that two looks tell what changed.
+
+Nothing is opened but directories. Left out, and so never reported: version control (`.git` and its kin), directories
+that hold what programs fetched or computed (`node_modules`, `__pycache__`, `.venv`, those marked by a CACHEDIR.TAG),
+temporary files of our own, and the worker's state. Links are seen, never followed. A workspace of more than MAX_ENTRIES
+is told as incomplete.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from activities.workspace.paths import is_protected
+
+MAX_ENTRIES = 100_000
+MAX_DEPTH = 200
+SKIPPED = frozenset((
+    *(".git", ".hg", ".svn", ".jj", ".bzr", "node_modules", "bower_components", "__pycache__", ".venv", "venv", ".tox"),
+    *(".nox", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis", ".eggs", ".gradle", ".terraform", ".cache"),
+    ".direnv",
+))  # fmt: skip
+"""Directories that are not entered."""
+CACHE_MARK = "CACHEDIR.TAG"
+_GUARDED_IN_GIT = ("hooks", "config", "info/attributes")
+_ODD_NAMES = frozenset((
+    *("AGENTS.md", "agents.md", "CLAUDE.md", "claude.md", "Jenkinsfile", "plans.toml", "sitecustomize.py"),
+    *("usercustomize.py", "azure-pipelines.yml", "bitbucket-pipelines.yml", CACHE_MARK),
+))  # fmt: skip
+FOLDER = -1
+_OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+Mark = tuple[int, int, int]
+"""When the file last changed in any way (which no program can set back), its size, its inode. Of a directory: 0, FOLDER
+and its inode."""
+
+
+class Difference(NamedTuple):
+    """What is not the same in two looks; sorted paths."""
+
+    created: list[str]
+    changed: list[str]
+    deleted: list[str]
+
+
+@dataclass
+class Look:
+    """What was there."""
+
+    marks: dict[str, Mark] = field(default_factory=dict)
+    protected: list[str] = field(default_factory=list)
+    """Protected files and directories that exist, relative."""
+    complete: bool = True
+    most: int = MAX_ENTRIES
+
+    def difference(self, later: Look) -> Difference:
+        """What became different until a later look."""
+        created = [path for path in later.marks if path not in self.marks]
+        deleted = [path for path in self.marks if path not in later.marks]
+        changed = [path for path, mark in later.marks.items() if self.marks.get(path, mark) != mark]
+        return Difference(sorted(created), sorted(changed), sorted(deleted))
+
+
+def look(root: str, skipped: str = "", most: int = MAX_ENTRIES) -> Look:
+    """Look at a directory; `skipped` is an absolute directory to leave out. Raises OSError when it cannot be opened."""
+    found = Look(most=most)
+    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        _enter(descriptor, "", found, os.path.relpath(skipped, root) if skipped else "", 0)
+    finally:
+        os.close(descriptor)
+    return found
+
+
+def mark_of(status: os.stat_result) -> Mark:
+    """What tells one version of a file from another."""
+    is_folder = stat.S_ISDIR(status.st_mode)
+    return (0, FOLDER, status.st_ino) if is_folder else (status.st_ctime_ns, status.st_size, status.st_ino)
+
+
+def _enter(directory: int, path: str, found: Look, skipped: str, depth: int) -> None:
+    marks, folders = found.marks, []
+    with os.scandir(directory) as entries:
+        listed = list(entries)
+    for entry in listed:
+        name = entry.name
+        try:
+            status = entry.stat(follow_symlinks=False)
+            is_folder = entry.is_dir(follow_symlinks=False)
+        except OSError:
+            continue
+        if is_folder:
+            folders.append(name)
+            continue
+        if name[0] == "." or name in _ODD_NAMES or not name.isascii():
+            if name == CACHE_MARK and path:
+                return
+            if name.startswith(".plans-") and name.endswith(".tmp"):
+                continue
+            if is_protected((*path.split("/"), name)):
+                found.protected.append(path + name)
+        marks[path + name] = (status.st_ctime_ns, status.st_size, status.st_ino)
+    found.complete = found.complete and len(marks) <= found.most
+    for name in folders:
+        if len(marks) > found.most or depth > MAX_DEPTH:
+            found.complete = False
+            return
+        _enter_folder(directory, path + name, name, found, skipped, depth)
+
+
+def _enter_folder(directory: int, path: str, name: str, found: Look, skipped: str, depth: int) -> None:
+    if name == ".git":
+        found.protected += [f"{path}/{each}" for each in _GUARDED_IN_GIT]
+    if name in SKIPPED or path == skipped:
+        return
+    if is_protected(tuple(path.split("/"))):
+        found.protected.append(path)
+    try:
+        inner = os.open(name, _OPEN, dir_fd=directory)
+    except OSError:
+        return
+    try:
+        found.marks[path] = (0, FOLDER, os.fstat(inner).st_ino)
+        _enter(inner, f"{path}/", found, skipped, depth + 1)
+    finally:
+        os.close(inner)

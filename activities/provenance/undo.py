@@ -1,0 +1,223 @@
+"""The activity `file_changes`: what a plan changed in files, with diffs, and taking it back.
+
+What file tools did stands in the log of effects, what commands did in the journal. Undoing puts back the latest change
+first, each file under its lock and only when it is still as the run left it; one refusal is enough for nothing to be
+done, unless asked to go on. It can be repeated: what is back already stays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+
+from activities.provenance.journal import Journal
+from activities.provenance.path_state import content_of, put, state_at, state_of
+from activities.workspace.effect_log import Effect, Effects
+from activities.workspace.locks import locked
+from activities.workspace.workspace import Workspace
+from plans.errors import ToolError
+from plans.files.undo import (
+    FOLDER,
+    CallChanges,
+    ChangesReport,
+    ChangesRequest,
+    FileChange,
+    Refusal,
+    Restore,
+    decide_undo,
+)
+
+MAX_DIFF_LINES = 200
+MAX_DIFF_BYTES = 256 * 1024
+"""Of all diffs of an answer together."""
+MAX_CHANGES = 5_000
+"""Changes in one answer; the rest is counted."""
+MAX_COMPARED = 128 * 1024
+
+
+@dataclass(frozen=True)
+class FileChanges:
+    """Answers for one worker."""
+
+    effects: Effects
+    journal: Journal
+
+    @activity.defn(name="file_changes")
+    async def file_changes(self, request: ChangesRequest) -> ChangesReport:
+        """What the plan changed; with `undo`, what was taken back. Raises ApplicationError with a code."""
+        try:
+            return await asyncio.to_thread(self.answer, request)
+        except ToolError as error:
+            raise ApplicationError(error.message, type=error.code, non_retryable=not error.retryable) from None
+
+    def answer(self, request: ChangesRequest) -> ChangesReport:
+        """The answer, made in this thread. Raises ToolError EFFECTS_UNAVAILABLE."""
+        calls = self._calls(request.plan_id)
+        if not request.undo:
+            chosen = [call for call in calls if request.step_id in (None, call.step_id)]
+            return ChangesReport(calls=self._shown(chosen, request.diffs))
+        kept = self.effects.preimages
+        restored, refused = decide_undo(calls, request.step_id, _now, lambda state: kept.get(state) is not None)
+        refused = [self._explained(refusal, calls) for refusal in refused]
+        if request.dry_run or (refused and not request.partly):
+            return ChangesReport(restored=restored, refused=refused)
+        done, failed = self._restore(restored, calls)
+        self._mark(request, calls, done)
+        return ChangesReport(restored=done, refused=refused + failed, dry_run=False)
+
+    def _calls(self, plan_id: str) -> list[CallChanges]:
+        """All calls that changed files, oldest first."""
+        logged = [_of_effect(effect, time, plan_id) for effect, time in self._effects(plan_id)]
+        undone = self.journal.undone(plan_id)
+        calls = sorted([*logged, *self.journal.of_plan(plan_id)], key=lambda call: call.time)
+        return [call.model_copy(update={"undone": undone.get(call.key)}) for call in _linked(calls)]
+
+    def _effects(self, plan_id: str) -> list[tuple[Effect, float]]:
+        return self.effects.log.of_workflow(f"plan-{plan_id}") if self.effects.log.path.exists() else []
+
+    def _restore(self, restored: list[Restore], calls: list[CallChanges]) -> tuple[list[Restore], list[Refusal]]:
+        done: list[Restore] = []
+        failed: list[Refusal] = []
+        for each in restored:
+            try:
+                if not each.done:
+                    self._put_back(each)
+                done.append(each.model_copy(update={"done": True}))
+            except (ToolError, OSError) as error:
+                failed.append(_failure(each, error, calls))
+        return done, failed
+
+    def _put_back(self, each: Restore) -> None:
+        workspace = Workspace(each.workspace)
+        with (
+            locked(self.effects.locks, workspace.root, each.path, lambda: False),
+            workspace.file(each.path, follow=False) as place,
+        ):
+            now = state_at(place)
+            if now == each.target:
+                return
+            if now != each.expected:
+                raise ToolError("CONFLICT", "it was changed at this moment")
+            put(place, each.target, each.mode, self.effects.preimages)
+
+    def _mark(self, request: ChangesRequest, calls: list[CallChanges], done: list[Restore]) -> None:
+        """A call is undone when all its changes are."""
+        back = {(each.workspace, each.path) for each in done}
+        keys = [
+            call.key
+            for call in calls
+            if request.step_id in (None, call.step_id)
+            and all((call.workspace, change.path) in back for change in call.changes)
+        ]
+        self.journal.mark_undone(request.plan_id, keys, datetime.now(UTC))
+
+    def _shown(self, calls: list[CallChanges], diffs: bool) -> list[CallChanges]:
+        """The calls as they are told: bounded, with diffs."""
+        shown: list[CallChanges] = []
+        room, text = MAX_CHANGES, MAX_DIFF_BYTES
+        for call in calls:
+            changes: list[FileChange] = []
+            for change in call.changes[:room]:
+                diff = self._diff(call, change) if diffs and text > 0 else ""
+                text -= len(diff)
+                changes.append(change.model_copy(update={"diff": diff}))
+            more = call.more + len(call.changes) - len(changes)
+            shown.append(call.model_copy(update={"changes": changes, "more": more}))
+            room -= len(changes)
+        return shown
+
+    def _diff(self, call: CallChanges, change: FileChange) -> str:
+        return diff(change.path, self._content(change.before), self._after(call.workspace, change))
+
+    def _after(self, workspace: str, change: FileChange) -> bytes | None:
+        kept = self._content(change.after)
+        if kept is None and change.after and state_of(Workspace(workspace), change.path) == change.after:
+            return content_of(Workspace(workspace), change.path, MAX_COMPARED)
+        return kept
+
+    def _content(self, state: str | None) -> bytes | None:
+        if state == "":
+            return b""
+        return self.effects.preimages.get(state) if state and state != FOLDER and ":" not in state else None
+
+    def _explained(self, refusal: Refusal, calls: Iterable[CallChanges]) -> Refusal:
+        """With what was changed since, where that can be shown."""
+        if refusal.code != "CONFLICT":
+            return refusal
+        for call in calls:
+            for change in call.changes if call.step_id == refusal.step_id else ():
+                if change.path == refusal.path:
+                    now = content_of(Workspace(call.workspace), change.path, MAX_COMPARED)
+                    return refusal.model_copy(update={"diff": diff(change.path, self._content(change.after), now)})
+        return refusal
+
+
+def _linked(calls: list[CallChanges]) -> Iterator[CallChanges]:
+    """The calls, oldest first, with what one found where it was not learned: what the one before it left."""
+    left: dict[tuple[str, str], str | None] = {}
+    for call in calls:
+        changes = []
+        for change in call.changes:
+            place = (call.workspace, change.path)
+            before = left.get(place) if change.before is None else change.before
+            left[place] = change.after
+            changes.append(change.model_copy(update={"before": before}))
+        yield call.model_copy(update={"changes": changes})
+
+
+def diff(path: str, before: bytes | None, after: bytes | None) -> str:
+    """A unified diff of at most 200 lines; empty where there is no text to compare."""
+    if before is None or after is None or max(len(before), len(after)) > MAX_COMPARED:
+        return ""
+    try:
+        old, new = before.decode().splitlines(keepends=True), after.decode().splitlines(keepends=True)
+    except UnicodeDecodeError:
+        return ""
+    lines = list(difflib.unified_diff(old, new, f"a/{path}", f"b/{path}"))
+    cut = [f"... {len(lines) - MAX_DIFF_LINES} more lines\n"] if len(lines) > MAX_DIFF_LINES else []
+    shown = [*lines[:MAX_DIFF_LINES], *cut]
+    return "".join(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in shown)
+
+
+def _of_effect(effect: Effect, time: float, plan_id: str) -> CallChanges:
+    step_id = effect.key.rpartition("/")[2].partition("#")[0]
+    kind: Literal["created", "changed", "deleted"] = "created" if not effect.before else "changed"
+    after = FOLDER if effect.kind == "directory" else effect.after
+    mode = effect.value.get("mode") if isinstance(effect.value, dict) else None
+    change = FileChange(
+        path=effect.path,
+        kind="deleted" if effect.kind == "delete" else kind,
+        before=effect.before,
+        after="" if effect.kind == "delete" else after,
+        mode=mode,
+    )
+    return CallChanges(
+        key=effect.key,
+        plan_id=plan_id,
+        step_id=step_id,
+        workspace=effect.workspace,
+        time=datetime.fromtimestamp(time, UTC),
+        changes=[change],
+    )
+
+
+def _now(workspace: str, path: str) -> str:
+    state = state_of(Workspace(workspace), path)
+    return "unknown" if state is None else state
+
+
+def _failure(each: Restore, error: ToolError | OSError, calls: list[CallChanges]) -> Refusal:
+    step_id = next(
+        (call.step_id for call in reversed(calls) if any(change.path == each.path for change in call.changes)), ""
+    )
+    if isinstance(error, OSError):
+        return Refusal(path=each.path, step_id=step_id, code="CONFLICT", reason=error.strerror or str(error))
+    code: Literal["CONFLICT", "NOT_KEPT"] = "NOT_KEPT" if error.code == "NOT_KEPT" else "CONFLICT"
+    return Refusal(path=each.path, step_id=step_id, code=code, reason=error.message)

@@ -1,0 +1,224 @@
+"""One change of one file by one call: under the file's lock, against what the run last saw, exactly once.
+
+    with changing(context, path) as change:
+        if change.earlier: return it     # an attempt before this one did it
+        change.check()                   # CONFLICT when the file is not as the run last saw it
+        change.write(data, value)
+
+The new content lies complete beside the old one before the effect is logged; then the two names are swapped, what
+came out is compared with what was to be replaced, and put back if somebody saved in between. The run's own changes are
+no conflict: steps that change one file at the same time do so one after the other.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import xxhash
+
+from activities.tools import conflicts
+from activities.tools.tool import ToolContext
+from activities.workspace.atomic_swap import exchange, put_new
+from activities.workspace.contents import MAX_FILE_BYTES, check_replaceable, read_bytes, stamp_at, token, write_beside
+from activities.workspace.effect_log import Effect, Kind, run_of
+from activities.workspace.effect_recovery import settle
+from activities.workspace.locks import locked
+from activities.workspace.paths import shown
+from activities.workspace.workspace import Place
+from plans.errors import ToolError
+from plans.file_stamps import Stamp, stamp_of
+
+
+@dataclass
+class Change:
+    """A file, locked, with the effects of dead workers settled."""
+
+    context: ToolContext
+    place: Place
+    earlier: Effect | None = None
+    """This call's own effect, done by an attempt before."""
+    data: bytes | None = None
+    """What is in the file, unless it is too long for a tool, or no plain file."""
+    now: Stamp | None = None
+
+    def check(self) -> None:
+        """Raise CONFLICT unless the file is as the run last saw it, or as its own steps left it; or was never seen."""
+        call, place = self.context.call, self.place
+        seen = call.stamps.get(place.path)
+        if seen is None or seen.state == "deleted" or self._is_as_seen(seen):
+            return
+        before = self.context.effects.preimages.get(seen.hash)
+        raise conflicts.conflict(place, seen, before, self.data)
+
+    def write(self, data: bytes, value: Any) -> None:
+        """Put this content there. Raises CONFLICT when somebody saves the file at the same moment."""
+        check_replaceable(self.place)
+        self._keep_preimage()
+        self.place.make_folders()
+        self._sweep()
+        self._crash("before_effect")
+        name = self._temporary()
+        write_beside(self.place, name, data)
+        self._crash("after_temporary")
+        try:
+            effect = self._begin("write", name, xxhash.xxh3_128_hexdigest(data), len(data), value)
+        except BaseException:
+            self._remove(name)
+            raise
+        try:
+            self._swap(effect)
+        except ToolError:  # anything else leaves the effect open, for the next one to settle
+            self._remove(name)
+            self.context.effects.log.forget(effect)
+            raise
+        self._crash("after_swap")
+        self._end(effect)
+
+    def delete(self, value: Any) -> None:
+        """Remove the file, or the link. Raises CONFLICT as `write` does."""
+        self._keep_preimage()
+        self._crash("before_effect")
+        name, place = self._temporary(), self.place
+        effect = self._begin("delete", name, "", 0, value)
+        os.rename(place.name, name, src_dir_fd=place.directory, dst_dir_fd=place.directory)
+        if token(name, place.directory) != effect.before:
+            with suppress(FileExistsError):
+                put_new(name, place.name, place.directory)
+            self.context.effects.log.forget(effect)
+            raise conflicts.meanwhile(place)
+        self._crash("after_swap")
+        os.fsync(place.directory)
+        self.context.effects.log.settle(effect, "done")
+        self._end(effect)
+
+    def make_directory(self, value: Any) -> None:
+        """Make the directory and those above it."""
+        self._crash("before_effect")
+        effect = self._begin("directory", "", "", 0, value)
+        self.place.missing = (*self.place.missing, self.place.name)
+        self.place.make_folders()
+        self._crash("after_swap")
+        self._end(effect)
+
+    def _is_as_seen(self, seen: Stamp) -> bool:
+        call, place = self.context.call, self.place
+        if self.now is None or seen.state == "stale" or (place.linked and not seen.linked):
+            return False
+        if self.now.is_same_as(seen):
+            return True
+        root, path = self.context.workspace.root, "/".join(place.real_parts)
+        return self.context.effects.log.leads(run_of(call.key), root, path, seen.hash, self.now.hash)
+
+    def _begin(self, kind: Kind, name: str, after: str, size: int, value: Any) -> Effect:
+        """Log what is about to happen."""
+        path, before = "/".join(self.place.real_parts), self._before()
+        root = self.context.workspace.root
+        effect = Effect(self.context.call.key, kind, root, path, name, before, after, size, value)
+        self.context.effects.log.begin(effect)
+        self._crash("after_intent")
+        return effect
+
+    def _before(self) -> str:
+        if self.data is not None and self.now is not None:
+            return self.now.hash
+        return token(self.place.name, self.place.directory) if self.place.status is not None else ""
+
+    def _swap(self, effect: Effect) -> None:
+        place, directory, name = self.place, self.place.directory, effect.temporary
+        try:
+            if not effect.before:
+                return put_new(name, place.name, directory)
+            if exchange(name, place.name, directory):
+                return self._verify(effect)
+        except (FileExistsError, FileNotFoundError):
+            raise conflicts.meanwhile(place) from None
+        if token(place.name, directory) != effect.before:
+            raise conflicts.meanwhile(place)
+        return os.rename(name, place.name, src_dir_fd=directory, dst_dir_fd=directory)
+
+    def _verify(self, effect: Effect) -> None:
+        """What came out must be what was to be replaced; else somebody saved between our look and our swap."""
+        name, place = effect.temporary, self.place
+        if token(name, place.directory) == effect.before:
+            return
+        exchange(name, place.name, place.directory)
+        if token(name, place.directory) != effect.after:  # saved once more: that was the last word
+            exchange(name, place.name, place.directory)
+        raise conflicts.meanwhile(place)
+
+    def _end(self, effect: Effect) -> None:
+        if effect.temporary:
+            self._remove(effect.temporary)
+        os.fsync(self.place.directory)
+        self._crash("after_effect")
+        self.context.effects.log.settle(effect, "done")
+        self._crash("after_done")
+
+    def _keep_preimage(self) -> None:
+        if self.data is not None:
+            self.context.effects.preimages.keep(self.data)
+
+    def _temporary(self) -> str:
+        return f"{self._prefix()}{secrets.token_hex(6)}.tmp"
+
+    def _prefix(self) -> str:
+        return f".plans-{xxhash.xxh3_64_hexdigest(self.context.call.key.encode())}-"
+
+    def _sweep(self) -> None:
+        """What a killed attempt of this call left; its effect is settled by now."""
+        if self.context.again:
+            with os.scandir(self.place.directory) as entries:
+                left = [entry.name for entry in entries if entry.name.startswith(self._prefix())]
+            for name in left:
+                self._remove(name)
+
+    def _remove(self, name: str) -> None:
+        with suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=self.place.directory)
+
+    def _crash(self, point: str) -> None:
+        self.context.crash(point)
+
+
+@contextmanager
+def changing(context: ToolContext, path: str, *, follow: bool = True) -> Iterator[Change]:
+    """The file, locked. Raises what the path deserves, FILE_BUSY, EFFECTS_UNAVAILABLE or OUTCOME_UNKNOWN."""
+    effects, workspace = context.effects, context.workspace
+    with workspace.file(path, follow=follow) as first:
+        real = "/".join(first.real_parts)
+    context.crash("before_lock")
+    with (
+        locked(effects.locks, workspace.root, real, lambda: context.cancelled),
+        workspace.file(path, follow=follow) as place,
+    ):
+        if "/".join(place.real_parts) != real:
+            raise ToolError("CONFLICT", f"{shown(path)} was moved at this moment; try again", retryable=True)
+        settle(effects.log, workspace.root, place)
+        yield _looked(Change(context, place, _earlier(context, real)))
+
+
+def _earlier(context: ToolContext, real: str) -> Effect | None:
+    effect = context.effects.log.find(context.call.key, real)
+    if effect is not None and effect.state == "doubt":
+        raise ToolError(
+            "OUTCOME_UNKNOWN",
+            f"a worker died while it changed {shown(real)}, and the directory is gone since: the change may have"
+            " happened; look at it, then decide",
+        )
+    return effect if effect is not None and effect.state == "done" else None
+
+
+def _looked(change: Change) -> Change:
+    """With the content and its stamp, where there is a plain file."""
+    place = change.place
+    if place.is_regular and place.status is not None and place.status.st_size <= MAX_FILE_BYTES:
+        change.data = read_bytes(place)
+        change.now = stamp_of(change.data, linked=place.linked)
+    else:
+        change.now = stamp_at(place)
+    return change

@@ -1,0 +1,289 @@
+"""The tools for one file or directory: read_file, read_json, write_file, edit_file, create_directory, delete_file.
+
+All stay inside the workspace. What changes something goes through `activities.tools.file_change`: one call at a time
+per file, refused when the file is not as the run last saw it (CONFLICT), done exactly once however often the call is
+attempted. Overwriting a file the run neither made nor read, and writing protected files, needs a person's approval.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, NoReturn, TypedDict, cast
+
+from pydantic import Field
+
+from activities.tools.agents_md import collect
+from activities.tools.file_change import Change, changing
+from activities.tools.text_edit import Edit, find_edit
+from activities.tools.tool import Tool, ToolContext, tool
+from activities.workspace.contents import MAX_FILE_BYTES, check_replaceable, read_bytes, read_lines, text_of, too_large
+from activities.workspace.effect_log import Effect
+from activities.workspace.paths import shown
+from activities.workspace.workspace import Place, not_found
+from plans.errors import ToolError
+from plans.file_stamps import Stamp, stamp_of
+
+SMALL_BYTES = 1024 * 1024
+"""A longer file, of which only some lines are wanted, is read piece by piece."""
+
+Count = Annotated[int, Field(ge=0, le=1_000_000_000)]
+
+
+class Written(TypedDict):
+    """What write_file gives back."""
+
+    path: str
+    bytes: int
+    created: bool
+
+
+class Edited(Written):
+    """What edit_file gives back."""
+
+    diff: str
+
+
+class Created(TypedDict):
+    """What create_directory gives back."""
+
+    path: str
+    created: bool
+
+
+class Deleted(TypedDict):
+    """What delete_file gives back."""
+
+    path: str
+
+
+@tool(effect="pure")
+def read_file(path: str, context: ToolContext, offset: Count = 0, limit: Count | None = None) -> str:
+    """Read a UTF-8 text file, or some of its lines; at most 16 MiB at once.
+
+    Args:
+        path: The file, relative to the workspace.
+        offset: Lines to leave out at the beginning.
+        limit: Lines to read at most; all if not given.
+
+    Returns:
+        The text itself, line endings as they are in the file.
+    """
+    with context.workspace.file(path) as place:
+        if limit is None or _is_small(place):
+            chosen = _lines(_read(place, context), offset, limit)
+        else:
+            data, stamp = read_lines(place, offset, limit)
+            chosen = text_of(place, data)
+            context.read(path, stamp)
+    collect(context, context.workspace.relative(path))
+    return chosen
+
+
+@tool(effect="pure")
+def read_json(path: str, context: ToolContext) -> Any:
+    """Read a JSON file.
+
+    Args:
+        path: The file, relative to the workspace.
+
+    Returns:
+        The parsed value.
+    """
+    with context.workspace.file(path) as place:
+        text = _read(place, context)
+    try:
+        value = json.loads(text.removeprefix("\ufeff"), parse_constant=_not_finite)
+    except (ValueError, RecursionError) as error:
+        raise ToolError("BAD_JSON", f"{shown(path)} is not JSON: {error}; mend the file or use read_file") from None
+    return value
+
+
+@tool(effect="keyed")
+def write_file(path: str, content: str, context: ToolContext) -> Written:
+    """Write a text file whole; missing directories are made. Overwriting a file this run has not seen needs approval.
+
+    Args:
+        path: The file, relative to the workspace.
+        content: The text to be in it afterwards.
+
+    Returns:
+        {path, bytes, created}; created is false when the file was there before.
+    """
+    data = _encoded(content)
+    with changing(context, path) as change:
+        place = change.place
+        if change.earlier:
+            return cast(Written, _done(change, change.earlier))
+        place.check_writing(context.call)
+        if len(data) > MAX_FILE_BYTES:
+            raise too_large(place.path)
+        value: Written = {"path": place.path, "bytes": len(data), "created": place.status is None}
+        if change.data != data:
+            change.check()
+            check_replaceable(place)
+            _check_known(change)
+            change.write(data, value)
+    context.wrote(path, stamp_of(data, linked=place.linked))
+    return value
+
+
+@tool(effect="keyed")
+def edit_file(path: str, old_text: str, new_text: str, context: ToolContext) -> Edited:
+    """Replace the one place where a passage stands in a text file. With an empty old text, make a new file.
+
+    Args:
+        path: The file, relative to the workspace.
+        old_text: The passage to replace, exactly as it stands, with enough around it to be unique.
+        new_text: What takes its place.
+
+    Returns:
+        {path, bytes, created, diff}; diff is a unified diff.
+    """
+    with changing(context, path) as change:
+        place = change.place
+        if change.earlier:
+            return cast(Edited, _done(change, change.earlier))
+        place.check_writing(context.call)
+        edit = _edit(change, old_text, new_text)
+        data = _encoded(edit.result)
+        if len(data) > MAX_FILE_BYTES:
+            raise too_large(place.path)
+        value: Edited = {
+            "path": place.path, "bytes": len(data), "created": place.status is None, "diff": edit.diff()
+        }  # fmt: skip
+        change.write(data, value)
+    context.wrote(path, stamp_of(data, linked=place.linked))
+    return value
+
+
+@tool(effect="keyed")
+def create_directory(path: str, context: ToolContext) -> Created:
+    """Make a directory and those above it; one that exists already is fine.
+
+    Args:
+        path: The directory, relative to the workspace.
+
+    Returns:
+        {path, created}; created is false when it was there before.
+    """
+    relative = context.workspace.relative(path)
+    if relative == ".":
+        return {"path": relative, "created": False}
+    with changing(context, relative) as change:
+        place = change.place
+        if change.earlier:
+            return cast(Created, _done(change, change.earlier))
+        if place.is_directory:
+            return {"path": relative, "created": False}
+        if place.status is not None:
+            raise ToolError("EXISTS", f"{shown(relative)} is there and is no directory; choose another name")
+        place.check_writing(context.call)
+        value: Created = {"path": relative, "created": True}
+        change.make_directory(value)
+    context.wrote(path)
+    return value
+
+
+@tool(approval="always", effect="keyed")
+def delete_file(path: str, context: ToolContext) -> Deleted:
+    """Delete one file, or a link (never what it points to). Directories are not deleted.
+
+    Args:
+        path: The file, relative to the workspace.
+
+    Returns:
+        {path}.
+    """
+    relative = context.workspace.relative(path)
+    with changing(context, path, follow=False) as change:
+        if not change.earlier:
+            _check_deletable(change)
+            status = change.place.status
+            change.delete({"path": relative, "mode": status.st_mode if status else None})
+    context.deleted(path)
+    return {"path": relative}
+
+
+FILE_TOOLS: tuple[Tool, ...] = (read_file, read_json, write_file, edit_file, create_directory, delete_file)
+
+
+def _read(place: Place, context: ToolContext) -> str:
+    """The text of a file, which the run then knows, and of which a later conflict can show what changed."""
+    data = read_bytes(place)
+    text = text_of(place, data)
+    context.effects.preimages.keep(data)
+    context.read(place.path, stamp_of(data, linked=place.linked))
+    return text
+
+
+def _is_small(place: Place) -> bool:
+    return place.status is not None and place.status.st_size <= SMALL_BYTES
+
+
+def _lines(text: str, offset: int, limit: int | None) -> str:
+    if not offset and limit is None:
+        return text
+    lines = text.split("\n")
+    end = len(lines) if limit is None else offset + limit
+    chosen = "\n".join(lines[offset:end])
+    return chosen + "\n" if lines[offset:end] and end < len(lines) else chosen
+
+
+def _done(change: Change, effect: Effect) -> Any:
+    """An attempt before this one did it, and died before it could say so."""
+    stamp = Stamp(hash=effect.after, size=effect.size, linked=change.place.linked) if effect.kind == "write" else None
+    change.context.wrote(change.place.path, stamp)
+    return effect.value
+
+
+def _check_known(change: Change) -> None:
+    """Raise APPROVAL_REQUIRED for overwriting a file that this run neither made nor read, unless it is allowed."""
+    call, place = change.context.call, change.place
+    seen = call.stamps.get(place.path)
+    if place.status is not None and (seen is None or seen.state == "deleted") and not call.approved:
+        raise ToolError(
+            "APPROVAL_REQUIRED",
+            f"{shown(place.path)} exists and this run has neither made nor read it;"
+            " a person must approve overwriting it, or read_file first",
+        )
+
+
+def _check_deletable(change: Change) -> None:
+    place = change.place
+    if place.is_directory:
+        raise ToolError(
+            "NOT_REGULAR",
+            f"{shown(place.path)} is a directory; use run_command with rmdir, or rm -r and its contents",
+        )
+    if place.status is None:
+        raise not_found(place.path)
+    place.check_writing(change.context.call)
+    change.check()
+
+
+def _edit(change: Change, old: str, new: str) -> Edit:
+    """The edit to make of the file as it is now."""
+    place, call = change.place, change.context.call
+    if old == "":
+        if place.status is None:
+            return Edit(place.path, "", 0, "", new)
+        raise ToolError(
+            "EXISTS", f"{shown(place.path)} exists, and empty oldText makes a new file; give the passage to replace"
+        )
+    change.check()
+    if place.status is not None and change.context.effects.strict and place.path not in call.stamps:
+        raise ToolError("NOT_READ", f"this run has not read {shown(place.path)}; read_file first (PLANS_EDITS=strict)")
+    text = text_of(place, read_bytes(place) if change.data is None else change.data)
+    check_replaceable(place)
+    return find_edit(place.path, text, old, new)
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise ToolError("INVALID_ARGS", "the text is not valid Unicode (lone surrogates); give plain text") from None
+
+
+def _not_finite(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON number")

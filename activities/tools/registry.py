@@ -1,0 +1,98 @@
+"""Which tools there are: the built-in ones, and those of modules named in `PLANS_TOOLS`.
+
+A module is named by its dotted name or by the path of a `.py` file; every `Tool` in it is taken. Two different
+tools with one name, a module that cannot be imported and a module without a tool are refused at start.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+
+from activities.tools.durable import agent
+from activities.tools.files import FILE_TOOLS
+from activities.tools.http import HTTP_TOOLS
+from activities.tools.search import SEARCH_TOOLS
+from activities.tools.shell import SHELL_TOOLS
+from activities.tools.sleep import sleep
+from activities.tools.tool import Tool
+from plans.errors import PlanError
+
+RESERVED_NAMES = frozenset(
+    (
+        "check_plan",
+        "record_end",
+        "write_summary",
+        "ask_llm",
+        "snapshot_workspace",
+        "file_changes",
+        "ask",
+        "agent",
+        "plan",
+        "inputs",
+        "track_agent",
+        "compare_files",
+    )
+)
+"""Names of activities that are no tools, and of steps that have none."""
+
+
+def builtin_tools() -> dict[str, Tool]:
+    """The tools that are always there, by name."""
+    tools = (*FILE_TOOLS, *SEARCH_TOOLS, *SHELL_TOOLS, *HTTP_TOOLS, sleep, agent)
+    return {tool.spec.name: tool for tool in tools}
+
+
+def load_tools(modules: Sequence[str]) -> dict[str, Tool]:
+    """The built-in tools and those of `modules`. Raises PlanError BAD_SETTING:PLANS_TOOLS, naming the module."""
+    tools = builtin_tools()
+    for name in modules:
+        found = [value for value in vars(_import(name)).values() if isinstance(value, Tool)]
+        if not found:
+            raise _refused(name, "has no tool in it; put @tool above its functions")
+        for tool in found:
+            _add(tools, tool, name)
+    return tools
+
+
+def _add(tools: dict[str, Tool], tool: Tool, module: str) -> None:
+    name = tool.spec.name
+    if name in RESERVED_NAMES:
+        raise _refused(module, f"has a tool called '{name}', a name the system uses itself; give it another")
+    if tools.setdefault(name, tool) is not tool:
+        raise _refused(module, f"has a tool called '{name}', and there is one already; give it another name")
+
+
+def _import(name: str) -> ModuleType:
+    try:
+        return _import_file(Path(name)) if name.endswith(".py") or "/" in name else importlib.import_module(name)
+    except PlanError as error:
+        raise _refused(name, f"has a tool that cannot be used: {error.message}") from error
+    except (Exception, SystemExit) as error:
+        raise _refused(name, f"cannot be imported: {type(error).__name__}: {error}") from error
+
+
+def _import_file(path: Path) -> ModuleType:
+    name = f"plans_tools_{path.stem}_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path.resolve())
+    if spec is None or spec.loader is None:
+        raise ImportError("it is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # so that its types can be looked up while it loads
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _refused(module: str, problem: str) -> PlanError:
+    return PlanError(f"PLANS_TOOLS: the module '{module}' {problem}", "BAD_SETTING:PLANS_TOOLS")

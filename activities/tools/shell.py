@@ -1,0 +1,194 @@
+"""The tools that run code: run_command and run_python. Both ask a person first, both run through
+`activities.sandbox.process`.
+
+The exit code decides: 0 is success, another one fails the step unless `allowFailure`; then it is part of the value. The
+environment holds an allow list only (PATH, LANG, LC_*, TZ, TMPDIR), HOME is the workspace, standard input is empty, and
+no process outlives the step, `&` and `nohup` or not. What else they may do, `activities.sandbox.sandbox` says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, TypedDict
+
+from pydantic import Field
+
+from activities.sandbox.launcher import NO_ROOM, TOO_MANY
+from activities.sandbox.process import MAX_COMMAND_BYTES, Ended, environment, run
+from activities.tools.tool import Tool, ToolContext, tool
+from plans.errors import ToolError
+
+MAX_SECONDS = 86_400.0
+DEFAULT_SECONDS = 600.0
+SHOWN_LINES, SHOWN_CHARACTERS = 20, 2_000
+
+Seconds = Annotated[float, Field(gt=0, le=MAX_SECONDS)]
+_OVER_A_LIMIT = {
+    -TOO_MANY: "it had more processes at a time than allowed (PLANS_LIMIT_PROCESSES)",
+    -NO_ROOM: "it left less room on the disk than must stay free (PLANS_LIMIT_FREE_MB)",
+    128 + signal.SIGXCPU: "it used up its processor time (PLANS_LIMIT_CPU)",
+    128 + signal.SIGXFSZ: "it wrote a file larger than allowed (PLANS_LIMIT_FILE_MB)",
+}
+_OF_NO_NETWORK = re.compile(
+    r"could not resolve|name resolution|name or service not known|network is unreachable|connection refused"
+    r"|failed to connect|couldn't connect|eai_again|enotfound|enetunreach",
+    re.IGNORECASE,
+)
+"""What programs say when they cannot reach anybody."""
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class Finished(TypedDict):
+    """What a command gives back."""
+
+    stdout: str
+    stderr: str
+    exitCode: int
+
+
+@tool(approval="always", effect="opaque", timeout=MAX_SECONDS, quoting={"command": "shell"})
+async def run_command(
+    command: str,
+    context: ToolContext,
+    cwd: str = ".",
+    timeout: Seconds = DEFAULT_SECONDS,
+    env: dict[str, str] | None = None,
+    allow_failure: bool = False,
+    network: bool = False,
+) -> Finished:
+    """Run a shell command (`/bin/sh -c`) in the workspace. Processes it leaves behind are ended with it.
+
+    Args:
+        command: The command line; pipes, redirections and && work as in any shell.
+        cwd: Directory to run it in, relative to the workspace.
+        timeout: Seconds it may take.
+        env: Further environment variables.
+        allow_failure: Another exit code than 0 is no failure of the step.
+        network: Whether it needs the network, to fetch something or to reach a service; without, it has none.
+
+    Returns:
+        {stdout, stderr, exitCode}; of each output the first and last 128 KiB.
+    """
+    _check_code("command", command)
+    _check_env(env or {})
+    ended = await _run(["/bin/sh", "-c", command], context, timeout, cwd=cwd, extra=env or {}, network=network)
+    return _finished(ended, allow_failure, has_network=context.sandbox.has_network(network))
+
+
+@tool(approval="always", effect="opaque", timeout=MAX_SECONDS, quoting={"code": "python"})
+async def run_python(
+    code: str,
+    context: ToolContext,
+    timeout: Seconds = DEFAULT_SECONDS,
+    allow_failure: bool = False,
+    network: bool = False,
+) -> Finished:
+    """Run Python code in a process of its own, in the workspace. Only the standard library is sure to be there.
+
+    Args:
+        code: The program.
+        timeout: Seconds it may take.
+        allow_failure: Another exit code than 0 is no failure of the step.
+        network: Whether it needs the network; without, it has none.
+
+    Returns:
+        {stdout, stderr, exitCode}; of each output the first and last 128 KiB.
+    """
+    _check_code("code", code)
+    ended = await _run([sys.executable, "-I", "-u", "-X", "utf8", "-c", code], context, timeout, network=network)
+    return _finished(ended, allow_failure, shell=False, has_network=context.sandbox.has_network(network))
+
+
+SHELL_TOOLS: tuple[Tool, ...] = (run_command, run_python)
+
+
+async def _run(
+    command: Sequence[str],
+    context: ToolContext,
+    timeout: float,
+    *,
+    network: bool,
+    cwd: str = ".",
+    extra: Mapping[str, str] = MappingProxyType({}),
+) -> Ended:
+    root = context.workspace.root
+    try:
+        async with asyncio.timeout(timeout) as limit:
+            with context.workspace.directory(cwd) as directory:
+                place = _path_of(directory, root)
+                confined = context.sandbox.confine(command, root, place, context.protected, network=network)
+                context.level, env = context.sandbox.level, environment(os.environ, root, {**confined.env, **extra})
+                return await run(confined.command, directory, env, context.progress, confined.rules)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        where = f"; its last line was: {context.line}" if context.line else ""
+        raise ToolError(
+            "COMMAND_TIMEOUT", f"the command took longer than {timeout:g} seconds and was ended{where}", retryable=True
+        ) from None
+
+
+def _path_of(directory: int, root: str) -> str:
+    """Where an open directory is now."""
+    try:
+        return str(Path("/proc/self/fd", str(directory)).readlink())
+    except OSError:
+        return root
+
+
+def _finished(ended: Ended, allow_failure: bool, *, has_network: bool, shell: bool = True) -> Finished:
+    if ended.exit_code < 0 and ended.exit_code not in _OVER_A_LIMIT:
+        raise ToolError(
+            "COMMAND_FAILED", f"the command's launcher was killed (signal {-ended.exit_code})", retryable=True
+        )
+    if ended.exit_code < 0 or (ended.exit_code and not allow_failure):
+        raise _failure(ended, shell, has_network)
+    return {"stdout": ended.stdout, "stderr": ended.stderr, "exitCode": ended.exit_code}
+
+
+def _failure(ended: Ended, shell: bool, has_network: bool) -> ToolError:
+    said = _last_lines(ended.stderr) or _last_lines(ended.stdout)
+    how = f"exit code {ended.exit_code}" if ended.exit_code >= 0 else "it was ended"
+    message = how + (f": {said}" if said else "")
+    if ended.exit_code in _OVER_A_LIMIT:
+        return ToolError("RESOURCE_LIMIT", f"{_OVER_A_LIMIT[ended.exit_code]}; {message}")
+    if shell and ended.exit_code == 127:
+        return ToolError("COMMAND_NOT_FOUND", f"{message}; install the program or mend its name")
+    if shell and ended.exit_code == 126:
+        return ToolError("NO_PERMISSION", f"{message}; the file is not executable")
+    if not has_network and _OF_NO_NETWORK.search(said):
+        message += "; it ran without the network: if it needs it, give the step `network: true`"
+    return ToolError("COMMAND_FAILED", message, retryable=True)
+
+
+def _last_lines(text: str) -> str:
+    return "\n".join(text.rstrip().splitlines()[-SHOWN_LINES:])[-SHOWN_CHARACTERS:]
+
+
+def _check_code(name: str, text: str) -> None:
+    problem = ""
+    if not text.strip():
+        problem = "is empty"
+    elif "\0" in text:
+        problem = "has a NUL character in it"
+    elif any("\ud800" <= char <= "\udfff" for char in text):
+        problem = "is not valid Unicode"
+    elif len(text.encode()) > MAX_COMMAND_BYTES:
+        problem = "is longer than 128 KiB; write it to a file first and run that"
+    if problem:
+        raise ToolError("COMMAND_INVALID", f"the {name} {problem}")
+
+
+def _check_env(env: dict[str, str]) -> None:
+    for name, value in env.items():
+        if not _VARIABLE.fullmatch(name) or "\0" in value:
+            raise ToolError("INVALID_ARGS", f"env: {name!r} is no environment variable; use letters, digits and '_'")
+        if len(name.encode()) + len(value.encode("utf-8", "replace")) >= MAX_COMMAND_BYTES:
+            raise ToolError("INVALID_ARGS", f"env: the value of {name} is longer than 128 KiB; pass it in a file")

@@ -1,0 +1,112 @@
+"""Replacing one passage of a text by another: exactly one, or a refusal that shows where to look. Text only.
+
+Line endings stay: in a file with CRLF throughout, passages given with LF are meant in the file's own way.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass
+
+from activities.workspace.paths import shown
+from plans.errors import ToolError
+
+NEAREST = 3
+"""Similar lines shown when a passage is not found."""
+_SEARCHED_LINES = 20_000
+_LINE_CHARACTERS = 200
+_CONTEXT = 3
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A passage of a text, and what takes its place."""
+
+    path: str
+    text: str
+    start: int
+    old: str
+    new: str
+
+    @property
+    def result(self) -> str:
+        """The text with the passage replaced."""
+        return self.text[: self.start] + self.new + self.text[self.start + len(self.old) :]
+
+    def diff(self) -> str:
+        """The change as a unified diff. Only lines around the passage are compared, however long the text is."""
+        first, after = _window(self.text, self.start, self.start + len(self.old))
+        before = self.text[first:after]
+        changed = self.text[first : self.start] + self.new + self.text[self.start + len(self.old) : after]
+        return _unified_diff(self.path, before, changed, skipped=self.text.count("\n", 0, first))
+
+
+def find_edit(path: str, text: str, old: str, new: str) -> Edit:
+    """The edit that puts `new` for `old`. Raises EDIT_NO_MATCH, EDIT_NOT_UNIQUE or EDIT_NO_CHANGE."""
+    if old == new:
+        raise ToolError("EDIT_NO_CHANGE", f"oldText and newText for {shown(path)} are the same; nothing would change")
+    if "\r\n" in text and "\n" not in text.replace("\r\n", ""):
+        old, new = _with_crlf(old), _with_crlf(new)
+    starts = _all(text, old)
+    if not starts:
+        raise ToolError("EDIT_NO_MATCH", f"{shown(path)} does not contain oldText; {_nearest(text, old)}")
+    if len(starts) > 1:
+        lines = ", ".join(str(text.count("\n", 0, start) + 1) for start in starts[:10])
+        raise ToolError(
+            "EDIT_NOT_UNIQUE",
+            f"oldText is in {shown(path)} more than once, at lines {lines}{', ...' if len(starts) > 10 else ''};"
+            " take in more of the surrounding text",
+        )
+    return Edit(path, text, starts[0], old, new)
+
+
+def _unified_diff(path: str, before: str, after: str, skipped: int) -> str:
+    """Two texts as a unified diff; line numbers count from `skipped` lines further up."""
+    lines = difflib.unified_diff(_lines(before), _lines(after), f"a/{path}", f"b/{path}", n=_CONTEXT)
+    whole = "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+    return re.sub(
+        r"^@@ -(\d+)((?:,\d+)?) \+(\d+)((?:,\d+)?) @@$",
+        lambda at: f"@@ -{int(at[1]) + skipped}{at[2]} +{int(at[3]) + skipped}{at[4]} @@",
+        whole,
+        flags=re.MULTILINE,
+    )
+
+
+def _with_crlf(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\n", "\r\n")
+
+
+def _all(text: str, passage: str) -> list[int]:
+    """Where the passage begins, overlapping ones included; at most a hundred."""
+    starts: list[int] = []
+    start = text.find(passage)
+    while start >= 0 and len(starts) < 100:
+        starts.append(start)
+        start = text.find(passage, start + 1)
+    return starts
+
+
+def _nearest(text: str, old: str) -> str:
+    wanted = next((line.strip() for line in old.splitlines() if line.strip()), "")[:_LINE_CHARACTERS]
+    lines: dict[str, int] = {}
+    for number, line in enumerate(text.splitlines()[:_SEARCHED_LINES], 1):
+        lines.setdefault(line.strip()[:_LINE_CHARACTERS], number)
+    near = difflib.get_close_matches(wanted, lines, NEAREST, 0.5) if wanted else []
+    if not near:
+        return "no line is like its first; read_file shows what there is"
+    return "the nearest lines are " + ", ".join(f"{lines[line]}: {line!r}" for line in near)
+
+
+def _window(text: str, start: int, end: int) -> tuple[int, int]:
+    """The passage's lines and a few around them, as a range of characters."""
+    for _ in range(_CONTEXT + 1):
+        start = text.rfind("\n", 0, max(start - 1, 0)) + 1
+        following = text.find("\n", end)
+        end = len(text) if following < 0 else following + 1
+    return start, end
+
+
+def _lines(text: str) -> list[str]:
+    """Lines with their ends; only LF ends one, so that nothing else is mistaken for it."""
+    return re.findall(r"[^\n]*\n|[^\n]+", text)

@@ -1,0 +1,206 @@
+"""What is in a file: read bounded, fingerprinted in constant memory, a new content written beside it.
+
+Reading never blocks on a pipe or device and never takes in more than the limit. A new content is complete and synced
+before anything else happens, so that whoever looks sees the old content or the new, also after a crash or on a full
+disk; permissions stay.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import BinaryIO
+
+import xxhash
+
+from activities.workspace.paths import shown
+from activities.workspace.workspace import Place, not_found
+from plans.errors import ToolError
+from plans.file_stamps import SAMPLED_FROM, Fingerprint, Stamp, stamp_of
+
+MAX_FILE_BYTES = 16 * 1024 * 1024
+"""What a tool reads or writes of one file, at most."""
+
+_PIECE = 256 * 1024
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def read_bytes(place: Place) -> bytes:
+    """The content. Raises NOT_FOUND, NOT_REGULAR or FILE_TOO_LARGE."""
+    with _opened(place) as file:
+        data = _read(file, MAX_FILE_BYTES + 1)
+    if len(data) > MAX_FILE_BYTES:
+        raise too_large(place.path)
+    return data
+
+
+def read_head(place: Place, length: int) -> bytes:
+    """The first `length` bytes at most. Raises NOT_FOUND or NOT_REGULAR."""
+    with _opened(place) as file:
+        return _read(file, length)
+
+
+def read_text(place: Place) -> str:
+    """The content as text. Raises what `read_bytes` and `text_of` raise."""
+    return text_of(place, read_bytes(place))
+
+
+def text_of(place: Place, data: bytes) -> str:
+    """A content as text, line endings as they are. Raises BINARY_FILE for what is not UTF-8 text."""
+    if b"\0" in data:
+        raise ToolError("BINARY_FILE", f"{shown(place.path)} holds binary data (NUL bytes); it is no text file")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise ToolError(
+            "BINARY_FILE",
+            f"{shown(place.path)} is not UTF-8 text (byte {error.start}); convert it with a command first",
+        ) from None
+
+
+def read_lines(place: Place, offset: int, limit: int) -> tuple[bytes, Stamp]:
+    """Some lines of a file of any size, and the stamp of all of it; memory stays constant."""
+    chosen, line = bytearray(), 0
+    with _opened(place) as file:
+        fingerprint = _fingerprint(place, file)
+        for piece in _pieces(file):
+            fingerprint.add(piece)
+            if line < offset + limit:
+                start, line = _skip(piece, line, offset)
+                end, line = _skip(piece, line, offset + limit, start)
+                chosen += piece[start:end]
+            if len(chosen) > MAX_FILE_BYTES:
+                raise too_large(place.path)
+    return bytes(chosen), fingerprint.stamp()
+
+
+def stamp_at(place: Place) -> Stamp | None:
+    """The stamp of what is there; None unless it is a plain file."""
+    if not place.is_regular:
+        return None
+    if place.status is not None and place.status.st_size <= MAX_FILE_BYTES:
+        with suppress(ToolError):  # it grows
+            return stamp_of(read_bytes(place), linked=place.linked)
+    with _opened(place) as file:
+        fingerprint = _fingerprint(place, file)
+        for piece in _pieces(file):
+            fingerprint.add(piece)
+    return fingerprint.stamp()
+
+
+def token(name: str, directory: int) -> str:
+    """The hash of all the content a name stands for, however long; empty when there is nothing, a word for no file."""
+    try:
+        status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+        if stat.S_ISLNK(status.st_mode):
+            return f"link:{os.readlink(name, dir_fd=directory)}"
+        if not stat.S_ISREG(status.st_mode):
+            return f"special:{status.st_ino}"
+        hasher = xxhash.xxh3_128()
+        with os.fdopen(os.open(name, _READ, dir_fd=directory), "rb", buffering=0) as file:
+            for piece in _pieces(file):
+                hasher.update(piece)
+        return hasher.hexdigest()
+    except FileNotFoundError:
+        return ""
+
+
+def write_beside(place: Place, name: str, data: bytes) -> None:
+    """Put `data` into a new file beside the place, with the permissions of what is there; on disk when this returns.
+
+    Raises FILE_TOO_LARGE, or OSError; then nothing is left.
+    """
+    if len(data) > MAX_FILE_BYTES:
+        raise too_large(place.path)
+    try:
+        _write_new(place, name, data)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=place.directory)
+        raise
+
+
+def check_replaceable(place: Place) -> None:
+    """Raise NOT_REGULAR unless what is there is a plain file with this one name."""
+    if place.status is None:
+        return
+    _check_regular(place, place.status)
+    if place.status.st_nlink > 1:
+        raise ToolError(
+            "NOT_REGULAR", f"{shown(place.path)} has a second name (hard link) that may lie elsewhere; copy it first"
+        )
+
+
+def too_large(path: str) -> ToolError:
+    """The error for more than a tool takes."""
+    return ToolError(
+        "FILE_TOO_LARGE",
+        f"{shown(path)} is larger than {MAX_FILE_BYTES // 1024 // 1024} MiB;"
+        " read_file takes offset and limit, run_command works on a part",
+    )
+
+
+def _write_new(place: Place, name: str, data: bytes) -> None:
+    descriptor = os.open(name, _CREATE, 0o666, dir_fd=place.directory)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        if place.status is not None:
+            if (place.status.st_uid, place.status.st_gid) != (os.geteuid(), os.getegid()):
+                with suppress(PermissionError):
+                    os.fchown(descriptor, place.status.st_uid, place.status.st_gid)
+            os.fchmod(descriptor, place.status.st_mode & 0o777)
+        os.fsync(descriptor)
+
+
+@contextmanager
+def _opened(place: Place) -> Iterator[BinaryIO]:
+    """The file, open for reading. Raises NOT_FOUND or NOT_REGULAR."""
+    if place.status is None:
+        raise not_found(place.path)
+    _check_regular(place, place.status)
+    descriptor = os.open(place.name, _READ, dir_fd=place.directory)
+    with os.fdopen(descriptor, "rb", buffering=0) as file:
+        _check_regular(place, os.fstat(descriptor))
+        yield file
+
+
+def _read(file: BinaryIO, length: int) -> bytes:
+    """As much as there is, up to a length: one read of an unbuffered file may give less."""
+    data = bytearray()
+    while len(data) < length and (piece := file.read(length - len(data))):
+        data += piece
+    return bytes(data)
+
+
+def _pieces(file: BinaryIO) -> Iterator[bytes]:
+    while piece := file.read(_PIECE):
+        yield piece
+
+
+def _fingerprint(place: Place, file: BinaryIO) -> Fingerprint:
+    status = os.fstat(file.fileno())
+    identity = f"{status.st_ino}:{status.st_ctime_ns}" if status.st_size > SAMPLED_FROM else ""
+    return Fingerprint(status.st_size, identity, place.linked)
+
+
+def _skip(piece: bytes, line: int, wanted: int, start: int = 0) -> tuple[int, int]:
+    """Where line `wanted` begins in a piece that at `start` is in line `line`, or its end; and the line reached."""
+    missing = wanted - line
+    if missing <= 0:
+        return start, line
+    if piece.count(b"\n", start) < missing:
+        return len(piece), line + piece.count(b"\n", start)
+    for _ in range(missing):
+        start = piece.index(b"\n", start) + 1
+    return start, wanted
+
+
+def _check_regular(place: Place, status: os.stat_result) -> None:
+    if stat.S_ISREG(status.st_mode):
+        return
+    kind = "a directory" if stat.S_ISDIR(status.st_mode) else "a pipe, device, socket or link"
+    raise ToolError("NOT_REGULAR", f"{shown(place.path)} is {kind}, not a regular file")

@@ -1,0 +1,122 @@
+"""Which path texts may name something in a workspace, and which names are protected. Text only: no file is touched.
+
+A path is relative to the workspace, or absolute and inside it. `.` and `..` are taken out before the file system sees
+the path, so what is recorded is what is opened; a path that climbs above the workspace is refused (PATH_OUTSIDE), one
+that is no usable name as well (PATH_INVALID). Links are `activities.workspace.workspace`'s business.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from itertools import pairwise
+
+from plans.errors import ToolError
+
+MAX_NAME_BYTES = 255
+MAX_PATH_BYTES = 4_095
+
+_FOREIGN = re.compile(r"^([A-Za-z]:[\\/]|\\\\|~(/|$)|~\w+/|[A-Za-z][A-Za-z0-9+.-]*://)")
+"""Drive letters, UNC names, home directories and URLs mean a place outside, whatever a file system makes of them."""
+_BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_PROTECTED_FOLDERS = frozenset((
+    ".git", ".hg", ".svn", ".ssh", ".gnupg", ".aws", ".kube", ".docker", ".husky", ".vscode", ".idea", ".circleci",
+    ".plans", ".config",
+))  # fmt: skip
+_PROTECTED_FILES = frozenset((
+    ".env", ".envrc", ".netrc", ".npmrc", ".pypirc", ".gitconfig", ".gitmodules", ".gitattributes", ".gitlab-ci.yml",
+    ".travis.yml", "azure-pipelines.yml", "bitbucket-pipelines.yml", "jenkinsfile", ".pre-commit-config.yaml",
+    ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin",
+    ".inputrc", ".vimrc", ".mcp.json", "agents.md", "claude.md", "plans.toml", "sitecustomize.py", "usercustomize.py",
+))  # fmt: skip
+_HARMLESS_ENV = (".example", ".sample", ".template", ".dist")
+
+
+def parts_of(path: str, roots: tuple[str, ...]) -> tuple[str, ...]:
+    """The names from the workspace down to what `path` names; empty for the workspace itself.
+
+    `roots` are the absolute spellings of the workspace. Raises ToolError PATH_OUTSIDE or PATH_INVALID.
+    """
+    _check_text(path)
+    if _FOREIGN.match(path):
+        raise outside(path)
+    parts = _below(path, roots) if path.startswith("/") else path.split("/")
+    names: list[str] = []
+    for name in parts:
+        if name == "..":
+            if not names:
+                raise outside(path)
+            names.pop()
+        elif name not in ("", "."):
+            names.append(name)
+    return tuple(names)
+
+
+def file_parts_of(path: str, roots: tuple[str, ...]) -> tuple[str, ...]:
+    """As `parts_of`, for a path that must name something inside the workspace: not the workspace, no trailing slash."""
+    parts = parts_of(path, roots)
+    if not parts or path.endswith(("/", "/.")):
+        raise ToolError("PATH_INVALID", f"{shown(path)} names a directory; give the path of a file in the workspace")
+    return parts
+
+
+def is_protected(parts: tuple[str, ...]) -> bool:
+    """Whether writing there could run code later or change the rules: git hooks, shell start files, CI, keys."""
+    names = [_folded(name) for name in parts]
+    if not names:
+        return False
+    if any(name in _PROTECTED_FOLDERS for name in names) or names[-1] in _PROTECTED_FILES:
+        return True
+    if names[-1].startswith(".env.") and not names[-1].endswith(_HARMLESS_ENV):
+        return True
+    return any(pair == (".github", "workflows") for pair in pairwise(names)) or names == [".github"]
+
+
+def check_new_name(name: str) -> None:
+    """Refuse to create a name that deceives the eye: control or bidirectional characters, spaces at its ends."""
+    if name != name.strip() or any(char in _BIDI or unicodedata.category(char) in ("Cc", "Zl", "Zp") for char in name):
+        raise ToolError(
+            "PATH_INVALID", f"{shown(name)} has spaces at an end, control or direction characters; choose a plain name"
+        )
+
+
+def outside(path: str) -> ToolError:
+    """The error for a path, or a link on it, that leaves the workspace."""
+    return ToolError("PATH_OUTSIDE", f"{shown(path)} is outside the workspace; give a path relative to the workspace")
+
+
+def shown(path: str) -> str:
+    """A path as messages show it: quoted, bounded, invisible characters escaped."""
+    text = path if len(path) <= 300 else path[:200] + "..." + path[-80:]
+    escaped = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    return f"'{escaped}'"
+
+
+def _check_text(path: str) -> None:
+    problem = ""
+    if not path.strip():
+        problem = "is empty"
+    elif "\0" in path:
+        problem = "has a NUL character in it"
+    elif any("\ud800" <= char <= "\udfff" for char in path):
+        problem = "is not valid Unicode"
+    elif len(path.encode()) > MAX_PATH_BYTES:
+        problem = f"is longer than {MAX_PATH_BYTES} bytes"
+    elif any(len(name.encode()) > MAX_NAME_BYTES for name in path.split("/")):
+        problem = f"has a name longer than {MAX_NAME_BYTES} bytes"
+    if problem:
+        raise ToolError("PATH_INVALID", f"the path {shown(path)} {problem}; give a path inside the workspace")
+
+
+def _below(path: str, roots: tuple[str, ...]) -> list[str]:
+    """The part of an absolute path below the workspace, compared name by name, never by text prefix."""
+    names = [name for name in path.split("/") if name not in ("", ".")]
+    for root in roots:
+        top = [name for name in root.split("/") if name]
+        if names[: len(top)] == top:
+            return names[len(top) :]
+    raise outside(path)
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFKC", name).casefold().rstrip(". ")

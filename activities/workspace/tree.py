@@ -1,0 +1,156 @@
+"""The files of a workspace that people would call part of it, in a fixed order: shallow first, then by name.
+
+Hidden names, links and what .gitignore files name are left out. Bounded: a tree too large is told as incomplete, never
+walked to its end.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import stat
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from heapq import nsmallest
+
+from pathspec import GitIgnoreSpec
+
+from activities.workspace.workspace import Workspace
+from plans.errors import ToolError
+
+MAX_ENTRIES = 2_000
+MAX_IGNORE_BYTES = 65_536
+_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NOT_ENTERED = ("node_modules", "__pycache__")
+"""Directories that hold nobody's work; named only."""
+_SECRET_NAMES = (
+    *(".env", ".env.*", "*.env", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "*.ppk"),
+    *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", ".netrc", ".npmrc", ".pypirc", ".pgpass", ".htpasswd"),
+    *("credentials*", "secrets.*", "secret.*", "*service-account*.json", "*.tfstate", "*.tfvars", "*.kubeconfig"),
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file or directory."""
+
+    path: str
+    is_directory: bool = False
+    size: int = 0
+
+    @property
+    def is_entered(self) -> bool:
+        """Whether what is in it belongs to the tree."""
+        return self.is_directory and self.path.rpartition("/")[2] not in _NOT_ENTERED
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether its name says that it may hold keys or passwords."""
+        return _is_secret(self.path.rpartition("/")[2])
+
+    def head(self, workspace: Workspace, length: int) -> bytes:
+        """Its first bytes; nothing when it is gone, or no regular file any more."""
+        folder, _, name = self.path.rpartition("/")
+        try:
+            with workspace.directory(folder or ".") as directory:
+                return _read(name, directory, length)
+        except (ToolError, OSError):
+            return b""
+
+
+@dataclass
+class Tree:
+    """What was found."""
+
+    entries: list[Entry] = field(default_factory=list)
+    complete: bool = True
+
+
+@dataclass(frozen=True)
+class _Folder:
+    path: str
+    """Empty for the workspace."""
+    rules: tuple[tuple[str, GitIgnoreSpec], ...] = ()
+    """The .gitignore files above and in it, by their folder, nearest first."""
+
+    def inside(self, name: str) -> str:
+        return f"{self.path}/{name}" if self.path else name
+
+    def ignores(self, path: str) -> bool:
+        for folder, spec in self.rules:
+            verdict = spec.check_file(path[len(folder) + 1 :] if folder else path).include
+            if verdict is not None:
+                return verdict
+        return False
+
+
+def walk(workspace: Workspace) -> Tree:
+    """The tree. Raises ToolError NOT_FOUND when there is no such workspace."""
+    tree = Tree()
+    pending = deque([_Folder("")])
+    while pending and tree.complete:
+        folder = pending.popleft()
+        try:
+            with workspace.directory(folder.path or ".") as directory:
+                folder = _with_rules(folder, directory)
+                entries = list(_entries(folder, directory, MAX_ENTRIES + 1))
+        except (ToolError, OSError):
+            if not folder.path:
+                raise
+            continue
+        room = MAX_ENTRIES - len(tree.entries)
+        tree.entries += entries[:room]
+        tree.complete = len(entries) <= room
+        pending.extend(_Folder(entry.path, folder.rules) for entry in entries if entry.is_entered)
+    return tree
+
+
+def _entries(folder: _Folder, directory: int, most: int) -> Iterator[Entry]:
+    """Files and directories of a folder that count, by name."""
+    with os.scandir(directory) as found:
+        names = nsmallest(most, (entry.name for entry in found if _is_named(entry.name)))
+    for name in names:
+        try:
+            status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+        except OSError:
+            continue
+        is_directory = stat.S_ISDIR(status.st_mode)
+        path = folder.inside(name)
+        if (is_directory or stat.S_ISREG(status.st_mode)) and not folder.ignores(path + "/" * is_directory):
+            yield Entry(path, is_directory, 0 if is_directory else status.st_size)
+
+
+def _is_named(name: str) -> bool:
+    """Hidden names are left out, save those of secrets, which it helps to know of; so are names that are no text."""
+    is_text = not any("\ud800" <= char <= "\udfff" for char in name)
+    return is_text and (not name.startswith(".") or _is_secret(name))
+
+
+def _is_secret(name: str) -> bool:
+    return any(fnmatch.fnmatchcase(name.lower(), pattern) for pattern in _SECRET_NAMES)
+
+
+def _with_rules(folder: _Folder, directory: int) -> _Folder:
+    """The folder with its own .gitignore, if it has one."""
+    try:
+        text = _read(".gitignore", directory, MAX_IGNORE_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return folder
+    lines = [line for line in text.splitlines() if line.strip()]
+    spec = GitIgnoreSpec.from_lines(line for line in lines if _is_pattern(line))
+    return _Folder(folder.path, ((folder.path, spec), *folder.rules))
+
+
+def _is_pattern(line: str) -> bool:
+    try:
+        GitIgnoreSpec.from_lines([line])
+    except ValueError:
+        return False  # git overlooks a pattern it cannot read, and so do we
+    return True
+
+
+def _read(name: str, directory: int, length: int) -> bytes:
+    descriptor = os.open(name, _OPEN, dir_fd=directory)
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read(length) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""

@@ -1,0 +1,246 @@
+"""The directory tools work in, and the only way into it.
+
+Every access begins at an open directory and goes down name by name without following links by itself, so neither a
+`..`, a link nor a directory swapped during the call leads outside: a link is read, and its target walked in the
+same way, as long as it stays inside. What is found is a `Place`: an open parent directory and one name in it, which
+cannot move away. A path recorded or shown is the one that was asked for; rules about protected files see the real
+one too.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from activities.workspace.paths import check_new_name, file_parts_of, is_protected, outside, parts_of, shown
+from plans.activity_io import Call
+from plans.errors import ToolError
+
+MAX_LINKS = 40
+_OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclass
+class Place:
+    """One name in an open directory of the workspace, there (`status`) or not (None)."""
+
+    path: str
+    """As it was asked for, relative to the workspace."""
+    directory: int
+    """Open descriptor of the directory that holds, or would hold, the name."""
+    folders: tuple[str, ...]
+    """Real names from the workspace down to `directory`."""
+    name: str
+    """The last name; `.` when the place is `directory` itself."""
+    status: os.stat_result | None
+    missing: tuple[str, ...] = ()
+    """Directories between `directory` and the name that do not exist yet."""
+
+    @property
+    def real_parts(self) -> tuple[str, ...]:
+        """Names from the workspace down, links resolved."""
+        return (*self.folders, *self.missing, *([] if self.name == "." else [self.name]))
+
+    @property
+    def linked(self) -> bool:
+        """Whether a link leads here."""
+        return "/".join(self.real_parts) != self.path
+
+    @property
+    def is_regular(self) -> bool:
+        """Whether a plain file is there."""
+        return self.status is not None and stat.S_ISREG(self.status.st_mode)
+
+    @property
+    def is_directory(self) -> bool:
+        """Whether a directory is there."""
+        return self.status is not None and stat.S_ISDIR(self.status.st_mode)
+
+    def check_writing(self, call: Call) -> None:
+        """Raise unless a file or directory may be made or changed here.
+
+        PATH_INVALID for a deceptive new name, APPROVAL_REQUIRED for a protected one.
+        """
+        if self.status is None:
+            for name in (*self.missing, self.name):
+                check_new_name(name)
+        if (is_protected(self.real_parts) or is_protected(tuple(self.path.split("/")))) and not call.approved:
+            raise ToolError(
+                "APPROVAL_REQUIRED",
+                f"PATH_PROTECTED: {shown(self.path)} can change how programs run or who may do what;"
+                " a person must approve writing it",
+            )
+
+    def look_again(self) -> None:
+        """See anew whether the name is there, as after a wait."""
+        if not self.missing:
+            self.status = _status(self.name, self.directory)
+
+    def make_folders(self) -> None:
+        """Make the missing directories; `directory` is the innermost of them afterwards."""
+        while self.missing:
+            name, *rest = self.missing
+            with suppress(FileExistsError):
+                os.mkdir(name, dir_fd=self.directory)
+                os.fsync(self.directory)
+            inner = _enter(self.directory, name, self.path)
+            os.close(self.directory)
+            self.directory, self.folders, self.missing = inner, (*self.folders, name), tuple(rest)
+
+
+class Workspace:
+    """A directory, and the places in it."""
+
+    def __init__(self, root: str) -> None:
+        self._given = Path(root)
+
+    @cached_property
+    def root(self) -> str:
+        """Its real path. Found when it is needed first: many tools touch no file."""
+        return str(self._given.resolve())
+
+    @cached_property
+    def _roots(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((str(self._given.absolute()), self.root)))
+
+    def relative(self, path: str) -> str:
+        """The path from the workspace, `.` for the workspace itself. Raises PATH_OUTSIDE or PATH_INVALID."""
+        return "/".join(parts_of(path, self._roots)) or "."
+
+    @contextmanager
+    def file(self, path: str, *, follow: bool = True) -> Iterator[Place]:
+        """The place of a file that exists or may be made. `follow` false: a link is the place, not its target."""
+        with self._place(path, file_parts_of(path, self._roots), follow) as place:
+            yield place
+
+    @contextmanager
+    def directory(self, path: str) -> Iterator[int]:
+        """An open descriptor of a directory. Raises NOT_FOUND or NOT_REGULAR."""
+        with self._place(path, parts_of(path, self._roots), follow=True) as place:
+            if place.status is None:
+                raise not_found(path)
+            descriptor = _enter(place.directory, place.name, path)
+            try:
+                yield descriptor
+            finally:
+                os.close(descriptor)
+
+    @contextmanager
+    def _place(self, path: str, parts: tuple[str, ...], follow: bool) -> Iterator[Place]:
+        walk = _Walk(self._open_root(), self._roots, path)
+        try:
+            place = walk.to(parts, follow)
+        except BaseException:
+            walk.close()
+            raise
+        try:
+            yield place
+        finally:
+            os.close(place.directory)
+
+    def _open_root(self) -> int:
+        try:
+            return os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise ToolError(
+                "NOT_FOUND", f"the workspace {shown(self.root)} cannot be opened ({error.strerror}); create it"
+            ) from None
+
+
+@dataclass
+class _Walk:
+    """One way down from the workspace, holding every directory on it open, so that `..` in a link is exact."""
+
+    root: int
+    roots: tuple[str, ...]
+    path: str
+    folders: list[tuple[str, int]] = field(default_factory=list)
+    links: int = 0
+
+    @property
+    def here(self) -> int:
+        return self.folders[-1][1] if self.folders else self.root
+
+    def to(self, parts: tuple[str, ...], follow: bool) -> Place:
+        """The place at the end. The walk's descriptors are closed, save the place's own."""
+        pending = deque(parts)
+        while pending:
+            name = pending.popleft()
+            if name == "..":
+                self._up()
+                continue
+            status = _status(name, self.here)
+            if status is not None and stat.S_ISLNK(status.st_mode) and (pending or follow):
+                self._follow(name, pending)
+            elif status is None or not pending:
+                return self._end(name, status, pending)
+            else:
+                self.folders.append((name, _enter(self.here, name, self.path)))
+        return self._end(".", os.fstat(self.here), pending)
+
+    def close(self) -> None:
+        """Close everything."""
+        for _, descriptor in self.folders:
+            os.close(descriptor)
+        os.close(self.root)
+
+    def _up(self) -> None:
+        if not self.folders:
+            raise outside(self.path)
+        os.close(self.folders.pop()[1])
+
+    def _follow(self, name: str, pending: deque[str]) -> None:
+        self.links += 1
+        if self.links > MAX_LINKS:
+            raise ToolError("PATH_OUTSIDE", f"{shown(self.path)} goes through more than {MAX_LINKS} links")
+        try:
+            target = os.readlink(name, dir_fd=self.here)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            pending.appendleft(name)  # no link any more: look again
+            return
+        names = [part for part in target.split("/") if part not in ("", ".")]
+        if target.startswith("/"):
+            if ".." in names:
+                raise outside(self.path)
+            names = list(parts_of(target, self.roots))
+            while self.folders:
+                self._up()
+        pending.extendleft(reversed(names))
+
+    def _end(self, name: str, status: os.stat_result | None, pending: deque[str]) -> Place:
+        names = [name, *pending]
+        if ".." in names:
+            raise not_found(self.path)
+        here = os.dup(self.here)
+        folders = tuple(folder for folder, _ in self.folders)
+        self.close()
+        asked = "/".join(parts_of(self.path, self.roots)) or "."
+        return Place(asked, here, folders, names[-1], status, tuple(names[:-1]))
+
+
+def not_found(path: str) -> ToolError:
+    """The error for a file or directory that is not there."""
+    return ToolError("NOT_FOUND", f"{shown(path)} does not exist in the workspace; list_directory shows what does")
+
+
+def _status(name: str, directory: int) -> os.stat_result | None:
+    try:
+        return os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def _enter(directory: int, name: str, path: str) -> int:
+    try:
+        return os.open(name, _OPEN_DIRECTORY, dir_fd=directory)
+    except NotADirectoryError:
+        raise ToolError("NOT_REGULAR", f"{shown(name)} in {shown(path)} is not a directory") from None

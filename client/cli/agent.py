@@ -1,0 +1,202 @@
+"""`plan agent`: an LLM with tools works through a request. `plan history`: what became of the runs of agents."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from activities.lifecycle.agent_history import AgentHistory
+from client import agents, runs
+from client.cli import output, session
+from client.cli.follow.ctrl_c import after_ctrl_c
+from client.cli.follow.follow import exit_code, follow, show_summary
+from client.cli.make import Asked, Out, check_out, follow_making
+from client.cli.options import AsJson
+from client.cli.run import Workspace, Yes
+from client.cli.session import Connected, who
+from client.runs import Started, Summary
+from plans.agents import history as history_of
+from plans.agents.history import Entry
+from plans.agents.history_file import history_text
+from plans.agents.limits import AgentLimits
+from plans.agents.order import AgentOrder, step_args
+from plans.definition.output_schema import schema_problem
+from plans.errors import PlanError
+from plans.run import Options
+from plans.views.markdown import line, safe
+from runtime.settings import Settings
+
+Request = Annotated[str, typer.Argument(metavar="REQUEST", help="What is to be reached.")]
+Tools = Annotated[str | None, typer.Option("--tools", metavar="A,B", help="The only tools it may call.")]
+Calls = Annotated[int | None, typer.Option("--max-calls", metavar="N", min=1, help="Model calls at most; 50.")]
+Tokens = Annotated[int | None, typer.Option("--max-tokens", metavar="N", min=1, help="Tokens at most; 1,000,000.")]
+Seconds = Annotated[float | None, typer.Option("--max-seconds", metavar="S", min=1, help="Time at most; an hour.")]
+Schema = Annotated[Path | None, typer.Option("--schema", metavar="FILE", help="JSON Schema of the final answer.")]
+NewId = Annotated[str | None, typer.Option("--id", metavar="ID", help="Name of the agent; never used twice.")]
+AsPlan = Annotated[
+    bool, typer.Option("--as-plan", help="Only split it into tasks: a plan in review, an agent for every task.")
+]
+Detach = Annotated[bool, typer.Option("--start", help="Start it and return; it goes on by itself.")]
+
+
+def agent(
+    request: Request, workspace: Workspace = None, yes: Yes = False, tools: Tools = None, max_calls: Calls = None,
+    max_tokens: Tokens = None, max_seconds: Seconds = None, schema: Schema = None, agent_id: NewId = None,
+    detach: Detach = False, as_plan: AsPlan = False, out: Out = None, as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Have an LLM with tools work through a request. It goes task by task, and is followed to its end."""
+    given = {"iterations": max_calls, "tokens": max_tokens, "seconds": max_seconds}
+    order = AgentOrder(
+        request=_checked(request),
+        tools=[name.strip() for name in tools.split(",") if name.strip()] if tools else None,
+        limits=AgentLimits.model_validate({name: value for name, value in given.items() if value is not None}),
+        output_schema=_schema(schema),
+    )
+    if as_plan:
+        _require_no_start(detach)
+        check_out(out, yes)
+        follow_making(Asked(order.request, workspace, yes, out, None, {}, agent_id, as_json, step_args(order)))
+    if out:
+        raise PlanError("--out writes the plan of --as-plan; give both", "BAD_USAGE")
+    _run(order, workspace, yes, agent_id, detach, as_json)
+
+
+def _run(
+    order: AgentOrder, workspace: str | None, yes: bool, agent_id: str | None, detach: bool, as_json: bool
+) -> None:
+    begun: list[Started] = []
+
+    async def go(here: Connected) -> Summary | None:
+        options = Options(workspace=_workspace(workspace, here), approve_all=yes, by=who())
+        started = await agents.start(
+            here.client, order, options=options, agent_id=agent_id, queue=here.settings.task_queue
+        )
+        begun.append(started)
+        return await _follow(here, started, detach, as_json)
+
+    try:
+        summary = session.run(go)
+    except KeyboardInterrupt:
+        raise typer.Exit(after_ctrl_c(begun[0].plan_id if begun else None)) from None
+    if summary is not None:
+        raise typer.Exit(exit_code(summary))
+
+
+def _require_no_start(detach: bool) -> None:
+    if detach:
+        raise PlanError("--as-plan makes a plan that waits in review; leave --start out", "BAD_USAGE")
+
+
+def history(
+    plan: Annotated[str | None, typer.Option("--plan", metavar="NN", help="The runs of one plan.")] = None,
+    active: Annotated[bool, typer.Option("--active", help="The run that goes on now.")] = False,
+    interrupted: Annotated[bool, typer.Option("--interrupted", help="The run to be resumed.")] = False,
+    export: Annotated[Path | None, typer.Option("--export", metavar="DIR", help="Write the history there.")] = None,
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="Make it anew from the server's record.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show the runs of agents on this machine. Who ran, on what, how it ended, who went on with it."""
+    store = AgentHistory(Settings.read(os.environ).state_dir)
+    if rebuild:
+        found = session.run(lambda here: agents.recorded(here.client), worker=False)
+        store.replace(found)
+        output.say(f"The history was made anew from {len(found)} runs.")
+    entries = _chosen(store, plan, active, interrupted)
+    if export is not None:
+        export.mkdir(parents=True, exist_ok=True)
+        kept = history_of.rebuilt(entries, max(len(entries), 1))
+        (export / "agent-history.json").write_text(history_text(kept), encoding="utf-8")
+        output.say(f"{len(entries)} runs were written to {export / 'agent-history.json'}")
+    elif as_json:
+        output.show_json([entry.model_dump(mode="json", exclude_none=True) for entry in entries])
+    elif entries:
+        output.out().print(_table(entries))
+    else:
+        output.say("No such runs; start one: plan agent REQUEST")
+
+
+async def _follow(here: Connected, started: Started, detach: bool, as_json: bool) -> Summary | None:
+    link = here.link(started.workflow_id)
+    told = {"agentId": started.plan_id, "workflowId": started.workflow_id, "runId": started.run_id, "ui": link}
+    if detach:
+        output.show_json(told) if as_json else output.show(f"agent {started.plan_id}" + (f"\n{link}" if link else ""))
+        return None
+    if as_json:
+        summary = await runs.wait(here.client, started.plan_id)
+        found = (await runs.show(here.client, started.plan_id)).get("agent", {})
+        output.show_json(told | {"summary": summary.model_dump(mode="json"), "agent": found})
+        return summary
+    output.show(f"agent {started.plan_id}" + (f"\n{link}" if link else ""))
+    summary = await follow(here, started.plan_id, as_json=False)
+    _show_end((await runs.show(here.client, started.plan_id)).get("agent", {}), summary)
+    return summary
+
+
+def _show_end(found: dict[str, Any], summary: Summary) -> None:
+    tasks = found.get("tasks", [])
+    for task in tasks:
+        mark = "✓" if task["status"] == "done" else " "
+        output.show(f"  {mark} {line(task['objective'])}")
+    show_summary(summary)
+    if found.get("answer"):
+        output.show(f"\n{safe(str(found['answer']))}")
+
+
+def _chosen(store: AgentHistory, plan: str | None, active: bool, interrupted: bool) -> list[Entry]:
+    if active or interrupted:
+        one = store.active() if active else store.resumable()
+        return [one] if one else []
+    if plan is not None:
+        return store.of_plan(plan)
+    read = store.read()
+    if read.warning:
+        output.say(read.warning)
+    return list(read.history.entries)
+
+
+def _table(entries: list[Entry]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for name in ("AGENT", "STATUS", "STARTED", "ENDED", "RESUMES"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("TASK", no_wrap=True, overflow="ellipsis")
+    for entry in entries:
+        end = entry.completion_timestamp or "-"
+        row = (entry.agent_id, entry.status, entry.timestamp, end, entry.resumes or "-", entry.task_description)
+        table.add_row(*(Text(line(text)) for text in row))
+    return table
+
+
+def _checked(request: str) -> str:
+    if not request.strip():
+        raise PlanError("the request is empty; say what is to be reached", "BAD_USAGE")
+    if len(request) > 20_000:
+        raise PlanError("the request is longer than 20,000 characters; put the details into a file", "BAD_USAGE")
+    return request
+
+
+def _schema(path: Path | None) -> dict[str, Any] | None:
+    if path is None:
+        return None
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise PlanError(f"--schema {path}: {error}", "BAD_USAGE") from error
+    if not isinstance(found, dict):
+        raise PlanError(f"--schema {path}: a JSON Schema is an object", "BAD_USAGE")
+    if problem := schema_problem(found):
+        raise PlanError(f"--schema {path}: {problem}", "BAD_USAGE")
+    return found
+
+
+def _workspace(given: str | None, here: Connected) -> str | None:
+    if given is not None:
+        return str(Path(given).expanduser().resolve())
+    if here.settings.workspace is not None:
+        return str(here.settings.workspace)
+    return str(Path.cwd()) if here.connection.is_on_this_machine else None

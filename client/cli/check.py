@@ -1,0 +1,130 @@
+"""Commands that need no server: check, schema, tools, and graph of a file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from client.cli import output
+from client.cli.options import AsJson, File
+from client.local_tools import known_tools
+from client.plan_file import PlanFile, check, load
+from plans.definition.dependencies import dependencies
+from plans.definition.validation import errors, problems
+from plans.errors import InvalidPlan, PlanError
+from plans.model import Plan, Problem, ToolSpec
+from plans.views.markdown import line
+from runtime.settings import Settings
+
+INVALID = 2
+"""Exit code of everything that is wrong with what was given."""
+UNDRAWN = ("UNKNOWN_DEPENDENCY", "BAD_REFERENCE", "PLAN_CYCLE", "PLAN_DUPLICATE_ID")
+"""Problems of which a graph shows nothing, or something else than what was meant."""
+
+
+def check_file(file: File, as_json: AsJson = False) -> None:
+    """Tell every problem of a plan file. No server is needed."""
+    tools = known_tools(Settings.read(os.environ))
+    try:
+        found = load(file)
+    except InvalidPlan as error:
+        _tell(file, None, None, error.problems, as_json)
+        raise typer.Exit(INVALID) from None
+    plan, wrong = check(found.data, tools)
+    _tell(file, found, plan, wrong, as_json)
+    if errors(wrong):
+        raise typer.Exit(INVALID)
+
+
+def schema(as_json: AsJson = False) -> None:
+    """Print the JSON Schema of plan files, for editors."""
+    del as_json  # it is JSON in any case
+    output.show_json(plan_schema())
+
+
+def plan_schema() -> dict[str, Any]:
+    """The JSON Schema of plan files."""
+    found = Plan.model_json_schema(by_alias=True)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found}
+
+
+def tools(
+    name: str | None = typer.Argument(None, metavar="NAME", help="Only this tool, with its arguments."),
+    as_json: AsJson = False,
+) -> None:
+    """List the tools that steps may call. With a name, its arguments."""
+    known = known_tools(Settings.read(os.environ))
+    if name is not None and name not in known:
+        raise PlanError(f"there is no tool '{name}'; `plan tools` lists them", "UNKNOWN_TOOL")
+    if as_json:
+        chosen: Any = known[name] if name else None
+        specs = [chosen] if chosen else list(known.values())
+        data = [spec.model_dump(mode="json") for spec in specs]
+        output.show_json(data[0] if name else data)
+    elif name:
+        _show_tool(known[name])
+    else:
+        _list_tools(list(known.values()))
+
+
+def graph_view(plan: Plan) -> dict[str, Any]:
+    """A plan as the graph commands draw it, before anything has happened to it; tells what cannot be drawn."""
+    wrong = [problem for problem in problems(plan, {}) if problem.code in UNDRAWN]
+    if wrong:
+        output.show_problems(wrong)
+    view = plan.model_dump(mode="json", exclude_none=True)
+    for step, each in zip(plan.steps, view["steps"], strict=True):
+        each["needs"] = list(dependencies(step))
+    return view
+
+
+def is_file(name: str) -> bool:
+    """Whether an argument names a plan file rather than a plan."""
+    return name == "-" or Path(name).is_file() or Path(name).suffix.lower() in (".json", ".yaml", ".yml")
+
+
+def _tell(file: str, found: PlanFile | None, plan: Plan | None, wrong: list[Problem], as_json: bool) -> None:
+    steps = len(plan.steps) if plan else None
+    lines = [found.line(problem) if found else None for problem in wrong]
+    if as_json:
+        rows = output.problem_rows(wrong, lines)
+        output.show_json({"file": file, "valid": not errors(wrong), "steps": steps, "problems": rows})
+        return
+    if wrong:
+        output.show_problems(wrong, file, lines)
+    if not errors(wrong):
+        output.show(f"{line(file)}: {steps} step{'s' * (steps != 1)}, can run")
+
+
+def _list_tools(specs: list[ToolSpec]) -> None:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for spec in specs:
+        asks = Text("asks first" if spec.approval == "always" else "", style="yellow")
+        table.add_row(Text(spec.name, style="bold"), asks, Text(line(spec.description.splitlines()[0])))
+    output.out().print(table)
+    output.say("plan tools NAME shows the arguments of one.")
+
+
+def _show_tool(spec: ToolSpec) -> None:
+    required = spec.args_schema.get("required", [])
+    rows = [spec.name, *(f"  {each}" for each in spec.description.splitlines()), "", "Arguments"]
+    for name, schema in spec.args_schema.get("properties", {}).items():
+        kind = schema.get("type") or " or ".join(str(each.get("type", "value")) for each in schema.get("anyOf", []))
+        default = "" if name in required else f", default {output.compact(schema.get('default'))}"
+        rows.append(f"  {name} ({kind or 'any'}{default})")
+        rows += [f"      {line(schema['description'])}"] if schema.get("description") else []
+    rows += ["", f"Value\n  {line(spec.value)}"] if spec.value else []
+    rows += ["", f"Approval: {_approval(spec)}", f"Time limit: {output.seconds(spec.timeout)}"]
+    output.show("\n".join(rows))
+
+
+def _approval(spec: ToolSpec) -> str:
+    if spec.approval == "never":
+        return "not asked for, unless the step does"
+    exempt = [f"{name} {' or '.join(map(str, values))}" for name, values in spec.approval_exempt.items()]
+    return "asked for" + (f", except with {' and '.join(exempt)}" if exempt else "")

@@ -1,0 +1,55 @@
+"""The command `plan codec`: real data in the Temporal UI and the Temporal CLI, where history holds references."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+from typing import Annotated
+
+import typer
+
+from client.cli import output
+from client.codec_server import PORT, CodecServer
+from plans.errors import PlanError
+from runtime.connect import find, storage
+from runtime.settings import Settings
+
+
+def codec(
+    port: Annotated[
+        int, typer.Option("--port", metavar="PORT", min=0, max=65_535, help="Port on 127.0.0.1; 0 takes any.")
+    ] = PORT,
+    origin: Annotated[
+        list[str] | None, typer.Option("--origin", metavar="URL", help="A Temporal UI that may ask; repeatable.")
+    ] = None,
+) -> None:
+    """Serve large values to the Temporal UI and CLI. They show references otherwise. Until Ctrl-C."""
+    settings = Settings.read(os.environ)
+    origins = origin or asyncio.run(ui_origins(settings))
+    try:
+        server = CodecServer(storage(settings), origins, port)
+    except OSError as error:
+        text = f"port {port} cannot be used: {error.strerror}; another `plan codec` may run, or choose one with --port"
+        raise PlanError(text, "PORT_IN_USE") from None
+    output.show(
+        f"Codec server at {server.address} for {', '.join(sorted(origins)) or 'no Temporal UI'}.\n"
+        "In the UI: the glasses at the top right, 'Codec Server', this address. "
+        f"On the command line: temporal workflow show --codec-endpoint {server.address} ..."
+    )
+    signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=server.shutdown).start())
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        server.server_close()
+
+
+async def ui_origins(settings: Settings) -> list[str]:
+    """The origins of the Temporal UI of the settings' server, where it is known."""
+    connection = await find(settings)
+    if connection is None or connection.ui is None:
+        return []
+    return [connection.ui, connection.ui.replace("127.0.0.1", "localhost")]

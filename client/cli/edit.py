@@ -1,0 +1,143 @@
+"""Commands that change a plan: edit, add, remove, move, skip, unskip, regenerate. Each prints what became different."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from client import edits as editing
+from client.cli import output, session
+from client.cli.options import AsJson, By, Comment, Id, Step
+from client.cli.session import who
+from client.edits import Edited
+from client.ids import plan_id
+from client.plan_file import load
+from plans.edits import AddStep, Edit, MoveStep, RemoveStep, SetField, SkipStep, UnskipStep
+from plans.errors import PlanError
+from plans.execution.apply_edits import PLAN_FIELDS, STEP_FIELDS
+
+Expect = Annotated[int | None, typer.Option("--expect-version", metavar="N", help="Refuse when the plan has moved on.")]
+Sets = Annotated[
+    list[str], typer.Option("--set", metavar="STEP.FIELD=VALUE", help="As s2.args.path=b.txt, or title=TEXT; JSON too.")
+]
+After = Annotated[str | None, typer.Option("--after", metavar="STEP", help="Behind this step.")]
+Before = Annotated[str | None, typer.Option("--before", metavar="STEP", help="In front of this step.")]
+
+
+def edit(
+    plan: Id, sets: Sets, by: By = None, comment: Comment = "", expect: Expect = None, as_json: AsJson = False
+) -> None:
+    """Change fields of steps that have not begun, or of the plan. All of them, or none."""
+    _apply(plan, [_set(text) for text in sets], by, comment, expect, as_json)
+
+
+def add(
+    plan: Id,
+    file: Annotated[str, typer.Argument(metavar="STEP.json", help="A step, JSON or YAML; - reads standard input.")],
+    after: After = None,
+    before: Before = None,
+    by: By = None,
+    comment: Comment = "",
+    expect: Expect = None,
+    as_json: AsJson = False,
+) -> None:
+    """Put in a step."""
+    step = load(file).data
+    if not isinstance(step, dict):
+        raise PlanError(f"{file} holds no step; write one object with id, tool and args", "PLAN_SCHEMA")
+    if after and before:
+        raise PlanError("give --after or --before, not both", "BAD_USAGE")
+    _apply(plan, [AddStep(op="add", step=step, after=after, before=before)], by, comment, expect, as_json)
+
+
+def remove(
+    plan: Id, step: Step, by: By = None, comment: Comment = "", expect: Expect = None, as_json: AsJson = False
+) -> None:
+    """Take a step out that no other depends on."""
+    _apply(plan, [RemoveStep(op="remove", step_id=step)], by, comment, expect, as_json)
+
+
+def move(
+    plan: Id,
+    step: Step,
+    after: After = None,
+    by: By = None,
+    comment: Comment = "",
+    expect: Expect = None,
+    as_json: AsJson = False,
+) -> None:
+    """Put a step behind another in the list. To the front without --after; dependencies set limits."""
+    _apply(plan, [MoveStep(op="move", step_id=step, after=after)], by, comment, expect, as_json)
+
+
+def skip(
+    plan: Id, step: Step, by: By = None, comment: Comment = "", expect: Expect = None, as_json: AsJson = False
+) -> None:
+    """Leave a step out. What depends on it runs, unless it uses its value."""
+    _apply(plan, [SkipStep(op="skip", step_id=step, reason=comment)], by, comment, expect, as_json)
+
+
+def unskip(
+    plan: Id, step: Step, by: By = None, comment: Comment = "", expect: Expect = None, as_json: AsJson = False
+) -> None:
+    """Take a skip back."""
+    _apply(plan, [UnskipStep(op="unskip", step_id=step)], by, comment, expect, as_json)
+
+
+def regenerate(
+    plan: Id,
+    feedback: Annotated[str, typer.Argument(metavar="FEEDBACK", help="What is to be different.")],
+    by: By = None,
+    expect: Expect = None,
+    as_json: AsJson = False,
+) -> None:
+    """Have the LLM revise what has not begun. The plan is in review until `plan begin`."""
+    if not feedback.strip():
+        raise PlanError("say what is to be different", "BAD_REQUEST")
+    found = session.run(
+        lambda here: editing.regenerate(here.client, plan, feedback, expect_version=expect, by=by or who())
+    )
+    _tell(plan, found, as_json)
+    if not as_json:
+        name = plan_id(plan)
+        output.say(f"It waits for you.\n  look at it  plan review {name}\n  begin       plan begin {name}")
+
+
+def _apply(plan: str, edits: list[Edit], by: str | None, comment: str, expect: int | None, as_json: bool) -> None:
+    found = session.run(
+        lambda here: editing.edit(here.client, plan, edits, expect_version=expect, by=by or who(), why=comment)
+    )
+    _tell(plan, found, as_json)
+
+
+def _tell(plan: str, edited: Edited, as_json: bool) -> None:
+    if as_json:
+        output.show_json({"planId": plan_id(plan), **edited.model_dump(mode="json")})
+    else:
+        output.show("\n".join([f"{plan_id(plan)}: version {edited.version}", *(f"  {row}" for row in edited.diff)]))
+
+
+def _set(text: str) -> SetField:
+    """`STEP.FIELD=VALUE` or `FIELD=VALUE`; a value that is JSON is read as such."""
+    place, equals, value = text.partition("=")
+    first, _, rest = place.partition(".")
+    if not equals or not place:
+        raise PlanError(f"--set {text!r} is not STEP.FIELD=VALUE", "BAD_USAGE")
+    is_step = rest.split(".")[0].split("[")[0] in STEP_FIELDS or first.split("[")[0] not in PLAN_FIELDS
+    if is_step and not rest:
+        raise PlanError(f"--set {text!r} names no field; write {first}.args.NAME=VALUE", "BAD_USAGE")
+    try:
+        return SetField(
+            op="set", step_id=first if is_step else None, path=rest if is_step else place, value=_value(value)
+        )
+    except ValueError:
+        raise PlanError(f"--set {text!r}: {first!r} is no id of a step", "BAD_USAGE") from None
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

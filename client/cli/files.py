@@ -1,0 +1,94 @@
+"""Commands about what plans changed in files: files, undo."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from client import undo as taking_back
+from client.cli import output, session
+from client.cli.options import AsJson, Id
+from plans.files.undo import CallChanges, ChangesReport, FileChange, Restore
+from plans.views.markdown import line, safe
+
+REFUSED = 1
+OfStep = Annotated[str | None, typer.Argument(metavar="STEP", help="Id of the step; all if not given.")]
+_MARKS = {"created": "+", "changed": "~", "deleted": "-"}
+
+
+def files(
+    plan: Id,
+    step: OfStep = None,
+    diffs: Annotated[bool, typer.Option("--diff/--no-diff", help="With what changed in each file.")] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Show the files that each step created, changed and deleted."""
+    report = session.run(lambda here: taking_back.file_changes(here.client, plan, step, diffs=diffs))
+    if as_json:
+        output.show_json(report.model_dump(mode="json", include={"calls"}, exclude_none=True))
+    elif not report.calls:
+        output.say("No file was changed, as far as the worker knows.")
+    for call in [] if as_json else report.calls:
+        output.show("\n".join(_rows(call)))
+
+
+def undo(
+    plan: Id,
+    step: OfStep = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    partly: Annotated[bool, typer.Option("--partly", help="Undo what can be undone, though not all can.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Put back what a plan, or one step, changed in files. Refused where others have changed them since."""
+    report = session.run(lambda here: taking_back.undo(here.client, plan, step, dry_run=dry_run, partly=partly))
+    if as_json:
+        output.show_json(report.model_dump(mode="json", exclude={"calls"}, exclude_none=True))
+    else:
+        _show(report)
+    raise typer.Exit(REFUSED if report.refused else 0)
+
+
+def _rows(call: CallChanges) -> list[str]:
+    tool = f" ({line(call.tool)})" if call.tool else ""
+    undone = ", undone since" if call.undone else ""
+    rows = [f"{line(call.step_id)}{tool}{undone}"]
+    for change in call.changes:
+        rows.append(f"  {_MARKS[change.kind]} {line(change.path)}{_remark(change)}")
+        rows += [f"      {safe(row)}" for row in change.diff.splitlines()]
+    return rows + ([f"  and {call.more} more"] if call.more else [])
+
+
+def _remark(change: FileChange) -> str:
+    remarks = [
+        "perhaps by a step that ran at the same time" if change.shared else "",
+        "what it held before is not known" if change.before is None else "",
+    ]
+    return "".join(f"  ({remark})" for remark in remarks if remark)
+
+
+def _show(report: ChangesReport) -> None:
+    restored = [each for each in report.restored if each.expected != each.target]
+    for each in restored:
+        output.show(f"  {_done(each, report.dry_run)} {line(each.path)}")
+    for refusal in report.refused:
+        rows = [f"  {refusal.code} {line(refusal.path)} (step {line(refusal.step_id)}): {line(refusal.reason)}"]
+        output.show("\n".join([*rows, *(f"      {safe(row)}" for row in refusal.diff.splitlines())]))
+    output.say(_sentence(report, len(restored)))
+
+
+def _sentence(report: ChangesReport, restored: int) -> str:
+    """What became of the undo as a whole."""
+    if report.dry_run and report.refused:
+        return "Nothing was undone. --partly undoes what can be undone." if restored else "Nothing was undone."
+    if not restored and not report.refused:
+        return "There is nothing to undo."
+    if report.dry_run:
+        return "Nothing was undone yet: this is what would be."
+    return f"{restored} undone, {len(report.refused)} left as they are." if report.refused else f"{restored} undone."
+
+
+def _done(each: Restore, only_said: bool) -> str:
+    if not each.target:
+        return "would delete" if only_said else "deleted"
+    return "would restore" if only_said else "restored"

@@ -1,0 +1,95 @@
+"""Following a plan to its end, and what is said then: a board on a terminal, lines or JSON elsewhere."""
+
+from __future__ import annotations
+
+import sys
+
+from rich.text import Text
+
+from client import runs
+from client.cli.follow.big_plan_lines import Digest
+from client.cli.follow.board import MARKS
+from client.cli.follow.catch_up import past
+from client.cli.follow.screen import Screen
+from client.cli.output import out, say, seconds, show, show_json
+from client.cli.session import Connected, who
+from client.ids import plan_id
+from client.runs import Summary
+from plans.errors import PlanError
+from plans.views.markdown import line
+
+SHOWN = 10
+"""Steps of one kind listed in a summary."""
+_STYLE = {"completed": MARKS["completed"], "failed": MARKS["failed"]}
+
+
+async def follow(here: Connected, plan: str, *, as_json: bool) -> Summary:
+    """Show what happens until the plan has ended; returns its summary. Raises InvalidPlan if the worker refused it."""
+    try:
+        if as_json:
+            await _print_events(here, plan)
+        elif sys.stdout.isatty():
+            await Screen(here.client, plan_id(plan), who()).follow()
+        else:
+            await _print_lines(here, plan)
+    except PlanError as error:
+        if error.code != "QUERY_FAILED":
+            raise
+        await runs.wait(here.client, plan)  # a plan that never began cannot be asked; this says why
+        raise
+    return await runs.wait(here.client, plan)
+
+
+def show_summary(summary: Summary) -> None:
+    """The end of a plan, for people."""
+    sign, style = _STYLE.get(summary.status.value, ("!", "yellow"))
+    done = sum(summary.counts.get(status, 0) for status in ("completed", "skipped"))
+    total = summary.counts.get("total", 0)
+    head = Text.assemble((f"{sign} {summary.status.value}", f"bold {style}"))
+    head.append(f"   {done} of {total} steps" if total else "")
+    head.append(f"   {seconds(summary.duration)}" if summary.ended_at else "")
+    rows = [head]
+    rows += [Text(f"  {line(summary.stopped)}")] if summary.stopped else []
+    rows += _reasons("failed", "red", [(each.step_id, each.error) for each in summary.failed], summary)
+    rows += _reasons("skipped", "dim", [(each.step_id, each.reason) for each in summary.skipped], summary)
+    rows += _reasons("blocked", "dim", [(each.step_id, each.reason) for each in summary.blocked], summary)
+    files = ", ".join(map(line, summary.files_written[:20]))
+    more = len(summary.files_written) - 20
+    rows += [Text.assemble(("  files    ", "dim"), files + (f", and {more} more" if more > 0 else ""))] if files else []
+    used = summary.tokens
+    told = f"{used.get('totalTokens', 0):,} in {used.get('calls', 0)} LLM calls"
+    rows += [Text.assemble(("  tokens   ", "dim"), told)] if used.get("calls") else []
+    out().print(Text("\n").join(rows))
+
+
+def _reasons(status: str, style: str, steps: list[tuple[str, str]], summary: Summary) -> list[Text]:
+    """The first steps of a status with their reasons, and how many more there are."""
+    rows = [
+        Text.assemble((f"  {status:<7}  ", style), f"{name}: {line(why)}" if why else name)
+        for name, why in steps[:SHOWN]
+    ]
+    more = summary.counts.get(status, 0) - SHOWN
+    return rows + ([Text(f"           and {more} more", style="dim")] if more > 0 else [])
+
+
+def exit_code(summary: Summary) -> int:
+    """0 when every step was completed or skipped, else 1."""
+    return 0 if summary.is_completed else 1
+
+
+async def _print_events(here: Connected, plan: str) -> None:
+    async for event in runs.watch(here.client, plan, say=say):
+        show_json(event.model_dump(mode="json", exclude_unset=True), on_one_line=True)
+
+
+async def _print_lines(here: Connected, plan: str) -> None:
+    view = await runs.brief(here.client, plan, say)
+    lines = Digest(plan_id(plan), view)
+    for event in past(view) if lines.is_big else []:
+        for row in lines.of(event):
+            show(row)
+    async for event in runs.watch(here.client, plan, since=view["seq"] if lines.is_big else 0, say=say):
+        if not lines.knows(event):
+            lines.learn(await runs.brief(here.client, plan, say))
+        for row in lines.of(event):
+            show(row)

@@ -1,0 +1,154 @@
+"""The live board on a terminal: shows the plan's view as it changes, and asks for the approvals it waits for.
+
+Keys count only while a question is on the screen, and only for the step and the version it names. What a key decides
+goes to the plan as an update; its refusal is shown, and the plan goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+from temporalio.client import Client
+
+from client import runs
+from client.cli.follow.board import ASKING, board
+from client.cli.follow.keys import forget_typed, keys
+from client.cli.follow.progress import Progress
+from client.cli.output import out
+from client.rpc import ask_patiently
+from client.runs import Choice, Event, View
+from plans.errors import PlanError
+from plans.views.markdown import line
+from plans.views.views import shorten
+
+READING_SECONDS = 0.4
+"""A key pressed sooner after a question appeared was meant for something else."""
+NOTICE_SECONDS = 8.0
+"""How long a remark stays on the screen."""
+SMALL_STEPS = 200
+"""A plan of so many steps is asked for whole at every change, a bigger one only for what its events do not tell."""
+SHARE = 10
+"""A bigger plan is asked again after so many times the time that took, so that watching costs it a tenth at most."""
+
+LAG_SECONDS = 2.0
+"""How old a bigger plan on the screen may be."""
+
+
+class Screen:
+    """One plan on the terminal."""
+
+    def __init__(self, client: Client, plan: str, who: str) -> None:
+        self._client, self._plan, self._who = client, plan, who
+        self._console = out()
+        self._progress: Progress | None = None
+        self._later: set[str] = set()
+        self._asked: tuple[str, int] | None = None
+        self._since = 0.0
+        self._notice, self._noticed = "", 0.0
+        self._sending: set[asyncio.Task[None]] = set()
+
+    async def follow(self) -> None:
+        """Show the plan until it has ended; the last board stays on the screen."""
+        with (
+            Live(
+                get_renderable=self._render, console=self._console, refresh_per_second=4, vertical_overflow="crop"
+            ) as live,
+            keys(self._pressed),
+        ):
+            async for _ in runs.changes(self._client, self._plan, self._say):
+                await self._update()
+                self._ask()
+                live.refresh()
+            self._progress, self._asked = Progress(await runs.brief(self._client, self._plan, self._say)), None
+
+    async def _update(self) -> None:
+        """Ask for what is new."""
+        began = time.monotonic()
+        if self._progress is None or len(self._progress.view["steps"]) <= SMALL_STEPS:
+            self._progress = Progress(await runs.brief(self._client, self._plan, self._say))
+        else:
+            while found := await self._query("events", {"since": self._progress.view["seq"]}):
+                if not self._progress.apply(map(Event.model_validate, found)):
+                    self._progress = Progress(await runs.brief(self._client, self._plan, self._say))
+            await asyncio.sleep(min(LAG_SECONDS, SHARE * (time.monotonic() - began)))
+
+    async def _query(self, name: str, *arguments: Any) -> Any:
+        return await ask_patiently(self._client, self._plan, self._say, name, *arguments)
+
+    @property
+    def _view(self) -> View | None:
+        return self._progress.view if self._progress else None
+
+    def _render(self) -> RenderableType:
+        if self._view is None:
+            return Text(self._notice or "Waiting for the plan ...", style="dim")
+        return board(self._view, datetime.now(UTC), _height(self._console), self._footer())
+
+    def _footer(self) -> RenderableType | None:
+        rows = []
+        item = self._question()
+        if item:
+            number = len(self._view["pending"]) if self._view else 0
+            more = f"  ({number - 1} more)" if number > 1 else ""
+            what = f"{line(item['tool'])} {line(shorten(item['args']))}"
+            rows.append(Text.assemble(("Approve ", ASKING[1]), (line(item["stepId"]), "bold"), f"?  {what}{more}"))
+            rows.append(Text(f"  {self._answers(item['stepId'])}", style="bold"))
+        if self._notice and time.monotonic() - self._noticed < NOTICE_SECONDS:
+            rows.append(Text(line(self._notice), style="dim"))
+        return Group(*rows) if rows else None
+
+    def _ask(self) -> None:
+        """Put the next question on the screen; keys that were pressed before it are no answer."""
+        item = next((item for item in self._waiting() if item["stepId"] not in self._later), None)
+        asked = (item["stepId"], item["version"]) if item else None
+        if asked != self._asked:
+            self._asked, self._since = asked, time.monotonic()
+            forget_typed()
+
+    def _waiting(self) -> list[dict[str, Any]]:
+        return list(self._view["pending"]) if self._view else []
+
+    def _question(self) -> Mapping[str, Any] | None:
+        return next((item for item in self._waiting() if self._asked and item["stepId"] == self._asked[0]), None)
+
+    def _pressed(self, key: str) -> None:
+        if self._asked is None or time.monotonic() - self._since < READING_SECONDS:
+            return
+        step_id, version = self._asked
+        if key in "lL":
+            self._later.add(step_id)
+            self._say(f"Later: {self._commands(step_id)}")
+            self._ask()
+        elif key in "yYnN":
+            self._asked = None
+            choice = Choice(step_id=step_id, by=self._who, version=version)
+            task = asyncio.create_task(self._decide(choice, approved=key in "yY"))
+            self._sending.add(task)
+            task.add_done_callback(self._sending.discard)
+
+    async def _decide(self, choice: Choice, *, approved: bool) -> None:
+        try:
+            await runs.decide(self._client, self._plan, choice, approved=approved)
+        except PlanError as error:
+            self._say(error.message)
+
+    def _answers(self, step_id: str) -> str:
+        return "[y]es   [n]o   [l]ater" if sys.stdin.isatty() else self._commands(step_id)
+
+    def _commands(self, step_id: str) -> str:
+        return f"plan approve {self._plan} {step_id}   or: plan deny {self._plan} {step_id}"
+
+    def _say(self, sentence: str) -> None:
+        self._notice, self._noticed = sentence, time.monotonic()
+
+
+def _height(console: Console) -> int:
+    return max(8, console.height - 1)

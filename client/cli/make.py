@@ -1,0 +1,191 @@
+"""`plan make`: from a sentence to a plan in review, to a plan file, or, with --yes, to the end of the run."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, NoReturn
+
+import typer
+
+from client import draft, runs
+from client.cli import output, review, session
+from client.cli.follow.ctrl_c import after_ctrl_c
+from client.cli.follow.follow import exit_code, follow, show_summary
+from client.cli.options import AsJson
+from client.cli.run import MaxParallel, NewId, Workspace
+from client.cli.session import Connected, who
+from client.edits import plan_file
+from client.runs import Started
+from plans.errors import PlanError
+from plans.model import Problem
+from plans.run import Options
+from plans.views.markdown import line
+from plans.views.views import shorten
+from runtime.settings import Settings
+from runtime.task_queues import serves_this_machine
+
+NOT_SOUND = 1
+
+Yes = Annotated[bool, typer.Option("--yes", help="Begin at once, and approve every step beforehand.")]
+Out = Annotated[str | None, typer.Option("--out", metavar="FILE", help="Only write the plan file.")]
+OnFailure = Annotated[
+    Literal["block", "ask_llm", "stop"], typer.Option("--on-failure", help="What follows from a step's last failure.")
+]
+Request = Annotated[str, typer.Argument(metavar="REQUEST", help="What the plan is to achieve.")]
+
+
+def make(
+    request: Request,
+    workspace: Workspace = None,
+    yes: Yes = False,
+    out: Out = None,
+    max_parallel: MaxParallel = None,
+    on_failure: OnFailure = "ask_llm",
+    plan_id: NewId = None,
+    as_json: AsJson = False,
+) -> None:
+    """Have the LLM write a plan. It waits in review until `plan begin`."""
+    check_out(out, yes)
+    fields: dict[str, Any] = {"defaults": {"onFailure": on_failure}}
+    follow_making(Asked(request, workspace, yes, out, max_parallel, fields, plan_id, as_json))
+
+
+def check_out(out: str | None, yes: bool) -> None:
+    """Raise PlanError for an --out that is no file to be written, or that is not all."""
+    if out and (yes or Path(out).is_dir()):
+        raise PlanError("--out only writes a file; leave --yes out, and name a file", "BAD_USAGE")
+    if out and not os.access(Path(out).absolute().parent, os.W_OK):
+        raise PlanError(f"--out: {out} cannot be written; create its directory, or name another", "BAD_USAGE")
+
+
+def follow_making(asked: Asked) -> NoReturn:
+    """Have the plan written, shown, and run where that was asked for; leaves with the exit code."""
+    begun: list[Started] = []
+    try:
+        code = session.run(lambda here: asked.make(here, begun))
+    except KeyboardInterrupt:
+        raise typer.Exit(after_ctrl_c(begun[0].plan_id if begun else None)) from None
+    raise typer.Exit(code)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One call of a command that has a plan written."""
+
+    request: str
+    workspace: str | None
+    yes: bool
+    out: str | None
+    max_parallel: int | None
+    fields: dict[str, Any]
+    plan_id: str | None
+    as_json: bool
+    split: dict[str, Any] | None = None
+    """The plan is the task list of an agent; these are the arguments of its steps."""
+
+    async def make(self, here: Connected, begun: list[Started]) -> int:
+        """Start it, wait until it is written, show it or go on. Returns the exit code."""
+        local = here.connection.is_on_this_machine and await serves_this_machine(here.client, here.settings.task_queue)
+        options = Options(
+            workspace=_workspace(self.workspace, here.settings, local),
+            max_parallel=self.max_parallel,
+            approve_all=self.yes,
+            review=not self.yes,
+            by=who(),
+            split=self.split,
+        )
+        started = await draft.make(
+            here.client,
+            self.request,
+            options=options,
+            fields=self.fields,
+            plan_id=self.plan_id,
+            queue=here.settings.task_queue,
+        )
+        begun.append(started)
+        link = here.link(started.workflow_id)
+        if not self.as_json:
+            output.show(f"plan {started.plan_id}" + (f"\n{link}" if link else ""))
+            output.say("The LLM writes the plan ..." if self.split is None else "The LLM splits the request ...")
+        view = await draft.drafted(here.client, started.plan_id, output.say)
+        if not (self.as_json or self.out or self.yes) and review.on_a_screen():
+            if await review.show(here, started.plan_id, until_begun=True):
+                return await self._to_the_end(here, started)
+            view = await runs.show(here.client, started.plan_id)
+        if view["problems"]:
+            return self._show_draft(started, view)
+        if self.out:
+            return await self._write(here, started, self.out)
+        if self.yes:
+            return await self._to_the_end(here, started)
+        self._show(started, view)
+        return 0
+
+    def _show_draft(self, started: Started, view: dict[str, Any]) -> int:
+        if self.as_json:
+            output.show_json({"planId": started.plan_id, "status": view["status"], "problems": view["problems"]})
+            return NOT_SOUND
+        output.show("\n".join(rows_of(view)))
+        output.show_problems([Problem.model_validate(each) for each in view["problems"]], "The draft")
+        name = started.plan_id
+        output.say(
+            f"The draft is kept.\n  mend it         plan edit {name} --set STEP.args.NAME=VALUE\n"
+            f'  have it mended  plan regenerate {name} "FEEDBACK"\n  give it up      plan cancel {name}'
+        )
+        return NOT_SOUND
+
+    async def _write(self, here: Connected, started: Started, file: str) -> int:
+        found = await plan_file(here.client, started.plan_id)
+        found.pop("version", None)
+        Path(file).write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        await runs.cancel(here.client, started.plan_id)
+        if self.as_json:
+            output.show_json({"planId": started.plan_id, "file": file})
+        else:
+            output.show(f"wrote {file}; run it with: plan run {file}")
+        return 0
+
+    async def _to_the_end(self, here: Connected, started: Started) -> int:
+        if self.as_json:
+            summary = await runs.wait(here.client, started.plan_id)
+            output.show_json({**started.model_dump(mode="json"), "summary": summary.model_dump(mode="json")})
+        else:
+            summary = await follow(here, started.plan_id, as_json=False)
+            show_summary(summary)
+        return exit_code(summary)
+
+    def _show(self, started: Started, view: dict[str, Any]) -> None:
+        if self.as_json:
+            output.show_json({**started.model_dump(mode="json"), "status": view["status"], "plan": view})
+            return
+        output.show("\n".join(rows_of(view)))
+        name = started.plan_id
+        output.show(
+            f"\nIt waits for you.\n  begin       plan begin {name}\n"
+            f"  change      plan edit {name} --set STEP.args.NAME=VALUE\n"
+            f'  regenerate  plan regenerate {name} "FEEDBACK"\n  give up     plan cancel {name}'
+        )
+
+
+def rows_of(view: dict[str, Any]) -> list[str]:
+    """A plan in review as the seed shows it: steps with tool, args, dependencies and approval mark."""
+    rows = ["", f"{line(view.get('title') or view['id'])} (version {view['version']})", ""]
+    for number, step in enumerate(view["steps"], 1):
+        rows.append(f"☐ {number}. {line(step['description'] or step['id'])}  [{step['id']}]")
+        rows.append(f"     Tool: {line(step['tool'])}")
+        rows.append(f"     Args: {line(shorten(step['args']))}")
+        rows += [f"     After: {', '.join(step['needs'])}"] if step["needs"] else []
+        rows += ["     Requires approval ⚠"] if step["requiresApproval"] else []
+    return rows if view["steps"] else [*rows, "(no plan could be read in what the LLM answered)"]
+
+
+def _workspace(named: str | None, settings: Settings, local: bool) -> str | None:
+    if named is None:
+        return str(settings.workspace or Path.cwd()) if local else None
+    path = Path(named).expanduser()
+    if local and not path.is_dir():
+        raise PlanError(f"--workspace: {path} is no directory; create it or name another", "BAD_WORKSPACE")
+    return str(path.resolve()) if local else str(path)

@@ -1,0 +1,59 @@
+"""The command `plan prune`: free the disk of values that no plan refers to any more."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+
+from client.cli import output, session
+from client.cli.options import AsJson
+from client.cli.session import Connected
+from client.prune import Pruned
+from client.prune import prune as sweep
+
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+def prune(
+    older_than: Annotated[
+        str, typer.Option("--older-than", metavar="TIME", help="Keep what is younger: 90s, 30m, 1h, 7d.")
+    ] = "1h",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Remove stored values that no plan refers to. That is none that runs, and none that the server keeps."""
+    age = _duration(older_than)
+
+    async def act(here: Connected) -> Pruned:
+        return await sweep(here.client, here.settings, older_than=age, dry_run=dry_run)
+
+    found = session.run(act, worker=False)
+    if as_json:
+        output.show_json(found.model_dump(mode="json"))
+        return
+    verb = "Would free" if found.dry_run else "Freed"
+    output.show(
+        f"{verb} {size(found.removed_bytes)}: {found.removed} values that none of {found.workflows} workflow runs"
+        f" refers to.\nKept {size(found.kept_bytes)}: {found.kept} values in use"
+        + (f", and {found.young} younger than {older_than}." if found.young else ".")
+    )
+
+
+def size(number: int) -> str:
+    """A number of bytes for people."""
+    amount = float(number)
+    for unit in ("bytes", "kB", "MB"):
+        if amount < 1_000:
+            return f"{amount:.3g} {unit}"
+        amount /= 1_000
+    return f"{amount:.1f} GB"
+
+
+def _duration(text: str) -> timedelta:
+    found = re.fullmatch(r"(\d{1,6})([smhd])", text)
+    if not found:
+        raise typer.BadParameter(f"{text!r} is no time; write 90s, 30m, 1h or 7d", param_hint="--older-than")
+    return timedelta(**{_UNITS[found[2]]: int(found[1])})

@@ -1,0 +1,95 @@
+"""Commands that stop a plan so that it can go on, and that go on with an ended one: interrupt, resume, rerun."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Annotated, Any
+
+import typer
+
+from client import runs
+from client.cli import output, session
+from client.cli.follow.ctrl_c import after_ctrl_c
+from client.cli.follow.follow import exit_code, follow, show_summary
+from client.cli.options import AsJson, By, Id
+from client.cli.session import Connected, who
+from client.ids import plan_id
+from client.runs import Started, Summary
+from plans.errors import PlanError
+from plans.execution.resume import Replacement
+
+Follow = Annotated[bool, typer.Option("--follow", help="Follow the new run to its end.")]
+From = Annotated[str | None, typer.Option("--from", metavar="STEP", help="Again, with all that follows from it.")]
+Only = Annotated[str | None, typer.Option("--only", metavar="STEP", help="Again, and nothing else.")]
+Set = Annotated[list[str] | None, typer.Option("--set", metavar="STEP.args.x=V", help="Another value; JSON or text.")]
+
+
+def interrupt(plan: Id, by: By = None, as_json: AsJson = False) -> None:
+    """Stop a plan at the next safe point. What runs may end, everything is kept for `plan resume`."""
+    session.run(lambda here: runs.interrupt(here.client, plan, by or who()))
+    name = plan_id(plan)
+    sentence = f"it stops when the running steps have ended; go on with: plan resume {name}"
+    if as_json:
+        output.show_json({"planId": name, "message": sentence})
+    else:
+        output.show(f"{name}: {sentence}")
+
+
+def resume(plan: Id, by: By = None, follow_it: Follow = False, as_json: AsJson = False) -> None:
+    """Go on with an ended plan in a new run. Failed, blocked and never-run steps are done, the others kept."""
+    _start(plan, lambda here: runs.resume(here.client, plan, by or who()), follow_it, as_json)
+
+
+def rerun(
+    plan: Id, start_at: From = None, only: Only = None, sets: Set = None, by: By = None, follow_it: Follow = False,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Do steps of an ended plan again in a new run. The others are kept."""
+    changes = [_replacement(text) for text in sets or ()]
+
+    async def start(here: Connected) -> Started:
+        return await runs.rerun(here.client, plan, start_at=start_at, only=only, changes=changes, by=by or who())
+
+    _start(plan, start, follow_it, as_json)
+
+
+def _start(plan: str, begin: Callable[[Connected], Awaitable[Started]], follow_it: bool, as_json: bool) -> None:
+    begun: list[Started] = []
+
+    async def go_on(here: Connected) -> Summary | None:
+        started = await begin(here)
+        begun.append(started)
+        _tell(plan, started, here.link(started.workflow_id), as_json and not follow_it)
+        return await follow(here, started.plan_id, as_json=as_json) if follow_it else None
+
+    try:
+        summary = session.run(go_on)
+    except KeyboardInterrupt:
+        raise typer.Exit(after_ctrl_c(begun[0].plan_id if begun else None)) from None
+    if summary is not None:
+        if not as_json:
+            show_summary(summary)
+        raise typer.Exit(exit_code(summary))
+
+
+def _tell(plan: str, started: Started, link: str | None, as_json: bool) -> None:
+    resumes = plan_id(plan)
+    if as_json:
+        output.show_json(started.model_dump(mode="json") | {"resumes": resumes, "ui": link})
+        return
+    rows = [f"plan      {started.plan_id}", f"resumes   {resumes}", f"workflow  {started.workflow_id}"]
+    output.show("\n".join(rows + ([f"ui        {link}"] if link else [])))
+
+
+def _replacement(text: str) -> Replacement:
+    """`STEP.args.path=VALUE`; the value is JSON, or else a text."""
+    place, is_given, value = text.partition("=")
+    step_id, has_path, path = place.partition(".")
+    if not (is_given and has_path and step_id and path):
+        raise PlanError(f"--set {text!r}: write STEP.args.NAME=VALUE", "BAD_USAGE")
+    found: Any = value
+    with suppress(ValueError):
+        found = json.loads(value)
+    return Replacement(step_id=step_id, path=path, value=found)

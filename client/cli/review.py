@@ -1,0 +1,56 @@
+"""`plan review`: the review screen, on the terminal or, with --web, in a browser of this machine."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from client import runs
+from client.cli import output, session
+from client.cli.options import Id
+from client.cli.session import Connected, who
+from client.ids import plan_id
+from plans.errors import PlanError
+
+Web = Annotated[bool, typer.Option("--web", help="Serve the screen to a browser on this machine.")]
+
+
+def review(plan: Id, web: Web = False) -> None:
+    """Look at a plan, change it, begin it, approve its steps. On a screen, by keyboard."""
+    if web:
+        session.run(lambda here: runs.show(here.client, plan))  # an unknown plan is said here, not in the browser
+        from client.review.web import serve
+
+        serve(plan_id(plan), output.say)
+        return
+    if not on_a_screen():
+        text = "plan review needs a terminal; use --web, or plan show, plan edit and plan begin"
+        raise PlanError(text, "NO_TERMINAL")
+    session.run(lambda here: show(here, plan))
+
+
+def on_a_screen() -> bool:
+    """Whether there is a terminal to show it on, or a browser that stands for one."""
+    return _in_a_browser() or (sys.stdin.isatty() and sys.stdout.isatty())
+
+
+async def show(here: Connected, plan: str, *, until_begun: bool = False) -> bool:
+    """The screen, until it is left. Returns whether the plan has begun, or ended. Raises PlanNotFound, NoWorker."""
+    from client.review.app import ReviewApp  # takes a moment to load, and most commands need none of it
+    from client.review.tools import tools_of
+
+    view = await runs.show(here.client, plan)
+    tools = await tools_of(here.client, plan, here.settings)
+    app = ReviewApp(here.client, plan_id(plan), who(), tools, view)
+    app.leaves_on_begin = until_begun
+    left = await app.run_async(mouse=_in_a_browser())
+    if app.failure:
+        raise app.failure
+    return left == "begun" or app.view["status"] not in ("draft", "review")
+
+
+def _in_a_browser() -> bool:
+    return bool(os.environ.get("TEXTUAL_DRIVER"))

@@ -1,0 +1,120 @@
+"""`plan run` and `plan start`: from a plan file to a running plan."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from client import runs
+from client.cli import output, session
+from client.cli import review as reviewing
+from client.cli.follow.ctrl_c import INTERRUPTED, after_ctrl_c
+from client.cli.follow.follow import exit_code, follow, show_summary
+from client.cli.options import AsJson, File
+from client.cli.plan_request import Flags, PlanRefused, Request, prepare
+from client.cli.session import Connected
+from client.draft import drafted
+from client.runs import Started, Summary
+from plans.model import MAX_PARALLEL
+from runtime.settings import Settings
+from runtime.task_queues import serves_this_machine
+
+Workspace = Annotated[str | None, typer.Option("--workspace", metavar="DIR", help="Directory the tools work in.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Approve every step beforehand.")]
+MaxParallel = Annotated[
+    int | None, typer.Option("--max-parallel", metavar="N", min=1, max=MAX_PARALLEL, help="Steps at a time.")
+]
+Review = Annotated[bool, typer.Option("--review", help="Review it first, or wait for `plan begin`.")]
+Inputs = Annotated[list[str] | None, typer.Option("--input", metavar="NAME=VALUE", help="A value for the plan.")]
+NewId = Annotated[str | None, typer.Option("--id", metavar="ID", help="Name of the plan; never used twice.")]
+
+
+def _from_file(begin: Callable[[Request, bool], None]) -> Callable[..., None]:
+    """A command that takes a plan file and what `run` and `start` may be told about it."""
+
+    def command(
+        file: File,
+        workspace: Workspace = None,
+        yes: Yes = False,
+        max_parallel: MaxParallel = None,
+        review: Review = False,
+        inputs: Inputs = None,
+        plan_id: NewId = None,
+        as_json: AsJson = False,
+    ) -> None:
+        flags = Flags(workspace, yes, max_parallel, review, tuple(inputs or ()), plan_id)
+        begin(prepare(file, flags, Settings.read(os.environ)), as_json)
+
+    command.__doc__ = begin.__doc__
+    return command
+
+
+@_from_file
+def run(request: Request, as_json: bool) -> None:
+    """Start a plan and follow it to its end."""
+    begun: list[Started] = []
+    try:
+        summary = session.run(lambda here: _run(here, request, begun, as_json))
+    except KeyboardInterrupt:
+        raise typer.Exit(after_ctrl_c(begun[0].plan_id if begun else None)) from None
+    raise typer.Exit(exit_code(summary))
+
+
+@_from_file
+def start(request: Request, as_json: bool) -> None:
+    """Start a plan and return; it goes on by itself."""
+    session.run(lambda here: _start_and_tell(here, request, as_json))
+
+
+async def _run(here: Connected, request: Request, begun: list[Started], as_json: bool) -> Summary:
+    started = await _start(here, request)
+    begun.append(started)
+    link = here.link(started.workflow_id)
+    if as_json:
+        summary = await runs.wait(here.client, started.plan_id)
+        output.show_json(_as_json(started, link) | {"summary": summary.model_dump(mode="json")})
+        return summary
+    output.show(f"plan {started.plan_id}" + (f"\n{link}" if link else ""))
+    if request.flags.review and reviewing.on_a_screen():
+        await drafted(here.client, started.plan_id, output.say)
+        if not await reviewing.show(here, started.plan_id, until_begun=True):
+            name = started.plan_id
+            output.say(f"It waits for you.\n  back to it  plan review {name}\n  begin       plan begin {name}")
+            raise typer.Exit(INTERRUPTED)
+    summary = await follow(here, started.plan_id, as_json=False)
+    show_summary(summary)
+    return summary
+
+
+async def _start_and_tell(here: Connected, request: Request, as_json: bool) -> None:
+    started = await _start(here, request)
+    link = here.link(started.workflow_id)
+    if as_json:
+        output.show_json(_as_json(started, link))
+        return
+    rows = [f"plan      {started.plan_id}", f"workflow  {started.workflow_id}"]
+    output.show("\n".join(rows + ([f"ui        {link}"] if link else [])))
+
+
+async def _start(here: Connected, request: Request) -> Started:
+    if request.unknown_tools and here.keeps_worker:
+        raise PlanRefused(request.unknown_tools, request.file)
+    if request.warnings or request.unknown_tools:
+        remarks = [problem.model_copy(update={"severity": "warning"}) for problem in request.unknown_tools]
+        output.show_problems(request.warnings + remarks, request.file.name)
+    local = here.connection.is_on_this_machine and await serves_this_machine(here.client, here.settings.task_queue)
+    return await runs.start(
+        here.client,
+        request.file.data,
+        options=request.options(here.settings, local=local),
+        plan_id=request.flags.id,
+        name=request.file.title,
+        queue=here.settings.task_queue,
+    )
+
+
+def _as_json(started: Started, link: str | None) -> dict[str, object]:
+    return started.model_dump(mode="json") | {"ui": link}

@@ -1,0 +1,101 @@
+"""Commands about what plans run on: up, down, worker, doctor."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from client.cli import output
+from client.cli.options import AsJson
+from client.cli.output import say
+from client.doctor import Finding, Verdict, examine
+from plans.views.markdown import safe
+from runtime import server as embedded
+from runtime.background_worker import stop_workers, worker_command, worker_environ
+from runtime.connect import Connection, Origin, reach
+from runtime.settings import Settings
+
+_VERDICTS = {Verdict.GOOD: ("✓", "green"), Verdict.WARNING: ("!", "yellow"), Verdict.BAD: ("✗", "red")}
+
+
+def up() -> None:
+    """Run server, Temporal UI and worker in the foreground. Until Ctrl-C; all data is kept."""
+    raise typer.Exit(asyncio.run(_up(Settings.read(os.environ))))
+
+
+def down(as_json: AsJson = False) -> None:
+    """Stop the server and worker left running in the background. All data is kept."""
+    asyncio.run(_down(Settings.read(os.environ), as_json))
+
+
+def worker(context: typer.Context) -> None:
+    """Run the steps of plans until told to stop. `plan worker --help` lists its flags."""
+    sys.stdout.flush()
+    command = [*worker_command(), *context.args]
+    os.execv(command[0], command)  # noqa: S606 - the worker takes this process over, signals and all
+
+
+def doctor(as_json: AsJson = False) -> None:
+    """Say what is there and what is missing. Nothing is started or changed."""
+    findings = asyncio.run(examine(os.environ))
+    if as_json:
+        output.show_json([finding.model_dump(mode="json") for finding in findings])
+    else:
+        output.out().print(_findings(findings))
+    if any(finding.verdict is Verdict.BAD for finding in findings):
+        raise typer.Exit(1)
+
+
+async def _up(settings: Settings) -> int:
+    was_running = embedded.recorded(settings) is not None
+    connection = await reach(settings, say)
+    ours = connection.origin is Origin.EMBEDDED and not was_running
+    try:
+        output.show(_where(connection))
+        return await _work(settings, connection)
+    finally:
+        if ours:
+            await stop_workers(settings)  # other commands may have left one in the background; it is of no use now
+            await embedded.stop(settings)
+            say("The server is stopped; its data is kept.")
+
+
+async def _work(settings: Settings, connection: Connection) -> int:
+    """A worker in the foreground until it ends, or until it is told to stop and has done so."""
+    kept = {name: text for name, text in os.environ.items() if not name.startswith(("PLANS_", "TEMPORAL_"))}
+    environ = kept | worker_environ(settings, connection)
+    process = await asyncio.create_subprocess_exec(*worker_command(), env=environ, start_new_session=True)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, process.send_signal, number)
+    return max(await process.wait(), 0)
+
+
+async def _down(settings: Settings, as_json: bool) -> None:
+    workers = await stop_workers(settings)
+    server = await embedded.stop(settings)
+    if as_json:
+        output.show_json({"workers": [each.pid for each in workers], "server": server.address if server else None})
+        return
+    stopped = [*(f"worker {each.pid}" for each in workers), *([f"server at {server.address}"] if server else [])]
+    output.show(f"Stopped: {', '.join(stopped)}." if stopped else "Nothing was running.")
+
+
+def _where(connection: Connection) -> str:
+    rows = [f"server  {connection.address} ({connection.origin.value})"]
+    return "\n".join(rows + ([f"ui      {connection.ui}"] if connection.ui else []))
+
+
+def _findings(findings: Sequence[Finding]) -> Table:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for finding in findings:
+        mark, style = _VERDICTS[finding.verdict]
+        table.add_row(Text(mark, style=style), Text(finding.subject, style="bold"), Text(safe(finding.text)))
+    return table

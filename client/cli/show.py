@@ -1,0 +1,169 @@
+"""Commands that look at plans: list, show, watch, summary, graph, pending."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from client import runs
+from client.cli import output, session
+from client.cli.check import graph_view, is_file
+from client.cli.follow.board import MARKS
+from client.cli.follow.ctrl_c import after_ctrl_c
+from client.cli.follow.follow import exit_code, follow, show_summary
+from client.cli.options import AsJson, Id
+from client.cli.session import Connected
+from client.ids import plan_id
+from client.large_values import with_large_values
+from client.plan_file import load
+from client.runs import Listed, Pending, Summary
+from plans.definition.parsing import read_plan
+from plans.errors import InvalidPlan
+from plans.views.markdown import dot, line, mermaid
+from plans.views.queries import TEXT_STEPS
+from plans.views.summary import summary_markdown
+from plans.views.views import shorten
+
+_STYLES = {"completed": "green", "failed": "red", "partial": "yellow", "cancelled": "yellow", "running": "cyan"}
+
+
+def list_(
+    running: Annotated[bool, typer.Option("--running", help="Only plans that have not ended.")] = False,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="At most so many.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """List plans, newest first."""
+
+    async def collect(here: Connected) -> list[Listed]:
+        return [each async for each in runs.list_plans(here.client, running=running, limit=limit)]
+
+    found = session.run(collect, worker=False)
+    if as_json:
+        output.show_json([each.model_dump(mode="json") for each in found])
+    elif found:
+        output.out().print(_table(found))
+    else:
+        output.say("No plans yet; start one: plan run FILE")
+
+
+def show(
+    plan: Id,
+    full: Annotated[
+        bool, typer.Option("--full", help="All steps of a big plan; with --json, values too large for history.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show a plan: its steps, what they did, the files they made."""
+
+    async def linked_text(here: Connected) -> str:
+        asked = runs.text(here.client, plan, None if full else TEXT_STEPS), runs.links(here.client, plan)
+        found, linked = await asyncio.gather(*asked)
+        rows = [f"Resumes: {linked.resumes}"] if linked.resumes else []
+        rows += [f"Resumed by: {', '.join(linked.resumed_by)}"] if linked.resumed_by else []
+        return "\n".join([found, *([""] if rows else []), *rows])
+
+    async def view(here: Connected) -> dict[str, Any]:
+        found = await runs.show(here.client, plan)
+        later = (await runs.links(here.client, plan)).resumed_by
+        found |= {"resumedBy": later} if later else {}
+        return await with_large_values(found, here.settings) if full else found
+
+    if not as_json:
+        output.show(session.look(plan, "plan" if full else "text", linked_text))
+        return
+
+    output.show_json(session.look(plan, "plan", view))
+
+
+def watch(plan: Id, as_json: AsJson = False) -> None:
+    """Follow a plan to its end. What has happened already is told first."""
+    name = plan_id(plan)
+
+    async def to_the_end(here: Connected) -> Summary:
+        return await follow(here, plan, as_json=as_json)
+
+    try:
+        summary = session.look(plan, "plan", to_the_end)
+    except KeyboardInterrupt:
+        raise typer.Exit(after_ctrl_c(name)) from None
+    if not as_json:
+        show_summary(summary)
+    raise typer.Exit(exit_code(summary))
+
+
+def summary(
+    plan: Id,
+    markdown: Annotated[bool, typer.Option("--markdown", help="As Markdown, like SUMMARY.md.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show how a plan ended, or where it stands."""
+    found = session.look(plan, "summary", lambda here: runs.summary(here.client, plan))
+    if as_json:
+        output.show_json(found.model_dump(mode="json"))
+    elif markdown:
+        output.show(summary_markdown(found.model_dump(mode="json")))
+    else:
+        show_summary(found)
+
+
+def graph(
+    plan: Annotated[str, typer.Argument(metavar="FILE|ID", help="Plan file, plan id or workflow id.")],
+    as_dot: Annotated[bool, typer.Option("--dot", help="For Graphviz instead of Mermaid.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Draw a plan as a graph, in Mermaid. One that was started has its statuses."""
+    if is_file(plan):
+        view = _view_of_file(plan)
+    else:
+        view = session.look(plan, "plan", lambda here: runs.show(here.client, plan))
+    text = dot(view) if as_dot else mermaid(view)
+    if as_json:
+        output.show_json({"format": "dot" if as_dot else "mermaid", "graph": text})
+    else:
+        output.show(text)
+
+
+def pending(as_json: AsJson = False) -> None:
+    """List what people are asked for, in all plans."""
+
+    async def collect(here: Connected) -> list[Pending]:
+        return [each async for each in runs.pending(here.client, output.say)]
+
+    found = session.run(collect)
+    if as_json:
+        output.show_json([each.model_dump(mode="json") for each in found])
+    elif not found:
+        output.say("Nothing waits for a person.")
+    for each in [] if as_json else found:
+        rows = [f"{each.plan_id}  {each.step_id}: {line(each.description or each.tool)}"]
+        rows += [f"  {line(each.tool)} {line(shorten(each.args))}"]
+        rows += [f"  plan approve {each.plan_id} {each.step_id}   or: plan deny {each.plan_id} {each.step_id}"]
+        output.show("\n".join(rows))
+
+
+def _view_of_file(name: str) -> dict[str, Any]:
+    plan = read_plan(load(name).data)
+    if isinstance(plan, list):
+        raise InvalidPlan(plan)
+    return graph_view(plan)
+
+
+def _table(found: list[Listed]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for name in ("PLAN", "STATUS", "STEPS", "STARTED", "TOOK"):
+        table.add_column(name, no_wrap=True, overflow="fold" if name == "PLAN" else "ellipsis")
+    table.add_column("TITLE", no_wrap=True, overflow="ellipsis")
+    now = datetime.now(UTC)
+    for each in found:
+        waits = f" ({len(each.waiting)} waiting)" if each.waiting else ""
+        status = Text(each.status.value + waits, style=_STYLES.get(each.status.value, MARKS["ready"][1]))
+        took = output.seconds(((each.ended_at or now) - each.started_at).total_seconds())
+        clock = each.started_at.astimezone().strftime("%m-%d %H:%M")
+        steps = str(each.steps) if each.steps else ""
+        table.add_row(Text(each.plan_id), status, steps, clock, took, Text(line(each.title)))
+    return table

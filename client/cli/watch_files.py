@@ -1,0 +1,23 @@
+"""The command `watch-files`: tells a running plan what others change in its workspace."""
+
+from __future__ import annotations
+
+from client.cli import output, session
+from client.cli.options import AsJson, Id
+from client.cli.session import Connected
+from client.ids import plan_id
+
+
+def watch_files(plan: Id, as_json: AsJson = False) -> None:
+    """Tell a plan which of its files others change. It reads them again before it edits them."""
+    from client.file_watcher import watch_files as watch  # what watches directories is needed here alone
+
+    async def follow(here: Connected) -> None:
+        async for paths in watch(here.client, plan, output.say):
+            for path in paths:
+                if as_json:
+                    output.show_json({"planId": plan_id(plan), "path": path}, on_one_line=True)
+                else:
+                    output.show(f"{path} was changed by others; {plan_id(plan)} must read it again before it edits it")
+
+    session.run(follow)

@@ -1,0 +1,115 @@
+"""Plan files: from a path to data, and from data to every problem. No server is needed.
+
+JSON and YAML are read, `-` is standard input. A name that ends in .json is read as JSON, .yaml and .yml as YAML;
+anything else as JSON when it begins like it. What cannot be read raises InvalidPlan, what cannot be opened
+PlanFileError.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from client.yaml_reader import parse_yaml
+from plans.definition.parsing import MAX_BYTES, Unreadable, parse_json, read_plan, sound_part
+from plans.definition.validation import problems
+from plans.errors import InvalidPlan, PlanError
+from plans.model import Plan, Problem, ToolSpec
+
+STDIN = "-"
+
+
+class PlanFileError(PlanError):
+    """A plan file that cannot be opened; the code is NOT_FOUND, NOT_REGULAR, NO_PERMISSION or UNREADABLE."""
+
+
+@dataclass(frozen=True)
+class PlanFile:
+    """What a file holds, before any of it is judged."""
+
+    name: str
+    """The path as given; `<stdin>` for standard input."""
+    text: str
+    data: Any
+
+    @property
+    def title(self) -> str:
+        """What a plan without a title is called by: its file's name, its directory's when that is just `plan`."""
+        if self.name == "<stdin>":
+            return ""
+        stem = Path(self.name).stem
+        return self.directory.name if stem.lower() == "plan" else stem
+
+    @property
+    def directory(self) -> Path:
+        """Where relative paths in the plan begin."""
+        return Path.cwd() if self.name == "<stdin>" else Path(self.name).resolve().parent
+
+    def line(self, problem: Problem) -> int | None:
+        """The line of the step that a problem is about, if it can be found."""
+        if not problem.step_id:
+            return None
+        name = re.escape(problem.step_id)
+        found = re.search(rf"""["']?\bid["']?\s*:\s*["']?{name}["']?\s*(?:[,}}#]|$)""", self.text, re.MULTILINE)
+        return self.text.count("\n", 0, found.start()) + 1 if found else None
+
+
+def load(path: str) -> PlanFile:
+    """Read a plan file. Raises PlanFileError, or InvalidPlan when it holds no JSON or YAML."""
+    name = "<stdin>" if path == STDIN else path
+    content = _content(path)
+    try:
+        text = _text(content)
+        data = parse_yaml(text) if _is_yaml(name, text) else parse_json(text)
+    except Unreadable as error:
+        raise InvalidPlan([error.problem]) from None
+    return PlanFile(name, text, data)
+
+
+def check(data: Any, tools: Mapping[str, ToolSpec]) -> tuple[Plan | None, list[Problem]]:
+    """The plan if its shape is right, and everything wrong with it; a plan may come with problems."""
+    plan = read_plan(data)
+    if isinstance(plan, list):
+        sound = sound_part(data)
+        return None, plan + (problems(sound, tools) if sound else [])
+    return plan, problems(plan, tools)
+
+
+def _content(path: str) -> bytes:
+    try:
+        if path == STDIN:
+            return _bounded(sys.stdin.buffer)
+        with Path(path).open("rb") as file:
+            return _bounded(file)
+    except FileNotFoundError:
+        raise PlanFileError(f"there is no file {path}", "NOT_FOUND") from None
+    except IsADirectoryError:
+        raise PlanFileError(f"{path} is a directory; name a plan file in it", "NOT_REGULAR") from None
+    except PermissionError:
+        raise PlanFileError(f"{path} may not be read; change its permissions", "NO_PERMISSION") from None
+    except (OSError, ValueError) as error:
+        raise PlanFileError(f"{path!r} cannot be read: {error}", "UNREADABLE") from None
+
+
+def _bounded(file: BinaryIO) -> bytes:
+    return file.read(MAX_BYTES + 1)
+
+
+def _text(content: bytes) -> str:
+    if len(content) > MAX_BYTES:
+        raise Unreadable("PLAN_TOO_LARGE", f"a plan file may have {MAX_BYTES} bytes; split the plan")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise Unreadable("PLAN_NOT_JSON", f"byte {error.start} is not UTF-8; save the file as UTF-8") from None
+
+
+def _is_yaml(name: str, text: str) -> bool:
+    ending = Path(name).suffix.lower()
+    if ending in (".yaml", ".yml"):
+        return True
+    return ending != ".json" and bool(text.strip()) and not text.lstrip().startswith(("{", "[", "```"))

@@ -1,0 +1,153 @@
+"""Small screens over the review screen: a question, a text, a tool, something to read. Escape leaves each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from client.review.text_field import Typing
+from plans.model import ToolSpec
+from plans.views.markdown import line
+
+
+class Confirm(ModalScreen[bool]):
+    """A question to be answered with y or n."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("y", "answer(True)"), Binding("n,escape", "answer(False)")]
+
+    def __init__(self, question: str) -> None:
+        super().__init__()
+        self._question = question
+
+    def compose(self) -> ComposeResult:
+        """The question and its two answers."""
+        with Vertical(classes="box"):
+            yield Static(Text(self._question), classes="title")
+            yield Static(Text("y yes   n no"), classes="hint")
+
+    def action_answer(self, answer: bool) -> None:
+        """Answer it."""
+        self.dismiss(answer)
+
+
+class AskText(ModalScreen[str | None]):
+    """A text of some lines; None when it is given up."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "send", priority=True), Binding("escape", "leave")]
+
+    def __init__(self, question: str, text: str = "") -> None:
+        super().__init__()
+        self._question, self._text = question, text
+
+    def compose(self) -> ComposeResult:
+        """The question and a place to write."""
+        with Vertical(classes="box"):
+            yield Static(Text(self._question), classes="title")
+            yield Typing(self._text, id="text")
+            yield Static(Text("ctrl+s send   ctrl+j new line   escape back"), classes="hint")
+
+    def on_typing_entered(self) -> None:
+        """Enter sends a text of one line."""
+        self.action_send()
+
+    def action_send(self) -> None:
+        """Give the text back, if there is one."""
+        text = self.query_one(Typing).text
+        if text.strip():
+            self.dismiss(text)
+
+    def action_leave(self) -> None:
+        """Give nothing back."""
+        self.dismiss(None)
+
+
+class PickTool(ModalScreen[str | None]):
+    """One of the tools, found by typing a part of its name or description."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave"),
+        Binding("down", "move(1)", priority=True),
+        Binding("up", "move(-1)", priority=True),
+    ]
+
+    def __init__(self, tools: Mapping[str, ToolSpec]) -> None:
+        super().__init__()
+        self._tools = tools
+
+    def compose(self) -> ComposeResult:
+        """A place to type, and the tools that fit."""
+        with Vertical(classes="box"):
+            yield Static(Text("Which tool? Type to search, enter takes it"), classes="title")
+            typed = Input(compact=True)
+            typed.cursor_blink = False  # each blink would be drawn, on slow terminals too
+            yield typed
+            yield OptionList(markup=False)
+
+    def on_mount(self) -> None:
+        """All tools at first."""
+        self._offer("")
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Those that fit what is typed."""
+        self._offer(event.value.lower())
+
+    def on_input_submitted(self) -> None:
+        """Take the one that is marked."""
+        option = self.query_one(OptionList).highlighted_option
+        if option:
+            self.dismiss(option.id)
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Take the one that was chosen."""
+        self.dismiss(event.option.id)
+
+    def action_move(self, by: int) -> None:
+        """Mark the next tool, or the one before."""
+        found = self.query_one(OptionList)
+        if by > 0:
+            found.action_cursor_down()
+        else:
+            found.action_cursor_up()
+
+    def action_leave(self) -> None:
+        """Take none."""
+        self.dismiss(None)
+
+    def _offer(self, wanted: str) -> None:
+        found = self.query_one(OptionList)
+        fit = [spec for name, spec in self._tools.items() if wanted in f"{name} {spec.description}".lower()]
+        fit.sort(key=lambda spec: wanted not in spec.name)
+        found.set_options(
+            Option(Text(f"{spec.name:<18} {line(spec.description)}", no_wrap=True), id=spec.name) for spec in fit
+        )
+        found.highlighted = 0 if fit else None
+
+
+class Reading(ModalScreen[None]):
+    """Something to read."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,enter", "leave")]
+
+    def __init__(self, title: str, text: Text) -> None:
+        super().__init__()
+        self._heading, self._text = title, text
+
+    def compose(self) -> ComposeResult:
+        """The text, to be scrolled."""
+        with Vertical(classes="box tall"):
+            yield Static(Text(self._heading), classes="title")
+            with VerticalScroll(classes="reading"):
+                yield Static(self._text)
+            yield Static(Text("arrows and page keys scroll   escape back"), classes="hint")
+
+    def action_leave(self) -> None:
+        """Back to the plan."""
+        self.dismiss(None)

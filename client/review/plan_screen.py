@@ -1,0 +1,192 @@
+"""A plan on the screen, kept up to date: heading, rows, the chosen step in full, a remark, keys.
+
+Only what differs is drawn again, so that a slow terminal can follow. What keys do is said in `client.review.app`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.text import Text
+from temporalio.client import Client
+from textual.app import App, ComposeResult
+from textual.containers import Container, VerticalScroll
+from textual.message import Message
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+from client import runs
+from client.review.rows import change_log, cut, detail, heading, rows
+from client.review.step_form import EditScreen
+from client.rpc import ask_patiently
+from client.runs import View
+from plans.errors import PlanError
+from plans.model import ToolSpec
+from plans.run import ENDED
+from plans.views.markdown import safe
+
+LAG_SECONDS, SHARE = 2.0, 5
+"""A plan that takes long to tell is asked again after so many times as long, at most after LAG_SECONDS."""
+REVIEW_KEYS = "b begin  c cancel  enter edit  E in $EDITOR  shift+up/down move  s skip  a add\nx remove  r regenerate  l log  ? help  q leave (the plan waits)"  # fmt: skip # noqa: E501
+RUNNING_KEYS = "y approve  n deny  w next that waits  p pause  c cancel  enter edit  s skip\nshift+up/down move  a add  x remove  r regenerate  l log  ? help  q leave"  # fmt: skip # noqa: E501
+ENDED_KEYS = "l log  ? help  q leave"
+
+
+class Steps(OptionList):
+    """The list of steps, which says when its rows have another width."""
+
+    class Resized(Message):
+        """The list is as wide as it is now."""
+
+    def on_resize(self) -> None:
+        """Say so."""
+        self.post_message(self.Resized())
+
+
+class LivePlan(App[str]):
+    """The plan as it is, as it changes."""
+
+    CSS_PATH = "review.tcss"
+    ENABLE_COMMAND_PALETTE = False
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]  # noqa: RUF012 - as the base class declares it
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]  # noqa: RUF012
+
+    def __init__(self, client: Client, plan: str, who: str, tools: Mapping[str, ToolSpec], view: View) -> None:
+        super().__init__()
+        self.animation_level = "none"
+        self.client, self.plan, self.who, self.tools, self.view = client, plan, who, tools, view
+        self.failure: PlanError | None = None
+        self._drawn: list[Text] = []
+        self._shown: tuple[Any, ...] = ()
+        self._since = 0.0
+
+    def compose(self) -> ComposeResult:
+        """Heading, steps and detail, remark, keys."""
+        yield Static(id="head")
+        with Container(id="body"):
+            yield Steps(id="steps", markup=False)
+            with VerticalScroll(id="detail", can_focus=False):
+                yield Static(id="step")
+        yield Static(id="said")
+        yield Static(id="keys")
+
+    def on_mount(self) -> None:
+        """Draw what is known and follow the plan."""
+        self.query_one("#steps").focus()
+        self.draw()
+        self.run_worker(self._follow(), group="follow")
+
+    def on_steps_resized(self) -> None:
+        """Rows are as wide as the list."""
+        self.draw()
+
+    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        """Show the step that is chosen."""
+        if event.option_list.id == "steps":
+            self._draw_detail()
+
+    @property
+    def steps(self) -> Sequence[Mapping[str, Any]]:
+        """The steps in their order."""
+        found: Sequence[Mapping[str, Any]] = self.view["steps"]
+        return found
+
+    @property
+    def chosen(self) -> Mapping[str, Any] | None:
+        """The step the cursor is on."""
+        option = self._list.highlighted_option
+        return next((step for step in self.steps if option and step["id"] == option.id), None)
+
+    @property
+    def seconds_shown(self) -> float:
+        """How long the chosen step stands there as it does now."""
+        return time.monotonic() - self._since
+
+    def choose(self, step_id: str) -> None:
+        """Put the cursor on a step."""
+        index = next((index for index, step in enumerate(self.steps) if step["id"] == step_id), None)
+        if index is not None:
+            self._list.highlighted = index
+
+    def say(self, sentence: str) -> None:
+        """A remark, until the next one."""
+        self._screen_one("#said").update(Text(safe(sentence)))
+
+    async def refresh_view(self) -> None:
+        """Ask the plan and draw what is new."""
+        self.take(dict(await ask_patiently(self.client, self.plan, self.say, "plan")))
+
+    def take(self, view: View) -> None:
+        """Draw a newer view; an older one that comes late is left."""
+        if view["seq"] < self.view["seq"] or view["version"] < self.view["version"]:
+            return
+        if view != self.view:
+            self.view = view
+            self.draw()
+            if isinstance(self.screen, EditScreen):
+                self.screen.plan_changed()
+
+    def draw(self) -> None:
+        """Draw what differs from what is on the screen."""
+        self._draw_rows()
+        self._screen_one("#head").update(heading(self.view, max(20, self.size.width - 2)))
+        keys = ENDED_KEYS if self.view["status"] in ENDED else RUNNING_KEYS
+        self._screen_one("#keys").update(Text(REVIEW_KEYS if self.view["status"] == "review" else keys))
+        self._draw_detail()
+
+    @property
+    def _list(self) -> OptionList:
+        return self.screen_stack[0].query_one("#steps", OptionList)
+
+    def _screen_one(self, selector: str) -> Static:
+        return self.screen_stack[0].query_one(selector, Static)
+
+    def _draw_rows(self) -> None:
+        found, width = self._list, self._list.scrollable_content_region.width
+        drawn = rows(self.view, max(30, width))
+        ids = [step["id"] for step in self.steps]
+        if ids != [option.id for option in found.options]:
+            at, was = found.highlighted or 0, found.highlighted_option
+            found.set_options(Option(text, id=name) for text, name in zip(drawn, ids, strict=True))
+            keep = was is not None and was.id in ids
+            found.highlighted = (ids.index(str(was.id)) if was and keep else min(at, len(ids) - 1)) if ids else None
+        else:
+            for index, (text, old) in enumerate(zip(drawn, self._drawn, strict=True)):
+                if text != old or text.spans != old.spans:
+                    found.replace_option_prompt_at_index(index, text)
+        self._drawn = drawn
+
+    def _draw_detail(self) -> None:
+        step = self.chosen
+        shown = (step, self.view["pending"], self.view["problems"], self.view["draft"] if step is None else "")
+        if shown == self._shown:
+            return
+        if self._shown == () or (self._shown[0] or {}).get("id") != (step or {}).get("id"):
+            self.screen_stack[0].query_one("#detail").scroll_home(animate=False)
+        self._shown, self._since = shown, time.monotonic()
+        self._screen_one("#step").update(detail(self.view, step, self.tools) if step else self._empty())
+
+    def _empty(self) -> Text:
+        if self.view["status"] == "draft":
+            return Text("The LLM writes the plan ...")
+        problems = "\n".join(f"✗ {safe(each['message'])}" for each in self.view["problems"])
+        return Text(f"There are no steps.\n{problems}\n{cut(safe(self.view['draft']), 4_000)}")
+
+    def changes_text(self) -> Text:
+        """The change log, with what is wrong with the whole plan in front of it."""
+        wrong = [f"✗ {safe(each['message'])}\n" for each in self.view["problems"] if not each.get("stepId")]
+        return Text("".join(wrong), "bold red").append_text(change_log(self.view))
+
+    async def _follow(self) -> None:
+        try:
+            async for _ in runs.changes(self.client, self.plan, self.say):
+                began = time.monotonic()
+                await self.refresh_view()
+                await asyncio.sleep(min(LAG_SECONDS, SHARE * (time.monotonic() - began)))
+            await self.refresh_view()
+        except PlanError as error:
+            self.failure = error
+            self.exit("failed")

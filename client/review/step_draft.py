@@ -1,0 +1,116 @@
+"""A step being edited: the fields of its form, what was typed into them, and what becomes of both when others edit too.
+
+Pure values. What a person has typed is never thrown away: when a newer version of the plan comes, fields nobody touched
+take its values, and the others keep what is typed and say what stands in the plan now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from client.review.schema_form import ABSENT, Field, Kind, Unreadable, fields
+from plans.edits import AddStep, Edit, SetField
+from plans.model import ToolSpec
+from plans.views.markdown import line, safe
+from plans.views.views import shorten
+
+LEAVE, ALWAYS, NEVER = "leave", "always", "never"
+OWN = ("id", "description", "dependsOn", "approval")
+"""Fields of a step that are no arguments."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """One step's form. Keys are `args.NAME` for arguments and names of OWN for the rest."""
+
+    step: Mapping[str, Any]
+    version: int
+    spec: ToolSpec | None
+    is_new: bool = False
+    after: str | None = None
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        """All fields by key, in the order in which they are shown."""
+        step = self.step
+        own = [Field("id", "text", "letters, digits, _ and -", step["id"], required=True)] if self.is_new else []
+        about = step.get("description", "")
+        kind: Kind = "text" if safe(about) == about else "json"
+        own.append(Field("description", kind, "what the step does, for people", about, required=True))
+        args = {f"args.{each.name}": each for each in fields(self.spec, step["args"])}
+        needs = ", ".join(step.get("dependsOn", ()))
+        after = Field("dependsOn", "text", "steps that come first, by id, with commas", needs, required=True)
+        asks = "asks a person" if step.get("requiresApproval") else "asks nobody"
+        approval = Field("approval", "choice", f"as it is: {asks}", LEAVE, True, (LEAVE, ALWAYS, NEVER))
+        return {each.name: each for each in own} | args | {"dependsOn": after, "approval": approval}
+
+    def edits(self, texts: Mapping[str, str]) -> list[Edit]:
+        """What the texts change. Raises Unwritable, naming the fields that cannot be read."""
+        values = self._read(texts)
+        own = {key: value for key, value in values.items() if not key.startswith("args.")}
+        args = {
+            key.removeprefix("args."): v for key, v in values.items() if key.startswith("args.") and v is not ABSENT
+        }
+        changed: dict[str, Any] = {}
+        if own["description"] != self.step.get("description", ""):
+            changed["description"] = own["description"]
+        if args != self.step["args"]:
+            changed["args"] = args
+        needs = [name for name in own["dependsOn"].replace(",", " ").split() if name]
+        if needs != list(self.step.get("dependsOn", ())):
+            changed["dependsOn"] = needs
+        if own["approval"] != LEAVE:
+            changed["requiresApproval"] = own["approval"] == ALWAYS
+        if self.is_new:
+            step = {"id": own["id"].strip(), "tool": self.step["tool"], "args": args, **changed}
+            return [AddStep(op="add", step=step, after=self.after)]
+        return [SetField(op="set", step_id=self.step["id"], path=path, value=value) for path, value in changed.items()]
+
+    def newer(self, step: Mapping[str, Any], version: int, texts: Mapping[str, str]) -> tuple[Draft, dict[str, str]]:
+        """The draft on a newer version of the plan, and the texts its form has then."""
+        fresh = replace(self, step=step, version=version, notes={})
+        old, new = self.fields, fresh.fields
+        notes, merged = {}, {}
+        for key, each in new.items():
+            was = old.get(key)
+            typed = texts.get(key, each.text)
+            touched = was is not None and typed != was.text
+            merged[key] = typed if touched else each.text
+            if touched and was is not None and was.text != each.text and typed != each.text:
+                notes[key] = f"now {line(shorten(each.text)) or 'empty'} in version {version}; yours is kept"
+        for key in texts.keys() - new.keys():
+            merged[key] = texts[key]
+        return replace(fresh, notes=notes), merged
+
+    def is_same(self, step: Mapping[str, Any]) -> bool:
+        """Whether a newer version left all that this form shows as it was."""
+        names = ("tool", "args", "description", "dependsOn", "requiresApproval")
+        return all(self.step.get(name) == step.get(name) for name in names)
+
+    def _read(self, texts: Mapping[str, str]) -> dict[str, Any]:
+        values, wrong = {}, {}
+        for key, each in self.fields.items():
+            try:
+                values[key] = each.read(texts.get(key, each.text))
+            except Unreadable as error:
+                wrong[key] = str(error)
+        if wrong:
+            raise Unwritable(wrong)
+        return values
+
+
+class Unwritable(ValueError):
+    """Fields whose texts are no values for them, by key, with the reason."""
+
+    def __init__(self, reasons: Mapping[str, str]) -> None:
+        super().__init__("; ".join(reasons.values()))
+        self.reasons = dict(reasons)
+
+
+def new_step(tool: str, taken: set[str]) -> dict[str, Any]:
+    """An empty step of a tool, with an id that is free."""
+    number = next(n for n in range(1, len(taken) + 2) if f"step_{n}" not in taken)
+    return {"id": f"step_{number}", "tool": tool, "args": {}, "description": "", "dependsOn": []}

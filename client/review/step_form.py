@@ -1,0 +1,205 @@
+"""The form in which a step is edited or added. It keeps what is typed until the plan has taken it, or escape.
+
+A refusal is shown at the field it is about. When the plan has moved on, the newer version is shown and what was typed
+stays; saving once more puts it on top.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.screen import ModalScreen
+from textual.widget import Widget
+from textual.widgets import Select, Static
+
+from client.review.rows import news
+from client.review.schema_form import Field
+from client.review.step_draft import Draft, Unwritable
+from client.review.text_field import Typing
+from plans.edits import Edit
+from plans.errors import InvalidPlan, PlanError
+from plans.views.markdown import line, safe
+
+Save = Callable[[list[Edit], int], Awaitable[None]]
+View = Mapping[str, Any]
+
+
+class FieldRow(Vertical):
+    """A field with its label and what is wrong with it."""
+
+    def __init__(self, key: str, field: Field) -> None:
+        super().__init__(classes="field")
+        self.key, self._field = key, field
+
+    def compose(self) -> ComposeResult:
+        """Label, the place to type or choose, and a line for remarks."""
+        yield Static(Text.assemble((line(self._field.name), "bold"), f"  {self._field.label}", no_wrap=True))
+        yield self._widget()
+        yield Static("", classes="remark")
+
+    @property
+    def text(self) -> str:
+        """What stands in it."""
+        widget = self.query_one("#value", Widget)
+        if isinstance(widget, Select):
+            return "" if widget.value is Select.NULL else str(widget.value)
+        return widget.text if isinstance(widget, Typing) else ""
+
+    def show(self, text: str, remark: str) -> None:
+        """Put another text in, if it is another, and a remark below."""
+        widget = self.query_one("#value", Widget)
+        if self.text != text:
+            if isinstance(widget, Select) and text not in ("", *map(json.dumps, self._field.choices)):
+                remark = f"now {line(text)} in the plan, which cannot be chosen here; saving puts this in its place"
+            elif isinstance(widget, Select):
+                widget.value = text or Select.NULL
+            elif isinstance(widget, Typing):
+                widget.text = text
+        note = self.query_one(".remark", Static)
+        note.update(Text(remark))
+        note.display = bool(remark)
+
+    def _widget(self) -> Widget:
+        field = self._field
+        if field.kind != "choice":
+            return Typing(field.text, id="value")
+        options = [(each if isinstance(each, str) else json.dumps(each), json.dumps(each)) for each in field.choices]
+        value = field.text or Select.NULL
+        return Select(
+            options, value=value, allow_blank=not field.required, prompt="not given", id="value", compact=True
+        )
+
+
+class EditScreen(ModalScreen[bool]):
+    """One step in a form; True when it was saved."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s", "save", priority=True),
+        Binding("escape", "leave"),
+    ]
+
+    def __init__(self, draft: Draft, view: Callable[[], View], save: Save) -> None:
+        super().__init__()
+        self._draft, self._view, self._save = draft, view, save
+        self._saving = self._sure = False
+
+    def compose(self) -> ComposeResult:
+        """Heading, fields, remarks, keys."""
+        step = self._draft.step
+        verb = "Add a step" if self._draft.is_new else f"Step {step['id']}"
+        with Vertical(classes="box tall"):
+            yield Static(Text(f"{verb}  {line(step['tool'])}  (version {self._draft.version})"), classes="title")
+            with VerticalScroll(can_focus=False):
+                for key, field in self._draft.fields.items():
+                    yield FieldRow(key, field)
+            yield Static("", id="said")
+            yield Static(Text("ctrl+s save   tab next field   ctrl+j new line   escape back"), classes="hint")
+
+    def on_mount(self) -> None:
+        """Begin at the first argument: it is what is changed most."""
+        self._mark({})
+        rows = list(self.query(FieldRow))
+        chosen = next((row for row in rows if row.key.startswith("args.")), rows[0])
+        chosen.query_one("#value", Widget).focus()
+
+    def on_typing_entered(self) -> None:
+        """Enter in a text of one line goes to the next field."""
+        self.focus_next()
+
+    def action_save(self) -> None:
+        """Send what was changed."""
+        if not self._saving:
+            self._saving = True
+            self.run_worker(self._send(), exclusive=True)
+
+    def action_leave(self) -> None:
+        """Back without saving; what was typed is given up only when asked twice."""
+        if self._texts() == self._draft_texts() or self._sure:
+            self.dismiss(False)
+            return
+        self._sure = True
+        self._say("Not saved: escape once more gives up what you typed, ctrl+s saves it.")
+
+    def plan_changed(self) -> None:
+        """The plan moved on while the form is open: say so, keep what is typed."""
+        view = self._view()
+        if view["version"] == self._draft.version:
+            return
+        step = self._step(view)
+        if self._draft.is_new or (step is not None and self._draft.is_same(step)):
+            self._take(step or self._draft.step, view)
+        elif step is None:
+            self._say(f"This step was removed: {news(view, self._draft.version)}")
+        else:
+            self._say(f"This step was changed: {news(view, self._draft.version)}. Saving shows it first.")
+
+    async def _send(self) -> None:
+        try:
+            edits = self._draft.edits(self._texts())
+            if edits:
+                await self._save(edits, self._draft.version)
+            self.dismiss(bool(edits))
+        except Unwritable as error:
+            self._mark(error.reasons)
+            self._say("Not saved: see the fields marked ✗.")
+        except InvalidPlan as error:
+            self._show_problems(error)
+        except PlanError as error:
+            self._refused(error)
+        finally:
+            self._saving = False
+
+    def _refused(self, error: PlanError) -> None:
+        step, view = self._step(self._view()), self._view()
+        if error.code != "STALE_VERSION" or (step is None and not self._draft.is_new):
+            self._say(f"Not saved: {safe(error.message)}")
+            return
+        since = self._draft.version
+        self._take(step or self._draft.step, view)
+        self._say(f"Not saved, the plan moved on: {news(view, since)}. Look at it; ctrl+s saves yours on top.")
+
+    def _take(self, step: Mapping[str, Any], view: View) -> None:
+        """Go on from a newer version, with what is typed."""
+        self._draft, texts = self._draft.newer(step, view["version"], self._texts())
+        for row in self.query(FieldRow):
+            row.show(texts.get(row.key, row.text), self._draft.notes.get(row.key, ""))
+        verb = "Add a step" if self._draft.is_new else f"Step {step['id']}"
+        self.query_one(".title", Static).update(Text(f"{verb}  {line(step['tool'])}  (version {view['version']})"))
+
+    def _show_problems(self, error: InvalidPlan) -> None:
+        keys = {row.key for row in self.query(FieldRow)}
+        here: dict[str, str] = {}
+        rest = []
+        for problem in error.problems:
+            key = ".".join((problem.field or "").split(".")[:2])
+            mine = problem.step_id in (self._draft.step["id"], self._texts().get("id"))
+            if mine and key in keys:
+                here[key] = line(problem.message)
+            else:
+                rest.append(line(problem.text))
+        self._mark(here)
+        self._say("Not saved: " + ("; ".join(rest) or "see the fields marked ✗."))
+
+    def _mark(self, reasons: Mapping[str, str]) -> None:
+        for row in self.query(FieldRow):
+            reason = reasons.get(row.key)
+            row.show(row.text, f"✗ {reason}" if reason else self._draft.notes.get(row.key, ""))
+
+    def _say(self, sentence: str) -> None:
+        self.query_one("#said", Static).update(Text(sentence))
+
+    def _step(self, view: View) -> Mapping[str, Any] | None:
+        found: Iterable[Mapping[str, Any]] = view["steps"]
+        return next((step for step in found if step["id"] == self._draft.step["id"]), None)
+
+    def _texts(self) -> dict[str, str]:
+        return {row.key: row.text for row in self.query(FieldRow)}
+
+    def _draft_texts(self) -> dict[str, str]:
+        return {key: field.text for key, field in self._draft.fields.items()}

@@ -1,0 +1,152 @@
+"""Starting a plan: its id, its request, and what Temporal's UI shows of it from the first moment.
+
+The plan is sent as its author wrote it; the worker judges it again. An id that was ever used before starts nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from temporalio.client import Client
+from temporalio.common import TypedSearchAttributes, WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.exceptions import WorkflowAlreadyStartedError
+from temporalio.service import RPCError, RPCStatusCode
+
+from client import ids
+from client.errors import PlanExists
+from client.rpc import RPC_TIMEOUT, translated
+from plans.definition.parsing import read_plan
+from plans.errors import InvalidPlan, PlanError
+from plans.model import Plan, Problem, Value
+from plans.run import Options, PlanStatus, Run
+from plans.views.markdown import line, markdown
+from runtime import search_attributes
+from workflows.search_attributes import first
+
+SUMMARY_BYTES = 200
+DETAILS_BYTES = 20_000
+"""What Temporal shows of a static summary and of static details at most."""
+
+
+class Started(Value):
+    """A plan that was started."""
+
+    plan_id: str
+    workflow_id: str
+    run_id: str
+
+
+async def start(
+    client: Client,
+    plan: Any,
+    *,
+    options: Options | None = None,
+    plan_id: str | None = None,
+    name: str = "",
+    queue: str = "plans",
+) -> Started:
+    """Start a plan, given as the data of a plan file; returns at once.
+
+    `plan_id` comes before the plan's own id; without either, one is made from the title or from `name`. Raises
+    InvalidPlan when the data is no plan, PlanExists, BadPlanId, NotConnected.
+    """
+    checked = read_plan(plan)
+    if isinstance(checked, list):
+        raise InvalidPlan(checked)
+    given = plan_id if plan_id is not None else checked.id
+    chosen = ids.invented(checked.title or name) if given is None else ids.checked(given)
+    given_options = (options or Options()).model_dump(mode="json", exclude_none=True)
+    request = {"plan": {**plan, "id": chosen}, "options": given_options}
+    status = PlanStatus.REVIEW if options and options.review else PlanStatus.RUNNING
+    shown = _shown(checked, checked.title or name or chosen)
+    return await launch(client, request, chosen, queue, shown, first(status.value, checked.title))
+
+
+async def start_run(client: Client, run: Run, queue: str) -> Started:
+    """Start a run that goes on from another, under the id of its plan. Raises PlanExists, BadPlanId, NotConnected."""
+    chosen = run.plan.id or ""
+    shown = _shown(run.plan, run.plan.title or chosen)
+    shown["memo"]["resumes"] = run.resumes
+    request = {"run": run.model_dump(mode="json", exclude_defaults=True)}
+    return await launch(
+        client, request, chosen, queue, shown, first(PlanStatus.RUNNING.value, run.plan.title, run.resumes)
+    )
+
+
+async def start_agent(
+    client: Client, request: dict[str, Any], agent_id: str, queue: str, title: str, resumes: str
+) -> Started:
+    """Start an agent, or one that goes on from another. Raises PlanExists, BadPlanId, NotConnected."""
+    memo = {"title": title[:1_000], "request": title[:1_000], **({"resumes": resumes} if resumes else {})}
+    shown = {"memo": memo, "static_summary": _cut(line(title), SUMMARY_BYTES)}
+    index = first(PlanStatus.RUNNING.value, title, resumes)
+    return await launch(client, request, agent_id, queue, shown, index, kind="AgentWorkflow")
+
+
+async def launch(
+    client: Client,
+    request: dict[str, Any],
+    chosen: str,
+    queue: str,
+    shown: dict[str, Any],
+    index: TypedSearchAttributes | None = None,
+    kind: str = "PlanWorkflow",
+) -> Started:
+    """Start a workflow under the id of a plan; `shown` and `index` are what Temporal shows and finds it by.
+
+    Raises PlanExists, NotConnected, InvalidPlan when it is too large.
+    """
+    try:
+        handle = await client.start_workflow(
+            kind,
+            request,
+            id=ids.workflow_id(chosen),
+            task_queue=queue,
+            id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+            id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+            rpc_timeout=RPC_TIMEOUT,
+            search_attributes=index,
+            **shown,
+        )
+    except WorkflowAlreadyStartedError:
+        text = f"there is a plan '{chosen}' already, and ids are never used twice; choose another with --id"
+        raise PlanExists(text) from None
+    except RPCError as error:
+        if index is not None and _is_unindexed(error):
+            known = await search_attributes.known(client)
+            left = TypedSearchAttributes([pair for pair in index if pair.key.name in known])
+            fewer = left if 0 < len(left) < len(index) else None
+            return await launch(client, request, chosen, queue, shown, fewer, kind=kind)
+        raise _refused(error, chosen) from error
+    return Started(plan_id=chosen, workflow_id=handle.id, run_id=handle.first_execution_run_id or "")
+
+
+def _is_unindexed(error: RPCError) -> bool:
+    """Whether the server does not know some of our search attributes: plans run without them."""
+    return error.status is RPCStatusCode.INVALID_ARGUMENT and "search attribute" in error.message.lower()
+
+
+def _shown(plan: Plan, title: str) -> dict[str, Any]:
+    """What lists and Temporal's UI show of the plan, before it has done anything."""
+    return {
+        "memo": {"title": title[:1_000], "steps": len(plan.steps)},
+        "static_summary": _cut(f"{line(title)} · {_steps(plan)}", SUMMARY_BYTES),
+        "static_details": _cut(markdown(plan.model_dump(mode="json", exclude_none=True)), DETAILS_BYTES),
+    }
+
+
+def _refused(error: RPCError, plan_id: str) -> PlanError:
+    if "size exceeds limit" in error.message or "larger than max" in error.message:
+        text = "the plan is larger than the server takes (2 MB); split it, or put long texts into files"
+        return InvalidPlan([Problem(code="PLAN_TOO_LARGE", message=text)])
+    return translated(error, plan_id)
+
+
+def _steps(plan: Plan) -> str:
+    return f"{len(plan.steps)} step{'s' * (len(plan.steps) != 1)}"
+
+
+def _cut(text: str, limit: int) -> str:
+    """A text of at most so many bytes, no character cut in two."""
+    data = text.encode()
+    return text if len(data) <= limit else data[: limit - 3].decode(errors="ignore") + "…"

@@ -1,0 +1,145 @@
+"""YAML text to plain JSON data, with the care that `plans.definition.parsing.parse_json` takes.
+
+Values mean what YAML 1.2 says: `yes`, `no`, `on`, `12:30` and dates are texts, only true and false are booleans.
+Repeated keys, keys that are no texts, merges, tags and bottomless nesting are refused with their line; so are aliases
+that would unfold to more than a plan may hold. Raises Unreadable.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from plans.definition.parsing import MAX_BYTES, MAX_DEPTH, Unreadable, check_values
+
+MAX_VALUES = 1_000_000
+"""Values a plan may hold, aliases unfolded."""
+
+_NULL = re.compile(r"~|null|Null|NULL|")
+_BOOL = re.compile(r"true|True|TRUE|false|False|FALSE")
+_INT = re.compile(r"[-+]?[0-9]{1,400}|0o[0-7]{1,400}|0x[0-9a-fA-F]{1,400}")
+_FLOAT = re.compile(
+    r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
+)
+
+if TYPE_CHECKING:
+    from yaml import SafeLoader as _SafeLoader
+else:
+    _SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where it is built in
+
+
+class _Loader(_SafeLoader):
+    """Builds plain data from one document; see the module."""
+
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 - pyyaml reads it so
+
+    def construct_mapping(self, node: yaml.Node, deep: bool = False) -> dict[Hashable, Any]:
+        """An object; a repeated key or one that is no text is refused."""
+        if not isinstance(node, yaml.MappingNode):
+            raise _unreadable("an object is expected", node.start_mark)
+        found: dict[Hashable, Any] = {}
+        for key_node, value_node in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, str):
+                raise _unreadable(f"the key {key!r} is no text; put it in quotes", key_node.start_mark)
+            if key in found:
+                text = f"'{key}' stands twice in one object; keep one of them"
+                raise _unreadable(text, key_node.start_mark, "PLAN_DUPLICATE_KEY")
+            found[key] = self.construct_object(value_node, deep=deep)
+        return found
+
+
+def parse_yaml(text: str) -> Any:
+    """The data in a YAML text of one document."""
+    try:
+        _check_events(text)
+        data = yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader
+    except yaml.reader.ReaderError as error:
+        raise Unreadable(
+            "PLAN_BAD_TEXT", f"character {error.character:#x} cannot stand in YAML; take it out"
+        ) from error
+    except yaml.MarkedYAMLError as error:
+        what = " ".join(part for part in (error.context, error.problem) if part)
+        raise _unreadable(what, error.problem_mark or error.context_mark) from error
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, Unreadable):
+            raise
+        raise Unreadable("PLAN_NOT_YAML", f"this cannot be read as YAML: {error}") from error
+    _check_size(data)
+    check_values(data)
+    return data
+
+
+def _check_events(text: str) -> None:
+    """Refuse what is nested too deep before a recursive builder sees it."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_SafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            text = f"nested deeper than {MAX_DEPTH}; flatten the arguments"
+            raise _unreadable(text, event.start_mark, "PLAN_TOO_DEEP")
+
+
+def _check_size(data: Any) -> None:
+    """Refuse aliases that unfold without end, or to more than a plan may hold."""
+    values = size = 0
+    stack = [(data, 0)]
+    while stack:
+        item, depth = stack.pop()
+        values += 1
+        if depth > MAX_DEPTH:
+            raise Unreadable("PLAN_TOO_DEEP", f"nested deeper than {MAX_DEPTH}, aliases unfolded; write it out")
+        size += len(item) if isinstance(item, str) else 0
+        if values > MAX_VALUES or size > MAX_BYTES:
+            raise Unreadable("PLAN_TOO_LARGE", "with its aliases unfolded the plan is too large; use fewer")
+        if isinstance(item, dict):
+            stack.extend((each, depth + 1) for each in item.values())
+        elif isinstance(item, list):
+            stack.extend((each, depth + 1) for each in item)
+
+
+def _unreadable(what: str, mark: Any, code: str = "PLAN_NOT_YAML") -> Unreadable:
+    where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+    return Unreadable(code, f"{where}{what}")
+
+
+def _integer(loader: _Loader, node: yaml.ScalarNode) -> int:
+    text = str(loader.construct_scalar(node))
+    base = {"0o": 8, "0x": 16}.get(text[:2], 10)
+    return int(text[2:], base) if base != 10 else int(text)
+
+
+def _number(loader: _Loader, node: yaml.ScalarNode) -> float:
+    text = str(loader.construct_scalar(node)).lower()
+    return float(text.replace(".inf", "inf").replace(".nan", "nan"))
+
+
+def _boolean(loader: _Loader, node: yaml.ScalarNode) -> bool:
+    return str(loader.construct_scalar(node)).lower() == "true"
+
+
+def _refused(loader: _Loader, node: yaml.Node) -> Any:
+    del loader
+    raise _unreadable(f"a plan has no use for the tag {node.tag}; take it out", node.start_mark)
+
+
+def _whole(pattern: re.Pattern[str]) -> re.Pattern[str]:
+    return re.compile(rf"(?:{pattern.pattern})\Z")
+
+
+_TAG = "tag:yaml.org,2002:"
+for _name, _pattern, _first in (
+    ("null", _NULL, ["~", "n", "N", ""]),
+    ("bool", _BOOL, list("tTfF")),
+    ("int", _INT, list("-+0123456789")),
+    ("float", _FLOAT, list("-+0123456789.")),
+):
+    _Loader.add_implicit_resolver(_TAG + _name, _whole(_pattern), _first)
+for _name, _constructor in (("int", _integer), ("float", _number), ("bool", _boolean)):
+    _Loader.add_constructor(_TAG + _name, _constructor)
+for _name in ("binary", "timestamp", "omap", "pairs", "set"):
+    _Loader.add_constructor(_TAG + _name, _refused)
+_Loader.add_constructor(None, _refused)

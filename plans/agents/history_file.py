@@ -1,0 +1,115 @@
+"""The texts agent runs are kept as: `agent-history.json`, and what a SUMMARY.md says about a run.
+
+`history_text` and `read_history` round-trip the file byte for byte. A text that is no history is told apart from one
+of which some entries can be saved; `entry_of_summary` reads a run back out of the summary it left.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from plans.agents.history import PLAN_TYPE, VERSION, Entry, History, Status
+from plans.definition.parsing import MAX_BYTES, Unreadable, parse_json
+from plans.model import Value
+from plans.views.markdown import line, md
+
+_OPTIONAL = ("agent_type", "plan", "resumes", "resumed_by")
+
+
+class Damage(Value):
+    """What is wrong with a history file, and the entries that are still good."""
+
+    reason: str
+    saved: list[Entry] = Field(default_factory=list)
+
+
+def history_text(history: History) -> str:
+    """The file, as `JSON.stringify(history, null, 2)` writes it."""
+    entries = [_plain(entry) for entry in history.entries]
+    data = {"version": history.version, "max_entries": history.max_entries, "entries": entries}
+    return json.dumps(data, ensure_ascii=False, indent=2).encode("utf-8", "replace").decode()
+
+
+def read_history(text: str | bytes) -> History | Damage:
+    """The history in a file, or what is wrong with it."""
+    if not text.strip():
+        return Damage(reason="it is empty")
+    if len(text) > MAX_BYTES:
+        return Damage(reason=f"it is larger than {MAX_BYTES} bytes")
+    try:
+        data = parse_json(text)
+    except Unreadable as error:
+        return Damage(reason=error.problem.message)
+    if isinstance(data, dict) and data.get("version") != VERSION:
+        return Damage(reason=f"its version is {json.dumps(data.get('version'))[:40]}, not {json.dumps(VERSION)}")
+    try:
+        return History.model_validate(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"])) or "the whole"
+        return Damage(reason=f"{place}: {first['msg']}", saved=_good_entries(data))
+
+
+def run_summary(entry: Entry, status: str, body: str = "") -> str:
+    """SUMMARY.md of an agent's run, from which `entry_of_summary` can read it back."""
+    rows = [f"# {md(line(entry.task_description)) or entry.agent_id}", "", f"- Agent: `{line(entry.agent_id)}`"]
+    rows += [f"- Type: {line(entry.agent_type)}"] if entry.agent_type else []
+    rows += [f"- Plan: `{line(entry.plan)}`"] if entry.plan else []
+    rows += [f"- Status: {status}", f"- Started: {entry.timestamp}", f"- Ended: {entry.completion_timestamp or '-'}"]
+    rows += [f"- Resumes: `{line(entry.resumes)}`"] if entry.resumes else []
+    return "\n".join(rows) + (f"\n\n{body.strip()}\n" if body.strip() else "\n")
+
+
+def entry_of_summary(text: str) -> Entry | None:
+    """The run a SUMMARY.md tells of; none when it does not say which one, or when.
+
+    A plan's own summary counts as the run of the agent `plan-<id>`, of type `plan`.
+    """
+    head, _, _ = text.partition("\n## ")
+    facts = {name: value.strip("`") for name, value in re.findall(r"(?m)^- ([A-Z][a-z]+): (.*)$", head)}
+    title = re.match(r"# (.*)", head)
+    plan, agent = facts.get("Plan"), facts.get("Agent")
+    if not (plan or agent):
+        return None
+    name = re.sub(r"\\(.)", r"\1", title[1]) if title else ""
+    try:
+        return Entry(
+            agent_id=agent or f"plan-{plan}",
+            agent_type=facts.get("Type") if agent else PLAN_TYPE,
+            task_description=name if agent else f"Execute plan {plan}: {name}",
+            plan=plan,
+            timestamp=facts.get("Started", ""),
+            status=_status(facts.get("Status", "")),
+            completion_timestamp=None if facts.get("Ended", "-") == "-" else facts["Ended"],
+            resumes=facts.get("Resumes"),
+        )
+    except ValidationError:
+        return None
+
+
+def _status(text: str) -> Status:
+    known: dict[str, Status] = {
+        "completed": "completed", "timeout": "timeout", "interrupted": "interrupted", "cancelled": "interrupted",
+        "spawned": "spawned", "running": "spawned", "paused": "spawned", "review": "spawned", "resumed": "resumed",
+    }  # fmt: skip
+    return known.get(text.strip(), "failed")
+
+
+def _plain(entry: Entry) -> dict[str, Any]:
+    data = entry.model_dump(mode="json")
+    return {name: value for name, value in data.items() if value is not None or name not in _OPTIONAL}
+
+
+def _good_entries(data: Any) -> list[Entry]:
+    rows = data.get("entries") if isinstance(data, dict) else None
+    found = []
+    for row in rows if isinstance(rows, list) else []:
+        try:
+            found.append(Entry.model_validate(row))
+        except ValidationError:
+            continue
+    return found

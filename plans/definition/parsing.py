@@ -1,0 +1,246 @@
+"""From text or data to a Plan: structure, before meaning.
+
+`parse_json` turns text into data and refuses what JSON readers quietly accept: repeated keys, NaN and infinities,
+lone surrogates, bottomless nesting. `read_plan` turns data into a Plan, or into every problem of its shape, each with
+its step and field; `sound_part` is what can be judged beside them. What the plan means (tools, cycles, references) is
+judged by `plans.definition.validation`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from plans.definition.references import strings
+from plans.model import MAX_STEPS, ApprovalRule, Defaults, Input, Plan, Problem, Retry, Step
+
+MAX_BYTES = 8 * 1024 * 1024
+MAX_DEPTH = 64
+MAX_ARGS_BYTES = 64 * 1024
+_FENCE = re.compile(r"\s*```[a-zA-Z]*\n(.*)\n```\s*", re.DOTALL)
+
+
+class Unreadable(ValueError):
+    """A text that is no plan at all; carries the one problem there is to tell."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.problem = Problem(code=code, message=message)
+
+
+def parse_json(text: str | bytes) -> Any:
+    """The data in a JSON text. Raises Unreadable with code, line and mend (FAULTS 1-19, 33)."""
+    source = _decode(text)
+    fenced = _FENCE.fullmatch(source)
+    source = fenced[1] if fenced else source
+    if not source.strip():
+        raise Unreadable("PLAN_NOT_JSON", "the text is empty; a plan is a JSON object with steps")
+    check_depth(source)
+    try:
+        data = json.loads(source, object_pairs_hook=_no_repeats, parse_constant=_not_finite, parse_int=_bounded_int)
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise Unreadable("PLAN_NOT_JSON", f"this is no JSON at {where}: {error.msg}") from error
+    except RecursionError as error:
+        raise Unreadable("PLAN_TOO_DEEP", f"nested deeper than {MAX_DEPTH}") from error
+    check_values(data)
+    return data
+
+
+def check_depth(text: str) -> None:
+    """Refuse a text nested deeper than any plan needs, before a recursive parser sees it."""
+    depth = 0
+    for match in re.finditer(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', text, re.DOTALL):
+        mark = match[0]
+        depth += (mark in "[{") - (mark in "]}")
+        if depth > MAX_DEPTH:
+            raise Unreadable("PLAN_TOO_DEEP", f"nested deeper than {MAX_DEPTH}; flatten the arguments")
+
+
+def check_values(data: Any) -> None:
+    """Refuse values that no plan can carry: infinities, lone surrogates, bottomless nesting."""
+    stack: list[tuple[Any, int]] = [(data, 1)]
+    while stack:
+        item, depth = stack.pop()
+        if depth > MAX_DEPTH + 1:
+            raise Unreadable("PLAN_TOO_DEEP", f"nested deeper than {MAX_DEPTH}; flatten the arguments")
+        if isinstance(item, str):  # most of a big plan is short texts: nothing dearer comes before them
+            if not item.isascii() and re.search("[\ud800-\udfff]", item):
+                raise Unreadable("PLAN_BAD_TEXT", "a text holds half a character (a lone surrogate); write it whole")
+        elif isinstance(item, float) and item - item != 0:
+            raise Unreadable("PLAN_NOT_FINITE", f"{item} is no JSON number; write a finite one, or a string")
+        elif isinstance(item, list):
+            stack += [(each, depth + 1) for each in item]
+        elif isinstance(item, (dict, Mapping)):  # nearly always a dict, which is found out much sooner
+            stack += [(each, depth + 1) for pair in item.items() for each in pair]
+
+
+def read_plan(data: Any) -> Plan | list[Problem]:
+    """A Plan, or every problem of the data's shape."""
+    problems = _shape(data)
+    if problems:
+        return problems
+    try:
+        check_values(data)
+        plan = Plan.model_validate(data)
+    except Unreadable as error:
+        return [error.problem]
+    except ValidationError as error:
+        return [_problem(data, detail) for detail in error.errors(include_url=False)]
+    return _sizes(plan) or plan
+
+
+def sound_part(data: Any) -> Plan | None:
+    """The plan without its misshapen fields, to tell what else is wrong with it; None when it is no plan without them.
+
+    Arguments and inputs are never left out: what uses them would be wrong for that alone.
+    """
+    if _shape(data):
+        return None
+    try:
+        check_values(data)
+        return Plan.model_validate(data)
+    except Unreadable:
+        return None
+    except ValidationError as error:
+        places = [detail["loc"] for detail in error.errors(include_url=False)]
+    misshapen = {place[:3] if place[:1] == ("steps",) else place[:1] for place in places}
+    if any({"args", "inputs"} & set(place) for place in misshapen):
+        return None
+    try:
+        return Plan.model_validate(_without(data, misshapen))
+    except ValidationError:
+        return None
+
+
+def _without(data: Mapping[str, Any], places: set[tuple[int | str, ...]]) -> dict[str, Any]:
+    found = {name: value for name, value in data.items() if (name,) not in places}
+    if isinstance(found.get("steps"), list):
+        found["steps"] = [
+            {name: value for name, value in step.items() if ("steps", index, name) not in places}
+            if isinstance(step, Mapping)
+            else step
+            for index, step in enumerate(found["steps"])
+        ]
+    return found
+
+
+def _decode(text: str | bytes) -> str:
+    if len(text) > MAX_BYTES:
+        raise Unreadable("PLAN_TOO_LARGE", f"a plan may have {MAX_BYTES} bytes, this one has {len(text)}")
+    if isinstance(text, str):
+        return text.removeprefix("\ufeff")
+    try:
+        return text.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise Unreadable("PLAN_NOT_JSON", f"byte {error.start} is not UTF-8; save the file as UTF-8") from error
+
+
+def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise Unreadable("PLAN_DUPLICATE_KEY", f"'{key}' stands twice in one object; keep one of them")
+        found[key] = value
+    return found
+
+
+def _not_finite(text: str) -> Any:
+    raise Unreadable("PLAN_NOT_FINITE", f"{text} is no JSON number; write a finite one, or a string")
+
+
+def _bounded_int(text: str) -> int:
+    if len(text) > 400:
+        raise Unreadable("PLAN_NOT_JSON", f"a number of {len(text)} digits; write it as a string")
+    return int(text)
+
+
+def _shape(data: Any) -> list[Problem]:
+    if not isinstance(data, Mapping):
+        kind = "a list" if isinstance(data, list) else f"a {type(data).__name__}"
+        return [Problem(code="PLAN_SCHEMA", message=f"a plan is an object with steps, this is {kind}")]
+    steps = data.get("steps")
+    if isinstance(steps, list) and not steps:
+        return [Problem(code="PLAN_SCHEMA", field="steps", message="the plan is empty; add at least one step")]
+    if isinstance(steps, list) and len(steps) > MAX_STEPS:
+        text = f"a plan may have {MAX_STEPS} steps, this one has {len(steps)}; split it"
+        return [Problem(code="PLAN_TOO_LARGE", field="steps", message=text)]
+    return []
+
+
+def _sizes(plan: Plan) -> list[Problem]:
+    problems, encode = [], json.JSONEncoder(ensure_ascii=False).encode
+    for step in plan.steps:
+        written = encode(step.args)
+        size = len(written.encode())
+        if size > MAX_ARGS_BYTES:
+            text = f"the arguments have {size} bytes, {MAX_ARGS_BYTES} are allowed; put the data into a file"
+            problems.append(Problem(code="PLAN_TOO_LARGE", step_id=step.id, field="args", message=text))
+        if "\\u0000" in written and any("\0" in text for place, text in strings(step.args) if place[-1] == "path"):
+            text = "a path cannot hold a NUL character; take it out"
+            problems.append(Problem(code="PLAN_BAD_TEXT", step_id=step.id, field="args.path", message=text))
+    return problems
+
+
+_MODELS: dict[str, Any] = {
+    "steps": Step, "approval": ApprovalRule, "retry": Retry, "inputs": Input, "defaults": Defaults, "": Plan
+}  # fmt: skip
+
+
+def _problem(data: Any, detail: ErrorDetails) -> Problem:
+    location = list(detail["loc"])
+    step_id = None
+    if len(location) > 1 and location[0] == "steps" and isinstance(location[1], int):
+        step = data["steps"][location[1]]
+        name = step.get("id") if isinstance(step, Mapping) else None
+        step_id = name[:128] if isinstance(name, str) and name else f"#{location[1] + 1}"
+        location = location[2:] or ["step"]
+    field = ".".join(map(str, location))[:300] or None
+    code = _code(location, detail) if location else "PLAN_SCHEMA"
+    return Problem(code=code, step_id=step_id, field=field, message=_sentence(detail, step_id is not None))
+
+
+def _code(location: list[str | int], detail: ErrorDetails) -> str:
+    field, given = location[0], detail["input"]
+    if isinstance(given, str) and "\0" in given:
+        return "PLAN_BAD_TEXT"
+    if field in ("dependsOn", "depends_on") and detail["type"] == "string_pattern_mismatch":
+        return "UNKNOWN_DEPENDENCY"
+    return "UNKNOWN_TOOL" if field == "tool" and detail["type"] not in ("missing", "extra_forbidden") else "PLAN_SCHEMA"
+
+
+def _sentence(detail: ErrorDetails, in_step: bool) -> str:
+    kind, name = detail["type"], str(detail["loc"][-1]) if detail["loc"] else ""
+    if kind == "missing":
+        return f"'{name}' is missing; add it"
+    if kind == "extra_forbidden":
+        return _unknown_field(detail, name, in_step)
+    if detail["loc"][-1:] == ("tool",):
+        return f"Unknown tool: {_short(detail['input'])}; name a tool, `plan tools` lists them"
+    if kind == "string_pattern_mismatch" and detail["loc"][-2:-1] in (("dependsOn",), ("depends_on",)):
+        return f"Unknown dependency: {_short(detail['input'])}; name a step of the plan"
+    if kind == "string_pattern_mismatch":
+        return f"{_short(detail['input'])} is no id: write 1 to 128 letters, digits, '_' or '-'"
+    text = detail["msg"].removeprefix("Value error, ").replace("Input should be", "should be")
+    return f"{text}; it is {_short(detail['input'])}"
+
+
+def _unknown_field(detail: ErrorDetails, name: str, in_step: bool) -> str:
+    parents = [part for part in detail["loc"][:-1] if isinstance(part, str) and part in _MODELS]
+    model = _MODELS[parents[-1] if parents else ("steps" if in_step else "")]
+    known = [field.alias or key for key, field in model.model_fields.items()]
+    if name in ("status", "result"):
+        return f"'{name}' is set by the run, not by the plan; take it out"
+    near = get_close_matches(name, known, 1)
+    return f"there is no field '{name}'; " + (f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}")
+
+
+def _short(value: Any) -> str:
+    text = {"None": "null", "True": "true", "False": "false"}.get(repr(value), repr(value))  # as files write them
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,0 +1,250 @@
+"""References in arguments: find them, and fill them in.
+
+- A whole string `$step_1` is that step's value; `$step_1.rows[0].name` reaches inside with JMESPath.
+- `{{step_1.name}}` inserts a value into a longer text: texts as they are, everything else as JSON.
+- `inputs` is a root like a step: `$inputs.name`, `{{inputs.name}}`.
+- A string that begins with `$$` is that string with one dollar sign less; `{{{{x}}}}` is the literal `{{x}}`.
+- Any other dollar sign is left as it is; so are `$1.50`, and `$5` unless a step is called `5` (REQUIREMENTS B2).
+- An argument that is code takes values only inside a text: a whole reference would make the value itself the code.
+
+A text produced by filling is never looked at again, so a value cannot smuggle a reference in.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Container, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from plans.definition.conditions import search
+from plans.definition.quoting import join_python, join_shell
+from plans.errors import BadExpression, BadReference
+
+INPUTS = "inputs"
+"""The root under which a plan's inputs are found."""
+
+Place = list[str | int]
+"""Where in the arguments a string stands: keys and indexes from the outside in."""
+Quoting = Mapping[str, Literal["shell", "python"]]
+
+_ID = r"[A-Za-z0-9_][A-Za-z0-9_-]*"
+_WHOLE = re.compile(rf"\$({_ID})((?:\.|\[).*)?", re.DOTALL)
+# Nothing that opens or closes: each character is looked at once or twice. No possessive quantifier (`*+`) around a
+# lookahead: Python before 3.11.5 matches it wrongly.
+_INSIDE = r"(?:(?!\{\{|\}\}).)*"
+_INSERT = re.compile(rf"\{{{{4}}({_INSIDE})\}}{{4}}|\{{{{2}}\s*({_ID})\s*((?:\.|\[|\|){_INSIDE})?\}}{{2}}", re.DOTALL)
+
+
+_WHOLE_CODE = (
+    "'{}' would run the value itself as code; write it to a file in an earlier step and run that file, or insert it as"
+    " data, as in: echo {{{{step}}}}"
+)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """One mention of a step's or the inputs' value: where it stands, what it names, which part of it."""
+
+    place: tuple[str | int, ...]
+    root: str
+    path: str
+    text: str
+    whole: bool
+
+
+@dataclass(frozen=True)
+class Filled:
+    """Arguments with their references filled in, except in the places named, whose values were not at hand."""
+
+    args: dict[str, Any]
+    deferred: list[Place]
+
+
+def find(args: Any) -> list[Reference]:
+    """Every reference in `args`, in reading order; `$` alone counts as one with an empty root."""
+    return [reference for place, text in strings(args) for reference in in_text(text, place)]
+
+
+def in_text(text: str, place: tuple[str | int, ...] = ()) -> list[Reference]:
+    """The references in one string."""
+    if "$" not in text and "{{" not in text:
+        return []  # nearly all texts; the patterns below cost ten times as much
+    if text == "$":
+        return [Reference(place, "", "", text, True)]
+    if text.startswith("$$"):
+        return []
+    whole = _WHOLE.fullmatch(text)
+    if whole:
+        if whole[1].isdigit() and re.match(r"\.\d", whole[2] or ""):
+            return []  # `$1.50` is a price; no path begins with a digit
+        return [Reference(place, whole[1], path_of(whole[2]), text, True)]
+    return [
+        Reference(place, match[2], path_of(match[3]), match[0], False)
+        for match in _INSERT.finditer(text)
+        if match[2] is not None
+    ]
+
+
+def is_literal(reference: Reference, known: Container[str]) -> bool:
+    """Whether it only looks like a reference: `$5` where no step is called `5`."""
+    return reference.whole and reference.root.isdigit() and reference.root not in known
+
+
+def literal(text: str) -> str:
+    """The argument that stands for exactly this text, whatever it looks like."""
+    if text.startswith("$"):
+        return f"${text}"
+    return _INSERT.sub(lambda match: match[0] if match[2] is None else "{{" + match[0] + "}}", text)
+
+
+def path_of(rest: str | None) -> str:
+    """The JMESPath expression in what follows a root: `.rows[0]` -> `rows[0]`, `| [0]` -> `@ | [0]`, nothing -> ``."""
+    rest = (rest or "").strip()
+    if rest.startswith("."):
+        return rest[1:] or rest
+    return f"@ {rest}" if rest.startswith("|") else rest
+
+
+def strings(value: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Every string in a JSON value with its place. Iterative: depth is bounded by the reader, not by the stack."""
+    stack: list[tuple[tuple[str | int, ...], Any]] = [(place, value)]
+    while stack:
+        where, item = stack.pop()
+        if isinstance(item, str):
+            yield where, item
+        elif isinstance(item, Mapping):
+            stack.extend(((*where, key), item[key]) for key in reversed(list(item)))
+        elif isinstance(item, list):
+            stack.extend(((*where, index), item[index]) for index in reversed(range(len(item))))
+
+
+def fill(args: dict[str, Any], values: Mapping[str, Any], quoting: Quoting, absent: Container[str] = ()) -> Filled:
+    """Arguments with every reference replaced by its value.
+
+    Strings that mention a root in `absent` (values kept elsewhere) are left as they stand and their places returned.
+    Raises BadReference when a value, or the part of it a path asks for, does not exist or does not fit.
+    """
+    deferred: list[Place] = []
+
+    def one(text: str, place: tuple[str | int, ...]) -> Any:
+        if any(reference.root in absent for reference in in_text(text, place)):
+            deferred.append(list(place))
+            return text
+        return fill_text(text, values, _language(place, quoting))
+
+    return Filled({key: _map(value, one, (key,)) for key, value in args.items()}, deferred)
+
+
+def fill_at(args: dict[str, Any], places: list[Place], values: Mapping[str, Any], quoting: Quoting) -> dict[str, Any]:
+    """Arguments in which only the strings at `places` are filled in: the second half of `fill`."""
+    wanted = {tuple(place) for place in places}
+
+    def one(text: str, place: tuple[str | int, ...]) -> Any:
+        return fill_text(text, values, _language(place, quoting)) if place in wanted else text
+
+    return {key: _map(value, one, (key,)) for key, value in args.items()}
+
+
+def fill_text(text: str, values: Mapping[str, Any], language: str | None = None) -> Any:
+    """The value a string stands for: another string, or for a whole reference any JSON value."""
+    if text.startswith("$$"):
+        return text[1:]
+    references = in_text(text)
+    if references and references[0].whole:
+        if language and not is_literal(references[0], values):
+            raise BadReference(_WHOLE_CODE.format(text))
+        return text if is_literal(references[0], values) else look_up(references[0], values)
+    return _insert(text, lambda reference: look_up(reference, values), language)
+
+
+def check_code(text: Any, language: str) -> None:
+    """Whether values may stand where a code argument mentions them. Raises BadReference where they may not."""
+    if not isinstance(text, str):
+        return
+    references = in_text(text)
+    if references and references[0].whole:
+        if references[0].root and not references[0].root.isdigit():
+            raise BadReference(_WHOLE_CODE.format(text))
+    elif references:
+        _insert(text, lambda _: "x", language)
+
+
+def look_up(reference: Reference, values: Mapping[str, Any]) -> Any:
+    """The value a reference names. Raises BadReference when there is none."""
+    if reference.root not in values:
+        raise BadReference(f"'{reference.text}' names '{reference.root}', which has no value")
+    value = values[reference.root]
+    if not reference.path:
+        return value
+    try:
+        found = search(reference.path, value)
+    except BadExpression as error:
+        raise BadReference(f"'{reference.text}': {error.message}") from error
+    if found is None:
+        raise BadReference(
+            f"'{reference.text}': the value of '{reference.root}' has nothing at '{reference.path}'"
+            f" (it is {describe(value)})"
+        )
+    return found
+
+
+def as_text(value: Any) -> str:
+    """How a value looks inside a text: a string as it is, anything else as compact JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def describe(value: Any) -> str:
+    """The kind of a value in a few words, for error messages."""
+    if isinstance(value, Mapping):
+        return f"an object with {', '.join(map(str, list(value)[:8])) or 'no fields'}"
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    return "null" if value is None else f"a {type(value).__name__}"
+
+
+def _language(place: tuple[str | int, ...], quoting: Quoting) -> str | None:
+    return quoting.get(str(place[0])) if len(place) == 1 else None
+
+
+def _map(value: Any, change: Callable[[str, tuple[str | int, ...]], Any], place: tuple[str | int, ...]) -> Any:
+    if isinstance(value, str):
+        return change(value, place)
+    if isinstance(value, Mapping):
+        return {key: _map(item, change, (*place, key)) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_map(item, change, (*place, index)) for index, item in enumerate(value)]
+    return value
+
+
+def _insert(text: str, value_of: Callable[[Reference], Any], language: str | None) -> str:
+    if "{{" not in text:
+        return text
+    literals, inserted = _pieces(text, value_of)
+    if not inserted:
+        return "".join(literals)
+    if language == "shell":
+        return join_shell(literals, [as_text(value) for value in inserted])
+    if language == "python":
+        return join_python(literals, inserted)
+    return _interleave(literals, [as_text(value) for value in inserted])
+
+
+def _pieces(text: str, value_of: Callable[[Reference], Any]) -> tuple[list[str], list[Any]]:
+    """The literal texts around the insertions (one more than these), and the values to insert."""
+    literals, inserted, end = [""], [], 0
+    for match in _INSERT.finditer(text):
+        literals[-1] += text[end : match.start()]
+        end = match.end()
+        if match[2] is None:
+            literals[-1] += "{{" + match[1] + "}}"
+        else:
+            inserted.append(value_of(Reference((), match[2], path_of(match[3]), match[0], False)))
+            literals.append("")
+    literals[-1] += text[end:]
+    return literals, inserted
+
+
+def _interleave(literals: list[str], inserted: list[str]) -> str:
+    return literals[0] + "".join(text + literal for text, literal in zip(inserted, literals[1:], strict=True))

@@ -1,0 +1,265 @@
+"""Whether a plan is sound: every problem at once, each with its step, its field and the way to mend it.
+
+Judged here: ids, dependencies, cycles, tools and their arguments, references, conditions, inputs. The shape of the data
+was judged before, by `plans.definition.parsing`. A plan without problems of severity `error` can run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping
+from contextlib import suppress
+from difflib import get_close_matches
+from itertools import pairwise
+from typing import Any
+
+from plans.agents.as_plan import TOOL as AGENT
+from plans.definition.arguments import argument_problems
+from plans.definition.conditions import compiled, roots_of
+from plans.definition.cycles import rings
+from plans.definition.output_schema import schema_problem
+from plans.definition.references import INPUTS, check_code, find, is_literal
+from plans.errors import BadExpression, BadReference
+from plans.model import Input, Plan, Problem, Step, ToolSpec
+
+MAX_HINTED = 1_000
+"""Names among which the nearest is looked for: that takes time, and a plan may hold many mistakes."""
+
+MAX_PROBLEMS = 200
+"""Problems that are sent on; a plan with more of them is mended with `plan check`."""
+
+
+def problems(plan: Plan, tools: Mapping[str, ToolSpec], elsewhere: Container[str] = ()) -> list[Problem]:
+    """Everything wrong with a plan, in the order of its steps, those of the whole plan last.
+
+    The tools of the steps in `elsewhere` are not judged: workers of another queue have them.
+    """
+    known = {step.id for step in plan.steps}
+    found = list(_ids(plan))
+    for step in plan.steps:
+        found += _dependencies(step, known)
+        if step.id not in elsewhere:
+            found += [*_tool(step, tools, known), *_code(step, tools)]
+        found += _references(step, known, set(plan.inputs))
+        found += _condition(step, known)
+    return [*found, *_cycles(plan, known), *_defaults(plan)]
+
+
+def call_problems(step: Step, tools: Mapping[str, ToolSpec], usable: set[str], inputs: set[str]) -> list[Problem]:
+    """Everything wrong with a step's call alone, when it may use the values of the `usable` steps."""
+    return [*_tool(step, tools, usable), *_references(step, usable, inputs), *_code(step, tools)]
+
+
+def errors(found: list[Problem]) -> list[Problem]:
+    """Those problems that keep a plan from running."""
+    return [problem for problem in found if problem.severity == "error"]
+
+
+def bounded(found: list[Problem]) -> list[Problem]:
+    """At most MAX_PROBLEMS of them, errors first, with a last one that counts the rest: history has its limits."""
+    if len(found) <= MAX_PROBLEMS:
+        return found
+    kept = sorted(found, key=lambda problem: problem.severity != "error")[:MAX_PROBLEMS]
+    text = f"{len(found) - MAX_PROBLEMS} more problems are not shown; `plan check` shows all"
+    return [*kept, Problem(code="MORE_PROBLEMS", message=text)]
+
+
+def input_values(plan: Plan, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
+    """The values of a plan's inputs, defaults filled in, and what is wrong with those given."""
+    values: dict[str, Any] = {}
+    found = [
+        Problem(
+            code="UNKNOWN_INPUT",
+            field=f"inputs.{name}",
+            message=f"the plan has no input '{name}'{_near(name, plan.inputs)}",
+        )
+        for name in given
+        if name not in plan.inputs
+    ]
+    for name, declared in plan.inputs.items():
+        value = given.get(name, declared.default)
+        if value is None:
+            text = f"the input '{name}' is required; give it with --input {name}=VALUE"
+            found.append(Problem(code="MISSING_INPUT", field=f"inputs.{name}", message=text))
+        elif name in given and not _has_type(value, declared):
+            text = f"{_short(value)} is no {declared.type}; give one"
+            found.append(Problem(code="BAD_INPUT", field=f"inputs.{name}", message=text))
+        values[name] = value
+    return values, found
+
+
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+}
+
+
+def _defaults(plan: Plan) -> Iterator[Problem]:
+    for name, declared in plan.inputs.items():
+        if declared.default is not None and not _has_type(declared.default, declared):
+            text = f"the default {_short(declared.default)} is no {declared.type}; write one, or change the type"
+            yield Problem(code="BAD_INPUT", field=f"inputs.{name}.default", message=text)
+
+
+def _has_type(value: Any, declared: Input) -> bool:
+    if declared.type in ("integer", "number") and isinstance(value, bool):
+        return False
+    return isinstance(value, _KINDS[declared.type])
+
+
+def _ids(plan: Plan) -> Iterator[Problem]:
+    seen: dict[str, str] = {}
+    exact: set[str] = set()
+    for step in plan.steps:
+        folded = step.id.casefold()
+        if step.id in exact:
+            text = f"the id '{step.id}' is used by more than one step; give each its own"
+            yield Problem(code="PLAN_DUPLICATE_ID", step_id=step.id, field="id", message=text)
+        elif folded in seen:
+            text = f"'{step.id}' and '{seen[folded]}' differ only in case; that is easily misread"
+            yield Problem(code="PLAN_DUPLICATE_ID", step_id=step.id, field="id", message=text, severity="warning")
+        seen.setdefault(folded, step.id)
+        exact.add(step.id)
+        if step.id == INPUTS:
+            text = f"'{INPUTS}' is the name of the plan's inputs; call the step something else"
+            yield Problem(code="PLAN_SCHEMA", step_id=step.id, field="id", message=text)
+
+
+def _dependencies(step: Step, known: set[str]) -> Iterator[Problem]:
+    for name in dict.fromkeys(step.depends_on):
+        if name == step.id:
+            text = "Plan contains circular dependencies: the step depends on itself; take that out"
+            yield Problem(code="PLAN_CYCLE", step_id=step.id, field="dependsOn", message=text)
+        elif name not in known:
+            text = f"Unknown dependency: {name}; no step has that id{_near(name, known)}"
+            yield Problem(code="UNKNOWN_DEPENDENCY", step_id=step.id, field="dependsOn", message=text)
+
+
+def _tool(step: Step, tools: Mapping[str, ToolSpec], known: set[str]) -> Iterator[Problem]:
+    spec = tools.get(step.tool)
+    if spec is None:
+        hint = _near(step.tool.strip().lower(), tools) or "; `plan tools` lists them"
+        yield Problem(code="UNKNOWN_TOOL", step_id=step.id, field="tool", message=f"Unknown tool: {step.tool}{hint}")
+        return
+    for field, text in [*argument_problems(spec, step.args, known), *_form(step)]:
+        message = f"Invalid args for {step.tool}: {text}"
+        yield Problem(code="INVALID_ARGS", step_id=step.id, field=field, message=message)
+
+
+def _form(step: Step) -> Iterator[tuple[str, str]]:
+    """What is wrong with the form that the answer of a step's agent is to have."""
+    schema = step.args.get("outputSchema")
+    if step.tool == AGENT and isinstance(schema, dict) and not find(schema):
+        problem = schema_problem(schema)
+        if problem:
+            yield "args.outputSchema", problem
+
+
+def _references(step: Step, known: set[str], inputs: set[str]) -> Iterator[Problem]:
+    for reference in find(step.args):
+        if is_literal(reference, known):
+            continue
+        field = _field(reference.place)
+        text = _reference_problem(reference.root, reference.path, reference.text, step, known, inputs)
+        if text:
+            yield Problem(code="BAD_REFERENCE", step_id=step.id, field=field, message=text)
+        elif reference.path:
+            yield from _expression(reference.path, step, field)
+
+
+def _reference_problem(root: str, path: str, text: str, step: Step, known: set[str], inputs: set[str]) -> str:
+    if not root:
+        return "'$' alone names no step; write $STEP, or $$ for a dollar sign"
+    if root == step.id:
+        return f"'{text}' is the step's own value, which it cannot have yet; name an earlier step"
+    if root == INPUTS:
+        name = path.replace("[", ".").split(".")[0].split(" ")[0].strip('"')
+        if path and not path.startswith("@") and name not in inputs:
+            return f"'{text}': the plan has no input '{name}'{_near(name, inputs)}"
+        return ""
+    if root not in known:
+        literal = f"${text}" if text.startswith("$") else "{{" + text + "}}"
+        return f"'{text}' names no step of the plan{_near(root, known)}; for the literal text write {literal}"
+    return ""
+
+
+def _code(step: Step, tools: Mapping[str, ToolSpec]) -> Iterator[Problem]:
+    """Values in code, where they could not be told from the code: said before the plan starts."""
+    quoting = tools[step.tool].quoting if step.tool in tools else {}
+    for name, language in quoting.items():
+        text = step.args.get(name)
+        try:
+            check_code(text, language)
+        except BadReference as error:
+            yield Problem(code="BAD_REFERENCE", step_id=step.id, field=f"args.{name}", message=error.message)
+
+
+def condition_problems(plan: Plan) -> list[Problem]:
+    """The conditions that cannot be read: while there is one, nothing tells what its step depends on."""
+    return [problem for step in plan.steps if step.when is not None for problem in _expression(step.when, step, "when")]
+
+
+def _condition(step: Step, known: set[str]) -> Iterator[Problem]:
+    if step.when is None:
+        return
+    found = list(_expression(step.when, step, "when"))
+    yield from found
+    for root in [] if found else roots_of(step.when):
+        if root == step.id or (root not in known and root != INPUTS):
+            text = f"'{root}' is no earlier step and not `{INPUTS}`; write STEP.field{_near(root, known)}"
+            yield Problem(code="BAD_REFERENCE", step_id=step.id, field="when", message=text)
+
+
+def _expression(expression: str, step: Step, field: str) -> Iterator[Problem]:
+    try:
+        compiled(expression)
+    except BadExpression as error:
+        yield Problem(code="BAD_EXPRESSION", step_id=step.id, field=field, message=error.message)
+
+
+def _cycles(plan: Plan, known: set[str]) -> list[Problem]:
+    """A problem per cycle, naming its steps; and one per reference in it that waits for its own step."""
+    steps = {step.id: step for step in plan.steps}
+    needs = {
+        name: [other for other in _needs(step) if other in known and other != name] for name, step in steps.items()
+    }
+    found: list[Problem] = []
+    for ring in rings(needs):
+        shown = " -> ".join(ring if len(ring) <= 12 else [*ring[:10], "...", ring[-1]])
+        text = f"Plan contains circular dependencies: {shown} ({len(ring) - 1} steps); take one of them out"
+        found.append(Problem(code="PLAN_CYCLE", step_id=ring[0], field="dependsOn", message=text))
+        for name, needed in pairwise(ring):
+            if needed not in steps[name].depends_on:
+                text = f"the value of '{needed}' cannot be used here: '{needed}' itself waits for '{name}'"
+                place = _mention(steps[name], needed)
+                found.append(Problem(code="BAD_REFERENCE", step_id=name, field=place, message=text))
+    return found
+
+
+def _mention(step: Step, root: str) -> str:
+    places = (reference.place for reference in find(step.args) if reference.root == root)
+    return next((_field(place) for place in places), "when")
+
+
+def _field(place: tuple[str | int, ...]) -> str:
+    return ".".join(["args", *map(str, place)])
+
+
+def _needs(step: Step) -> list[str]:
+    roots = [reference.root for reference in find(step.args)]
+    with suppress(BadExpression):  # told already, with its place
+        roots += roots_of(step.when)
+    return list(dict.fromkeys([*step.depends_on, *roots]))
+
+
+def _near(name: str, known: Mapping[str, Any] | set[str]) -> str:
+    near = get_close_matches(name, sorted(known), 1) if len(known) <= MAX_HINTED else []
+    return f"; did you mean '{near[0]}'?" if near else ""
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

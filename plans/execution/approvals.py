@@ -1,0 +1,179 @@
+"""Who must be asked before a step starts, and what a decision does to a run.
+
+A decision may come before the step waits; the first one counts, a later one is refused and said so (REQUIREMENTS B6).
+It is bound to the plan's version when it names one. Arguments put in place of the step's are validated before
+anything changes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from plans.definition.dependencies import dependencies
+from plans.definition.validation import call_problems
+from plans.errors import Refused
+from plans.execution.messages import Decide
+from plans.model import ApprovalRule, Plan, Step
+from plans.run import DONE, Decision, Run, Status
+
+DENIED = "User denied approval"
+"""What a denied step says (seed 004)."""
+
+
+def asks(run: Run, step: Step, args: dict[str, Any]) -> bool:
+    """Whether a person must decide before the step starts."""
+    spec = run.facts.tools[step.tool]
+    if run.facts.strict_approvals:
+        return step.requires_approval is True or spec.asks_by_default(args)
+    if run.options.approve_all:
+        return False
+    if step.requires_approval is None:
+        return spec.asks_by_default(args) and _kind(step.tool, args) not in run.remembered
+    return step.requires_approval
+
+
+def is_waived(run: Run, step: Step, args: dict[str, Any]) -> bool:
+    """Whether a person has allowed this step beforehand, by starting the plan so or for its tool as a whole."""
+    if run.facts.strict_approvals:
+        return False
+    remembered = _kind(step.tool, args) in run.remembered and step.requires_approval is None
+    return run.options.approve_all or step.requires_approval is False or remembered
+
+
+def rule_of(run: Run, step: Step) -> ApprovalRule:
+    """The time limit of a step's approval."""
+    return step.approval or run.plan.defaults.approval or ApprovalRule()
+
+
+def deadline_of(run: Run, step: Step, now: datetime) -> datetime | None:
+    """When the approval of a step that asks now runs out."""
+    timeout = rule_of(run, step).timeout
+    return None if timeout is None else now + timedelta(seconds=timeout)
+
+
+def check(run: Run, message: Decide) -> Step:
+    """The step a decision is about. Raises Refused when it cannot be taken."""
+    step = next((step for step in run.plan.steps if step.id == message.step_id), None)
+    if step is None:
+        raise Refused(f"the plan has no step '{message.step_id}'; `plan show` lists its steps", "UNKNOWN_STEP")
+    state, earlier = run.steps[step.id], run.decisions.get(step.id)
+    if earlier is not None:
+        what = "approved" if earlier.approved else "denied"
+        raise Refused(
+            f"step '{step.id}' was {what} already{f' by {earlier.by}' if earlier.by else ''}", "ALREADY_DECIDED"
+        )
+    if state.status in DONE or state.status is Status.RUNNING or state.never:
+        raise Refused(f"step '{step.id}' is {state.status}: there is nothing left to decide", "TOO_LATE")
+    if message.version is not None and message.version != run.plan.version:
+        raise Refused(
+            f"the decision is about version {message.version}, the plan is at version {run.plan.version}",
+            "STALE_VERSION",
+        )
+    if message.args is not None:
+        _check_args(run, step, message.args)
+    return step
+
+
+def decide(run: Run, message: Decide, now: datetime, source: Literal["signal", "update", "timeout"]) -> Decision:
+    """Record a decision. Raises Refused, and leaves the run as it was, when it cannot be taken."""
+    step = check(run, message)
+    state = run.steps[step.id]
+    if message.args is not None:
+        state.args = message.args
+    seen = state.asked if state.awaiting and state.asked is not None and message.args is None else run.args_of(step)
+    decision = Decision(
+        approved=message.approved,
+        by=message.by,
+        comment=message.comment,
+        args=message.args,
+        version=run.plan.version,
+        args_hash=digest(seen),
+        time=now,
+        source=source,
+    )
+    run.decisions[step.id] = decision
+    run.note("approved" if message.approved else "denied", _sentence(step.id, decision), now, step.id)
+    if message.remember and message.approved and not run.facts.strict_approvals:
+        _remember(run, _kind(step.tool, seen), decision)
+    return decision
+
+
+def _kind(tool: str, args: dict[str, Any]) -> str:
+    """What a remembered approval is about: commands with the network are another matter than commands without."""
+    return f"{tool} with network" if args.get("network") is True else tool
+
+
+def _remember(run: Run, kind: str, decision: Decision) -> None:
+    """The tool needs no further word in this run; steps of it that wait for one already have it.
+
+    A step that states `requiresApproval` asks all the same: its author wants that step looked at.
+    """
+    run.remembered[kind] = decision.by
+    run.note("remembered", f"{kind} is approved for the rest of this run", decision.time)
+    for step in run.plan.steps:
+        state = run.steps[step.id]
+        seen = state.asked if state.asked is not None else run.args_of(step)
+        if state.awaiting == "approval" and step.requires_approval is None and _kind(step.tool, seen) == kind:
+            own = decision.model_copy(update={"args": None, "args_hash": digest(seen)})
+            run.decisions.setdefault(step.id, own)
+
+
+def stands(run: Run, step: Step, args: dict[str, Any]) -> bool:
+    """Whether the decision on a step is about the arguments it is now to run with."""
+    decision = run.decisions[step.id]
+    return not decision.args_hash or decision.args_hash in (digest(args), digest(run.args_of(step)))
+
+
+def void(run: Run, step_id: str, now: datetime) -> None:
+    """The decision on a step counts no more: it was about something else."""
+    decision = run.decisions.pop(step_id, None)
+    if decision is not None:
+        what = "approval" if decision.approved else "denial"
+        run.note("void", f"the {what} of step '{step_id}' was about other arguments; it is asked again", now, step_id)
+
+
+def outdated(run: Run, plan: Plan, changed: Iterable[str]) -> list[str]:
+    """The changed steps that another plan gives another tool, other arguments or another need of approval."""
+    old, new = {step.id: step for step in run.plan.steps}, {step.id: step for step in plan.steps}
+    return [
+        name
+        for name in sorted(changed)
+        if name in old and _call(old[name], run.args_of(old[name])) != _call(new[name], new[name].args)
+    ]
+
+
+def _call(step: Step, args: dict[str, Any]) -> tuple[str, dict[str, Any], bool | None]:
+    return step.tool, args, step.requires_approval
+
+
+def digest(args: dict[str, Any]) -> str:
+    """The hash that binds a decision to arguments."""
+    text = json.dumps(args, sort_keys=True, ensure_ascii=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _sentence(step_id: str, decision: Decision) -> str:
+    who = f" by {decision.by}" if decision.by else ""
+    how = " with changed arguments" if decision.args is not None else ""
+    why = f": {decision.comment}" if decision.comment else ""
+    return f"step '{step_id}' {'approved' if decision.approved else 'denied'}{who}{how}{why}"
+
+
+def _check_args(run: Run, step: Step, args: dict[str, Any]) -> None:
+    if not run.facts.tools:
+        raise Refused("arguments can be changed once the plan has been checked; send the decision again", "TOO_EARLY")
+    completed = {name for name, state in run.steps.items() if state.status is Status.COMPLETED}
+    usable = completed | (run.steps.keys() & dependencies(step).keys())
+    changed = step.model_copy(update={"args": args})
+    problems = call_problems(changed, run.facts.tools, usable, set(run.plan.inputs))
+    if problems:
+        raise Refused("; ".join(f"{problem.field}: {problem.message}" for problem in problems[:5]), "INVALID_ARGS")
+
+
+def later(now: datetime, seconds: float) -> datetime:
+    """The time `seconds` from now."""
+    return now + timedelta(seconds=seconds)

@@ -1,0 +1,144 @@
+"""Where a run stands: which steps are ready, ask, run or wait, what each one waits for, how the plan would end.
+
+Derived from the Run when it is made, and kept as counters and lists, so that looking costs nothing on a big plan; the
+Run alone is carried on. It answers questions and changes no status: `plans.execution.schedule` builds the moves on it,
+and lists a step anew after each one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Mapping
+from itertools import islice
+
+from plans.definition.dependencies import dependencies
+from plans.model import Step
+from plans.run import DONE, PlanStatus, Run, Status
+
+
+def needed(run: Run, step: Step) -> dict[str, bool]:
+    """What a step depends on, steps that are not there included; true where it uses the value."""
+    return dict.fromkeys(step.depends_on, False) if run.literal else dependencies(step)
+
+
+class Standing:
+    """The counters and lists of one Run."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self._index()
+
+    def _index(self) -> None:
+        """Derive every counter and list from the Run."""
+        run = self.run
+        self.counts = Counter(state.status for state in run.steps.values())
+        self._position = {step.id: index for index, step in enumerate(run.plan.steps)}
+        self._needs: dict[str, dict[str, bool]] = {}
+        self._dependents: dict[str, list[str]] = {step.id: [] for step in run.plan.steps}
+        self._open: dict[str, int] = {}
+        self._ready: dict[str, None] = {}
+        self._asking: dict[str, None] = {}
+        self._recovering: dict[str, None] = {}
+        self._running: dict[str, None] = {}
+        self._recent: deque[str] = deque(maxlen=20)
+        for step in run.plan.steps:
+            self._count(step)
+        moved = [name for name, state in run.steps.items() if state.changes]
+        for name in sorted(moved, key=lambda name: run.steps[name].changes[-1].seq):
+            self._list(name)
+
+    def _count(self, step: Step) -> None:
+        needs = {name: uses for name, uses in needed(self.run, step).items() if name in self._position}
+        self._needs[step.id] = needs
+        for name in needs:
+            self._dependents[name].append(step.id)
+        self._open[step.id] = sum(self.run.steps[name].status not in DONE for name in needs)
+
+    def _list(self, step_id: str) -> None:
+        """Put a step into the list of those that are ready, ask, run or have ended, as its status says."""
+        for listed in (self._ready, self._asking, self._recovering, self._running):
+            listed.pop(step_id, None)
+        state = self.run.steps[step_id]
+        if state.status is Status.READY and state.awaiting == "recovery":
+            self._recovering[step_id] = None
+        elif state.status is Status.READY:
+            (self._asking if state.awaiting else self._ready)[step_id] = None
+        elif state.status is Status.RUNNING:
+            self._running[step_id] = None
+        elif state.status in DONE:
+            self._recent.append(step_id)
+
+    @property
+    def ready(self) -> Mapping[str, None]:
+        """Steps that may start at once, in the order they became ready."""
+        return self._ready
+
+    @property
+    def asking(self) -> Mapping[str, None]:
+        """Ready steps that wait for a person, in the order they asked."""
+        return self._asking
+
+    @property
+    def recovering(self) -> Mapping[str, None]:
+        """Steps that failed, while the LLM is asked what to do about them."""
+        return self._recovering
+
+    @property
+    def running(self) -> int:
+        """How many steps run."""
+        return self.counts[Status.RUNNING]
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing runs and nothing is ready: the plan has come to its end."""
+        return not (self.running or self._ready or self._asking or self._recovering)
+
+    def step(self, step_id: str) -> Step:
+        """The step of that id."""
+        return self.run.plan.steps[self._position[step_id]]
+
+    def moving(self, limit: int) -> list[str]:
+        """The steps worth showing of a big plan: asking, running, then ready ones, then those that ended last."""
+        names = [*islice(self._asking, limit), *islice(self._running, limit), *islice(self._ready, limit)]
+        return [*names, *reversed(self._recent)][:limit]
+
+    def open_needs(self, step_id: str) -> list[str]:
+        """The dependencies that keep a step from starting: not done yet, or done in a way that blocks it."""
+        return [name for name, uses in self._needs[step_id].items() if not self._is_open(name, uses)]
+
+    def needs(self, step_id: str) -> dict[str, bool]:
+        """What a step depends on; true where it uses the value."""
+        return self._needs[step_id]
+
+    def _last_status(self, cancelled: bool) -> PlanStatus:
+        if cancelled:
+            return PlanStatus.CANCELLED
+        if self.run.aborted:
+            return PlanStatus.FAILED
+        failed = (name for name, state in self.run.steps.items() if state.status is Status.FAILED)
+        if any(self._is_critical(name) for name in failed):
+            return PlanStatus.FAILED
+        whole = all(state.status in (Status.COMPLETED, Status.SKIPPED) for state in self.run.steps.values())
+        return PlanStatus.COMPLETED if whole else PlanStatus.PARTIAL
+
+    def _why_not(self, name: str) -> str:
+        needs = self.open_needs(name)
+        return f"'{needs[0]}' is not done" if needs else "the plan ended before it started"
+
+    def _how(self, name: str) -> str:
+        state = self.run.steps[name]
+        if state.status is Status.BLOCKED:
+            return "is blocked"
+        return "failed" if state.status is Status.FAILED else f"was skipped: {state.reason}"
+
+    def _is_open(self, name: str, uses_value: bool) -> bool:
+        state = self.run.steps[name]
+        if state.status is Status.SKIPPED:
+            return not state.never and not uses_value
+        return state.status is Status.COMPLETED
+
+    def _is_critical(self, step_id: str) -> bool:
+        step, defaults = self.step(step_id), self.run.plan.defaults
+        if (step.on_failure or defaults.on_failure) == "stop":
+            return True
+        return defaults.critical if step.critical is None else step.critical

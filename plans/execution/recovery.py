@@ -1,0 +1,112 @@
+"""What the LLM may do about a failed step: whether it is asked, what it is told, and its choice as edits.
+
+The choice goes through the same validated edits as a person's (`plans.execution.apply_edits`). It is asked at most
+twice for one step and five times for a plan. A failure that another attempt could make worse (OUTCOME_UNKNOWN), or that
+a person chose (denied, cancelled), is never the LLM's to mend. Arguments the LLM chose lose a waiver: the tool's own
+rule asks again.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+
+from plans.edits import AddStep, Edit, EditPlan, SetField
+from plans.errors import InvalidPlan, PlanError
+from plans.execution.apply_edits import Revised, revise
+from plans.llm.answers import Recovery
+from plans.llm.planning_prompts import planning_system, recovery_prompt
+from plans.llm.prompt_parts import Prompt, ToolOutcome
+from plans.model import Plan, Step
+from plans.run import DONE, Result, Run
+
+PER_STEP = 2
+PER_PLAN = 5
+BY = "llm"
+HISTORY = 30
+"""Results shown to the model."""
+_NEVER = frozenset(("CANCELLED", "DENIED", "OUTCOME_UNKNOWN", "APPROVAL_TIMEOUT", "LLM_BUDGET"))
+
+
+def is_due(run: Run, step: Step, failure: Result) -> bool:
+    """Whether the LLM is to be asked about the failure."""
+    if (step.on_failure or run.plan.defaults.on_failure) != "ask_llm" or run.stopped or failure.code in _NEVER:
+        return False
+    return run.steps[step.id].recoveries < PER_STEP and run.recoveries < PER_PLAN
+
+
+def needs_approval(run: Run) -> bool:
+    """Whether a person decides on the LLM's choice."""
+    return run.plan.defaults.approve_recovery or run.facts.strict_approvals
+
+
+def prompt(run: Run, step: Step, failure: Result) -> Prompt:
+    """What the model is asked about the failure."""
+    tools = run.facts.tools.values()
+    rest = [each for each in run.plan.steps if each.id != step.id and run.steps[each.id].status not in DONE]
+    tried = step.model_copy(update={"args": run.args_of(step)})
+    error = f"{failure.code}: {failure.error}"
+    goal = run.request or run.plan.title
+    return recovery_prompt(planning_system(tools), goal, tried, error, history(run), rest)
+
+
+def history(run: Run) -> list[ToolOutcome]:
+    """What was called before, oldest first."""
+    ended = [step for step in run.plan.steps if run.steps[step.id].calls and run.steps[step.id].result]
+    ended.sort(key=lambda step: run.steps[step.id].changes[-1].seq)
+    return [_outcome(step, run.steps[step.id].result) for step in ended[-HISTORY:]]
+
+
+def _outcome(step: Step, result: Result | None) -> ToolOutcome:
+    if result is None or not result.ok:
+        return ToolOutcome(tool=step.tool, ok=False, text=(result.error if result else "") or "")
+    if result.large:
+        return ToolOutcome(tool=step.tool, text=result.large.preview, length=result.large.bytes)
+    text = result.value if isinstance(result.value, str) else json.dumps(result.value, ensure_ascii=False)
+    return ToolOutcome(tool=step.tool, text=text)
+
+
+def choice_problems(run: Run, step: Step, choice: Recovery, now: datetime) -> list[str]:
+    """Why the choice cannot be carried out; nothing when it can."""
+    try:
+        applied(run, step, choice, now)
+    except InvalidPlan as error:
+        return [problem.text for problem in error.problems]
+    except PlanError as error:
+        return [error.message]
+    return []
+
+
+def applied(run: Run, step: Step, choice: Recovery, now: datetime) -> Revised | None:
+    """What the choice makes of the run; None when it leaves the plan as it is. Raises Refused or InvalidPlan."""
+    edits = edits_of(run.plan, step, choice)
+    if not edits:
+        return None
+    message = EditPlan(edits=edits, by=BY, comment=sentence(step.id, choice))
+    return revise(run, message, now, mending=step.id)
+
+
+def edits_of(plan: Plan, step: Step, choice: Recovery) -> list[Edit]:
+    """The choice as edits of the plan."""
+    if choice.action == "retry" and choice.args is not None:
+        edits: list[Edit] = [SetField(op="set", step_id=step.id, path="args", value=choice.args)]
+        if step.requires_approval is False:
+            edits.append(SetField(op="set", step_id=step.id, path="requiresApproval", value=None))
+        return edits
+    if choice.action != "insert":
+        return []
+    rows = [each.model_dump(mode="json", exclude_none=True, exclude_defaults=True) for each in choice.steps]
+    critical = {"critical": True} if step.critical or (step.critical is None and plan.defaults.critical) else {}
+    added: list[Edit] = [
+        AddStep(op="add", step={**critical, **row, "args": row.get("args", {})}, before=step.id) for row in rows
+    ]
+    needs = [*step.depends_on, *(each.id for each in choice.steps)]
+    return [*added, SetField(op="set", step_id=step.id, path="dependsOn", value=needs)]
+
+
+def sentence(step_id: str, choice: Recovery) -> str:
+    """The choice in words, for the change log, the log and Temporal's UI."""
+    what = {"retry": "retry", "skip": "skip", "insert": f"insert {len(choice.steps)} steps and retry", "abort": "abort"}
+    if choice.action == "retry" and choice.args is not None:
+        what["retry"] = "retry with other arguments"
+    return f"recovery of '{step_id}': {what[choice.action]}{f' ({choice.reason})' if choice.reason else ''}"[:1_000]

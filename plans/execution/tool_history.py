@@ -1,0 +1,84 @@
+"""What a step's calls did: tool history and files, noted by the run from what its tools report, never from what a
+model says (seed 000). A run keeps little: texts are cut, and what its plan and results tell is not kept twice.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from datetime import datetime
+from typing import Any
+
+from plans.activity_io import PREVIEW_CHARACTERS, Return
+from plans.model import Step
+from plans.run import PastCall, Result, Run, StepState
+
+TRUNCATED = "...[truncated]"
+MAX_PAST = 100
+"""Calls without a value that are kept of one step."""
+
+
+def note_call(run: Run, step: Step, args: dict[str, Any]) -> None:
+    """A call begins, with these arguments."""
+    state = run.steps[step.id]
+    state.sent = None if args == run.args_of(step) else _short(args)
+    state.sandbox = ""
+
+
+def note_failure(run: Run, step: Step, result: Result, began: datetime) -> None:
+    """A call ended without a value."""
+    state = run.steps[step.id]
+    args = _short(run.args_of(step)) if state.sent is None else state.sent
+    text = cut(f"Error: {result.error}")
+    state.past.append(PastCall(tool=step.tool, args=args, result=text, time=began, sandbox=state.sandbox))
+    del state.past[:-MAX_PAST]
+
+
+def note_files(run: Run, step_id: str, returned: Return) -> None:
+    """Add what one call did to files. A path is listed once per step."""
+    state = run.steps[step_id]
+    _add(state.wrote, returned.wrote)
+    _add(state.deleted, returned.deleted)
+    _add(state.shared, returned.shared)
+    state.more_files += returned.more_files
+    state.sandbox = returned.sandbox
+    _forget_deleted(state, returned)
+
+
+def cut(text: str) -> str:
+    """A text of at most 200 characters, then `...[truncated]`."""
+    return text if len(text) <= PREVIEW_CHARACTERS else text[:PREVIEW_CHARACTERS] + TRUNCATED
+
+
+def relative(path: str, workspace: str) -> str:
+    """A path as the run lists it: relative to the workspace, without `.` and doubled slashes."""
+    if workspace and path.startswith(workspace.rstrip("/") + "/"):
+        path = path[len(workspace.rstrip("/")) :].lstrip("/")
+    return posixpath.normpath(path)
+
+
+def _short(args: dict[str, Any]) -> dict[str, Any]:
+    return {name: _cut_value(value) for name, value in args.items()}
+
+
+def _cut_value(value: Any) -> Any:
+    if isinstance(value, str):
+        return cut(value)
+    if not isinstance(value, list | dict):
+        return value
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return value if len(text) <= PREVIEW_CHARACTERS else cut(text)
+
+
+def _add(known: list[str], paths: Any) -> None:
+    seen = set(known)
+    known += [path for path in paths if path not in seen]
+
+
+def _forget_deleted(state: StepState, returned: Return) -> None:
+    """What a later call of the step deleted it has not written, and what it wrote again is there."""
+    if returned.deleted and state.wrote:
+        gone = set(returned.deleted) - set(returned.wrote)
+        state.wrote = [path for path in state.wrote if path not in gone]
+    if returned.wrote and state.deleted:
+        state.deleted = [path for path in state.deleted if path not in returned.wrote]

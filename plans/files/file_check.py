@@ -1,0 +1,34 @@
+"""What crosses the border when a run asks which of the files it knows are not as it last saw them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from pydantic import Field
+
+from plans.file_stamps import FileTracker, Stamp
+from plans.model import Value
+
+MAX_FILES = 5_000
+"""The last ones seen, when there are more."""
+
+
+class FilesSeen(Value):
+    """Files as a run last saw them."""
+
+    workspace: str = Field(description="Absolute directory.")
+    stamps: dict[str, Stamp] = Field(default_factory=dict, description="Relative to the workspace.")
+
+    @classmethod
+    def of(cls, files: FileTracker, workspace: str, scopes: Collection[str] = ()) -> FilesSeen:
+        """Those of a tracker that are in the workspace; files of the queues in `scopes` are on other machines."""
+        far = tuple(f"{scope}:" for scope in scopes)
+        known = [name for name, stamp in files.stamps.items() if stamp.state == "known" and not name.startswith(far)]
+        return cls(workspace=workspace, stamps={name: files.stamps[name] for name in known[-MAX_FILES:]})
+
+
+class FilesChanged(Value):
+    """Those that are not as they were."""
+
+    changed: list[str] = Field(default_factory=list)
+    deleted: list[str] = Field(default_factory=list)

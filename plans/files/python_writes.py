@@ -1,0 +1,288 @@
+"""Which files a Python program may write, read off its source with `ast`. The program is never run.
+
+Found are the calls that write a file: open in any writing mode, pathlib, shutil, os, archives, and `to_csv` and its
+kin. A path counts where its text follows from literals: names, f-strings, `+`, `/`, `os.path.join`, loops over literals
+and the arguments that functions of the program are called with. It is a reading, not a proof: a path that cannot be
+told is left out, one on a way not taken is named. What really changed is seen by `activities.provenance.scan`.
+"""
+
+from __future__ import annotations
+
+import ast
+import posixpath
+from collections.abc import Iterator
+from itertools import product
+from typing import NamedTuple
+
+MAX_VALUES = 50
+"""Texts that one expression may stand for."""
+MAX_DEPTH = 20
+"""Names behind names that are followed."""
+
+_OPENERS = frozenset((
+    *("open", "io.open", "codecs.open", "gzip.open", "bz2.open", "lzma.open", "tarfile.open", "zipfile.ZipFile"),
+    "tarfile.TarFile",
+))  # fmt: skip
+"""Functions that take a path and then a mode."""
+_WRITES_SECOND = frozenset(
+    f"{module}.{name}"
+    for module, names in {
+        "shutil": ("copy", "copy2", "copyfile", "move", "copytree"),
+        "os": ("rename", "replace", "renames", "link", "symlink"),
+    }.items()
+    for name in names
+)
+"""Functions that write what their second argument names."""
+_SECOND_NAMES = ("dst", "target")
+_WRITES_FIRST = frozenset((
+    *("os.mkdir", "os.makedirs", "os.mknod", "os.mkfifo", "os.truncate", "sqlite3.connect", "shelve.open", "dbm.open"),
+    *("numpy.save", "numpy.savez", "numpy.savez_compressed", "numpy.savetxt", "joblib.dump"),
+    *("matplotlib.pyplot.savefig", "urllib.request.urlretrieve"),
+))  # fmt: skip
+_PATH_METHODS = frozenset(("write_text", "write_bytes", "touch", "mkdir", "symlink_to", "hardlink_to"))
+"""Methods of a path that write it."""
+_PATH_MOVES = frozenset(("rename", "replace"))
+_SAVERS = frozenset((
+    *("to_csv", "to_json", "to_excel", "to_parquet", "to_html", "to_pickle", "to_feather", "to_hdf", "to_markdown"),
+    *("savefig", "save", "tofile"),
+))  # fmt: skip
+"""Methods of tables, figures and arrays whose first argument is the file."""
+_SHELLS = frozenset((
+    *("os.system", "os.popen", "subprocess.getoutput", "subprocess.getstatusoutput"),
+    *("subprocess.run", "subprocess.call", "subprocess.check_call", "subprocess.check_output", "subprocess.Popen"),
+))  # fmt: skip
+_OS_WRITE_FLAGS = ("O_WRONLY", "O_RDWR", "O_CREAT", "O_APPEND", "O_TRUNC")
+_URLRETRIEVE = "urllib.request.urlretrieve"
+
+
+class Written(NamedTuple):
+    """What was found in a program."""
+
+    paths: list[str]
+    """Relative to where it runs, or absolute."""
+    commands: list[str]
+    """Shell commands it runs, to be read in their turn."""
+
+
+def written_by_python(code: str) -> Written:
+    """What a program may write; nothing when it is no Python program."""
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return Written([], [])
+    reader = _Reader(tree)
+    paths: dict[str, None] = {}
+    commands: dict[str, None] = {}
+    try:
+        for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+            paths |= dict.fromkeys(posixpath.normpath(path) for path in reader.paths(call) if _is_path(path))
+            commands |= dict.fromkeys(reader.commands(call))
+    except RecursionError:
+        pass
+    return Written(list(paths), list(commands))
+
+
+class _Reader:
+    """The texts that expressions of one program may stand for."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self._imports = dict(_imports(tree))
+        self._values: dict[str, list[ast.expr]] = {}
+        self._functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+        for node in ast.walk(tree):
+            self._collect(node)
+
+    def paths(self, call: ast.Call) -> list[str]:
+        """The files a call writes."""
+        name, first = self._name(call.func), call.args[0] if call.args else None
+        if name in _OPENERS:
+            opened = first or _keyword(call, "file", "filename", "name")
+            return self._texts(opened) if not _is_number(opened) and self._is_writing(call, 1) else []
+        if name == "os.open":
+            flags = ast.unparse(call.args[1]) if len(call.args) > 1 else ""
+            return self._texts(first) if any(flag in flags for flag in _OS_WRITE_FLAGS) else []
+        if name in _WRITES_SECOND or name == _URLRETRIEVE:
+            second = call.args[1] if len(call.args) > 1 else _keyword(call, *_SECOND_NAMES, "filename")
+            return self._texts(second)
+        if name in _WRITES_FIRST:
+            return self._texts(first if first is not None else _keyword(call, "file", "fname", "database"))
+        if isinstance(call.func, ast.Attribute):
+            return self._of_method(call, call.func)
+        return []
+
+    def commands(self, call: ast.Call) -> list[str]:
+        """The shell commands a call runs."""
+        name = self._name(call.func)
+        if name not in _SHELLS or not call.args:
+            return []
+        if name.startswith("subprocess.") and not name.startswith("subprocess.get"):
+            shell = _keyword(call, "shell")
+            if not (isinstance(shell, ast.Constant) and shell.value is True):
+                return []
+        return self._texts(call.args[0])
+
+    def _of_method(self, call: ast.Call, method: ast.Attribute) -> list[str]:
+        first = call.args[0] if call.args else None
+        if method.attr in _PATH_METHODS and self._is_path(method.value):
+            return self._texts(method.value)
+        if method.attr in _PATH_MOVES and self._is_path(method.value):
+            return self._texts(first if first is not None else _keyword(call, "target"))
+        if method.attr == "open" and self._is_path(method.value):
+            return self._texts(method.value) if self._is_writing(call, 0) else []
+        if method.attr in _SAVERS:
+            return self._texts(first if first is not None else _keyword(call, "path_or_buf", "fname", "path", "fp"))
+        return []
+
+    def _is_writing(self, call: ast.Call, position: int) -> bool:
+        mode = call.args[position] if len(call.args) > position else _keyword(call, "mode")
+        return any(set(text) & set("wax+") for text in self._texts(mode))
+
+    def _is_path(self, node: ast.expr, depth: int = 0) -> bool:
+        """Whether an expression is a pathlib path, as far as can be told."""
+        if depth > MAX_DEPTH:
+            return False
+        if isinstance(node, ast.Call):
+            made = self._name(node.func).startswith("pathlib.")
+            return made or (isinstance(node.func, ast.Attribute) and self._is_path(node.func.value, depth + 1))
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+            return self._is_path(node.left, depth + 1) or self._is_path(node.right, depth + 1)
+        if isinstance(node, ast.Name):
+            return any(self._is_path(value, depth + 1) for value in self._values.get(node.id, []))
+        return isinstance(node, ast.Attribute) and node.attr == "parent" and self._is_path(node.value, depth + 1)
+
+    def _collect(self, node: ast.AST) -> None:
+        """Note what a name is bound to, wherever that happens."""
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                self._bind(target, node.value)
+        elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value is not None:
+            self._bind(node.target, node.value)
+        elif isinstance(node, ast.For | ast.comprehension):
+            for each in _items(node.iter):
+                self._bind(node.target, each)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in self._functions:
+            self._bind_arguments(self._functions[node.func.id], node)
+        elif isinstance(node, ast.FunctionDef):
+            named = node.args.args[len(node.args.args) - len(node.args.defaults) :]
+            for argument, default in zip(named, node.args.defaults, strict=True):
+                self._bind(ast.Name(argument.arg), default)
+
+    def _bind_arguments(self, function: ast.FunctionDef, call: ast.Call) -> None:
+        for argument, value in zip(function.args.args, call.args, strict=False):
+            self._bind(ast.Name(argument.arg), value)
+        for keyword in call.keywords:
+            if keyword.arg:
+                self._bind(ast.Name(keyword.arg), keyword.value)
+
+    def _bind(self, target: ast.expr, value: ast.expr) -> None:
+        if isinstance(target, ast.Name):
+            self._values.setdefault(target.id, []).append(value)
+        elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+            for one, each in zip(target.elts, value.elts, strict=True):
+                self._bind(one, each)
+
+    def _name(self, node: ast.expr) -> str:
+        """The full name of a function: `shutil.copy`, whatever it was imported as."""
+        names: list[str] = []
+        while isinstance(node, ast.Attribute):
+            names.append(node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name):
+            return ""
+        return ".".join([self._imports.get(node.id, node.id), *reversed(names)])
+
+    def _texts(self, node: ast.expr | None, depth: int = 0) -> list[str]:
+        """The texts an expression may stand for; none when that cannot be told."""
+        if node is None or depth > MAX_DEPTH:
+            return []
+        found: Iterator[str] = iter(())
+        if isinstance(node, ast.Constant):
+            found = iter([str(node.value)] if isinstance(node.value, str | int) else [])
+        elif isinstance(node, ast.Name):
+            found = (text for value in self._values.get(node.id, []) for text in self._texts(value, depth + 1))
+        elif isinstance(node, ast.JoinedStr):
+            found = self._joined(node.values, "", depth)
+        elif isinstance(node, ast.FormattedValue):
+            found = iter(self._texts(node.value, depth + 1) if node.format_spec is None else [])
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Div):
+            found = self._joined([node.left, node.right], "/" if isinstance(node.op, ast.Div) else "", depth)
+        elif isinstance(node, ast.IfExp):
+            found = iter([*self._texts(node.body, depth + 1), *self._texts(node.orelse, depth + 1)])
+        elif isinstance(node, ast.Call):
+            found = self._of_call(node, depth)
+        elif isinstance(node, ast.Attribute) and node.attr == "parent":
+            found = (posixpath.dirname(text) or "." for text in self._texts(node.value, depth + 1))
+        return list(dict.fromkeys(text for text, _ in zip(found, range(MAX_VALUES), strict=False)))
+
+    def _of_call(self, call: ast.Call, depth: int) -> Iterator[str]:
+        name = self._name(call.func)
+        if name in ("str", "os.fspath", "pathlib.Path", "pathlib.PurePath", "pathlib.PosixPath", "os.path.join"):
+            return self._joined(call.args, "/", depth)
+        if name in ("pathlib.Path.cwd", "os.getcwd", "pathlib.Path.home"):  # a command's home is where it runs
+            return iter(["."])
+        if name in ("os.path.expanduser", "os.path.abspath", "os.path.normpath"):
+            return (text.replace("~", ".", 1) for text in self._texts(call.args[0] if call.args else None, depth + 1))
+        if not isinstance(call.func, ast.Attribute):
+            return iter(())
+        method, own = call.func.attr, call.func.value
+        if method == "joinpath":
+            return self._joined([own, *call.args], "/", depth)
+        if method in ("resolve", "absolute", "expanduser", "as_posix"):
+            return iter(self._texts(own, depth + 1))
+        if method in ("with_suffix", "with_name") and call.args:
+            pairs = product(self._texts(own, depth + 1), self._texts(call.args[0], depth + 1))
+            return (_renamed(path, new, method == "with_suffix") for path, new in pairs)
+        if method == "format" and not call.keywords:
+            return self._formatted(own, call.args, depth)
+        return iter(())
+
+    def _joined(self, nodes: list[ast.expr], between: str, depth: int) -> Iterator[str]:
+        parts = [self._texts(node, depth + 1) for node in nodes]
+        for texts in product(*parts):
+            yield posixpath.join(*texts) if between and texts else between.join(texts)
+
+    def _formatted(self, own: ast.expr, arguments: list[ast.expr], depth: int) -> Iterator[str]:
+        for texts in product(self._texts(own, depth + 1), *(self._texts(each, depth + 1) for each in arguments)):
+            text, *values = texts
+            for value in values:
+                text = text.replace("{}", value, 1)
+            if "{" not in text:
+                yield text
+
+
+def _renamed(path: str, new: str, suffix: bool) -> str:
+    folder, name = posixpath.split(path)
+    return posixpath.join(folder, posixpath.splitext(name)[0] + new if suffix else new)
+
+
+def _items(node: ast.expr) -> list[ast.expr]:
+    """What a loop runs over: a literal list, a literal mapping's keys, or a small range."""
+    if isinstance(node, ast.List | ast.Tuple | ast.Set):
+        return node.elts[:MAX_VALUES]
+    if isinstance(node, ast.Dict):
+        return [key for key in node.keys if key is not None][:MAX_VALUES]
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range":
+        bounds = [each.value for each in node.args if isinstance(each, ast.Constant) and isinstance(each.value, int)]
+        if bounds and len(bounds) == len(node.args) <= 3 and 0 not in bounds[2:]:
+            return [ast.Constant(number) for number in range(*bounds)[:MAX_VALUES]]
+    return []
+
+
+def _imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((each.asname, each.name) for each in node.names if each.asname)
+        elif isinstance(node, ast.ImportFrom):
+            yield from ((each.asname or each.name, f"{node.module}.{each.name}") for each in node.names)
+
+
+def _keyword(call: ast.Call, *names: str) -> ast.expr | None:
+    return next((each.value for each in call.keywords if each.arg in names), None)
+
+
+def _is_number(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, int)  # a descriptor, no path
+
+
+def _is_path(text: str) -> bool:
+    return bool(text) and "\0" not in text and len(text) < 4_096 and not text.startswith("/dev/") and text != ":memory:"

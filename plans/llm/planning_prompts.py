@@ -1,0 +1,172 @@
+"""What the model is told when it writes a plan, corrects it, revises it, or mends a failed step (seed 004).
+
+All of these share one system prompt per tool list, so that corrections and revisions are answered from a cached prefix.
+The model proposes; what it answers is validated and applied through the same edits as a person's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+
+from plans.llm.prompt_parts import (
+    DATA_RULE,
+    Guide,
+    Prompt,
+    ToolOutcome,
+    clean,
+    data,
+    guidance,
+    joined,
+    one_line,
+    outcomes_text,
+    section,
+    tools_text,
+)
+from plans.model import Plan, Step, ToolSpec
+
+SNAPSHOT_CHARACTERS = 60_000
+ANSWER_CHARACTERS = 20_000
+PLAN_CHARACTERS = 60_000
+ERROR_CHARACTERS = 4_000
+
+
+def planning_system(tools: Iterable[ToolSpec], guides: Sequence[Guide] = ()) -> str:
+    """Role, tools, rules, guidelines and format: what all planning calls have in common."""
+    return joined(
+        [
+            section("ROLE", _ROLE),
+            section("AVAILABLE TOOLS", tools_text(tools)),
+            section("RULES", _RULES),
+            section("GUIDELINES", _GUIDELINES),
+            section("OUTPUT FORMAT", _FORMAT),
+            guidance(guides),
+        ]
+    )
+
+
+def planning_prompt(system: str, request: str, snapshot: str) -> Prompt:
+    """Ask for a plan that serves a request in a workspace."""
+    workspace = data("Files of the workspace:", snapshot, SNAPSHOT_CHARACTERS) if snapshot.strip() else "It is empty."
+    ask = "Generate the plan: one JSON object in the output format, nothing else."
+    return Prompt(system=system, user=joined([*_asked(request, workspace), section("INSTRUCTIONS", ask)]))
+
+
+def correction_prompt(first: Prompt, answer: str, problems: Sequence[str], attempts_left: int) -> Prompt:
+    """Ask again, with everything that is wrong with the last answer."""
+    rows = [f"- {one_line(problem)}" for problem in problems]
+    left = f"{attempts_left} attempt{'s' * (attempts_left != 1)} left"
+    parts = [
+        first.user,
+        section("YOUR LAST ANSWER", data("It was not accepted:", answer, ANSWER_CHARACTERS)),
+        section("PROBLEMS", "\n".join(rows)),
+        section("CORRECTION", f"Answer again, whole, with every problem above mended ({left})."),
+    ]
+    return Prompt(system=first.system, user=joined(parts))
+
+
+def regenerate_prompt(
+    system: str,
+    request: str,
+    snapshot: str,
+    plan: Plan,
+    feedback: str,
+    begun: Mapping[str, str] | None = None,
+    history: Sequence[ToolOutcome] = (),
+) -> Prompt:
+    """Ask for a revision of a plan after a reviewer's feedback. `begun`: the status of steps that have begun."""
+    workspace = data("Files of the workspace:", snapshot, SNAPSHOT_CHARACTERS) if snapshot.strip() else "It is empty."
+    ask = (
+        "Revise the plan as the FEEDBACK asks. Keep what it does not touch, and keep the ids of steps that stay as they"
+        " are. Answer with the whole revised plan: one JSON object in the output format, nothing else."
+    )
+    parts = [
+        *_asked(request, workspace),
+        section("CURRENT PLAN", data("The plan as it stands:", _plan_text(plan.steps), PLAN_CHARACTERS)),
+        section("STEPS THAT HAVE BEGUN", _begun_text(begun)) if begun else "",
+        section("TOOL HISTORY", outcomes_text(history)) if history else "",
+        section("FEEDBACK", clean(feedback)),
+        section("INSTRUCTIONS", ask),
+    ]
+    return Prompt(system=system, user=joined(parts))
+
+
+def recovery_prompt(
+    system: str, request: str, step: Step, error: str, history: Sequence[ToolOutcome], rest: Sequence[Step]
+) -> Prompt:
+    """Ask what to do about a failed step. `history` is what was called before, `rest` the steps not done yet."""
+    parts = [
+        section("USER REQUEST", clean(request)) if request.strip() else "",
+        section(
+            "FAILED STEP", data(f"Step failed: {step.description or step.id}", _plan_text([step]), PLAN_CHARACTERS)
+        ),
+        section("ERROR", data("Error:", error, ERROR_CHARACTERS)),
+        section("TOOL HISTORY", outcomes_text(history)) if history else "",
+        section("REMAINING PLAN", data("Steps not done yet:", _plan_text(rest), PLAN_CHARACTERS)) if rest else "",
+        section("INSTRUCTIONS", _OPTIONS),
+    ]
+    return Prompt(system=system, user=joined(parts))
+
+
+_ROLE = f"""\
+You help a user accomplish a task in their workspace, by writing plans that are reviewed by people and then carried out
+step by step without you.
+{DATA_RULE}"""
+_RULES = """\
+A plan is a list of steps. Each step must:
+1. Have a clear, specific description
+2. Use exactly one tool from the available tools
+3. Include all required arguments for that tool
+4. Specify dependencies on previous steps (by step ID)
+5. Be achievable with the given tools
+A step uses the value of another as "$step_1" (the whole value), "$step_1.rows[0].name" (a part of it) or
+"{{step_1.name}}" (inserted into a longer text). A literal dollar sign is "$$". Paths are relative to the workspace."""
+_GUIDELINES = """\
+- Break complex tasks into smaller, manageable steps
+- Use parallel execution where possible (steps with no dependencies)
+- Request approval for destructive actions (deletes, overwrites): "requiresApproval": true
+- Include verification steps (e.g., read a file after writing it)
+- Consider edge cases and error handling; mark a step without which the rest is pointless: "critical": true"""
+_FORMAT = """\
+{
+  "title": "...",
+  "steps": [
+    {
+      "id": "step_1",
+      "description": "...",
+      "tool": "...",
+      "args": {...},
+      "dependsOn": [],
+      "requiresApproval": false,
+      "critical": false
+    },
+    ...
+  ],
+  "estimatedDuration": 120
+}"""
+_BEGUN = """\
+The plan is being carried out. These steps stay as they are, with their ids, arguments and results: repeat them or leave
+them out, and use their values by their ids. What you write anew needs ids not used yet."""
+_OPTIONS = """\
+Suggest one of:
+1. Retry with different args: {"action": "retry", "args": {...}, "reason": "..."}
+2. Skip and continue: {"action": "skip", "reason": "..."}
+3. Insert new recovery steps, run before the failed step is tried again:
+   {"action": "insert", "steps": [...], "reason": "..."}
+4. Abort execution: {"action": "abort", "reason": "..."}
+New args replace all arguments of the step. New steps are written as in a plan, with ids not used yet.
+Respond with one JSON object and nothing else. This replaces the output format above."""
+
+
+def _asked(request: str, workspace: str) -> list[str]:
+    return [section("USER REQUEST", clean(request)), section("WORKSPACE", workspace)]
+
+
+def _begun_text(begun: Mapping[str, str]) -> str:
+    rows = [f"- {name}: {status}" for name, status in begun.items()]
+    return "\n".join([_BEGUN, *rows])
+
+
+def _plan_text(steps: Iterable[Step]) -> str:
+    rows = [step.model_dump(mode="json", exclude_none=True, exclude_defaults=True) for step in steps]
+    return json.dumps(rows, ensure_ascii=False, indent=1)

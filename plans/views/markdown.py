@@ -1,0 +1,129 @@
+"""A plan as Markdown for the Temporal UI and as graphs; and how any text is made safe to show.
+
+Everything but `details` works on the JSON view, so that clients render what they were sent. Texts of plans and tools
+are shown with control and bidirectional characters escaped: what a step wrote cannot redraw the reader's screen
+(FAULTS, T18).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from plans.execution.readiness import Standing
+from plans.run import PlanStatus, Run, Status
+from plans.views.agent_progress import position, tasks_of
+
+MARKS = {"completed": "✓", "failed": "✗", "running": ">", "skipped": "-", "ready": "?", "blocked": " ", "pending": " "}
+"""Marks of the display; a ready step that waits for nobody has none."""
+DETAIL_STEPS = 40
+"""Steps listed in the current details; of longer plans those that move are shown."""
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff\U000e0000-\U000e007f]"
+)
+_MERMAID = re.compile(r'["#<>&;%`]')
+"""What means something to Mermaid even inside quotes: entities, HTML, `%%{...}%%` directives."""
+_MARKDOWN = re.compile(r"([\\`*_\[\]<>|#])")
+
+
+def safe(text: str) -> str:
+    """A text with control and direction characters written out, so that it shows as what it is."""
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def line(text: str) -> str:
+    """A text on one line, safe to show."""
+    return safe(" ".join(text.split("\n")).replace("\t", " "))
+
+
+def markdown(view: Mapping[str, Any]) -> str:
+    """A plan as a Markdown list, for the static details of a workflow."""
+    rows = [f"**{md(view.get('title') or view.get('id') or 'plan')}**", ""]
+    rows += [
+        f"{index + 1}. `{step['id']}` {md(step.get('description') or '')} — {md(step['tool'])}"
+        for index, step in enumerate(view["steps"][:200])
+    ]
+    return "\n".join([*rows, *_rest(len(view["steps"]) - 200), *_END])
+
+
+_END = ["", "---", "", "_end_"]
+"""The Temporal UI clips the last block of a text (TEMPORAL.md 5): let it be this one."""
+
+
+def details(run: Run, schedule: Standing) -> str:
+    """The plan as it stands, for the workflow's current details: bounded work, whatever the plan's size."""
+    counts = ", ".join(f"{schedule.counts[status]} {status.value}" for status in Status if schedule.counts[status])
+    rows = [f"**{md(run.plan.title or run.plan.id or '')}** · {run.status.value} · {counts}", ""]
+    if run.stopped:
+        rows += [f"Stopped: {md(run.stopped)}", ""]
+    if run.problems:
+        rows += [f"To be mended before it can begin: {md(run.problems[0].text[:300])}", ""]
+    if schedule.asking and run.status is not PlanStatus.REVIEW:
+        rows += ["Waiting for approval: " + ", ".join(f"`{name}`" for name in list(schedule.asking)[:10]), ""]
+    shown = run.plan.steps
+    if len(shown) > DETAIL_STEPS:
+        names = schedule.moving(DETAIL_STEPS)
+        shown = [schedule.step(name) for name in names]
+    for step in shown:
+        state = run.steps[step.id]
+        note = state.reason or (state.result.error if state.result and state.result.error else "")
+        rows.append(
+            f"- [{MARKS[state.status.value]}] `{step.id}` {md(step.description or step.tool)} · {state.status.value}"
+            + (f" · waits for {state.awaiting}" if state.awaiting else "")
+            + (f" · {md(position({'tasks': tasks_of(state)})[:200])}" if state.tasks else "")
+            + (f" · {md(note[:200])}" if note else "")
+        )
+    return "\n".join([*rows, *_rest(len(run.plan.steps) - len(shown)), *_END])
+
+
+def _rest(count: int) -> list[str]:
+    return ["", f"… and {count} more"] if count > 0 else []
+
+
+def md(value: str) -> str:
+    """A text inside Markdown: on one line, safe, its marks shown as they are."""
+    return _MARKDOWN.sub(r"\\\1", line(str(value)))
+
+
+def code(value: str) -> str:
+    """A name as code inside Markdown; one that holds a backtick, which would end the code, as text."""
+    return md(value) if "`" in value else f"`{line(value)}`"
+
+
+def mermaid(view: Mapping[str, Any]) -> str:
+    """The graph for Mermaid; colours by status when there is one."""
+    rows = ["flowchart TD"]
+    names = {step["id"]: f"s{index}" for index, step in enumerate(view["steps"])}
+    for step in view["steps"]:
+        label = line(f"{step['id']}: {step.get('description') or step['tool']}")
+        status = f":::{step['status']}" if "status" in step else ""
+        rows.append(f'    {names[step["id"]]}["{_MERMAID.sub(_entity, label)}"]{status}')
+    for before, after in _edges(view):
+        rows.append(f"    {names[before]} --> {names[after]}")
+    colours = {"completed": "#bfb", "failed": "#fbb", "running": "#bdf", "skipped": "#ddd", "blocked": "#fed"}
+    used = {step.get("status") for step in view["steps"]}
+    return "\n".join(rows + [f"    classDef {name} fill:{colour}" for name, colour in colours.items() if name in used])
+
+
+def dot(view: Mapping[str, Any]) -> str:
+    """The graph for Graphviz."""
+    rows = ["digraph plan {", "  rankdir=TB; node [shape=box];"]
+    for step in view["steps"]:
+        label = f"{step['id']}: {step.get('description') or step['tool']}"
+        rows.append(f"  {_dot(step['id'])} [label={_dot(label)}];")
+    return "\n".join([*rows, *(f"  {_dot(before)} -> {_dot(after)};" for before, after in _edges(view)), "}"])
+
+
+def _dot(value: str) -> str:
+    text = line(value).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'
+
+
+def _entity(match: re.Match[str]) -> str:
+    return f"#{ord(match[0])};"
+
+
+def _edges(view: Mapping[str, Any]) -> list[tuple[str, str]]:
+    known = {step["id"] for step in view["steps"]}
+    return [(before, step["id"]) for step in view["steps"] for before in step["needs"] if before in known]

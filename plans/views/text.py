@@ -1,0 +1,84 @@
+"""A run as plain text: the display of seed 000, read off the Run, so that a big plan is not made a view of for it.
+
+Texts of plans and tools are shown with control and bidirectional characters escaped (FAULTS, T18).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+
+from plans.execution.readiness import needed
+from plans.model import Step
+from plans.run import Run, Status, StepState
+from plans.views.abridged import folded, foremost, rank
+from plans.views.agent_progress import MARKS as TASK_MARKS
+from plans.views.agent_progress import tasks_of
+from plans.views.markdown import MARKS, line
+
+_NOT_BEGUN = frozenset({Status.PENDING, Status.BLOCKED, Status.READY})
+
+
+def text(run: Run, limit: int | None = None) -> str:
+    """Title, progress, each step with mark, notes, tools and files.
+
+    With a limit at most so many steps, those that move; the others are told in one line.
+    """
+    states = [run.steps[step.id] for step in run.plan.steps]
+    done = sum(state.status in (Status.COMPLETED, Status.SKIPPED) for state in states)
+    percent = 100 * done / len(states) if states else 0.0
+    head = [
+        f"Plan: {line(run.plan.title or run.plan.id or '')}",
+        "=" * 40,
+        f"Progress: {done}/{len(states)} ({percent:.1f}%)",
+        "",
+        "Steps:",
+    ]
+    positions = {step.id: index for index, step in enumerate(run.plan.steps)}
+    shown = range(len(states)) if limit is None or len(states) <= limit else foremost(_ranks(run), limit)
+    rows = [row for index in shown for row in _step_rows(run, run.plan.steps[index], positions)]
+    return "\n".join(head + rows + _hidden(run, set(shown)))
+
+
+def _ranks(run: Run) -> list[tuple[int, float]]:
+    states = (run.steps[step.id] for step in run.plan.steps)
+    return [rank(state.status, state.awaiting is not None, state.ended) for state in states]
+
+
+def _hidden(run: Run, shown: Set[int]) -> list[str]:
+    """The line about the steps that are not shown, if there are any."""
+    hidden = [run.steps[step.id].status.value for index, step in enumerate(run.plan.steps) if index not in shown]
+    return [f"  {folded(hidden)}"] if hidden else []
+
+
+def _step_rows(run: Run, step: Step, positions: Mapping[str, int]) -> list[str]:
+    state, index = run.steps[step.id], positions[step.id]
+    mark = MARKS[state.status] if state.status is not Status.READY or state.awaiting else " "
+    row = f"  {index}: [{mark}] {line(step.description or step.id)}"
+    tools, notes = _tools(step, state), line(_notes(step, state))
+    if not tools and state.status in _NOT_BEGUN:
+        needs = sorted({positions[name] for name in needed(run, step) if name in positions})
+        rows = [row + (f" (depends on: {needs})" if needs else "")]
+        return rows + ([f"      Notes: {notes}"] if notes else [])
+    return [
+        row,
+        *(f"      [{TASK_MARKS[task['status']]}] {line(task['objective'])}" for task in tasks_of(state)),
+        f"      Notes: {notes or '-'}",
+        f"      Tools: {tools or '-'}",
+        f"      Files: {', '.join(map(line, state.wrote)) or '-'}",
+    ]
+
+
+def _notes(step: Step, state: StepState) -> str:
+    if state.awaiting:
+        return f"waits for {state.awaiting}"
+    error = state.result.error if state.result else None
+    return error or step.notes or state.reason
+
+
+def _tools(step: Step, state: StepState) -> str:
+    """The tools that were called for the step, and how often."""
+    called = [call.tool for call in state.past]
+    if state.result is not None and state.calls > len(state.past):
+        called.append(step.tool)
+    counts = {name: called.count(name) for name in called}
+    return ", ".join(f"{name} ({count} call{'s' * (count != 1)})" for name, count in counts.items())

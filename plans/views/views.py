@@ -1,0 +1,283 @@
+"""What a client sees of a run: the joined plan, its progress events, what waits for a person. Plain JSON values.
+
+The joined view is seed 004's Plan with status and result per step, plus `status`, `pending`, `counts`, `log`,
+`step_tool_history` and `step_files` (seed 000; their keys are step indexes, from 0). The brief view is for those who
+follow a plan of any size. Events are read off the status changes a run keeps anyway: there is no second store of
+progress.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime
+from operator import itemgetter
+from typing import Any
+
+from plans.execution.readiness import Standing
+from plans.execution.tool_history import TRUNCATED, cut
+from plans.model import Step
+from plans.run import DONE, Change, Entry, Result, Run, Status, StepState
+from plans.views.agent_progress import tasks_of
+
+
+def plan_view(run: Run, schedule: Standing) -> dict[str, Any]:
+    """The joined view: what was asked, with what happened."""
+    plan = run.plan
+    steps = [step_view(run, schedule, index) for index in range(len(plan.steps))]
+    head = plan.model_dump(mode="json", exclude={"steps"}, exclude_none=True)
+    return head | {
+        "status": run.status.value,
+        "seq": run.seq,
+        "startedAt": iso(run.started),
+        "endedAt": iso(run.ended),
+        "duration": duration(run),
+        "workspace": run.facts.workspace or plan.workspace,
+        "inputs": run.inputs,
+        "stopped": run.stopped,
+        **({"resumes": run.resumes} if run.resumes else {}),
+        "counts": counts(run),
+        "steps": steps,
+        "pending": pending(run),
+        "request": run.request,
+        "problems": [problem.model_dump(mode="json", exclude_none=True) for problem in run.problems],
+        "draft": run.draft,
+        "changes": [each.model_dump(mode="json", exclude={"before"}) for each in run.revisions],
+        "tokens": tokens(run),
+        "log": [entry.model_dump(mode="json", exclude_none=True) for entry in run.log],
+        "step_tool_history": tool_history(run),
+        "step_files": step_files(run),
+        "agentsMd": [{"path": note.path, "bytes": note.bytes, "stepId": note.step_id} for note in run.notes],
+    }
+
+
+def brief_view(run: Run) -> dict[str, Any]:
+    """The joined view in short, cheap for a plan of any size: of a step what a list of steps shows.
+
+    Arguments are told only where somebody was asked about them; `seq` of a step is the number of its last event.
+    """
+    return {
+        "id": run.plan.id,
+        "title": run.plan.title,
+        "version": run.plan.version,
+        "status": run.status.value,
+        "seq": run.seq,
+        "startedAt": iso(run.started),
+        "endedAt": iso(run.ended),
+        "counts": counts(run),
+        "steps": [_brief_step(run, step) for step in run.plan.steps],
+        "pending": pending(run),
+        "log": [entry.model_dump(mode="json", exclude_none=True) for entry in run.log],
+    }
+
+
+def duration(run: Run) -> float:
+    """Seconds from its beginning to its end; 0 while it has none."""
+    return (run.ended - run.started).total_seconds() if run.ended and run.started else 0.0
+
+
+def iso(time: datetime | None) -> str | None:
+    """A time as clients are told it."""
+    return None if time is None else time.isoformat().replace("+00:00", "Z")
+
+
+def tokens(run: Run) -> dict[str, Any]:
+    """What the LLM took: in all, by step (an empty id: planning) and by model. Empty when it was never asked."""
+    if not run.llm_calls:
+        return {}
+    ledger = run.ledger
+    total = ledger.total.model_dump(mode="json")
+    by_step = {name: usage.total_tokens for name, usage in ledger.by_step.items()}
+    by_model = {name: usage.total_tokens for name, usage in ledger.by_model.items()}
+    return {**total, "seconds": round(run.llm_seconds, 3), "byStep": by_step, "byModel": by_model}
+
+
+def step_view(run: Run, schedule: Standing, index: int) -> dict[str, Any]:
+    """One step with its status and result."""
+    step = run.plan.steps[index]
+    state = run.steps[step.id]
+    view = step.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+    view |= {"order": index, "description": step.description, "args": run.args_of(step), "dependsOn": step.depends_on}
+    view["needs"] = list(schedule.needs(step.id))
+    view["critical"] = run.plan.defaults.critical if step.critical is None else step.critical
+    view["requiresApproval"] = needs_mark(run, index)
+    view["status"] = state.status.value
+    if state.status is Status.BLOCKED:
+        view["blockedBy"] = schedule.open_needs(step.id)
+        view["never"] = state.never
+    if state.reason:
+        view["reason"] = state.reason
+    view |= _left(state)
+    if state.warnings:
+        view["warnings"] = list(state.warnings)
+    if state.awaiting:
+        view["awaiting"] = state.awaiting
+    if state.failure:
+        view["failure"] = result_view(state.failure)
+    if state.mended:
+        view["mended"] = state.mended
+    if state.tasks:
+        view["tasks"] = tasks_of(state)
+    if state.result:
+        view["result"] = result_view(state.result)
+    return view | _times(state)
+
+
+def needs_mark(run: Run, index: int) -> bool:
+    """Whether the step is shown as needing approval; a waiver of the whole run does not change the mark."""
+    step = run.plan.steps[index]
+    if step.requires_approval is not None:
+        return step.requires_approval
+    spec = run.facts.tools.get(step.tool)
+    return spec is not None and spec.asks_by_default(run.args_of(step))
+
+
+def result_view(result: Result) -> dict[str, Any]:
+    """A result as JSON. A value kept elsewhere is shown by its preview, with `large` saying where it is."""
+    view = result.model_dump(mode="json", exclude_none=True)
+    if result.large:
+        view["value"] = result.large.preview + TRUNCATED
+    return view
+
+
+def counts(run: Run) -> dict[str, int]:
+    """Steps by status, and their total; only what occurs."""
+    found = Counter(state.status for state in run.steps.values())
+    return {"total": found.total()} | {status.value: found[status] for status in Status if found[status]}
+
+
+def pending(run: Run) -> list[dict[str, Any]]:
+    """The decisions people are asked for, oldest first."""
+    waiting = [step for step in run.plan.steps if run.steps[step.id].awaiting == "approval"]
+    waiting.sort(key=lambda step: run.steps[step.id].changes[-1].seq)
+    return [
+        {
+            "stepId": step.id,
+            "kind": next(iter(run.steps[step.id].proposal or {}), run.steps[step.id].awaiting),
+            "tool": step.tool,
+            "description": step.description,
+            "args": run.steps[step.id].asked or run.args_of(step),
+            "since": iso(run.steps[step.id].changes[-1].time),
+            "deadline": iso(run.steps[step.id].deadline),
+            "version": run.plan.version,
+        }
+        for step in waiting
+    ]
+
+
+def events(run: Run, since: int, limit: int | None = None) -> Iterator[dict[str, Any]]:
+    """Progress events numbered higher than `since`, in order, at most `limit` (seed 004 plus `seq` and `time`).
+
+    A log entry is an event with `logs`; one about the plan has an empty `stepId` and the plan's status. They are made
+    one by one: a big plan has 40,000.
+    """
+    number, happened = itemgetter(0), _happened(run, since)
+    chosen = sorted(happened, key=number) if limit is None else heapq.nsmallest(limit, happened, key=number)
+    task = run.plan.task_id or run.plan.id
+    for seq, step_id, what in chosen:
+        head = {"seq": seq, "time": iso(what.time), "taskId": task, "stepId": step_id}
+        yield head | (_of_entry(what) if isinstance(what, Entry) else _of_change(run.steps[step_id], what))
+
+
+def shorten(value: Any) -> str:
+    """A value as text of at most 200 characters, then `...[truncated]` (seed 000)."""
+    return cut(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))
+
+
+def tool_history(run: Run) -> dict[str, list[dict[str, Any]]]:
+    """Per step index: the tool calls made for it."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for index, step in enumerate(run.plan.steps):
+        state = run.steps[step.id]
+        calls = [_call(call.tool, call.args, call.result, call.time, call.sandbox) for call in state.past]
+        if state.result is not None and state.calls > len(state.past):
+            args = run.args_of(step) if state.sent is None else state.sent
+            calls.append(_call(step.tool, args, _short_outcome(state.result), state.began, state.sandbox))
+        if calls:
+            found[str(index)] = calls
+    return found
+
+
+def step_files(run: Run) -> dict[str, list[str]]:
+    """Per step index: the files and directories it made or changed, each once."""
+    steps = enumerate(run.plan.steps)
+    return {str(index): list(run.steps[step.id].wrote) for index, step in steps if run.steps[step.id].wrote}
+
+
+def _call(tool: str, args: dict[str, Any], result: str, time: datetime | None, sandbox: str) -> dict[str, Any]:
+    record = {"tool": tool, "args": args, "result": result, "timestamp": iso(time)}
+    return record | ({"sandbox": sandbox} if sandbox else {})
+
+
+def _short_outcome(result: Result) -> str:
+    if result.large:
+        return result.large.preview + TRUNCATED
+    return shorten(result.value) if result.ok else cut(f"Error: {result.error}")
+
+
+def _left(state: StepState) -> dict[str, Any]:
+    """What the step did to files besides those it wrote, as far as there is something to tell."""
+    left = {"deleted": state.deleted, "sharedFiles": state.shared, "moreFiles": state.more_files}
+    return {name: value for name, value in left.items() if value}
+
+
+def _brief_step(run: Run, step: Step) -> dict[str, Any]:
+    state = run.steps[step.id]
+    view: dict[str, Any] = {
+        "id": step.id,
+        "tool": step.tool,
+        "description": step.description,
+        "status": state.status.value,
+        "seq": state.changes[-1].seq if state.changes else 0,
+    }
+    was_asked = sum(change.status is Status.READY for change in state.changes) > 1  # asking makes it ready once more
+    if was_asked:
+        view["args"] = run.args_of(step)
+    if state.awaiting:
+        view["awaiting"] = state.awaiting
+    if state.never:
+        view["never"] = True
+    if state.tasks:
+        view["tasks"] = tasks_of(state)
+    if state.result:
+        view["result"] = _brief_result(state.result)
+    return view | _times(state)
+
+
+def _brief_result(result: Result) -> dict[str, Any]:
+    view: dict[str, Any] = {"ok": result.ok, "duration": result.duration}
+    return view if result.ok else view | {"error": result.error, "code": result.code}
+
+
+def _happened(run: Run, since: int) -> Iterator[tuple[int, str, Change | Entry]]:
+    """By number and step (none: the plan), what happened; in no order."""
+    for step_id, state in run.steps.items():
+        if state.changes and state.changes[-1].seq > since:
+            yield from ((change.seq, step_id, change) for change in state.changes if change.seq > since)
+    yield from ((entry.seq, entry.step_id or "", entry) for entry in run.log if entry.seq > since)
+
+
+def _of_change(state: StepState, change: Change) -> dict[str, Any]:
+    told: dict[str, Any] = {"status": change.status.value}
+    if change.status in DONE and state.result and change is state.changes[-1]:
+        told |= {"progress": 100, "result": _short_result(state.result)}
+    return told
+
+
+def _of_entry(entry: Entry) -> dict[str, Any]:
+    line = {"time": iso(entry.time), "kind": entry.kind, "text": entry.text}
+    return {"status": entry.status, "logs": [line]} | ({} if entry.progress is None else {"progress": entry.progress})
+
+
+def _short_result(result: Result) -> dict[str, Any]:
+    view = result_view(result)
+    if "value" in view:
+        view["value"] = shorten(view["value"]) if not result.large else view["value"]
+    return view
+
+
+def _times(state: StepState) -> dict[str, Any]:
+    began, ended = state.began, state.ended
+    return ({"startedAt": iso(began)} if began else {}) | ({"endedAt": iso(ended)} if ended else {})

@@ -1,0 +1,165 @@
+"""A worker in the background, so that a plan that was started goes on although the command has ended.
+
+Kept for the embedded server, and for any server on this machine whose queue nobody listens to; never with
+PLANS_AUTO_WORKER=off, never for a server elsewhere. It is recorded in the state directory with a fingerprint of all
+that decides how it behaves: interpreter, code, settings, address. A worker with another fingerprint takes no more
+steps, may finish those it has begun, and a new one starts beside it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from plans.errors import PlanError
+from runtime import daemon
+from runtime.connect import Connection, Origin
+from runtime.settings import Settings
+from runtime.task_queues import WORKER, listeners
+
+START_SECONDS = 60.0
+DRAIN_SECONDS = 86_400
+"""How long a replaced worker may go on with the steps it has begun."""
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class WorkerFailed(PlanError):
+    """The background worker did not start; the message holds the end of its log."""
+
+    code = "WORKER_FAILED"
+
+
+class BackgroundWorker(daemon.Process):
+    """A running background worker."""
+
+    fingerprint: str
+    address: str
+    queue: str
+
+    @property
+    def identity(self) -> str:
+        """What the server knows it by."""
+        return f"{WORKER}{self.pid}@{socket.gethostname()}"
+
+
+def worker_command() -> list[str]:
+    """How a worker is started: this interpreter, the worker.py beside these packages."""
+    return [sys.executable, str(ROOT / "worker.py")]
+
+
+async def ensure_worker(settings: Settings, connection: Connection) -> BackgroundWorker | None:
+    """The background worker, started if one is due; None when it is not ours to keep one. Raises WorkerFailed."""
+    if not settings.auto_worker or not connection.is_on_this_machine:
+        return None
+    settings.make_state_dir()
+    async with daemon.lock(settings.state_dir / "worker.lock"):
+        record = _record(settings, connection)
+        environ = worker_environ(settings, connection)
+        present = BackgroundWorker.read(record)
+        if present and present.fingerprint != _fingerprint(environ, settings):
+            _retire(present, record)
+            present = None
+        if present is None and not await _is_served_by_others(settings, connection):
+            present = _start(settings, connection, environ, record)
+        if present is not None:
+            await _wait_until_it_listens(present, connection, record)
+        return present
+
+
+async def stop_workers(settings: Settings) -> list[BackgroundWorker]:
+    """Stop every background worker of this state directory gracefully; returns those that ran."""
+    settings.make_state_dir()
+    async with daemon.lock(settings.state_dir / "worker.lock"):
+        running = recorded(settings)
+        await asyncio.gather(*(each.stop(settings.grace) for each in running))
+        for record in settings.state_dir.glob("worker-*.json"):
+            record.unlink()
+        return running
+
+
+def recorded(settings: Settings) -> list[BackgroundWorker]:
+    """The background workers of this state directory that are alive, replaced ones included."""
+    found = [BackgroundWorker.read(record) for record in sorted(settings.state_dir.glob("worker-*.json"))]
+    return [each for each in found if each]
+
+
+def _record(settings: Settings, connection: Connection) -> Path:
+    """One record for each server and queue; the embedded server is the same one whatever its port."""
+    place = "embedded" if connection.origin is Origin.EMBEDDED else connection.address
+    name = _digest([place, connection.client.namespace, settings.task_queue])
+    return settings.state_dir / f"worker-{name}.json"
+
+
+def worker_environ(settings: Settings, connection: Connection) -> dict[str, str]:
+    """What the worker is told: the settings in force here, and the server this command found."""
+    temporal = settings.temporal
+    if connection.origin is not Origin.CONFIGURED:  # no key, certificate or profile is meant for this server
+        temporal = {"TEMPORAL_CONFIG_FILE": os.devnull}
+    place = {"TEMPORAL_ADDRESS": connection.address, "TEMPORAL_NAMESPACE": connection.client.namespace}
+    return {**settings.as_environ(), **temporal, **place}
+
+
+def _fingerprint(environ: dict[str, str], settings: Settings) -> str:
+    code = [f"{path}:{path.stat().st_mtime_ns}" for path in worker_code(settings)]
+    return _digest([sys.executable, *(f"{name}={value}" for name, value in sorted(environ.items())), *code])
+
+
+def worker_code(settings: Settings) -> Iterator[Path]:
+    """The files a worker is made of: ours, and the user's own tools that are files."""
+    yield ROOT / "worker.py"
+    for package in ("plans", "runtime", "activities", "workflows"):
+        yield from sorted((ROOT / package).rglob("*.py"))
+    yield from (Path(tool) for tool in settings.tools if Path(tool).is_file())
+
+
+def _digest(parts: list[str]) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
+
+
+def _retire(worker: BackgroundWorker, record: Path) -> None:
+    """Tell a worker to take no more steps; its record stays under another name until it has ended."""
+    record.replace(record.with_name(f"{record.stem}-{worker.pid}.json"))
+    os.kill(worker.pid, signal.SIGTERM)
+
+
+async def _is_served_by_others(settings: Settings, connection: Connection) -> bool:
+    if connection.origin is Origin.EMBEDDED:
+        return False
+    ours = {worker.identity for worker in recorded(settings)}
+    return bool(set(await listeners(connection.client, settings.task_queue)) - ours)
+
+
+def _start(settings: Settings, connection: Connection, environ: dict[str, str], record: Path) -> BackgroundWorker:
+    kept = {name: text for name, text in os.environ.items() if not name.startswith(("PLANS_", "TEMPORAL_"))}
+    told = {**kept, **environ, "PLANS_GRACE": str(DRAIN_SECONDS)}
+    pid, began = daemon.start(worker_command(), record.with_suffix(".log"), told)
+    worker = BackgroundWorker(
+        pid=pid,
+        began=began,
+        fingerprint=_fingerprint(environ, settings),
+        address=connection.address,
+        queue=settings.task_queue,
+    )
+    worker.write(record)
+    return worker
+
+
+async def _wait_until_it_listens(worker: BackgroundWorker, connection: Connection, record: Path) -> None:
+    log = record.with_suffix(".log")
+    try:
+        async with asyncio.timeout(START_SECONDS):
+            while worker.identity not in await listeners(connection.client, worker.queue):
+                if not worker.is_alive():
+                    raise WorkerFailed(
+                        f"The background worker ended at once. Its log, {log}, ends:\n{daemon.tail(log)}"
+                    )
+                await asyncio.sleep(0.05)
+    except TimeoutError:
+        text = f"The background worker does not listen after {START_SECONDS:.0f} s. Its log, {log}, ends:\n"
+        raise WorkerFailed(text + daemon.tail(log)) from None

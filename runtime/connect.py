@@ -1,0 +1,202 @@
+"""From settings to a connected Temporal client: which server, and an error that names it when it cannot be reached.
+
+In this order: TEMPORAL_ADDRESS or a profile; a server that already answers on localhost:7233 (passed over with
+PLANS_SERVER=embedded); the embedded one of this state directory, started if need be. An attempt to connect ends within
+10 seconds. An API key and TLS are for a configured server; one on this machine is spoken to without.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
+from temporalio.client import Client
+from temporalio.converter import StorageDriver
+from temporalio.envconfig import ClientConfig
+from temporalio.service import RPCError, RPCStatusCode
+
+from runtime import server as embedded
+from runtime.errors import NotConnected
+from runtime.settings import SettingError, Settings
+from runtime.storage import LocalDirectory, converter
+
+LOCAL = f"localhost:{embedded.PORT}"
+SECONDS = 10.0
+LOCAL_SECONDS = 3.0
+STARTING = "not healthy yet", "ConnectionReset"
+"""How a server that has just started declines."""
+
+
+class Origin(Enum):
+    """How the server was found."""
+
+    CONFIGURED = "TEMPORAL_ADDRESS or a profile"
+    LOCAL = "already running on this machine"
+    EMBEDDED = "started by plan"
+
+
+@dataclass(frozen=True)
+class Connection:
+    """A connected client, and what is known of its server."""
+
+    client: Client
+    address: str
+    origin: Origin
+    ui: str | None = None
+    """Base address of the Temporal UI, where it is known."""
+
+    @property
+    def is_on_this_machine(self) -> bool:
+        """Whether the server listens on a loopback address."""
+        return _host(self.address) in ("localhost", "127.0.0.1", "::1")
+
+    def workflow_link(self, workflow_id: str) -> str | None:
+        """Where the Temporal UI shows a workflow; None when it is not known where the UI is."""
+        return embedded.workflow_link(self.ui, self.client.namespace, workflow_id) if self.ui else None
+
+
+async def connect(settings: Settings, say: Callable[[str], None] = lambda _: None) -> Client:
+    """A client of the server the settings lead to; raises NotConnected or SettingError."""
+    return (await reach(settings, say)).client
+
+
+async def reach(settings: Settings, say: Callable[[str], None] = lambda _: None) -> Connection:
+    """As `connect`, with what is known of the server. `say` is told before something takes long."""
+    return await find(settings) or await _embedded(settings, await embedded.ensure(settings, say))
+
+
+async def find(settings: Settings) -> Connection | None:
+    """As `reach`, but nothing is started: None when only the embedded server is left and it does not run."""
+    config = _config(settings)
+    if "target_host" in config or "TEMPORAL_PROFILE" in settings.temporal:
+        address = _checked_address(str(config.get("target_host", LOCAL)))
+        client = await _client(settings, config, address, SECONDS)
+        return Connection(client, address, Origin.CONFIGURED, _usual_ui(address))
+    own = embedded.recorded(settings)
+    is_on_usual_port = own is not None and own.address == f"{embedded.HOST}:{embedded.PORT}"
+    if settings.server == "auto" and not is_on_usual_port:
+        found = await _already_running(settings, config)
+        if found:
+            return found
+    return await _embedded(settings, own) if own and own.accepts() else None
+
+
+async def _embedded(settings: Settings, server: embedded.Server) -> Connection:
+    client = await _client(settings, {}, server.address, SECONDS)
+    return Connection(client, server.address, Origin.EMBEDDED, server.ui)
+
+
+async def _already_running(settings: Settings, config: Mapping[str, Any]) -> Connection | None:
+    """What answers on the usual port; None if nothing does, or no Temporal."""
+    if not embedded.listens("localhost", embedded.PORT):
+        return None
+    try:
+        client = await _client(settings, {"namespace": config.get("namespace", "default")}, LOCAL, LOCAL_SECONDS)
+    except NotConnected as error:
+        if error.code == "NO_NAMESPACE":
+            raise
+        return None
+    return Connection(client, LOCAL, Origin.LOCAL, _usual_ui(LOCAL))
+
+
+async def healthy(seconds: float, **options: Any) -> Client:
+    """Connect; a server that has just started listens before it is ready to answer.
+
+    Raises TimeoutError when it is not ready after so many seconds, RuntimeError when it cannot be connected to.
+    """
+    async with asyncio.timeout(seconds):
+        while True:
+            try:
+                return await Client.connect(**options)
+            except RuntimeError as error:  # what the SDK raises for every failure to connect
+                if not any(sign in str(error) for sign in STARTING):
+                    raise
+                await asyncio.sleep(0.1)
+
+
+def _config(settings: Settings) -> Mapping[str, Any]:
+    """What the standard variables and the profile say; raises SettingError when they cannot be read."""
+    try:
+        return ClientConfig.load_client_connect_config(override_env_vars=settings.temporal)
+    except RuntimeError as error:
+        name = next((n for n in ("TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE") if n in settings.temporal), "TEMPORAL_*")
+        raise SettingError({name: str(error)}) from error
+
+
+def _checked_address(address: str) -> str:
+    host, _, port = address.rpartition(":")
+    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65_536:
+        raise SettingError({"TEMPORAL_ADDRESS": f"{address!r} is not HOST:PORT with a port from 1 to 65535"})
+    return address
+
+
+def storage(settings: Settings) -> StorageDriver:
+    """Where data too large for history is kept: a directory, or with PLANS_STORAGE=s3://BUCKET the SDK's S3 driver."""
+    if settings.storage == "local":
+        return LocalDirectory(settings.state_dir / "values")
+    from runtime.s3 import s3_driver  # boto3 takes a while to load, and only some need it
+
+    return s3_driver(settings.storage.removeprefix("s3://"))
+
+
+async def _client(settings: Settings, config: Mapping[str, Any], address: str, seconds: float) -> Client:
+    identity = f"{_user()}@{socket.gethostname()}"
+    data_converter = converter(storage(settings), settings.external_bytes)
+    options = {**config, "target_host": address, "identity": identity, "data_converter": data_converter}
+    reason = f"no answer within {seconds:.0f} s"
+    try:
+        async with asyncio.timeout(seconds):
+            client = await healthy(seconds, **options)
+            await _require_namespace(client, address)
+            return client
+    except TimeoutError:
+        pass
+    except RuntimeError as error:  # what the SDK raises for every failure to connect
+        reason = _reason(str(error))
+    raise NotConnected(
+        f"No Temporal server could be reached at {address}: {reason}. Start it, or set TEMPORAL_ADDRESS to one that "
+        "runs; without TEMPORAL_ADDRESS and profile `plan` starts a server of its own."
+    )
+
+
+async def _require_namespace(client: Client, address: str) -> None:
+    try:
+        await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace=client.namespace))
+    except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            raise NotConnected(
+                f"There is no namespace '{client.namespace}' at {address}. Create it with `temporal operator namespace "
+                f"create --namespace {client.namespace}`, or set TEMPORAL_NAMESPACE to one that exists.",
+                "NO_NAMESPACE",
+            ) from None
+        # a key may be allowed to run workflows and yet not to look at namespaces
+
+
+def _reason(text: str) -> str:
+    known = {"ConnectionRefused": "connection refused", "dns error": "unknown host", "Unauthenticated": "key refused"}
+    return next((short for sign, short in known.items() if sign in text), text.splitlines()[0][:300] if text else "")
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container may run under a number without a name
+        return "unknown"
+
+
+def _host(address: str) -> str:
+    return address.rpartition(":")[0].strip("[]")
+
+
+def _usual_ui(address: str) -> str | None:
+    """The UI of a server on this machine is 1000 ports up, if something listens there."""
+    host, port = _host(address), int(address.rpartition(":")[2]) + 1000
+    if host not in ("localhost", "127.0.0.1") or port > 65_535 or not embedded.listens("127.0.0.1", port):
+        return None
+    return f"http://127.0.0.1:{port}"

@@ -1,0 +1,125 @@
+"""What is told of an agent's run: to the history of agents, to the plan it works for, to SUMMARY.md. Never fails it."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Any, Literal
+
+from temporalio import workflow
+from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
+
+with workflow.unsafe.imports_passed_through():
+    from plans.activity_io import SummaryFile
+    from plans.agents.history import DEFAULT_TYPE, AgentEvent, Entry, written
+    from plans.agents.history_file import run_summary
+    from plans.agents.run import AgentRun, outcome_of, tasks_text
+    from plans.execution.resume import base_id
+    from plans.execution.tool_history import MAX_PAST, cut
+    from plans.model import Step
+    from plans.run import PastCall, Status
+    from plans.views import markdown
+    from plans.views.agent_progress import progress_of
+    from workflows import policies
+
+Kind = Literal["spawned", "completed", "failed", "timeout", "interrupted", "resumed"]
+_KINDS: dict[str, Kind] = {
+    "completed": "completed", "timeout": "timeout", "interrupted": "interrupted", "cancelled": "interrupted",
+}  # fmt: skip
+
+
+async def begun(agent: AgentRun) -> None:
+    """The run begins, or goes on from another."""
+    resumes = agent.run.resumes
+    await _track(agent, "resumed" if resumes else "spawned", resumes)
+
+
+async def ended(agent: AgentRun) -> None:
+    """The run has ended as it says; SUMMARY.md is left behind."""
+    await _track(agent, _KINDS.get(agent.end or "", "failed"))
+    run = agent.run
+    if not run.facts.keeps_summaries:
+        return
+    entry = Entry(
+        agent_id=run.plan.id or "",
+        agent_type=DEFAULT_TYPE,
+        task_description=_what(agent),
+        plan=base_id(agent.order.plan_id) or None,
+        timestamp=written(run.started or workflow.now()),
+        status="completed",
+        completion_timestamp=written(run.ended or workflow.now()),
+        resumes=run.resumes or None,
+    )
+    body = f"## Result\n\n{markdown.safe(tasks_text(agent))}"
+    file = SummaryFile(
+        plan_id=run.plan.id or "", markdown=run_summary(entry, _KINDS.get(agent.end or "", "failed"), body)
+    )
+    await _do(agent, "write_summary", file, "keep SUMMARY.md")
+
+
+async def tell_parent(agent: AgentRun, text: str, is_new: bool) -> None:
+    """The plan it works for is told where it stands; `is_new`: it does not know the task list yet."""
+    parent = workflow.info().parent
+    if parent is None or not agent.order.step_id:
+        return
+    message = {"stepId": agent.order.step_id, "line": text[:500], **progress_of(agent.tasks, is_new)}
+    with suppress(ApplicationError):  # it has ended
+        await workflow.get_external_workflow_handle(parent.workflow_id).signal("agent_progress", message)
+
+
+def wrote(agent: AgentRun) -> dict[str, Any]:
+    """The files its calls made or changed, as the plan it works for takes them."""
+    names = [name for state in agent.run.steps.values() for name in state.wrote]
+    stamps = agent.run.files.stamps
+    return {name: stamps[name].model_dump(mode="json") if name in stamps else None for name in dict.fromkeys(names)}
+
+
+def calls(agent: AgentRun) -> list[dict[str, Any]]:
+    """Its last tool calls, cut, as the plan it works for keeps them."""
+    done = [step for step in agent.run.plan.steps if agent.run.steps[step.id].calls][-MAX_PAST:]
+    return [_call(agent, step) for step in done]
+
+
+def _call(agent: AgentRun, step: Step) -> dict[str, Any]:
+    state = agent.run.steps[step.id]
+    began = next((change.time for change in state.changes if change.status is Status.RUNNING), workflow.now())
+    args = {name: cut(value) if isinstance(value, str) else value for name, value in step.args.items()}
+    result = cut(
+        outcome_of(agent, step.id).text or (state.result.large.preview if state.result and state.result.large else "")
+    )
+    return PastCall(tool=step.tool, args=args, result=result, time=began).model_dump(mode="json")
+
+
+async def _track(agent: AgentRun, kind: Kind, resumes: str = "") -> None:
+    event = AgentEvent(
+        kind=kind,
+        agent_id=agent.run.plan.id or "",
+        time=workflow.now(),
+        agent_type=DEFAULT_TYPE,
+        plan=base_id(agent.order.plan_id) or None,
+        task_group=_what(agent),
+        resumes=resumes,
+    )
+    warning = await _do(agent, "track_agent", event, f"agent history: {kind}")
+    if warning:
+        agent.run.note("warning", str(warning), workflow.now())
+
+
+async def _do(agent: AgentRun, name: str, argument: Any, summary: str) -> Any:
+    try:
+        return await workflow.execute_activity(
+            name,
+            argument,
+            summary=summary,
+            start_to_close_timeout=policies.SUMMARY.start_to_close,
+            retry_policy=policies.SUMMARY.retry_policy,
+        )
+    except ActivityError as error:
+        if is_cancelled_exception(error):
+            raise asyncio.CancelledError from error
+        agent.run.note("warning", f"{name} failed: {error.cause}", workflow.now())
+        return None
+
+
+def _what(agent: AgentRun) -> str:
+    return " ".join(agent.order.request.split())[:200]

@@ -1,0 +1,59 @@
+"""The end of a run of the workflow: what the next one goes on with or, when the plan has ended, its record.
+
+The record is kept by the activity `record_end`; the summary in it is what the workflow returns. The activity is local:
+it may well be done twice, and the plan ends with this workflow task in any case. It does what takes long for a big plan
+outside the workflow's thread, which must not be held for long.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from temporalio import workflow
+from temporalio.common import RawValue
+from temporalio.exceptions import FailureError, is_cancelled_exception
+
+with workflow.unsafe.imports_passed_through():
+    from plans.activity_io import EndRecord
+    from plans.run import Run
+    from plans.run_json import text_of
+    from plans.views.summary import summary_of
+    from workflows import policies
+    from workflows.raw import of_json
+
+
+LARGE = 64 * 1024
+"""Characters of a Run from which on nobody reads it in Temporal's UI."""
+
+
+async def recorded(run: Run) -> dict[str, Any]:
+    """Keep the record of a run that has ended; returns the summary."""
+    if run.facts.keeps_summaries:
+        try:
+            return (await _record(run)).summary
+        except FailureError as error:  # of a local activity its own failure, in no ActivityError
+            if is_cancelled_exception(error):
+                raise
+            run.note("warning", f"SUMMARY.md could not be written: {error.cause or error.message}", workflow.now())
+    return summary_of(run)
+
+
+def carried(run: Run) -> RawValue:
+    """The request with which the next run of the workflow goes on; a big Run in it is a text, see `read_request`."""
+    text = text_of(run)
+    written = text if len(text) < LARGE else json.dumps(text, ensure_ascii=False)
+    return of_json(f'{{"run":{written}}}')
+
+
+async def _record(run: Run) -> EndRecord:
+    record: EndRecord = await workflow.execute_local_activity(
+        "record_end",
+        of_json(text_of(run)),
+        result_type=EndRecord,
+        activity_id="record_end",
+        summary="keep the record and SUMMARY.md",
+        start_to_close_timeout=policies.SUMMARY.start_to_close,
+        retry_policy=policies.SUMMARY.retry_policy,
+    )
+    return record

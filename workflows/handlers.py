@@ -1,0 +1,189 @@
+"""What people and programs send to a running plan, and what they can ask of it.
+
+Messages may come at any moment, also before the plan is checked: each is read by `plans.execution.messages`, decided by
+`plans.execution.approvals`, and a bad one becomes a line in the run's log. Nothing that arrives can wedge a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from temporalio import workflow
+from temporalio.common import RawValue
+from temporalio.exceptions import ApplicationError
+
+with workflow.unsafe.imports_passed_through():
+    from plans.errors import PlanError, Refused
+    from plans.execution import approvals, file_tracking
+    from plans.execution.messages import AgentProgress, Approve, Control, Decide, Deny, FilesChanged, read
+    from plans.execution.resume import INTERRUPTED
+    from plans.model import Problem
+    from plans.run import ENDED, PlanStatus
+    from plans.views import queries
+    from plans.views.agent_progress import note_progress
+    from plans.views.summary import summary_of
+    from workflows.execution import Execution
+    from workflows.inputs import invalid, step_of
+
+
+class Mailbox:
+    """The signals, updates and queries of a PlanWorkflow; `_execution` is absent only when the plan is no plan."""
+
+    _execution: Execution | None = None
+    _invalid: Sequence[Problem] = ()
+
+    def _started(self) -> Execution:
+        if self._execution is None:
+            raise invalid(self._invalid)
+        return self._execution
+
+    def _view(self, arguments: Sequence[Any]) -> dict[str, Any]:
+        return queries.view(self._started().run, arguments, self._started().schedule)
+
+    def _text(self, arguments: Sequence[Any]) -> str:
+        return queries.text(self._started().run, arguments)
+
+    def _state(self) -> dict[str, Any]:
+        return queries.state(self._started().run)
+
+    def _try(self, what: str, step_id: str | None, act: Callable[[], Any]) -> None:
+        """Do what a signal asks for; a refusal becomes a line in the log."""
+        if self._execution is None:
+            return
+        run = self._execution.run
+        try:
+            if run.status in ENDED:
+                raise Refused(f"the plan has ended ({run.status})", "PLAN_CLOSED")
+            act()
+        except Refused as refusal:
+            known = step_id if step_id in run.steps else None
+            run.note("refused", f"REFUSED:{refusal.code} {what}: {refusal.message}", workflow.now(), known)
+
+    @workflow.signal(
+        description='Let a waiting step start: {"stepId": "...", "by": "...", "comment": "...", "args": {}}'
+    )
+    def approve(self, *arguments: Any) -> None:
+        """A person lets a step start. Counts also before the step waits."""
+        self._try("approve", step_of(arguments), lambda: self._signal_decision(read(Approve, arguments), True))
+
+    @workflow.signal(description='Skip a waiting step: {"stepId": "...", "by": "...", "comment": "..."}')
+    def deny(self, *arguments: Any) -> None:
+        """A person does not let a step start."""
+        self._try("deny", step_of(arguments), lambda: self._signal_decision(read(Deny, arguments), False))
+
+    @workflow.signal(description="Start no further step until unpause.")
+    def pause(self, *arguments: Any) -> None:
+        """Running steps go on; nothing starts."""
+        self._try("pause", None, lambda: self._control(read(Control, arguments, optional=True), "pause"))
+
+    @workflow.signal(description="Let steps start again.")
+    def unpause(self, *arguments: Any) -> None:
+        """Steps start again."""
+        self._try("unpause", None, lambda: self._control(read(Control, arguments, optional=True), "unpause"))
+
+    @workflow.signal(description="Stop at the next safe point and keep everything, to be resumed.")
+    def interrupt(self, *arguments: Any) -> None:
+        """Running steps may end, nothing starts, the plan ends as cancelled; `plan resume` goes on from there."""
+        self._try("interrupt", None, lambda: self._control(read(Control, arguments, optional=True), "interrupt"))
+
+    @workflow.signal(description="End the review and start the plan.")
+    def begin(self, *arguments: Any) -> None:
+        """The review is over."""
+        self._try("begin", None, lambda: self._control(read(Control, arguments, optional=True), "begin"))
+
+    @workflow.signal(description='Files changed by others: {"paths": ["src/main.py"]}')
+    def files_changed(self, *arguments: Any) -> None:
+        """What the run saw of these files or directories is stale."""
+
+        def mark() -> None:
+            message = read(FilesChanged, arguments)
+            file_tracking.changed(self._started().run, message.paths, message.by, workflow.now())
+
+        self._try("files_changed", None, mark)
+
+    @workflow.signal(description="For agents: where the one that does a step stands.")
+    def agent_progress(self, *arguments: Any) -> None:
+        """The agent's task list is the step's progress; the line goes into the log."""
+
+        def note() -> None:
+            note_progress(self._started().run, read(AgentProgress, arguments), workflow.now())
+
+        self._try("agent_progress", None, note)
+
+    @workflow.signal(dynamic=True)
+    def unknown(self, name: str, _: Sequence[RawValue]) -> None:
+        """A signal nobody knows is said so in the log."""
+
+        def refuse() -> None:
+            raise Refused(f"there is no signal '{name[:100]}'", "UNKNOWN_SIGNAL")
+
+        self._try("signal", None, refuse)
+
+    @workflow.update(description='Approve or deny with an answer: {"stepId": "...", "approved": true}')
+    def decide(self, *arguments: Any) -> dict[str, Any]:
+        """As approve and deny; returns the decision as recorded."""
+        message = read(Decide, arguments)
+        return approvals.decide(self._started().run, message, workflow.now(), "update").model_dump(mode="json")
+
+    @decide.validator
+    def _may_decide(self, *arguments: Any) -> None:
+        try:
+            run = self._started().run
+            if run.status in ENDED:
+                raise Refused(f"the plan has ended ({run.status})", "PLAN_CLOSED")
+            approvals.check(run, read(Decide, arguments))
+        except PlanError as error:
+            raise ApplicationError(error.message, type=error.code, non_retryable=True) from error
+
+    @workflow.query(description='The plan with the status and result of every step; in short: {"brief": true}')
+    def plan(self, *arguments: Any) -> dict[str, Any]:
+        """The joined view (seed 004's Plan with statuses and results)."""
+        return self._view(arguments)
+
+    @workflow.query(description='Progress events after a number: {"since": 0}')
+    def events(self, *arguments: Any) -> list[dict[str, Any]]:
+        """Events numbered higher than `since`, at most `limit` (1,000)."""
+        return queries.events(self._started().run, arguments)
+
+    @workflow.query(description='Files as the run last saw them: {"paths": ["src/main.py"]}, or all')
+    def stamps(self, *arguments: Any) -> dict[str, Any]:
+        """Hash and size of every file the run read or made, by path."""
+        return queries.stamps(self._started().run, arguments)
+
+    @workflow.query(description='The plan as text; of a big one the steps that move: {"limit": 100}')
+    def text(self, *arguments: Any) -> str:
+        """Seed 000's display."""
+        return self._text(arguments)
+
+    @workflow.query(description="Counts, duration, files written, what failed.")
+    def summary(self, *_: Any) -> dict[str, Any]:
+        """The summary so far; the last one when the plan has ended."""
+        return summary_of(self._started().run)
+
+    @workflow.query(description="All there is to know of the run, for another run to go on from.")
+    def state(self, *_: Any) -> dict[str, Any]:
+        """The Run, as `plans.execution.resume` takes it."""
+        return self._state()
+
+    def _signal_decision(self, message: Approve | Deny, approved: bool) -> None:
+        decision = Decide(approved=approved, **dict(message))
+        approvals.decide(self._started().run, decision, workflow.now(), "signal")
+
+    def _control(self, message: Control, what: str) -> None:
+        schedule, now = self._started().schedule, workflow.now()
+        by = f" by {message.by}" if message.by else ""
+        if what == "interrupt":
+            self._started().interrupt(f"{INTERRUPTED}{by}")
+        elif what == "begin":
+            if schedule.run.status is not PlanStatus.REVIEW:
+                raise Refused(f"the plan is {schedule.run.status}, not in review", "NOT_IN_REVIEW")
+            if schedule.run.problems:
+                told = "; ".join(problem.text for problem in schedule.run.problems[:5])
+                raise Refused(f"the plan has problems to be mended first: {told}", "INVALID_PLAN")
+            schedule.begin(now)
+            schedule.run.note("begun", f"review ended{by}", now)
+        elif what == "pause" and not schedule.pause(now, f"paused{by}"):
+            raise Refused(f"the plan is {schedule.run.status} and cannot be paused", "NOT_RUNNING")
+        elif what == "unpause" and not schedule.unpause(now, f"unpaused{by}"):
+            raise Refused(f"the plan is {schedule.run.status}, not paused", "NOT_PAUSED")
