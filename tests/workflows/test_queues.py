@@ -12,7 +12,7 @@ from temporalio.client import Client
 from activities.tools.registry import load_tools
 from runtime.settings import Settings
 from tests.driving import Plans, step, work
-from tests.workflows.test_editing import edit, in_review, put, refusal
+from tests.workflows.test_edit_handlers import edit, in_review, put, refusal
 from worker import build
 
 

@@ -12,7 +12,7 @@ from activities.tools.registry import builtin_tools, load_tools
 from plans.errors import PlanError
 from tests.activities.attempts import Attempts
 
-EXAMPLE = str(Path(__file__).parents[2] / "examples" / "tools" / "word_count.py")
+EXAMPLE = str(Path(__file__).parents[3] / "examples" / "tools" / "word_count.py")
 TOOL = '''
 from activities.tools.tool import tool
 

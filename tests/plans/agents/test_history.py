@@ -30,7 +30,9 @@ from plans.agents.history import (
 )
 from plans.agents.history_file import Damage, entry_of_summary, history_text, read_history, run_summary
 
-EXAMPLE = (Path(__file__).parent / "golden" / "agent-history.json").read_text(encoding="utf-8").removesuffix("\n")
+EXAMPLE = (
+    (Path(__file__).parent.parent / "golden" / "agent-history.json").read_text(encoding="utf-8").removesuffix("\n")
+)
 NOON = datetime(2026, 1, 15, 12, 0, 0, tzinfo=UTC)
 
 

@@ -143,7 +143,7 @@ async def worker_process(address: str, queue: str, state_dir: Path) -> asyncio.s
         asyncio.run(main())
     """
     return await asyncio.create_subprocess_exec(
-        sys.executable, "-c", textwrap.dedent(program), cwd=Path(__file__).parents[2]
+        sys.executable, "-c", textwrap.dedent(program), cwd=Path(__file__).parents[3]
     )
 
 

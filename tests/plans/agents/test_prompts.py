@@ -40,7 +40,7 @@ from plans.llm.schemas import (
 )
 from plans.model import Plan, Step, ToolSpec
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parent.parent / "golden"
 REQUEST = """\
 Create a TypeScript project called webapp, write src/index.ts with a main function,
 write public/index.html, ingest all files"""

@@ -15,7 +15,7 @@ from plans.model import Step
 from plans.run import Options, Result, Run, Status
 from plans.views.views import brief_view, events, pending, plan_view, result_view, shorten, step_files, tool_history
 from tests.plans.building import NOW, TOOLS, begun, completed, failed, later, plan_of, run_of, skipped, statuses, step
-from tests.plans.test_schedule_model import do, do_naively, naive_of, plans, possible
+from tests.plans.execution.test_schedule_model import do, do_naively, naive_of, plans, possible
 
 
 def example() -> Schedule:

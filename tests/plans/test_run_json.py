@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from plans.run_json import run_of, text_of, without_collecting
-from tests.plans.test_display import pipeline
+from tests.plans.views.test_text import pipeline
 
 
 def test_a_run_comes_back_from_its_text_as_it_was() -> None:

@@ -22,7 +22,7 @@ from activities.lifecycle.track_agent import AgentTracker
 from plans.agents.history import AgentEvent, Entry, History
 from plans.agents.history_file import read_history, run_summary
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parent.parent.parent.parent
 EXAMPLE = (ROOT / "tests/plans/golden/agent-history.json").read_text(encoding="utf-8")
 NOON = datetime(2026, 1, 15, 12, 0, 0, tzinfo=UTC)
 WRITER = """

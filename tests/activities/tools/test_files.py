@@ -150,7 +150,10 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(attempts: Attempts,
                 print(error.type, error.non_retryable)
     """
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, cwd=Path(__file__).parents[2]
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[3],
     )
     assert done.stdout == "NO_SPACE False\n" * 2, done.stderr
     assert names(attempts.workspace) == ["x"]

@@ -167,7 +167,7 @@ def test_many_processes_log_at_once(state_dir: Path) -> None:
             log.begin(effect)
             log.settle(effect, "done")
     """
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     command = [sys.executable, "-c", textwrap.dedent(program)]
     running = [subprocess.Popen([*command, str(number)], cwd=root) for number in range(4)]
     assert [process.wait(180) for process in running] == [0] * 4

@@ -197,7 +197,7 @@ async def test_nothing_outlives_a_killed_worker(attempts: Attempts) -> None:
         asyncio.run(attempts.run("run_command", command={command!r}))
     """
     worker = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", textwrap.dedent(program), cwd=Path(__file__).parents[2]
+        sys.executable, "-c", textwrap.dedent(program), cwd=Path(__file__).parents[3]
     )
     await until(lambda: (attempts.workspace / "ready").exists())
     assert len(alive(attempts.workspace)) == len(ESCAPES)

@@ -6,7 +6,7 @@ from plans.execution.schedule import Schedule
 from plans.views.summary import summary_markdown, summary_of
 from plans.views.text import text
 from tests.plans.building import NOW, begun, completed, later, step
-from tests.plans.test_render import hostile
+from tests.plans.views.test_markdown import hostile
 
 
 def test_the_summary_counts_and_names_what_went_wrong() -> None:

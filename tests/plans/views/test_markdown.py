@@ -15,7 +15,7 @@ from plans.views.summary import summary_markdown, summary_of
 from plans.views.text import text
 from plans.views.views import plan_view
 from tests.plans.building import NOW, begun, failed, step
-from tests.plans.test_display import pipeline
+from tests.plans.views.test_text import pipeline
 
 
 def view_of(schedule: Schedule) -> dict[str, Any]:
