@@ -26,7 +26,7 @@ from temporalio.converter import StorageDriver
 from temporalio.worker import PollerBehaviorAutoscaling, Worker
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
-from activities.attempt.confinement import site_of
+from activities.attempt.confinement import environment_of
 from activities.attempt.run import tool_activity
 from activities.lifecycle.agent_history import AgentHistory
 from activities.lifecycle.check_plan import PlanChecker
@@ -52,7 +52,7 @@ from runtime.storage import LocalDirectory
 from runtime.task_queues import WORKER
 from runtime.value_store import ValueStore
 from runtime.worker_pool import Processes
-from runtime.workflow_runner import ContextFreeRunner, asks_nothing, patient
+from runtime.workflow_runner import ContextFreeRunner, needs_no_context, with_patience
 from workflows.agent import AgentWorkflow
 from workflows.file_changes import ChangesWorkflow
 from workflows.plan import PlanWorkflow
@@ -105,12 +105,12 @@ def build(
         graceful_shutdown_timeout=timedelta(seconds=settings.grace),
         max_workflow_task_external_storage_concurrency=1 if _stores_here(client) else 3,
     )
-    return patient(worker)
+    return with_patience(worker)
 
 
 def _runner(client: Client) -> SandboxedWorkflowRunner:
     restrictions = SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH)
-    if not asks_nothing(client.data_converter):
+    if not needs_no_context(client.data_converter):
         return SandboxedWorkflowRunner(restrictions=restrictions)
     return ContextFreeRunner(restrictions=restrictions, filed_by_workflow=not _stores_here(client))
 
@@ -128,7 +128,7 @@ def _activities(
     specs = {name: tool.spec for name, tool in tools.items()}
     values, summaries = ValueStore(_driver(client, settings), settings.inline_bytes), SummaryWriter(settings.state_dir)
     effects = Effects.at(settings.state_dir / EFFECTS, strict=settings.edits == "strict")
-    site = site_of(settings, effects)
+    site = environment_of(settings, effects)
     llm = LanguageModel(settings.openai_base_url, settings.openai_api_key, settings.model, settings.llm_timeout)
     changes = FileChanges(effects, site.watcher.journal if site.watcher else Journal(settings.state_dir))
     return [

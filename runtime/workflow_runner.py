@@ -26,7 +26,7 @@ _LIMIT = "_deadlock_timeout_seconds"
 
 @dataclass(frozen=True)
 class ContextFreeRunner(SandboxedWorkflowRunner):
-    """The sandbox, for a converter that `asks_nothing`."""
+    """The sandbox, for a converter that `needs_no_context`."""
 
     filed_by_workflow: bool = True
     """Whether storage wants to know whose large values it keeps."""
@@ -36,7 +36,7 @@ class ContextFreeRunner(SandboxedWorkflowRunner):
         return _ContextFree(super().create_instance(det), self.filed_by_workflow)
 
 
-def asks_nothing(converter: DataConverter) -> bool:
+def needs_no_context(converter: DataConverter) -> bool:
     """Whether the converter stays the same whatever the context of a payload is."""
     return converter.with_context(WorkflowSerializationContext(namespace="any", workflow_id="any")) is converter
 
@@ -65,7 +65,7 @@ class _ContextFree(WorkflowInstance):
         return self._inner.get_thread_id()
 
 
-def patient(worker: Worker) -> Worker:
+def with_patience(worker: Worker) -> Worker:
     """The worker, with that limit. The SDK has no option for it but one that also takes the sandbox away; where it
     keeps the limit elsewhere, its own holds."""
     workflows = vars(worker).get("_workflow_worker")

@@ -1,8 +1,8 @@
 """AgentWorkflow: an LLM with tools works through a request. The story of `run` is begin, work, end.
 
 Every model call is the activity `ask_llm`, every tool call an activity under the tool's own name. The tool calls are
-the steps of a growing plan, so that messages, approvals and views are those of plans (`Mailbox`, `Execution`). What an
-answer means is decided by `plans.agents.tasks`, never by the model.
+the steps of a growing plan, so that messages, approvals and views are those of plans (`MessageHandlers`, `Execution`).
+What an answer means is decided by `plans.agents.tasks`, never by the model.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.agent_inputs import AgentRequest, read_agent_request
     from workflows.agent_llm import answered
     from workflows.execution import Execution
-    from workflows.handlers import Mailbox
+    from workflows.handlers import MessageHandlers
     from workflows.inputs import invalid
     from workflows.worker_facts import facts_about
 
@@ -41,7 +41,7 @@ EVENTS = 8_000
 
 
 @workflow.defn(name="AgentWorkflow", failure_exception_types=[PlanError, ValidationError])
-class AgentWorkflow(Mailbox):
+class AgentWorkflow(MessageHandlers):
     """Runs one agent. Its id is `agent-<agentId>`; its result is the summary with the answer and the task list."""
 
     @workflow.init
@@ -119,7 +119,7 @@ class AgentWorkflow(Mailbox):
             self._publish()
             if execution.schedule.idle:
                 break
-            waited = waited or bool(execution.schedule.asking) or agent.run.paused
+            waited = waited or bool(execution.schedule.awaiting) or agent.run.paused
             await self._tell()
             await workflow.wait_condition(lambda: execution.has_news)
         if not waited:
@@ -233,7 +233,7 @@ class AgentWorkflow(Mailbox):
         return summary
 
     async def _tell(self) -> None:
-        asking = ", ".join(self._started().schedule.asking)
+        asking = ", ".join(self._started().schedule.awaiting)
         name = self._agent.run.plan.id
         line = (
             f"{name} waits for approval of {asking}: plan approve {name} {asking}" if asking else self._agent.position
@@ -264,4 +264,4 @@ class AgentWorkflow(Mailbox):
         workflow.set_current_details(details[:19_000])
         known = run.facts.search_attributes
         title = "" if self._index.titled else run.plan.title  # whoever started it may have told more of the request
-        self._index.tell(run.status.value, execution.schedule.asking, title, known=known)
+        self._index.tell(run.status.value, execution.schedule.awaiting, title, known=known)

@@ -14,7 +14,7 @@ from datetime import datetime
 from temporalio import workflow
 
 
-class Deadlines:
+class ApprovalTimers:
     """The deadlines of one Execution."""
 
     def __init__(self) -> None:

@@ -27,7 +27,7 @@ with workflow.unsafe.imports_passed_through():
 TOOL = "agent"
 
 
-class Delegates:
+class ChildAgents:
     """The agents that work for one Run."""
 
     def __init__(self, run: Run) -> None:

@@ -23,11 +23,11 @@ with workflow.unsafe.imports_passed_through():
     from plans.run import PlanStatus, Run
     from plans.views import queries
     from workflows import drafting, worker_facts
-    from workflows.handlers import Mailbox
+    from workflows.handlers import MessageHandlers
     from workflows.inputs import refusal
 
 
-class Editing(Mailbox):
+class EditHandlers(MessageHandlers):
     """What changes the plan itself."""
 
     _regenerating = False

@@ -30,9 +30,9 @@ with workflow.unsafe.imports_passed_through():
     from plans.model import DEFAULT_PARALLEL, Step, ToolSpec
     from plans.run import PlanStatus, Run, Status
     from workflows import child_agents, timers, tool_call
-    from workflows.approval_timers import Deadlines
+    from workflows.approval_timers import ApprovalTimers
     from workflows.outcomes import cancelled, completed, failed, left_behind, of_activity, skipped
-    from workflows.recovery import Mending
+    from workflows.recovery import StepRecovery
 
 ACTIVATION_BYTES = 1_000_000
 """Arguments sent in one workflow task: the server refuses more than 4 MB of commands (TEMPORAL.md 2)."""
@@ -47,16 +47,16 @@ class Execution:
         self._steps = {step.id: step for step in run.plan.steps}
         self._flying: dict[str, asyncio.Future[Any]] = {}
         self._landed: deque[tuple[str, asyncio.Future[Any]]] = deque()
-        self._deadlines = Deadlines()
-        self._mending = Mending(self)
-        self._delegates = child_agents.Delegates(run)
+        self._deadlines = ApprovalTimers()
+        self._mending = StepRecovery(self)
+        self._delegates = child_agents.ChildAgents(run)
         self._sent = 0
         self._seen = -1
 
     @property
-    def flying(self) -> list[str]:
+    def in_flight(self) -> list[str]:
         """The steps about which activities run: these cannot be carried into another run of the workflow."""
-        return [name for name in self._flying if not self._is_timer(name)] + self._mending.flying
+        return [name for name in self._flying if not self._is_timer(name)] + self._mending.in_flight
 
     @property
     def has_news(self) -> bool:
@@ -71,7 +71,7 @@ class Execution:
         for name in self._deadlines.passed():
             self._expire(name)
         self._mending.turn()
-        for name in [name for name in self.schedule.asking if name in self.run.decisions]:
+        for name in [name for name in self.schedule.awaiting if name in self.run.decisions]:
             self._deadlines.drop(name)
             if not self._mending.decided(name):
                 self.schedule.answered(name)
@@ -193,7 +193,7 @@ class Execution:
             self._deadlines.keep(step.id, deadline)
 
     def _expire(self, step_id: str) -> None:
-        if step_id not in self.schedule.asking or step_id in self.run.decisions:
+        if step_id not in self.schedule.awaiting or step_id in self.run.decisions:
             return
         now, rule = workflow.now(), approvals.rule_of(self.run, self._steps[step_id])
         if rule.on_timeout == "fail":

@@ -27,7 +27,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.inputs import invalid, step_of
 
 
-class Mailbox:
+class MessageHandlers:
     """The signals, updates and queries of a PlanWorkflow; `_execution` is absent only when the plan is no plan."""
 
     _execution: Execution | None = None

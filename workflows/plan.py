@@ -1,7 +1,7 @@
 """PlanWorkflow: one plan from draft to summary. The story of `run` is draft, review, execute, summarize.
 
 Facts about the world come from the activity `check_plan` alone, one per task queue that the plan's steps are bound to.
-When the history is full, the Run goes on in a new run of the workflow. Messages are the business of `Mailbox`.
+When the history is full, the Run goes on in a new run of the workflow. Messages are the business of `MessageHandlers`.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ with workflow.unsafe.imports_passed_through():
     from plans.definition.validation import condition_problems, errors, input_values
     from plans.errors import InvalidPlan, PlanError
     from plans.execution.apply_edits import Revised
-    from plans.execution.history_limit import Move, Turnover
+    from plans.execution.history_limit import HistoryLimit, Move
     from plans.execution.resume import was_cut_short
     from plans.model import Plan, Problem
     from plans.run import PlanStatus, Run
     from plans.views import markdown
     from workflows import drafting, resume_check, search_attributes
     from workflows.completion import carried, recorded
-    from workflows.edit_handlers import Editing
+    from workflows.edit_handlers import EditHandlers
     from workflows.execution import Execution
     from workflows.inputs import PlanRequest, invalid, read_request
     from workflows.worker_facts import facts_about
 
 
 @workflow.defn(name="PlanWorkflow", failure_exception_types=[PlanError, ValidationError])
-class PlanWorkflow(Editing):
+class PlanWorkflow(EditHandlers):
     """Runs one plan. Its id is `plan-<planId>`; its result is the summary."""
 
     @workflow.init
@@ -145,19 +145,19 @@ class PlanWorkflow(Editing):
         """Turn after turn until nothing runs and nothing can start."""
         execution = self._started()
         execution.resume_timers()
-        turnover = Turnover(execution.run.options.history_limit)
+        turnover = HistoryLimit(execution.run.options.history_limit)
         while True:
             move = self._next_move(turnover)
             execution.turn(starting=move is Move.START)
             self._publish()
             if execution.schedule.idle and not self._under_revision:
                 return
-            if move is not Move.START and not execution.flying:
+            if move is not Move.START and not execution.in_flight:
                 await self._continue_as_new()
             await self._news(turnover.until)
 
-    def _next_move(self, turnover: Turnover) -> Move:
-        info, flying = workflow.info(), self._started().flying
+    def _next_move(self, turnover: HistoryLimit) -> Move:
+        info, flying = workflow.info(), self._started().in_flight
         events, size = info.get_current_history_length(), info.get_current_history_size()
         return turnover.decide(events, size, info.is_continue_as_new_suggested(), flying, workflow.now())
 
@@ -193,6 +193,6 @@ class PlanWorkflow(Editing):
         run = execution.run
         workflow.set_current_details(markdown.details(run, execution.schedule))
         known = run.facts.search_attributes
-        self._index.tell(run.status.value, execution.schedule.asking, run.plan.title, known=known)
+        self._index.tell(run.status.value, execution.schedule.awaiting, run.plan.title, known=known)
         if run.revisions:
             self._index.describe(run.plan.title, len(run.plan.steps))

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 RECOVERED = "SKIPPED_AFTER_FAILURE"
 
 
-class Mending:
+class StepRecovery:
     """The recoveries of one Execution. What must survive stands in the Run: `failure` and `proposal` of the step."""
 
     def __init__(self, execution: Execution) -> None:
@@ -43,7 +43,7 @@ class Mending:
         self._landed: deque[tuple[str, Recovery | PlanError]] = deque()
 
     @property
-    def flying(self) -> list[str]:
+    def in_flight(self) -> list[str]:
         """The steps about which the LLM is being asked."""
         return list(self._asked)
 

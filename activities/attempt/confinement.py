@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import SecretStr
 
-from activities.attempt.environment import Site
+from activities.attempt.environment import ToolEnvironment
 from activities.attempt.redaction import Secrets
 from activities.provenance.watcher import Watcher
 from activities.sandbox.sandbox import Limits, Sandbox, choose
@@ -33,9 +33,9 @@ def sandbox_of(settings: Settings) -> Sandbox:
     )
 
 
-def site_of(settings: Settings, effects: Effects) -> Site:
+def environment_of(settings: Settings, effects: Effects) -> ToolEnvironment:
     """What the worker's tools are given."""
     effects.preimages.max_total = settings.undo_mb * MEBIBYTE
     token = settings.temporal.get("TEMPORAL_API_KEY")
     secrets = Secrets([settings.openai_api_key, SecretStr(token) if token else None])
-    return Site(sandbox_of(settings), Watcher(settings.state_dir, settings.undo), secrets)
+    return ToolEnvironment(sandbox_of(settings), Watcher(settings.state_dir, settings.undo), secrets)

@@ -17,7 +17,7 @@ from activities.tools.tool import Tool, ToolContext
 
 
 @dataclass(frozen=True)
-class Site:
+class ToolEnvironment:
     """The worker's own means. Those of a test have no walls and watch nothing."""
 
     sandbox: Sandbox = field(default_factory=Sandbox)

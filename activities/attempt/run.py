@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
-from activities.attempt.environment import Site
+from activities.attempt.environment import ToolEnvironment
 from activities.attempt.errors import tool_error
 from activities.attempt.redaction import Secrets
 from activities.attempt.results import keep
@@ -41,14 +41,14 @@ THREAD_GRACE = 2.0
 
 
 def tool_activity(
-    tool: Tool, values: ValueStore, effects: Effects, site: Site | None = None
+    tool: Tool, values: ValueStore, effects: Effects, site: ToolEnvironment | None = None
 ) -> Callable[[Call], Awaitable[Return]]:
     """The activity that calls `tool`, for a worker to register. Large values go into the store.
 
     `effects` guards what is changed in files, and calls that must not be repeated; `site` is the worker's for commands.
     """
 
-    here = site or Site()
+    here = site or ToolEnvironment()
 
     @activity.defn(name=tool.spec.name)
     async def attempt(call: Call) -> Return:
@@ -79,7 +79,7 @@ def tool_activity(
     return attempt
 
 
-async def _call(tool: Tool, call: Call, context: ToolContext, values: ValueStore, site: Site) -> Any:
+async def _call(tool: Tool, call: Call, context: ToolContext, values: ValueStore, site: ToolEnvironment) -> Any:
     args = await _filled(call, values)
     keywords = _checked(tool, args, call, context)
     async with site.around(tool, context, args):

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from activities.provenance.path_state import kept_state
 from activities.provenance.scan import FOLDER as FOLDER_SIZE
 from activities.provenance.scan import Mark, mark_of
-from activities.workspace.content_store import Preimages
+from activities.workspace.content_store import ContentStore
 from activities.workspace.workspace import Workspace
 from plans.errors import ToolError
 from plans.files.undo import FOLDER
@@ -40,7 +40,7 @@ class KnownStates:
         if state is not None:
             self._states[root, path] = (mark, state)
 
-    def keep(self, workspace: Workspace, paths: Iterable[str], preimages: Preimages) -> None:
+    def keep(self, workspace: Workspace, paths: Iterable[str], preimages: ContentStore) -> None:
         """Learn the states of these paths now and keep their contents, as far as they are not too long."""
         for path in paths:
             mark = mark_at(workspace, path)

@@ -10,7 +10,7 @@ from contextlib import suppress
 import xxhash
 
 from activities.workspace.atomic_swap import put_new
-from activities.workspace.content_store import Preimages
+from activities.workspace.content_store import ContentStore
 from activities.workspace.contents import token, write_beside
 from activities.workspace.workspace import Place, Workspace
 from plans.errors import ToolError
@@ -42,7 +42,7 @@ def state_at(place: Place) -> str | None:
     return token(place.name, place.directory)
 
 
-def kept_state(workspace: Workspace, path: str, preimages: Preimages) -> str | None:
+def kept_state(workspace: Workspace, path: str, preimages: ContentStore) -> str | None:
     """The state, with the content kept."""
     data = content_of(workspace, path, preimages.max_file)
     if data is None or not preimages.keep(data):
@@ -61,7 +61,7 @@ def content_of(workspace: Workspace, path: str, most: int) -> bytes | None:
     return None
 
 
-def put(place: Place, target: str, mode: int | None, preimages: Preimages) -> None:
+def put(place: Place, target: str, mode: int | None, preimages: ContentStore) -> None:
     """Put a place into a state. Raises ToolError NOT_KEPT when its content is gone, OSError when it cannot be done."""
     if target == "":
         _remove(place)

@@ -46,7 +46,7 @@ class Difference(NamedTuple):
 
 
 @dataclass
-class Look:
+class WorkspaceScan:
     """What was there."""
 
     marks: dict[str, Mark] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Look:
     complete: bool = True
     most: int = MAX_ENTRIES
 
-    def difference(self, later: Look) -> Difference:
+    def difference(self, later: WorkspaceScan) -> Difference:
         """What became different until a later look."""
         created = [path for path in later.marks if path not in self.marks]
         deleted = [path for path in self.marks if path not in later.marks]
@@ -63,9 +63,9 @@ class Look:
         return Difference(sorted(created), sorted(changed), sorted(deleted))
 
 
-def look(root: str, skipped: str = "", most: int = MAX_ENTRIES) -> Look:
+def look(root: str, skipped: str = "", most: int = MAX_ENTRIES) -> WorkspaceScan:
     """Look at a directory; `skipped` is an absolute directory to leave out. Raises OSError when it cannot be opened."""
-    found = Look(most=most)
+    found = WorkspaceScan(most=most)
     descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         _enter(descriptor, "", found, os.path.relpath(skipped, root) if skipped else "", 0)
@@ -80,7 +80,7 @@ def mark_of(status: os.stat_result) -> Mark:
     return (0, FOLDER, status.st_ino) if is_folder else (status.st_ctime_ns, status.st_size, status.st_ino)
 
 
-def _enter(directory: int, path: str, found: Look, skipped: str, depth: int) -> None:
+def _enter(directory: int, path: str, found: WorkspaceScan, skipped: str, depth: int) -> None:
     marks, folders = found.marks, []
     with os.scandir(directory) as entries:
         listed = list(entries)
@@ -110,7 +110,7 @@ def _enter(directory: int, path: str, found: Look, skipped: str, depth: int) -> 
         _enter_folder(directory, path + name, name, found, skipped, depth)
 
 
-def _enter_folder(directory: int, path: str, name: str, found: Look, skipped: str, depth: int) -> None:
+def _enter_folder(directory: int, path: str, name: str, found: WorkspaceScan, skipped: str, depth: int) -> None:
     if name == ".git":
         found.protected += [f"{path}/{each}" for each in _GUARDED_IN_GIT]
     if name in SKIPPED or path == skipped:

@@ -28,7 +28,7 @@ from activities.provenance.known_states import KnownStates, mark_at
 from activities.provenance.path_state import kept_state, state_of
 from activities.provenance.protected_files import guarded, warning
 from activities.provenance.scan import FOLDER as FOLDER_SIZE
-from activities.provenance.scan import MAX_ENTRIES, Difference, Look, Mark, look
+from activities.provenance.scan import MAX_ENTRIES, Difference, Mark, WorkspaceScan, look
 from activities.tools.tool import ToolContext
 from plans.errors import ToolError
 from plans.file_stamps import SAMPLED_FROM, Stamp
@@ -50,7 +50,7 @@ class _Watch:
 
     key: str
     root: str
-    before: Look
+    before: WorkspaceScan
     began: int
     ended: int = 0
     resumed: bool = False
@@ -147,7 +147,7 @@ class Watcher:
                 self._written.clear()
         return None
 
-    def _difference(self, watch: _Watch, after: Look, context: ToolContext) -> Difference:
+    def _difference(self, watch: _Watch, after: WorkspaceScan, context: ToolContext) -> Difference:
         complete = watch.before.complete and after.complete
         if not complete:
             context.warn("the workspace is too large to be watched; only what the command's text names is listed")
@@ -163,10 +163,10 @@ class Watcher:
             after.marks[path] = now
         return Difference(created, changed, found.deleted)
 
-    def _is_written(self, watch: _Watch, path: str, after: Look) -> bool:
+    def _is_written(self, watch: _Watch, path: str, after: WorkspaceScan) -> bool:
         return self._written.get((watch.root, path)) == after.marks[path]
 
-    def _record(self, watch: _Watch, after: Look, found: Difference, context: ToolContext) -> None:
+    def _record(self, watch: _Watch, after: WorkspaceScan, found: Difference, context: ToolContext) -> None:
         changes: list[FileChange] = []
         paths = [*found.created, *found.changed]
         for path in paths[:MAX_KEPT]:
@@ -221,18 +221,18 @@ class Watcher:
     def _look_file(self, key: str) -> Path:
         return self._looks / hashlib.sha256(key.encode()).hexdigest()[:32]
 
-    def _save(self, key: str, before: Look) -> None:
+    def _save(self, key: str, before: WorkspaceScan) -> None:
         data = marshal.dumps((before.marks, before.protected, before.complete))
         with suppress(OSError):  # then a later attempt begins with a look of its own
             self._looks.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._look_file(key).write_bytes(xxhash.xxh3_128_digest(data) + data)
 
-    def _load(self, key: str) -> Look | None:
+    def _load(self, key: str) -> WorkspaceScan | None:
         """The first look of an earlier attempt; proved by its hash, since a damaged one must not be read."""
         with suppress(OSError, ValueError, EOFError, TypeError):
             data = self._look_file(key).read_bytes()
             if xxhash.xxh3_128_digest(data[16:]) == data[:16]:
-                return Look(*marshal.loads(data[16:]))  # noqa: S302
+                return WorkspaceScan(*marshal.loads(data[16:]))  # noqa: S302
         return None
 
 

@@ -20,7 +20,7 @@ MAX_TOTAL_BYTES = 256 * 1024 * 1024
 _SWEEP_EVERY = 200
 
 
-class Preimages:
+class ContentStore:
     """The contents in a directory, for its owner only."""
 
     def __init__(self, directory: Path, max_file: int = MAX_FILE_BYTES, max_total: int = MAX_TOTAL_BYTES) -> None:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from activities.workspace.content_store import Preimages
+from activities.workspace.content_store import ContentStore
 from plans.errors import ToolError
 
 EFFECTS = "effects"
@@ -208,14 +208,14 @@ class Effects:
 
     log: EffectLog
     locks: Path
-    preimages: Preimages
+    preimages: ContentStore
     strict: bool = False
     """PLANS_EDITS=strict: a file that the run has neither made nor read is not edited."""
 
     @classmethod
     def at(cls, directory: Path, *, strict: bool = False) -> Effects:
         """Those kept in a directory, which all workers of a workspace must share."""
-        return cls(EffectLog(directory), directory / "locks", Preimages(directory / "contents"), strict)
+        return cls(EffectLog(directory), directory / "locks", ContentStore(directory / "contents"), strict)
 
 
 def _effect(row: Sequence[Any]) -> Effect:

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 
 
-def rings(needs: Mapping[str, Sequence[str]]) -> list[list[str]]:
+def find_cycles(needs: Mapping[str, Sequence[str]]) -> list[list[str]]:
     """Rings as names from a step over what it needs back to itself: `["a", "b", "a"]`, in the order of `needs`."""
     peel = _Peel(needs)
     found: list[list[str]] = []

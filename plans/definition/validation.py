@@ -15,7 +15,7 @@ from typing import Any
 from plans.agents.as_plan import TOOL as AGENT
 from plans.definition.arguments import argument_problems
 from plans.definition.conditions import compiled, roots_of
-from plans.definition.cycles import rings
+from plans.definition.cycles import find_cycles
 from plans.definition.output_schema import schema_problem
 from plans.definition.references import INPUTS, check_code, find, is_literal
 from plans.errors import BadExpression, BadReference
@@ -227,7 +227,7 @@ def _cycles(plan: Plan, known: set[str]) -> list[Problem]:
         name: [other for other in _needs(step) if other in known and other != name] for name, step in steps.items()
     }
     found: list[Problem] = []
-    for ring in rings(needs):
+    for ring in find_cycles(needs):
         shown = " -> ".join(ring if len(ring) <= 12 else [*ring[:10], "...", ring[-1]])
         text = f"Plan contains circular dependencies: {shown} ({len(ring) - 1} steps); take one of them out"
         found.append(Problem(code="PLAN_CYCLE", step_id=ring[0], field="dependsOn", message=text))

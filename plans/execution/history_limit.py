@@ -26,7 +26,7 @@ class Move(Enum):
     CONTINUE = "go on in a new run"
 
 
-class Turnover:
+class HistoryLimit:
     """Decides, turn by turn. `limit` replaces the server's suggestion and, tenfold, the hard threshold, for tests."""
 
     def __init__(self, limit: int | None = None) -> None:

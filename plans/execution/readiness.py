@@ -21,7 +21,7 @@ def needed(run: Run, step: Step) -> dict[str, bool]:
     return dict.fromkeys(step.depends_on, False) if run.literal else dependencies(step)
 
 
-class Standing:
+class ReadinessIndex:
     """The counters and lists of one Run."""
 
     def __init__(self, run: Run) -> None:
@@ -74,7 +74,7 @@ class Standing:
         return self._ready
 
     @property
-    def asking(self) -> Mapping[str, None]:
+    def awaiting(self) -> Mapping[str, None]:
         """Ready steps that wait for a person, in the order they asked."""
         return self._asking
 

@@ -23,7 +23,7 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 
 from plans.errors import IllegalMove
-from plans.execution.readiness import Standing
+from plans.execution.readiness import ReadinessIndex
 from plans.model import Plan
 from plans.run import DONE, ENDED, Change, PlanStatus, Result, Status, StepState
 
@@ -50,7 +50,7 @@ SKIPPED = "SKIPPED"
 _NOT_BEGUN = frozenset({Status.PENDING, Status.BLOCKED, Status.READY})
 
 
-class Schedule(Standing):
+class Schedule(ReadinessIndex):
     """The moves of one Run. Every method takes the time and returns the steps that became ready, in plan order."""
 
     def begin(self, now: datetime) -> list[str]:

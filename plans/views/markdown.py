@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from plans.execution.readiness import Standing
+from plans.execution.readiness import ReadinessIndex
 from plans.run import PlanStatus, Run, Status
 from plans.views.agent_progress import position, tasks_of
 
@@ -51,7 +51,7 @@ _END = ["", "---", "", "_end_"]
 """The Temporal UI clips the last block of a text (TEMPORAL.md 5): let it be this one."""
 
 
-def details(run: Run, schedule: Standing) -> str:
+def details(run: Run, schedule: ReadinessIndex) -> str:
     """The plan as it stands, for the workflow's current details: bounded work, whatever the plan's size."""
     counts = ", ".join(f"{schedule.counts[status]} {status.value}" for status in Status if schedule.counts[status])
     rows = [f"**{md(run.plan.title or run.plan.id or '')}** · {run.status.value} · {counts}", ""]
@@ -59,8 +59,8 @@ def details(run: Run, schedule: Standing) -> str:
         rows += [f"Stopped: {md(run.stopped)}", ""]
     if run.problems:
         rows += [f"To be mended before it can begin: {md(run.problems[0].text[:300])}", ""]
-    if schedule.asking and run.status is not PlanStatus.REVIEW:
-        rows += ["Waiting for approval: " + ", ".join(f"`{name}`" for name in list(schedule.asking)[:10]), ""]
+    if schedule.awaiting and run.status is not PlanStatus.REVIEW:
+        rows += ["Waiting for approval: " + ", ".join(f"`{name}`" for name in list(schedule.awaiting)[:10]), ""]
     shown = run.plan.steps
     if len(shown) > DETAIL_STEPS:
         names = schedule.moving(DETAIL_STEPS)

@@ -11,7 +11,7 @@ from typing import Any
 
 from plans.execution import file_tracking
 from plans.execution.messages import FilesAsked, Shown, Since, read
-from plans.execution.readiness import Standing
+from plans.execution.readiness import ReadinessIndex
 from plans.run import Run
 from plans.views import text as display
 from plans.views import views
@@ -23,11 +23,11 @@ BRIEF = {"brief": True}
 """The argument of the query `plan` that asks for the brief view; with any other it gives the whole one."""
 
 
-def view(run: Run, arguments: Sequence[Any], standing: Standing | None = None) -> dict[str, Any]:
+def view(run: Run, arguments: Sequence[Any], standing: ReadinessIndex | None = None) -> dict[str, Any]:
     """The joined view: what was asked, with what happened; in short when just that is asked for."""
     if list(arguments) == [BRIEF]:
         return views.brief_view(run)
-    return views.plan_view(run, standing or Standing(run))
+    return views.plan_view(run, standing or ReadinessIndex(run))
 
 
 def text(run: Run, arguments: Sequence[Any]) -> str:

@@ -16,14 +16,14 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Any
 
-from plans.execution.readiness import Standing
+from plans.execution.readiness import ReadinessIndex
 from plans.execution.tool_history import TRUNCATED, cut
 from plans.model import Step
 from plans.run import DONE, Change, Entry, Result, Run, Status, StepState
 from plans.views.agent_progress import tasks_of
 
 
-def plan_view(run: Run, schedule: Standing) -> dict[str, Any]:
+def plan_view(run: Run, schedule: ReadinessIndex) -> dict[str, Any]:
     """The joined view: what was asked, with what happened."""
     plan = run.plan
     steps = [step_view(run, schedule, index) for index in range(len(plan.steps))]
@@ -94,7 +94,7 @@ def tokens(run: Run) -> dict[str, Any]:
     return {**total, "seconds": round(run.llm_seconds, 3), "byStep": by_step, "byModel": by_model}
 
 
-def step_view(run: Run, schedule: Standing, index: int) -> dict[str, Any]:
+def step_view(run: Run, schedule: ReadinessIndex, index: int) -> dict[str, Any]:
     """One step with its status and result."""
     step = run.plan.steps[index]
     state = run.steps[step.id]

@@ -12,7 +12,7 @@ import pytest
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from activities.attempt.environment import Site
+from activities.attempt.environment import ToolEnvironment
 from activities.attempt.run import tool_activity
 from activities.tools.registry import builtin_tools
 from activities.tools.tool import Tool, ToolContext
@@ -31,7 +31,7 @@ class Attempts:
     workspace: Path
     values: ValueStore
     effects: Effects
-    site: Site = field(default_factory=Site)
+    site: ToolEnvironment = field(default_factory=ToolEnvironment)
     approved: bool = True
     run_id: str = "plan-p"
     step: str = ""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from activities.attempt.environment import Site
+from activities.attempt.environment import ToolEnvironment
 from activities.provenance.undo import FileChanges
 from activities.provenance.watcher import Undo, Watcher
 from plans.files.undo import ChangesReport, ChangesRequest
@@ -18,7 +18,7 @@ class Plan:
 
     def __init__(self, attempts: Attempts, state: Path, undo: Undo = "files") -> None:
         self.watcher = Watcher(state, undo)
-        self.attempts = attempts.but(site=Site(watcher=self.watcher), run_id="plan-p/12345678")
+        self.attempts = attempts.but(site=ToolEnvironment(watcher=self.watcher), run_id="plan-p/12345678")
         self.changes = FileChanges(attempts.effects, self.watcher.journal)
         self.workspace = attempts.workspace
 

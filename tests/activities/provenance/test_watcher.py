@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from activities.attempt.environment import Site
+from activities.attempt.environment import ToolEnvironment
 from activities.provenance.scan import MAX_ENTRIES, SKIPPED, look
 from activities.provenance.watcher import MAX_LISTED, Watcher
 from activities.sandbox.sandbox import choose
@@ -25,7 +25,7 @@ def watched(attempts: Attempts, state_dir: Path) -> Attempts:
         file = attempts.workspace / name
         file.parent.mkdir(exist_ok=True)
         file.write_text(text)
-    return attempts.but(site=Site(watcher=Watcher(state_dir)))
+    return attempts.but(site=ToolEnvironment(watcher=Watcher(state_dir)))
 
 
 def changes(attempts: Attempts, key: str | None = None) -> dict[str, FileChange]:
@@ -133,7 +133,7 @@ async def test_very_many_files_are_counted_and_not_listed(watched: Attempts) -> 
 
 
 async def test_a_workspace_that_is_too_large_is_said_to_be(watched: Attempts, state_dir: Path) -> None:
-    small = watched.but(site=Site(watcher=Watcher(state_dir, most=2)))
+    small = watched.but(site=ToolEnvironment(watcher=Watcher(state_dir, most=2)))
     returned = await small.run("run_command", command="echo hi > new; cp old other")
     assert "too large" in returned.warnings[0]
     assert files(returned) == ({"new", "other"}, set())  # by the command's own words
@@ -162,7 +162,7 @@ async def test_tools_of_a_user_are_watched_unless_they_only_read(
 async def test_the_workers_own_state_is_never_listed(attempts: Attempts) -> None:
     state = attempts.workspace / "state"
     state.mkdir()
-    watched = attempts.but(site=Site(sandbox=choose("off"), watcher=Watcher(state)))
+    watched = attempts.but(site=ToolEnvironment(sandbox=choose("off"), watcher=Watcher(state)))
     assert files(await watched.run("run_command", command="echo hi > new")) == ({"new"}, set())
 
 

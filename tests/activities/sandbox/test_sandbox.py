@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from activities.attempt.environment import Site
+from activities.attempt.environment import ToolEnvironment
 from activities.attempt.run import tool_activity
 from activities.provenance.watcher import Watcher
 from activities.sandbox import landlock, seccomp
@@ -104,7 +104,7 @@ class Host:
         if level in lacking:
             pytest.skip(lacking[level])
         sandbox = choose(level, network=network, limits=limits, state=self.state)
-        return self.attempts.but(site=Site(sandbox=sandbox, watcher=Watcher(self.state)))
+        return self.attempts.but(site=ToolEnvironment(sandbox=sandbox, watcher=Watcher(self.state)))
 
     async def run(self, attempts: Attempts, attack: str) -> str:
         """What the attack said; whether it was successful is not for it to tell."""
@@ -361,7 +361,7 @@ async def test_the_level_is_recorded_with_the_step(host: Host, level: Mode) -> N
 async def test_a_sandbox_that_is_required_and_cannot_be_had_refuses_commands(host: Host) -> None:
     chosen = choose("required", state=host.state, path="/nonexistent")
     assert "bubblewrap" in describe(chosen)
-    error = await host.attempts.but(site=Site(sandbox=chosen)).error("run_command", command="true")
+    error = await host.attempts.but(site=ToolEnvironment(sandbox=chosen)).error("run_command", command="true")
     assert (error.type, error.non_retryable) == ("SANDBOX_UNAVAILABLE", True)
     assert choose("auto", path="/nonexistent").level in ("landlock", "none")
 

@@ -119,7 +119,7 @@ def test_a_failed_critical_step_stops_the_plan(by_default: bool) -> None:
     schedule.start("b", NOW)
     schedule.ask("d", NOW)
     assert do(schedule, "a", failed()) == []
-    assert (list(schedule.ready), list(schedule.asking), schedule.running) == ([], [], 1)
+    assert (list(schedule.ready), list(schedule.awaiting), schedule.running) == ([], [], 1)
     assert schedule.settle("b", completed(), NOW) == [], "what runs may end, nothing more starts"
     assert schedule.end(NOW) is PlanStatus.FAILED
     assert statuses(schedule.run) == {"a": "failed", "b": "completed"} | dict.fromkeys("cde", "blocked")
@@ -155,9 +155,9 @@ def test_a_ready_step_that_asks_waits_apart_until_it_is_answered() -> None:
     schedule.ask("a", NOW, later(60))
     state = schedule.run.steps["a"]
     assert (state.status, state.awaiting, state.deadline) == (Status.READY, "approval", later(60))
-    assert (list(schedule.ready), list(schedule.asking), schedule.idle) == (["b"], ["a"], False)
+    assert (list(schedule.ready), list(schedule.awaiting), schedule.idle) == (["b"], ["a"], False)
     schedule.answered("a")
-    assert (list(schedule.ready), list(schedule.asking)) == (["b", "a"], [])
+    assert (list(schedule.ready), list(schedule.awaiting)) == (["b", "a"], [])
     assert (state.awaiting, state.deadline) == (None, None)
 
 
@@ -165,7 +165,7 @@ def test_a_step_that_ran_may_ask_and_is_ready_again() -> None:
     schedule = begun(step("a"))
     schedule.start("a", NOW)
     schedule.ask("a", NOW)
-    assert (schedule.running, list(schedule.asking)) == (0, ["a"])
+    assert (schedule.running, list(schedule.awaiting)) == (0, ["a"])
     schedule.answered("a")
     assert do(schedule, "a", completed()) == []
 
@@ -176,7 +176,7 @@ def test_an_asking_step_can_be_skipped_or_fail_without_having_run() -> None:
     schedule.ask("b", NOW)
     schedule.settle("a", skipped(opens=False), NOW)
     schedule.settle("b", failed(), NOW)
-    assert (list(schedule.asking), schedule.idle) == ([], True)
+    assert (list(schedule.awaiting), schedule.idle) == ([], True)
 
 
 def test_a_paused_plan_lets_steps_end_and_starts_none() -> None:
@@ -237,7 +237,7 @@ def test_a_schedule_made_anew_lists_steps_in_the_order_they_became_ready() -> No
     do(schedule, "a", completed())
     again = Schedule(Run.model_validate_json(schedule.run.model_dump_json()))
     assert list(again.ready) == list(schedule.ready) == ["b", "late"]
-    assert list(again.asking) == list(schedule.asking) == ["asks2", "asks"]
+    assert list(again.awaiting) == list(schedule.awaiting) == ["asks2", "asks"]
 
 
 class Counting(dict[str, StepState]):

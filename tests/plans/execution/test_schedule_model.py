@@ -112,7 +112,7 @@ def compare(schedule: Schedule, naive: NaiveRun) -> None:
     """The same statuses, the same steps ready, asking and running, the same reasons to wait."""
     assert statuses(schedule.run) == {name: naive.status(name) for name in naive.steps}
     assert set(schedule.ready) == naive.ready()
-    assert set(schedule.asking) == set(naive.recorded("asking"))
+    assert set(schedule.awaiting) == set(naive.recorded("asking"))
     assert schedule.running == len(naive.recorded("running"))
     for name in naive.steps:
         blockers = {other for other, uses in naive.steps[name].needs.items() if not naive.opens(other, uses)}
@@ -205,5 +205,5 @@ def test_a_schedule_made_anew_goes_on_as_the_old_one_would_have(steps: list[Step
         do_naively(naive, move)
         assert second.run == first.run
         assert set(second.ready) == set(first.ready)
-        assert list(second.asking) == list(first.asking)
+        assert list(second.awaiting) == list(first.awaiting)
     assert plan_of(*steps) == first.run.plan

@@ -89,13 +89,13 @@ ILLEGAL: list[tuple[Callable[[], Schedule], Move]] = [
 @pytest.mark.parametrize(("situation", "move"), ILLEGAL)
 def test_an_illegal_move_raises_and_leaves_the_run_as_it_was(situation: Callable[[], Schedule], move: Move) -> None:
     schedule = situation()
-    before, lists = schedule.run.model_dump(), [*schedule.ready, *schedule.asking, *schedule.moving(99)]
+    before, lists = schedule.run.model_dump(), [*schedule.ready, *schedule.awaiting, *schedule.moving(99)]
     counts = dict(schedule.counts)
     with pytest.raises(IllegalMove) as caught:
         move(schedule)
     assert caught.value.code == "ILLEGAL_MOVE"
     assert schedule.run.model_dump() == before
-    assert [*schedule.ready, *schedule.asking, *schedule.moving(99)] == lists
+    assert [*schedule.ready, *schedule.awaiting, *schedule.moving(99)] == lists
     assert {key: count for key, count in schedule.counts.items() if count} == {k: c for k, c in counts.items() if c}
 
 
