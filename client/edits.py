@@ -1,7 +1,7 @@
 """Editing a plan: one typed function per change, each answered with the new version and what became different.
 
-await editing.edit(client, "p", [SetField(op="set", step_id="s2", path="args.path", value="b.txt")], by="ann")
-await editing.regenerate(client, "p", "write the tests first")
+await edits.edit(client, "p", [SetField(op="set", step_id="s2", path="args.path", value="b.txt")], by="ann")
+await edits.regenerate(client, "p", "write the tests first")
 """
 
 from __future__ import annotations
@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from temporalio.client import Client
+from temporalio.client import Client, RPCTimeoutOrCancelledError, WorkflowUpdateFailedError, WorkflowUpdateStage
+from temporalio.exceptions import ApplicationError
 
-from client.rpc import ask
-from client.updates import update
+from client.errors import NoWorker, PlanClosed
+from client.ids import workflow_id
+from client.rpc import RPC_TIMEOUT, about, ask
 from plans.edits import Edit, EditPlan, Regenerate
-from plans.model import Value
+from plans.errors import InvalidPlan, PlanError, Refused
+from plans.model import Problem, Value
 
 
 class Edited(Value):
@@ -49,3 +52,34 @@ async def regenerate(
 async def plan_file(client: Client, plan: str) -> dict[str, Any]:
     """The plan as a plan file, without what happened to it."""
     return dict(await ask(client, plan, "file"))
+
+
+async def update(client: Client, plan: str, name: str, message: dict[str, Any]) -> dict[str, Any]:
+    """The plan's answer, however long it takes once it is accepted.
+
+    Raises Refused, InvalidPlan with every problem, PlanClosed, PlanNotFound; NoWorker when nobody takes the message.
+    """
+    handle = client.get_workflow_handle(workflow_id(plan))
+    try:
+        with about(plan):
+            accepted = await handle.start_update(
+                name, message, wait_for_stage=WorkflowUpdateStage.ACCEPTED, rpc_timeout=RPC_TIMEOUT
+            )
+            return dict(await accepted.result())
+    except WorkflowUpdateFailedError as error:
+        raise _refusal(error.cause) from error
+    except RPCTimeoutOrCancelledError as error:
+        raise NoWorker(f"plan '{plan}' did not answer; is there a worker? start one: plan worker") from error
+
+
+def _refusal(cause: BaseException | None) -> PlanError:
+    if not isinstance(cause, ApplicationError):
+        return PlanError(str(cause), "REFUSED")
+    detail = cause.details[0] if cause.details and isinstance(cause.details[0], dict) else {}
+    problems = [Problem.model_validate(each) for each in detail.get("problems", [])]
+    if problems:
+        return InvalidPlan(problems)
+    if cause.type == "AcceptedUpdateCompletedWorkflow":
+        return PlanClosed("the plan ended before the change could be made; `plan summary` tells how")
+    kind = PlanClosed if cause.type == "PLAN_CLOSED" else Refused
+    return kind(cause.message, cause.type)

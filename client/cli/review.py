@@ -13,6 +13,7 @@ from client.cli import output, session
 from client.cli.options import Id
 from client.cli.session import Connected, who
 from client.ids import plan_id
+from client.local_tools import tools_of
 from plans.errors import PlanError
 
 Web = Annotated[bool, typer.Option("--web", help="Serve the screen to a browser on this machine.")]
@@ -40,7 +41,6 @@ def on_a_screen() -> bool:
 async def show(here: Connected, plan: str, *, until_begun: bool = False) -> bool:
     """The screen, until it is left. Returns whether the plan has begun, or ended. Raises PlanNotFound, NoWorker."""
     from client.review.app import ReviewApp  # takes a moment to load, and most commands need none of it
-    from client.review.tools import tools_of
 
     view = await runs.show(here.client, plan)
     tools = await tools_of(here.client, plan, here.settings)

@@ -16,8 +16,8 @@ from textual.widgets import OptionList, Static
 
 from client import edits as editing
 from client import runs
+from client.local_tools import tools_of
 from client.review.app import ReviewApp
-from client.review.tools import tools_of
 from plans.edits import Edit
 from plans.run import Options
 from runtime.settings import Settings
