@@ -13,12 +13,15 @@ from typing import Any
 from pydantic import Field
 
 from plans.model import Plan, Step, Value
+from plans.step_fields import On, names
 
 MAX_REVISIONS = 100
 MAX_KEPT = 3
 """Earlier plans kept whole, after the LLM replaced them."""
 MAX_LINES = 60
 MAX_CHARACTERS = 300
+_LOGGED = frozenset(names(Step, On.EDIT)) - {"args"}
+"""Fields of a step whose changes are told as they stand; arguments are told one by one."""
 
 
 class Revision(Value):
@@ -79,7 +82,7 @@ def _head(plan: Plan) -> dict[str, Any]:
 
 def _flat(step: Step) -> dict[str, Any]:
     """A step's fields, its arguments one by one."""
-    fields = step.model_dump(mode="json", exclude={"args", "order"}, exclude_none=True)
+    fields = step.model_dump(mode="json", include=set(_LOGGED), exclude_none=True)
     return fields | {f"args.{name}": value for name, value in step.args.items()}
 
 

@@ -15,6 +15,8 @@ from jsonschema import Draft202012Validator
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
 
+from plans.step_fields import Asked, Llm, On, Use
+
 MAX_STEPS = 20_000
 """Steps a plan may have (FAULTS, rule 6)."""
 MAX_PARALLEL = 100
@@ -109,33 +111,60 @@ class Defaults(Value):
 class Step(Value):
     """One call of one tool, started when everything it depends on is done."""
 
-    id: StepId = Field(description="Names the step: 1 to 128 letters, digits, `_` or `-`.")
-    tool: ToolName = Field(description="The tool to call; `plan tools` lists them.")
-    args: dict[str, Any] = Field(default_factory=dict, description="The tool's arguments; may hold references.")
-    description: str = Field(default="", max_length=10_000, description="What the step does, for people.")
-    depends_on: list[StepId] = Field(default_factory=list, description="Steps that must be done first.")
-    order: int | None = Field(default=None, ge=0, strict=True, description="Place in the list; for display only.")
-    critical: bool | None = Field(default=None, strict=True, description="When it fails, the plan stops.")
-    requires_approval: bool | None = Field(
+    id: Annotated[StepId, Use(On.NOTHING, Asked(1, '"step_1"', "step_1, step_2, ..."))] = Field(
+        description="Names the step: 1 to 128 letters, digits, `_` or `-`."
+    )
+    tool: Annotated[ToolName, Use(On.EDIT | On.APPROVAL | On.FORM, Asked(3, '"..."'))] = Field(
+        description="The tool to call; `plan tools` lists them."
+    )
+    args: Annotated[dict[str, Any], Use(On.EDIT | On.RERUN | On.APPROVAL | On.FORM, Asked(4, "{...}"))] = Field(
+        default_factory=dict, description="The tool's arguments; may hold references."
+    )
+    description: Annotated[
+        str, Use(On.EDIT | On.RERUN | On.FORM, Asked(2, '"..."', "What the step does, clear and specific"))
+    ] = Field(default="", max_length=10_000, description="What the step does, for people.")
+    depends_on: Annotated[list[StepId], Use(On.EDIT | On.FORM, Asked(5, "[]", "Ids of steps that come first"))] = Field(
+        default_factory=list, description="Steps that must be done first."
+    )
+    order: Annotated[int | None, Use(On.NOTHING, Llm.MAY)] = Field(
+        default=None, ge=0, strict=True, description="Place in the list; for display only."
+    )
+    critical: Annotated[bool | None, Use(On.EDIT, Asked(7, "false", "true: the plan stops when it fails"))] = Field(
+        default=None, strict=True, description="When it fails, the plan stops."
+    )
+    requires_approval: Annotated[
+        bool | None,
+        Use(On.EDIT | On.RERUN | On.APPROVAL | On.FORM, Asked(6, "false", "true: a person is asked before it runs")),
+    ] = Field(
         default=None, strict=True, description="A person decides before it starts; false waives the tool's own rule."
     )
-    approval: ApprovalRule | None = Field(default=None, description="Time limit of that decision.")
-    retry: Retry | None = Field(default=None, description="Attempts and waits.")
-    repeatable: bool | None = Field(
+    approval: Annotated[ApprovalRule | None, Use(On.EDIT, Llm.NEVER)] = Field(
+        default=None, description="Time limit of that decision."
+    )
+    retry: Annotated[Retry | None, Use(On.EDIT | On.RERUN | On.DETAILS, Llm.MAY)] = Field(
+        default=None, description="Attempts and waits."
+    )
+    repeatable: Annotated[bool | None, Use(On.EDIT, Llm.MAY)] = Field(
         default=None, strict=True, description="False: one attempt only; when its worker dies, it may have happened."
     )
-    timeout: Seconds | None = Field(default=None, description="Seconds one attempt may take.")
-    when: str | None = Field(
+    timeout: Annotated[Seconds | None, Use(On.EDIT | On.RERUN | On.DETAILS, Llm.MAY)] = Field(
+        default=None, description="Seconds one attempt may take."
+    )
+    when: Annotated[str | None, Use(On.EDIT | On.RERUN | On.DETAILS, Llm.MAY)] = Field(
         default=None, max_length=1_000, description="JMESPath over finished steps and inputs; false skips the step."
     )
-    on_failure: OnFailure | None = Field(default=None, description="block, ask_llm: the LLM may mend it; or stop.")
-    queue: str | None = Field(
+    on_failure: Annotated[OnFailure | None, Use(On.EDIT | On.DETAILS, Llm.MAY)] = Field(
+        default=None, description="block, ask_llm: the LLM may mend it; or stop."
+    )
+    queue: Annotated[str | None, Use(On.EDIT | On.DETAILS, Llm.FIRST_DRAFT)] = Field(
         default=None,
         min_length=1,
         max_length=200,
         description="Task queue whose workers run the step: those with its files or capability.",
     )
-    notes: str = Field(default="", max_length=10_000, description="Remarks, shown under the step.")
+    notes: Annotated[str, Use(On.EDIT | On.RERUN | On.DETAILS, Llm.MAY)] = Field(
+        default="", max_length=10_000, description="Remarks, shown under the step."
+    )
 
 
 class Plan(Value):

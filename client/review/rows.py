@@ -13,7 +13,8 @@ from rich.cells import cell_len, set_cell_size
 from rich.table import Table
 from rich.text import Text
 
-from plans.model import ToolSpec
+from plans.model import Step, ToolSpec
+from plans.step_fields import On, aliases
 from plans.views.markdown import line, safe
 from plans.views.views import shorten
 
@@ -160,7 +161,7 @@ def _relations(view: View, step: View) -> Iterator[tuple[str, str, str]]:
     followers = [each["id"] for each in view["steps"] if step["id"] in each["needs"]]
     if followers:
         yield "before", cut(", ".join(followers), 200), ""
-    for name in ("when", "onFailure", "retry", "timeout", "queue", "notes"):
+    for name in aliases(Step, On.DETAILS):
         if step.get(name):
             yield name, _value(step[name]), ""
     if step.get("critical"):

@@ -12,18 +12,17 @@ from typing import Any
 
 from client.review.schema_form import ABSENT, Field, Kind, Unreadable, fields
 from plans.edits import AddStep, Edit, SetField
-from plans.model import ToolSpec
+from plans.model import Step, ToolSpec
+from plans.step_fields import On, aliases
 from plans.views.markdown import line, safe
 from plans.views.views import shorten
 
 LEAVE, ALWAYS, NEVER = "leave", "always", "never"
-OWN = ("id", "description", "dependsOn", "approval")
-"""Fields of a step that are no arguments."""
 
 
 @dataclass(frozen=True)
 class Draft:
-    """One step's form. Keys are `args.NAME` for arguments and names of OWN for the rest."""
+    """One step's form. Keys are `args.NAME` for arguments, and names of fields for the rest."""
 
     step: Mapping[str, Any]
     version: int
@@ -87,8 +86,7 @@ class Draft:
 
     def is_same(self, step: Mapping[str, Any]) -> bool:
         """Whether a newer version left all that this form shows as it was."""
-        names = ("tool", "args", "description", "dependsOn", "requiresApproval")
-        return all(self.step.get(name) == step.get(name) for name in names)
+        return all(self.step.get(name) == step.get(name) for name in aliases(Step, On.FORM))
 
     def _read(self, texts: Mapping[str, str]) -> dict[str, Any]:
         values, wrong = {}, {}

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, get_args
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from plans.definition.references import strings
-from plans.model import MAX_STEPS, ApprovalRule, Defaults, Input, Plan, Problem, Retry, Step
+from plans.model import MAX_STEPS, Plan, Problem, Step
 
 MAX_BYTES = 8 * 1024 * 1024
 MAX_DEPTH = 64
@@ -188,9 +188,21 @@ def _sizes(plan: Plan) -> list[Problem]:
     return problems
 
 
-_MODELS: dict[str, Any] = {
-    "steps": Step, "approval": ApprovalRule, "retry": Retry, "inputs": Input, "defaults": Defaults, "": Plan
-}  # fmt: skip
+def _models(kind: Any) -> Iterator[type[BaseModel]]:
+    """The models in the type of a field."""
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        yield kind
+    for part in get_args(kind):
+        yield from _models(part)
+
+
+_MODELS: dict[str, type[BaseModel]] = {"": Plan} | {
+    info.alias or name: model
+    for owner in (Plan, Step)
+    for name, info in owner.model_fields.items()
+    for model in _models(info.annotation)
+}
+"""By the name of its field, each model in a plan file."""
 
 
 def _problem(data: Any, detail: ErrorDetails) -> Problem:

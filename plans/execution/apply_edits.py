@@ -23,13 +23,9 @@ from plans.errors import InvalidPlan, Refused, UnknownQueue
 from plans.execution.schedule import SKIPPED
 from plans.model import Plan, Problem, Step
 from plans.run import ENDED, PlanStatus, Run, Status
+from plans.step_fields import On, aliases
 
-# fmt: off
-STEP_FIELDS = frozenset((
-    "tool", "args", "description", "dependsOn", "critical", "requiresApproval", "approval", "retry", "repeatable",
-    "timeout", "when", "queue", "notes", "onFailure",
-))
-# fmt: on
+STEP_FIELDS = frozenset(aliases(Step, On.EDIT))
 PLAN_FIELDS = frozenset(("title", "maxParallel", "defaults", "budget", "estimatedDuration"))
 
 

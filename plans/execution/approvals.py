@@ -19,9 +19,12 @@ from plans.errors import Refused
 from plans.execution.messages import Decide
 from plans.model import ApprovalRule, Plan, Step
 from plans.run import DONE, Decision, Run, Status
+from plans.step_fields import On, names
 
 DENIED = "User denied approval"
 """What a denied step says (seed 004)."""
+_DECIDED = names(Step, On.APPROVAL)
+"""Fields of a step that a decision is about."""
 
 
 def asks(run: Run, step: Step, args: dict[str, Any]) -> bool:
@@ -146,8 +149,9 @@ def outdated(run: Run, plan: Plan, changed: Iterable[str]) -> list[str]:
     ]
 
 
-def _call(step: Step, args: dict[str, Any]) -> tuple[str, dict[str, Any], bool | None]:
-    return step.tool, args, step.requires_approval
+def _call(step: Step, args: dict[str, Any]) -> dict[str, Any]:
+    """What a decision on the step is about."""
+    return {name: getattr(step, name) for name in _DECIDED} | {"args": args}
 
 
 def digest(args: dict[str, Any]) -> str:

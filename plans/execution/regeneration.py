@@ -17,9 +17,12 @@ from plans.edits import Regenerate
 from plans.execution.apply_edits import Revised, has_begun
 from plans.model import Plan, Step
 from plans.run import Run
+from plans.step_fields import Asked, Llm, names
 
-_ANSWERED = ("id", "tool", "args", "description", "depends_on", "requires_approval", "critical")
+_ANSWERED = names(Step, Asked)
 """Fields of a step that an answer sets, also by leaving them out."""
+_ONLY_PEOPLE = names(Step, Llm.FIRST_DRAFT)
+"""Fields of a step that a revision never sets."""
 
 
 def as_it_stands(run: Run) -> Plan:
@@ -73,7 +76,7 @@ def replaced(run: Run, plan: Plan, message: Regenerate, now: datetime) -> Revise
 def _kept(old: Step | None, new: Step) -> Step:
     """A step as it was answered; what only people set stays where it is the same step still."""
     if old is None or old.tool != new.tool:
-        return new.model_copy(update={"queue": None})
+        return new.model_copy(update={name: Step.model_fields[name].default for name in _ONLY_PEOPLE})
     asks = True if old.requires_approval else new.requires_approval
-    answered = {name: getattr(new, name) for name in {*_ANSWERED, *new.model_fields_set} - {"queue"}}
+    answered = {name: getattr(new, name) for name in {*_ANSWERED, *new.model_fields_set}.difference(_ONLY_PEOPLE)}
     return old.model_copy(update={**answered, "requires_approval": asks})

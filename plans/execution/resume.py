@@ -21,12 +21,13 @@ from plans.definition.json_path import PathError, put
 from plans.errors import Refused
 from plans.model import Plan, Step, Value
 from plans.run import PlanStatus, Result, Run, Status, StepState
+from plans.step_fields import On, aliases
 
 INTERRUPTED = "interrupted"
 """How the reason begins for which a run that was interrupted has stopped."""
 LEFT_OUT = "LEFT_OUT"
 _RUN = re.compile(r"(.+)-r([1-9][0-9]*)")
-_SETTABLE = ("args", "description", "timeout", "retry", "when", "notes", "requiresApproval")
+_SETTABLE = aliases(Step, On.RERUN)
 
 
 class Replacement(Value):

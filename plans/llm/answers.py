@@ -22,6 +22,7 @@ from plans.definition.parsing import MAX_ARGS_BYTES, read_plan
 from plans.llm.json_extraction import AnswerProblem, json_object
 from plans.llm.schemas import loosened
 from plans.model import Plan, Step, ToolSpec, Value
+from plans.step_fields import Llm, aliases, names
 
 Tools = Mapping[str, ToolSpec]
 MAX_INSERTED = 20
@@ -169,7 +170,7 @@ def _call_problems(call: ToolUse, tools: Tools) -> list[str]:
 
 
 _NOT_OF_A_PLAN = ("id", "taskId", "task_id", "version", "createdAt", "created_at", "workspace", "inputs", "defaults")
-_NOT_OF_A_STEP = ("status", "result", "approval")
+_NOT_OF_A_STEP = ("status", "result", *dict.fromkeys(aliases(Step, Llm.NEVER) + names(Step, Llm.NEVER)))
 
 
 def _own_fields(data: Mapping[str, Any], tools: Tools, notes: list[str]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from plans.llm.prompt_parts import (
     tools_text,
 )
 from plans.model import Plan, Step, ToolSpec
+from plans.step_fields import asked
 
 SNAPSHOT_CHARACTERS = 60_000
 ANSWER_CHARACTERS = 20_000
@@ -127,23 +128,18 @@ _GUIDELINES = """\
 - Request approval for destructive actions (deletes, overwrites): "requiresApproval": true
 - Include verification steps (e.g., read a file after writing it)
 - Consider edge cases and error handling; mark a step without which the rest is pointless: "critical": true"""
-_FORMAT = """\
-{
+_FIELDS = ",\n".join(f'      "{name}": {field.example}' for name, field in asked(Step).items())
+_FORMAT = f"""\
+{{
   "title": "...",
   "steps": [
-    {
-      "id": "step_1",
-      "description": "...",
-      "tool": "...",
-      "args": {...},
-      "dependsOn": [],
-      "requiresApproval": false,
-      "critical": false
-    },
+    {{
+{_FIELDS}
+    }},
     ...
   ],
   "estimatedDuration": 120
-}"""
+}}"""
 _BEGUN = """\
 The plan is being carried out. These steps stay as they are, with their ids, arguments and results: repeat them or leave
 them out, and use their values by their ids. What you write anew needs ids not used yet."""

@@ -14,7 +14,8 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from plans.model import ToolSpec
+from plans.model import Step, ToolSpec
+from plans.step_fields import asked
 
 Schema = dict[str, Any]
 
@@ -100,6 +101,8 @@ def loosened(value: Any, schema: Mapping[str, Any]) -> Any:
 
 
 _NULLABLE_TEXT: Schema = {"type": ["string", "null"]}
+_ASKED = tuple(asked(Step).items())
+_STEP: Schema = Step.model_json_schema()["properties"]
 _PLAIN = frozenset({"string", "integer", "number", "boolean", "null"})
 
 
@@ -126,17 +129,16 @@ def _steps(tools: Iterable[ToolSpec]) -> Schema:
 
 
 def _step(spec: ToolSpec) -> Schema:
-    return _object(
-        {
-            "id": {"type": "string", "description": "step_1, step_2, ..."},
-            "description": {"type": "string", "description": "What the step does, clear and specific"},
-            "tool": {"type": "string", "enum": [spec.name]},
-            "args": _args(spec, True),
-            "dependsOn": {"type": "array", "items": {"type": "string"}, "description": "Ids of steps that come first"},
-            "requiresApproval": {"type": ["boolean", "null"], "description": "true: a person is asked before it runs"},
-            "critical": {"type": ["boolean", "null"], "description": "true: the plan stops when it fails"},
-        }
-    )
+    own = {"tool": {"type": "string", "enum": [spec.name]}, "args": _args(spec, True)}
+    return _object({name: own.get(name) or _field(name) | {"description": field.about} for name, field in _ASKED})
+
+
+def _field(name: str) -> Schema:
+    """A field of a step without the keywords that strict endpoints do not know."""
+    schema = _STEP[name]
+    kinds = [option["type"] for option in schema.get("anyOf", [schema])]
+    items = {"items": {"type": schema["items"]["type"]}} if "items" in schema else {}
+    return {"type": kinds[0] if len(kinds) == 1 else kinds} | items
 
 
 def _args(spec: ToolSpec, references: bool) -> Schema:

@@ -1,0 +1,90 @@
+"""Who may set a field of a step, and where it is used: the marker on each field of `plans.model.Step`.
+
+Every list of step fields in the code is derived from these markers with `names` and `aliases`, so that a new field is
+described once, in the model. They are not part of the JSON Schema.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Flag, StrEnum, auto
+
+from pydantic import BaseModel
+
+
+class Llm(StrEnum):
+    """What becomes of a field that the LLM is not asked for, when its answer has it all the same."""
+
+    MAY = "may"
+    """It counts; where the answer leaves it out, a revised step keeps what people set."""
+    FIRST_DRAFT = "first draft"
+    """It counts in a first draft and in recovery; when a plan is revised, only people set it."""
+    NEVER = "never"
+    """It is removed from the answer, with a remark."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The LLM is asked for the field: an answer sets it, also by leaving it out."""
+
+    place: int
+    """Its place in the answer: what the LLM writes first guides what it writes next."""
+    example: str
+    """How it is shown in the prompt, as JSON."""
+    about: str = ""
+    """What the schema of the answer says of it."""
+
+
+class On(Flag):
+    """Where a field of a step counts."""
+
+    NOTHING = 0
+    EDIT = auto()
+    """A person may change it before the step begins (update `edit`); its changes are in the change log."""
+    RERUN = auto()
+    """`plan rerun` may replace it."""
+    APPROVAL = auto()
+    """An approval is about it: after a change the step asks again."""
+    FORM = auto()
+    """The form of the review screen shows it."""
+    DETAILS = auto()
+    """The review screen lists it by its name under the step, where it is set."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """What holds for one field. Nothing has a default: a new field answers every question."""
+
+    on: On
+    llm: Asked | Llm
+
+
+def use_of(model: type[BaseModel], name: str) -> Use:
+    """The marker of a field. Raises TypeError when the field has none, or several."""
+    found = [each for each in model.model_fields[name].metadata if isinstance(each, Use)]
+    if len(found) != 1:
+        raise TypeError(f"field '{name}' of {model.__name__} needs one marker `Use`, it has {len(found)}")
+    return found[0]
+
+
+def names(model: type[BaseModel], chosen: On | Llm | type[Asked]) -> tuple[str, ...]:
+    """The Python names of the fields with this mark, in the order of the model."""
+    return tuple(name for name in model.model_fields if _is(use_of(model, name), chosen))
+
+
+def aliases(model: type[BaseModel], chosen: On | Llm | type[Asked]) -> tuple[str, ...]:
+    """The JSON names of the fields with this mark, in the order of the model."""
+    return tuple(model.model_fields[name].alias or name for name in names(model, chosen))
+
+
+def asked(model: type[BaseModel]) -> dict[str, Asked]:
+    """The fields the LLM is asked for, by JSON name, in the order of its answer."""
+    found = {model.model_fields[name].alias or name: use_of(model, name).llm for name in model.model_fields}
+    answer = [(alias, llm) for alias, llm in found.items() if isinstance(llm, Asked)]
+    return dict(sorted(answer, key=lambda item: item[1].place))
+
+
+def _is(use: Use, chosen: On | Llm | type[Asked]) -> bool:
+    if isinstance(chosen, On):
+        return chosen in use.on
+    return use.llm is chosen if isinstance(chosen, Llm) else isinstance(use.llm, chosen)
