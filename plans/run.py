@@ -112,13 +112,42 @@ class Decision(Value):
     source: Literal["signal", "update", "timeout"] = "signal"
 
 
+class LogKind(StrEnum):
+    """What a log entry is about. Histories, records of ended plans and clients have these values: none may change."""
+
+    APPROVED = "approved"
+    DENIED = "denied"
+    EXPIRED = "expired"  # nobody decided in time
+    VOID = "void"  # a decision was about other arguments
+    REMEMBERED = "remembered"  # a tool is approved for the rest of the run
+    ASKS = "asks"  # a tool found that it needs an approval
+    REFUSED = "refused"  # a message was refused
+    BEGUN = "begun"  # the review has ended
+    PAUSED = "paused"
+    UNPAUSED = "unpaused"
+    STOPPED = "stopped"  # nothing starts any more
+    RESUMES = "resumes"  # the run goes on from another
+    EDITED = "edited"
+    MENDING = "mending"  # a step has failed and the LLM is asked about it
+    RECOVERY = "recovery"  # what became of that
+    LLM = "llm"  # an answer was not accepted
+    BUDGET = "budget"
+    AGENT = "agent"  # progress of the agent that does a step
+    TASK = "task"  # an agent's task list
+    FILES_CHANGED = "files_changed"  # somebody says so
+    CHANGED = "changed"  # files were found changed on resume
+    WARNING = "warning"
+
+
 class Entry(Value):
     """One line of the run's log: a decision, a refusal, a pause. `stepId` is absent when it concerns the plan."""
 
     seq: int
     time: datetime
-    kind: str
+    kind: LogKind
     text: str
+    code: str | None = Field(default=None, description="Stable code of what was refused or went wrong.")
+    subject: str | None = Field(default=None, description="What it is about: the message, the tool, the agent.")
     step_id: str | None = None
     status: str = Field(default="", description="The step's status at the time, or the plan's.")
     progress: int | None = Field(default=None, description="How much of the step is done, in percent.")
@@ -228,13 +257,16 @@ class Run(State):
         return self.seq
 
     def note(
-        self, kind: str, text: str, time: datetime, step_id: str | None = None, progress: int | None = None
-    ) -> None:
-        """Add a line to the log; the oldest line goes when it is full."""
+        self, kind: LogKind, text: str, time: datetime, step_id: str | None = None, *,
+        code: str | None = None, subject: str | None = None, progress: int | None = None,
+    ) -> None:  # fmt: skip
+        """Add an entry to the log; the oldest one goes when it is full."""
         status, seq = self.steps[step_id].status if step_id else self.status, self.next_seq()
-        self.log.append(
-            Entry(seq=seq, time=time, kind=kind, text=text[:1_000], step_id=step_id, status=status, progress=progress)
-        )
+        entry = Entry(
+            seq=seq, time=time, kind=kind, text=text[:1_000], code=code, subject=subject, step_id=step_id,
+            status=status, progress=progress,
+        )  # fmt: skip
+        self.log.append(entry)
         if len(self.log) > LOG_ENTRIES:
             del self.log[0]
 

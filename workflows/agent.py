@@ -25,7 +25,7 @@ with workflow.unsafe.imports_passed_through():
     from plans.definition.validation import errors
     from plans.errors import InvalidPlan, PlanError, Unanswered
     from plans.llm.prompt_parts import READ_RESULT
-    from plans.run import PlanStatus
+    from plans.run import LogKind, PlanStatus
     from plans.views import markdown
     from plans.views.summary import summary_of
     from workflows import agent_reporting, resume_check, search_attributes
@@ -90,7 +90,7 @@ class AgentWorkflow(MessageHandlers):
         unknown = [name for name in agent.order.tools or () if name not in facts.tools]
         agent.run.facts = facts
         if unknown:
-            agent.run.note("warning", f"no such tools, left out: {', '.join(unknown)[:500]}", workflow.now())
+            agent.run.note(LogKind.WARNING, f"no such tools, left out: {', '.join(unknown)[:500]}", workflow.now())
         if agent.run.resumes:
             agent.notice = "\n".join(filter(None, [agent.notice, *await resume_check.look_at_files(agent.run)]))
         execution.schedule.begin(workflow.now())
@@ -160,7 +160,7 @@ class AgentWorkflow(MessageHandlers):
         agent.unsent, agent.notice = [], ""
         if isinstance(answer, TaskList):
             agent.tasks, agent.splitting = answer.begin(), False
-            agent.run.note("task", f"{len(answer.tasks)} tasks: {agent.position}"[:1_000], workflow.now())
+            agent.run.note(LogKind.TASK, f"{len(answer.tasks)} tasks: {agent.position}"[:1_000], workflow.now())
             return
         self._decide(answer)
 
@@ -173,7 +173,7 @@ class AgentWorkflow(MessageHandlers):
             decision = meaning_of(answer, before, agent.nudges, limit)
         agent.splitting = decision.plan_actions
         if decision.note:
-            agent.run.note("agent", decision.note, workflow.now())
+            agent.run.note(LogKind.AGENT, decision.note, workflow.now())
         if decision.end is None:  # else what was counted stays: an answer of another form is one more reminder
             agent.nudges = decision.nudges
         if decision.end is not None:
@@ -199,7 +199,7 @@ class AgentWorkflow(MessageHandlers):
         done = agent.tasks.remaining if agent.tasks else 0
         agent.tasks, agent.notice = decision.tasks or agent.tasks, decision.notice
         if agent.tasks is not None and agent.tasks.remaining < done:
-            agent.run.note("task", agent.position, workflow.now())
+            agent.run.note(LogKind.TASK, agent.position, workflow.now())
 
     def _finish(self, decision: Decision, end: AgentEnd) -> None:
         """The run is over, unless its answer is not of the form that was ordered."""

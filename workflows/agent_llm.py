@@ -21,6 +21,7 @@ with workflow.unsafe.imports_passed_through():
     from plans.errors import Unanswered
     from plans.llm.answers import parse_complex, parse_simple, parse_tasks
     from plans.llm.json_extraction import AnswerProblem
+    from plans.run import LogKind
     from workflows.llm import CORRECTIONS, MENDABLE, call
 
 Answer = TaskList | AgentAnswer | SimpleAnswer
@@ -46,7 +47,8 @@ async def answered(agent: AgentRun) -> Answer:
             return found
         problem = found
         told = problem.problems or [problem.message]
-        agent.run.note("llm", f"answer {agent.asked} was not accepted: {told[0]}"[:500], workflow.now())
+        text = f"answer {agent.asked} was not accepted: {told[0]}"[:500]
+        agent.run.note(LogKind.LLM, text, workflow.now(), code=problem.code)
         if left and limit_reached(agent.order.limits, agent.usage) is not None:
             break
         changes = {"last": text[:8_000], "problems": [line[:1_000] for line in told[:20]], "left": left}

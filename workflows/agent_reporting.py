@@ -17,7 +17,7 @@ with workflow.unsafe.imports_passed_through():
     from plans.execution.resume import base_id
     from plans.execution.tool_history import MAX_PAST, cut
     from plans.model import Step
-    from plans.run import PastCall, Status
+    from plans.run import LogKind, PastCall, Status
     from plans.views import markdown
     from plans.views.agent_progress import progress_of
     from workflows import policies
@@ -102,7 +102,7 @@ async def _track(agent: AgentRun, kind: Kind, resumes: str = "") -> None:
     )
     warning = await _do(agent, "track_agent", event, f"agent history: {kind}")
     if warning:
-        agent.run.note("warning", str(warning), workflow.now())
+        agent.run.note(LogKind.WARNING, str(warning), workflow.now())
 
 
 async def _do(agent: AgentRun, name: str, argument: Any, summary: str) -> Any:
@@ -117,7 +117,7 @@ async def _do(agent: AgentRun, name: str, argument: Any, summary: str) -> Any:
     except ActivityError as error:
         if is_cancelled_exception(error):
             raise asyncio.CancelledError from error
-        agent.run.note("warning", f"{name} failed: {error.cause}", workflow.now())
+        agent.run.note(LogKind.WARNING, f"{name} failed: {error.cause}", workflow.now())
         return None
 
 

@@ -21,7 +21,7 @@ with workflow.unsafe.imports_passed_through():
     from plans.budget import Usage
     from plans.execution.tool_history import MAX_PAST
     from plans.model import Step
-    from plans.run import Options, PastCall, PlanStatus, Run
+    from plans.run import LogKind, Options, PastCall, PlanStatus, Run
     from workflows import search_attributes
 
 TOOL = "agent"
@@ -57,7 +57,7 @@ class ChildAgents:
         agent = self._agent(step, args)
         name = agent.run.plan.id or ""
         earlier = f", going on from '{agent.run.resumes}'" if agent.run.resumes else ""
-        self._run.note("agent", f"agent '{name}' works on it{earlier}", began, step.id)
+        self._run.note(LogKind.AGENT, f"agent '{name}' works on it{earlier}", began, step.id, subject=name)
         try:
             child = await workflow.start_child_workflow(
                 "AgentWorkflow",

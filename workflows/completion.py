@@ -16,7 +16,7 @@ from temporalio.exceptions import FailureError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
     from plans.activity_io import EndRecord
-    from plans.run import Run
+    from plans.run import LogKind, Run
     from plans.run_json import text_of
     from plans.views.summary import summary_of
     from workflows import policies
@@ -35,7 +35,9 @@ async def recorded(run: Run) -> dict[str, Any]:
         except FailureError as error:  # of a local activity its own failure, in no ActivityError
             if is_cancelled_exception(error):
                 raise
-            run.note("warning", f"SUMMARY.md could not be written: {error.cause or error.message}", workflow.now())
+            run.note(
+                LogKind.WARNING, f"SUMMARY.md could not be written: {error.cause or error.message}", workflow.now()
+            )
     return summary_of(run)
 
 

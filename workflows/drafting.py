@@ -22,7 +22,7 @@ with workflow.unsafe.imports_passed_through():
     from plans.llm.planning_prompts import planning_prompt, planning_system, regenerate_prompt
     from plans.llm.schemas import plan_schema
     from plans.model import Plan, Problem, Step
-    from plans.run import Run
+    from plans.run import LogKind, Run
     from workflows import policies, splitting
     from workflows.llm import Question, answered
 
@@ -92,7 +92,7 @@ class _Reader:
         found = errors(problems(plan, self._run.facts.tools))
         if not found:
             for note in answer.notes[:20]:
-                self._run.note("llm", note, workflow.now())
+                self._run.note(LogKind.LLM, note, workflow.now())
             return plan
         if not condition_problems(plan) and not any(problem.code == "PLAN_DUPLICATE_ID" for problem in found):
             self.best, self.problems = plan, found
@@ -120,6 +120,6 @@ async def _snapshot(run: Run) -> str:
     except ActivityError as error:
         if is_cancelled_exception(error):
             raise
-        run.note("warning", f"the workspace could not be looked at: {error.cause}", workflow.now())
+        run.note(LogKind.WARNING, f"the workspace could not be looked at: {error.cause}", workflow.now())
         return ""
     return snapshot.text

@@ -20,7 +20,7 @@ with workflow.unsafe.imports_passed_through():
     from plans.execution.apply_edits import Revised, newly_bound, revise
     from plans.execution.messages import read
     from plans.execution.regeneration import replaced
-    from plans.run import PlanStatus, Run
+    from plans.run import LogKind, PlanStatus, Run
     from plans.views import queries
     from workflows import drafting, worker_facts
     from workflows.handlers import MessageHandlers
@@ -78,7 +78,7 @@ class EditHandlers(MessageHandlers):
         try:
             revised = await self._redrafted(read(Regenerate, arguments))
         except PlanError as error:
-            run.note("llm", f"the plan was not revised: {error.message}", workflow.now())
+            run.note(LogKind.LLM, f"the plan was not revised: {error.message}", workflow.now(), code=error.code)
             if paused:
                 execution.schedule.unpause(workflow.now(), "the plan goes on as it was")
             raise refusal(error, run) from error

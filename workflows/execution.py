@@ -28,7 +28,7 @@ with workflow.unsafe.imports_passed_through():
     from plans.execution.step_values import StepValues, size_of
     from plans.execution.tool_history import note_failure, note_files
     from plans.model import DEFAULT_PARALLEL, Step, ToolSpec
-    from plans.run import PlanStatus, Run, Status
+    from plans.run import LogKind, PlanStatus, Run, Status
     from workflows import child_agents, timers, tool_call
     from workflows.approval_timers import ApprovalTimers
     from workflows.outcomes import cancelled, completed, failed, left_behind, of_activity, skipped
@@ -106,7 +106,7 @@ class Execution:
         run.problems, run.revisions = revised.problems, logged(run.revisions, revised.revision)
         what = ", ".join(revised.revision.ops)
         by = f" by {revised.revision.by}" if revised.revision.by else ""
-        run.note("edited", f"version {run.plan.version}{by}: {what}", now)
+        run.note(LogKind.EDITED, f"version {run.plan.version}{by}: {what}", now)
 
     def append(self, steps: list[Step]) -> None:
         """Take in more steps: the calls an agent wants made."""
@@ -197,7 +197,7 @@ class Execution:
             return
         now, rule = workflow.now(), approvals.rule_of(self.run, self._steps[step_id])
         if rule.on_timeout == "fail":
-            self.run.note("expired", f"nobody decided on step '{step_id}' in {rule.timeout:g} s", now, step_id)
+            self.run.note(LogKind.EXPIRED, f"nobody decided on step '{step_id}' in {rule.timeout:g} s", now, step_id)
             self._end(step_id, failed("APPROVAL_TIMEOUT", f"nobody decided in {rule.timeout:g} s", now))
             return
         message = Decide(
@@ -206,7 +206,7 @@ class Execution:
         try:
             approvals.decide(self.run, message, now, "timeout")
         except Refused as refusal:
-            self.run.note("refused", refusal.message, now, step_id)
+            self.run.note(LogKind.REFUSED, refusal.message, now, step_id, code=refusal.code)
 
     def _settle(self, step_id: str, handle: asyncio.Future[Any]) -> None:
         self._flying.pop(step_id, None)
@@ -237,7 +237,7 @@ class Execution:
     def _ask_again(self, step_id: str, outcome: Outcome) -> None:
         """The tool found that it needs a person's word after all, as write_file does over a file it does not know."""
         now, step = workflow.now(), self._steps[step_id]
-        self.run.note("asks", outcome.result.error or "", now, step_id)
+        self.run.note(LogKind.ASKS, outcome.result.error or "", now, step_id)
         self._ask(step, self._shown_args(step), now)
 
     def _shown_args(self, step: Step) -> dict[str, Any]:

@@ -19,7 +19,7 @@ with workflow.unsafe.imports_passed_through():
     from plans.execution.messages import AgentProgress, Approve, Control, Decide, Deny, FilesChanged, read
     from plans.execution.resume import INTERRUPTED
     from plans.model import Problem
-    from plans.run import ENDED, PlanStatus
+    from plans.run import ENDED, LogKind, PlanStatus
     from plans.views import queries
     from plans.views.agent_progress import note_progress
     from plans.views.summary import summary_of
@@ -58,7 +58,8 @@ class MessageHandlers:
             act()
         except Refused as refusal:
             known = step_id if step_id in run.steps else None
-            run.note("refused", f"REFUSED:{refusal.code} {what}: {refusal.message}", workflow.now(), known)
+            text = f"REFUSED:{refusal.code} {what}: {refusal.message}"
+            run.note(LogKind.REFUSED, text, workflow.now(), known, code=refusal.code, subject=what)
 
     @workflow.signal(
         description='Let a waiting step start: {"stepId": "...", "by": "...", "comment": "...", "args": {}}'
@@ -182,7 +183,7 @@ class MessageHandlers:
                 told = "; ".join(problem.text for problem in schedule.run.problems[:5])
                 raise Refused(f"the plan has problems to be mended first: {told}", "INVALID_PLAN")
             schedule.begin(now)
-            schedule.run.note("begun", f"review ended{by}", now)
+            schedule.run.note(LogKind.BEGUN, f"review ended{by}", now)
         elif what == "pause" and not schedule.pause(now, f"paused{by}"):
             raise Refused(f"the plan is {schedule.run.status} and cannot be paused", "NOT_RUNNING")
         elif what == "unpause" and not schedule.unpause(now, f"unpaused{by}"):

@@ -23,7 +23,7 @@ with workflow.unsafe.imports_passed_through():
     from plans.llm.json_extraction import AnswerProblem
     from plans.llm.planning_prompts import correction_prompt
     from plans.llm.prompt_parts import Prompt
-    from plans.run import Run
+    from plans.run import LogKind, Run
     from workflows import policies
 
 CORRECTIONS = 3
@@ -55,7 +55,8 @@ async def answered(run: Run, question: Question, read: Callable[[str], Found | A
             return found
         problem = found
         told = problem.problems or [problem.message]
-        run.note("llm", f"{question.about}: answer {CORRECTIONS - left + 1} was not accepted: {told[0]}"[:500], _now())
+        refused = f"{question.about}: answer {CORRECTIONS - left + 1} was not accepted: {told[0]}"[:500]
+        run.note(LogKind.LLM, refused, _now(), code=problem.code, subject=question.about)
         prompt = correction_prompt(question.prompt, text, told, left)
     raise Unanswered(
         f"the LLM gave no usable answer in {CORRECTIONS + 1} attempts: {problem.message}"[:4_000],
@@ -122,10 +123,10 @@ def _require_budget(run: Run) -> None:
     spent = run.ledger.total
     spent = spent.model_copy(update={"calls": max(spent.calls, run.llm_calls)})
     judgement = budget.decide(run.plan.budget or Budget(), spent, run.llm_seconds)
-    if judgement.verdict == "warn" and not any(entry.kind == "budget" for entry in run.log):
-        run.note("budget", judgement.reason, _now())
+    if judgement.verdict == "warn" and not any(entry.kind is LogKind.BUDGET for entry in run.log):
+        run.note(LogKind.BUDGET, judgement.reason, _now())
     if judgement.verdict in ("ask", "stop"):
-        run.note("budget", judgement.reason, _now())
+        run.note(LogKind.BUDGET, judgement.reason, _now(), code=budget.OVERRUN_CODE)
         raise Unanswered(f"{judgement.reason}; raise it with: plan edit ID --set budget.calls=N", budget.OVERRUN_CODE)
 
 

@@ -24,7 +24,7 @@ with workflow.unsafe.imports_passed_through():
     from plans.llm.json_extraction import AnswerProblem
     from plans.llm.schemas import recovery_schema
     from plans.model import Step
-    from plans.run import Result, Run, Status
+    from plans.run import LogKind, Result, Run, Status
     from workflows.llm import Question, answered
     from workflows.outcomes import skipped
 
@@ -60,7 +60,7 @@ class StepRecovery:
             return False
         state = run.steps[step_id]
         state.failure, state.deadline = outcome.result, None
-        run.note("mending", f"step '{step_id}' failed, the LLM is asked: {outcome.result.error}", now, step_id)
+        run.note(LogKind.MENDING, f"step '{step_id}' failed, the LLM is asked: {outcome.result.error}", now, step_id)
         self._execution.schedule.ask(step_id, now, awaiting="recovery")
         self.ask(step_id)
         return True
@@ -155,7 +155,8 @@ class StepRecovery:
         state.proposal, state.asked = proposal, {**proposal, "failure": failure}
 
     def _unanswered(self, step_id: str, error: PlanError) -> None:
-        self._run.note("recovery", f"no recovery of '{step_id}': {error.message}", workflow.now(), step_id)
+        text = f"no recovery of '{step_id}': {error.message}"
+        self._run.note(LogKind.RECOVERY, text, workflow.now(), step_id, code=error.code)
         budget = self._run.plan.budget or Budget()
         if error.code == OVERRUN_CODE and budget.ask:
             self._run.steps[step_id].recoveries -= 1  # nobody was asked
@@ -182,9 +183,10 @@ class StepRecovery:
         try:
             revised = recovery.applied(run, step, choice, now)
         except PlanError as error:
-            run.note("recovery", f"{said}: not possible any more: {error.message}", now, step_id)
+            text = f"{said}: not possible any more: {error.message}"
+            run.note(LogKind.RECOVERY, text, now, step_id, code=error.code)
             return self._stands(step_id)
-        run.note("recovery", said, now, step_id)
+        run.note(LogKind.RECOVERY, said, now, step_id)
         if choice.action == "abort":
             run.aborted = True
             self._record(said)

@@ -7,7 +7,7 @@ from temporalio.exceptions import ActivityError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
     from plans.files.file_check import FilesChanged, FilesSeen
-    from plans.run import Run
+    from plans.run import LogKind, Run
     from workflows import policies
 
 MAX_TOLD = 50
@@ -37,12 +37,12 @@ async def look_at_files(run: Run) -> list[str]:
     except ActivityError as error:
         if is_cancelled_exception(error):
             raise
-        run.note("warning", f"the files could not be looked at: {error.cause}", workflow.now())
+        run.note(LogKind.WARNING, f"the files could not be looked at: {error.cause}", workflow.now())
         return []
     told = [f"file '{path}' was changed since the earlier run saw it" for path in found.changed[:MAX_TOLD]]
     told += [f"file '{path}' was deleted since the earlier run saw it" for path in found.deleted[:MAX_TOLD]]
     more = len(found.changed) + len(found.deleted) - len(told)
     told += [f"{more} other files are not as the earlier run saw them"] if more else []
     for text in told:
-        run.note("changed", text, workflow.now())
+        run.note(LogKind.CHANGED, text, workflow.now())
     return told

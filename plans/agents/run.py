@@ -22,7 +22,7 @@ from plans.agents.tasks import TaskList, TaskStatus
 from plans.definition.output_schema import form_problem, value_of
 from plans.llm.prompt_parts import READ_RESULT
 from plans.model import Plan, Step, ToolSpec
-from plans.run import DONE, Options, PlanStatus, Run, State, Status, StepState
+from plans.run import DONE, LogKind, Options, PlanStatus, Run, State, Status, StepState
 
 KEPT_CHARACTERS = 500
 """Of each argument of a call that has ended, when the run goes on in a new run of the workflow."""
@@ -222,7 +222,7 @@ def resumed(agent: AgentRun, new_id: str, now: datetime, by: str = "") -> AgentR
     made.called = []
     for name in pending:
         run.steps[name] = StepState(status=Status.SKIPPED, never=True, reason="the run was interrupted")
-    run.note("resumes", f"resumes '{old}'{f' by {by}' if by else ''}: {made.position}", now)
+    run.note(LogKind.RESUMES, f"resumes '{old}'{f' by {by}' if by else ''}: {made.position}", now)
     return made
 
 

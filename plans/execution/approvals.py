@@ -18,7 +18,7 @@ from plans.definition.validation import call_problems
 from plans.errors import Refused
 from plans.execution.messages import Decide
 from plans.model import ApprovalRule, Plan, Step
-from plans.run import DONE, Decision, Run, Status
+from plans.run import DONE, Decision, LogKind, Run, Status
 from plans.step_fields import On, names
 
 DENIED = "User denied approval"
@@ -99,7 +99,7 @@ def decide(run: Run, message: Decide, now: datetime, source: Literal["signal", "
         source=source,
     )
     run.decisions[step.id] = decision
-    run.note("approved" if message.approved else "denied", _sentence(step.id, decision), now, step.id)
+    run.note(LogKind.APPROVED if message.approved else LogKind.DENIED, _sentence(step.id, decision), now, step.id)
     if message.remember and message.approved and not run.facts.strict_approvals:
         _remember(run, _kind(step.tool, seen), decision)
     return decision
@@ -116,7 +116,7 @@ def _remember(run: Run, kind: str, decision: Decision) -> None:
     A step that states `requiresApproval` asks all the same: its author wants that step looked at.
     """
     run.remembered[kind] = decision.by
-    run.note("remembered", f"{kind} is approved for the rest of this run", decision.time)
+    run.note(LogKind.REMEMBERED, f"{kind} is approved for the rest of this run", decision.time, subject=kind)
     for step in run.plan.steps:
         state = run.steps[step.id]
         seen = state.asked if state.asked is not None else run.args_of(step)
@@ -136,7 +136,8 @@ def void(run: Run, step_id: str, now: datetime) -> None:
     decision = run.decisions.pop(step_id, None)
     if decision is not None:
         what = "approval" if decision.approved else "denial"
-        run.note("void", f"the {what} of step '{step_id}' was about other arguments; it is asked again", now, step_id)
+        text = f"the {what} of step '{step_id}' was about other arguments; it is asked again"
+        run.note(LogKind.VOID, text, now, step_id)
 
 
 def outdated(run: Run, plan: Plan, changed: Iterable[str]) -> list[str]:

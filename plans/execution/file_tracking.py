@@ -15,7 +15,7 @@ from plans.definition.references import Filled
 from plans.execution.tool_history import relative
 from plans.file_stamps import NOTES_BYTES, Stamp, note_paths
 from plans.model import Step
-from plans.run import Run
+from plans.run import LogKind, Run
 
 MAX_STAMPS = 2_000
 """Sent with a call whose path the workflow cannot know, because it is in a value kept outside history."""
@@ -57,7 +57,7 @@ def track(run: Run, step: Step, returned: Return, now: datetime) -> None:
     left_out = [sentence for note in notes if (sentence := _bring_in(run, note))]
     for warning in [*returned.warnings, *left_out][:MAX_WARNINGS]:
         run.steps[step.id].warnings.append(warning)
-        run.note("warning", warning, now, step.id)
+        run.note(LogKind.WARNING, warning, now, step.id)
 
 
 def changed(run: Run, paths: list[str], by: str, now: datetime) -> None:
@@ -65,7 +65,7 @@ def changed(run: Run, paths: list[str], by: str, now: datetime) -> None:
     found = run.files.invalidate(relative(path, run.facts.workspace) for path in paths)
     if found:
         more = f" and {len(found) - 10} more" if len(found) > 10 else ""
-        run.note("files_changed", f"changed by {by or 'others'}: {', '.join(found[:10])}{more}", now)
+        run.note(LogKind.FILES_CHANGED, f"changed by {by or 'others'}: {', '.join(found[:10])}{more}", now)
 
 
 def stamps(run: Run, paths: list[str] | None = None) -> dict[str, Stamp]:

@@ -20,7 +20,7 @@ from plans.definition.dependencies import dependencies
 from plans.definition.json_path import PathError, put
 from plans.errors import Refused
 from plans.model import Plan, Step, Value
-from plans.run import PlanStatus, Result, Run, Status, StepState
+from plans.run import LogKind, PlanStatus, Result, Run, Status, StepState
 from plans.step_fields import On, aliases
 
 INTERRUPTED = "interrupted"
@@ -109,7 +109,7 @@ def _next(run: Run, plan: Plan, again: Collection[str], new_id: str, sentence: s
         if kept is not None and run.steps[name].calls:
             del made.decisions[name]  # it was about a call that was made
         made.steps[name] = StepState(args=run.steps[name].args if name in made.decisions else None)
-    made.note("resumes", sentence, now)
+    made.note(LogKind.RESUMES, sentence, now)
     return made
 
 

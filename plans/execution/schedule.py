@@ -25,7 +25,7 @@ from typing import Literal, NamedTuple
 from plans.errors import IllegalMove
 from plans.execution.readiness import ReadinessIndex
 from plans.model import Plan
-from plans.run import DONE, ENDED, Change, PlanStatus, Result, Status, StepState
+from plans.run import DONE, ENDED, Change, LogKind, PlanStatus, Result, Status, StepState
 
 
 class Outcome(NamedTuple):
@@ -108,7 +108,7 @@ class Schedule(ReadinessIndex):
         if self.run.status is not PlanStatus.RUNNING:
             return False
         self.run.status = PlanStatus.PAUSED
-        self.run.note("paused", text, now)
+        self.run.note(LogKind.PAUSED, text, now)
         return True
 
     def unpause(self, now: datetime, text: str) -> bool:
@@ -116,7 +116,7 @@ class Schedule(ReadinessIndex):
         if self.run.status is not PlanStatus.PAUSED:
             return False
         self.run.status = PlanStatus.RUNNING
-        self.run.note("unpaused", text, now)
+        self.run.note(LogKind.UNPAUSED, text, now)
         return True
 
     def start(self, step_id: str, now: datetime) -> None:
@@ -174,7 +174,7 @@ class Schedule(ReadinessIndex):
         if self.run.stopped or self.run.status in ENDED:
             return
         self.run.stopped = reason
-        self.run.note("stopped", reason, now)
+        self.run.note(LogKind.STOPPED, reason, now)
         for name in [*self._ready, *self._asking]:
             state = self.run.steps[name]
             if state.failure is not None:  # it was to be mended

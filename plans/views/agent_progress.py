@@ -12,7 +12,7 @@ from typing import Any
 
 from plans.agents.tasks import TaskList
 from plans.execution.messages import AgentProgress
-from plans.run import Run, Status, StepState
+from plans.run import LogKind, Run, Status, StepState
 
 OBJECTIVE_BYTES = 140
 """Of each objective that is told: fifty of them must fit into a message."""
@@ -35,7 +35,7 @@ def note_progress(run: Run, told: AgentProgress, now: datetime) -> None:
     state.tasks = state.tasks if told.tasks is None else told.tasks
     state.tasks_done = state.tasks_done if told.done is None else min(told.done, len(state.tasks))
     percent = 100 * state.tasks_done // len(state.tasks) if state.tasks else None
-    run.note("agent", told.line, now, told.step_id, percent)
+    run.note(LogKind.AGENT, told.line, now, told.step_id, progress=percent)
 
 
 def tasks_of(state: StepState) -> list[dict[str, str]]:

@@ -22,6 +22,9 @@ from plans.model import Step
 from plans.run import DONE, Change, Entry, Result, Run, Status, StepState
 from plans.views.agent_progress import tasks_of
 
+_TOLD = {"kind", "text", "code", "subject"}
+"""What an event tells of a log entry, besides its time."""
+
 
 def plan_view(run: Run, schedule: ReadinessIndex) -> dict[str, Any]:
     """The joined view: what was asked, with what happened."""
@@ -267,7 +270,7 @@ def _of_change(state: StepState, change: Change) -> dict[str, Any]:
 
 
 def _of_entry(entry: Entry) -> dict[str, Any]:
-    line = {"time": iso(entry.time), "kind": entry.kind, "text": entry.text}
+    line = {"time": iso(entry.time), **entry.model_dump(mode="json", include=_TOLD, exclude_none=True)}
     return {"status": entry.status, "logs": [line]} | ({} if entry.progress is None else {"progress": entry.progress})
 
 

@@ -38,6 +38,6 @@ def _questions(view: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _of_log(view: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for entry in view["log"]:
-        told = {name: entry[name] for name in ("time", "kind", "text")}
+        told = {name: entry[name] for name in ("time", "kind", "text", "code", "subject") if name in entry}
         head = {"seq": entry["seq"], "time": entry["time"], "stepId": entry.get("stepId", "")}
         yield head | {"status": entry["status"], "logs": [told]}

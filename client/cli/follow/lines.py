@@ -13,6 +13,7 @@ from typing import Any
 from client.cli.follow.board import ASKING, MARKS
 from client.cli.output import seconds
 from client.runs import Event
+from plans.run import LogKind
 from plans.views.markdown import line
 from plans.views.views import shorten
 
@@ -61,7 +62,7 @@ class Lines:
 
     def take(self, event: Event) -> None:
         """Take in an event, be it told or not."""
-        if event.status == "blocked" or any(entry["kind"] == "mending" for entry in event.logs or []):
+        if event.status == "blocked" or any(entry["kind"] == LogKind.MENDING for entry in event.logs or []):
             self._ready.discard(event.step_id)  # it was edited, or failed and may be mended: it will be ready again
         elif event.status == "running" and not event.logs:
             self._ready.add(event.step_id)  # when it is ready again, it asks

@@ -12,7 +12,7 @@ from plans.activity_io import Facts, LargeValue
 from plans.execution.schedule import Schedule
 from plans.execution.tool_history import TRUNCATED
 from plans.model import Step
-from plans.run import Options, Result, Run, Status
+from plans.run import LogKind, Options, Result, Run, Status
 from plans.views.views import brief_view, events, pending, plan_view, result_view, shorten, step_files, tool_history
 from tests.plans.building import NOW, TOOLS, begun, completed, failed, later, plan_of, run_of, skipped, statuses, step
 from tests.plans.execution.test_schedule_model import do, do_naively, naive_of, plans, possible
@@ -133,7 +133,7 @@ def page(run: Run, seen: list[dict[str, Any]], limit: int) -> list[dict[str, Any
 
 def test_a_decision_shows_the_status_of_its_time() -> None:
     schedule = begun(step("a"))
-    schedule.run.note("approved", "step 'a' approved", NOW, "a")
+    schedule.run.note(LogKind.APPROVED, "step 'a' approved", NOW, "a")
     schedule.start("a", NOW)
     schedule.settle("a", completed(), NOW)
     assert [event["status"] for event in events(schedule.run, 0, 9)] == ["ready", "ready", "running", "completed"]
