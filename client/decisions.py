@@ -1,30 +1,38 @@
-"""Approving, denying, pausing and the like: a message to the plan, and the certainty that it counted.
+"""Approving, denying, pausing and the like: an update, which the plan itself answers.
 
-A signal gets no answer, so after one the plan's log is read: it says whether the plan took it, or why it was refused.
-An update is answered at once; it needs a worker that listens.
+Without a worker there is no answer. The message then goes out as a signal, which the server stores: it counts as soon
+as a worker serves the plan, and NoWorker says so. A worker of an older version that does not know the update gets the
+signal as well, and the plan's log says what became of it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Collection
+from typing import Any, Literal, NamedTuple
 
-from temporalio.client import Client, RPCTimeoutOrCancelledError, WorkflowUpdateFailedError
-from temporalio.exceptions import ApplicationError
+from temporalio.api.sdk.v1 import WorkflowMetadata
+from temporalio.client import Client
 
-from client.errors import NoWorker, PlanClosed
+from client.edits import update
+from client.errors import NoWorker
 from client.ids import workflow_id
 from client.rpc import PATIENCE, RPC_TIMEOUT, about, ask
 from plans.errors import PlanError, Refused
+from plans.execution.approvals import sentence
 from plans.model import Value
-from plans.run import Decision
+from plans.run import Decision, LogKind
 from plans.views.queries import BRIEF
 
 Verb = Literal["approve", "deny"]
 Control = Literal["begin", "pause", "unpause"]
-_DONE = {"approve": "approved", "deny": "denied", "begin": "begun", "pause": "paused", "unpause": "unpaused"}
+METADATA = "__temporal_workflow_metadata"
+"""The query by which a worker tells which messages its workflow takes; answered by the SDK (Temporal's UI uses it)."""
+_DONE = {
+    "approve": LogKind.APPROVED, "deny": LogKind.DENIED,
+    "begin": LogKind.BEGUN, "pause": LogKind.PAUSED, "unpause": LogKind.UNPAUSED,
+}  # fmt: skip
 
 
 class Choice(Value):
@@ -43,73 +51,88 @@ class Choice(Value):
         return self.model_dump(mode="json", exclude_none=True, exclude=None if self.remember else {"remember"})
 
 
-async def by_signal(client: Client, plan: str, verb: Verb, choice: Choice) -> str:
-    """Send the decision and see it recorded; returns the plan's sentence about it.
+class _Signal(NamedTuple):
+    """The same message for who takes no update."""
+
+    name: Verb | Control
+    message: dict[str, Any]
+    step_id: str | None = None
+
+
+async def decide(client: Client, plan: str, choice: Choice, approved: bool) -> Decision:
+    """Send the decision and get the plan's answer. Raises Refused, PlanClosed, PlanNotFound, NoWorker."""
+    return Decision.model_validate(await update(client, plan, "decide", choice.message() | {"approved": approved}))
+
+
+async def decide_early(client: Client, plan: str, verb: Verb, choice: Choice) -> str:
+    """Send the decision, also before there is a worker; returns the plan's sentence about it.
 
     Raises Refused with the plan's own sentence, PlanClosed, PlanNotFound; NoWorker when the decision is delivered, but
     nobody is there to take it yet.
     """
     message = {name: value for name, value in choice.message().items() if verb == "approve" or name != "args"}
-    return await _signalled(client, plan, verb, message, choice.step_id)
+    signal = _Signal(verb, message, choice.step_id)
+    answer = await _answer(client, plan, "decide", message | {"approved": verb == "approve"}, signal)
+    return answer if isinstance(answer, str) else sentence(choice.step_id, Decision.model_validate(answer))
 
 
 async def control(client: Client, plan: str, verb: Control, by: str = "") -> str:
-    """Begin, pause or unpause a plan and see it recorded; otherwise as `by_signal`."""
-    return await _signalled(client, plan, verb, {"by": by} if by else {}, None)
+    """Begin, pause or unpause a plan; returns and raises as `decide_early`."""
+    message = {"by": by} if by else {}
+    answer = await _answer(client, plan, "control", {"action": verb, **message}, _Signal(verb, message))
+    return answer if isinstance(answer, str) else str(answer["text"])
 
 
-async def by_update(client: Client, plan: str, choice: Choice, approved: bool) -> Decision:
-    """Send the decision and get the plan's answer. Raises Refused, PlanClosed, PlanNotFound, NoWorker."""
-    handle = client.get_workflow_handle(workflow_id(plan))
-    message = choice.message() | {"approved": approved}
-    try:
-        with about(plan):
-            answer = await handle.execute_update("decide", message, rpc_timeout=RPC_TIMEOUT)
-    except WorkflowUpdateFailedError as error:
-        cause = error.cause
-        if not isinstance(cause, ApplicationError):
-            raise PlanError(str(cause), "REFUSED") from error
-        kind = PlanClosed if cause.type == "PLAN_CLOSED" else Refused
-        raise kind(cause.message, cause.type) from error
-    except RPCTimeoutOrCancelledError as error:
-        raise NoWorker(f"plan '{plan}' did not answer; is there a worker? start one: plan worker") from error
-    return Decision.model_validate(answer)
-
-
-async def _signalled(client: Client, plan: str, verb: str, message: dict[str, Any], step_id: str | None) -> str:
-    before = await _number(client, plan)
-    with about(plan):
-        await client.get_workflow_handle(workflow_id(plan)).signal(verb, message, rpc_timeout=RPC_TIMEOUT)
-    if before is None:
+async def _answer(
+    client: Client, plan: str, name: str, message: dict[str, Any], signal: _Signal
+) -> dict[str, Any] | str:
+    """The answer to an update; a sentence where the plan took the signal instead."""
+    known = await _updates(client, plan)
+    if known is None:
+        await _send(client, plan, signal)
         raise NoWorker(f"delivered, and counts as soon as a worker serves plan '{plan}'; start one: plan worker")
-    return await _outcome(client, plan, verb, step_id, before)
-
-
-async def _number(client: Client, plan: str) -> int | None:
-    """The number of the newest event; None when nobody can tell."""
+    if name not in known:
+        return await _signalled(client, plan, signal)
     try:
-        return int((await ask(client, plan, "plan", BRIEF))["seq"])
+        return await update(client, plan, name, message, patience=PATIENCE)
+    except NoWorker:  # it has just ended; what the signal repeats is refused, and that harms nothing
+        await _send(client, plan, signal)
+        raise _unconfirmed(plan, signal) from None
+
+
+async def _updates(client: Client, plan: str) -> Collection[str] | None:
+    """The updates that the plan's worker knows; None when no worker answers."""
+    try:
+        metadata: WorkflowMetadata = await ask(client, plan, METADATA)
     except NoWorker:
         return None
+    return {each.name for each in metadata.definition.update_definitions}
 
 
-async def _outcome(client: Client, plan: str, verb: str, step_id: str | None, before: int) -> str:
+async def _send(client: Client, plan: str, signal: _Signal) -> None:
+    with about(plan):
+        handle = client.get_workflow_handle(workflow_id(plan))
+        await handle.signal(signal.name, signal.message, rpc_timeout=RPC_TIMEOUT)
+
+
+async def _signalled(client: Client, plan: str, signal: _Signal) -> str:
+    """Send the signal, and return the plan's sentence about it. Raises Refused with its sentence."""
+    before = int((await ask(client, plan, "plan", BRIEF))["seq"])
+    await _send(client, plan, signal)
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         log = (await ask(client, plan, "plan", BRIEF))["log"]
-        fresh = [entry for entry in log if entry["seq"] > before]
-        mine = [entry for entry in fresh if entry.get("stepId") == step_id and entry["kind"] == _DONE[verb]]
-        if mine:
-            return str(mine[-1]["text"])
-        refusal = next((entry for entry in fresh if _refuses(entry, verb, step_id)), None)
-        if refusal:
-            code, _, sentence = refusal["text"].removeprefix("REFUSED:").partition(f" {verb}: ")
-            raise Refused(sentence, code)
+        for entry in log:
+            if entry["seq"] <= before or entry.get("stepId") not in (None, signal.step_id):
+                continue
+            if entry["kind"] == _DONE[signal.name]:
+                return str(entry["text"])
+            if entry["kind"] == LogKind.REFUSED:
+                raise Refused(entry["text"], "REFUSED")  # a worker that writes the code knows the update
         await asyncio.sleep(0.1)
-    text = f"{verb} was delivered, but the plan has not recorded it after {PATIENCE:.0f} s; see `plan show {plan}`"
-    raise PlanError(text, "UNCONFIRMED")
+    raise _unconfirmed(plan, signal)
 
 
-def _refuses(entry: Mapping[str, Any], verb: str, step_id: str | None) -> bool:
-    about_step = entry.get("stepId") in (None, step_id)
-    return entry["kind"] == "refused" and about_step and f" {verb}: " in entry["text"]
+def _unconfirmed(plan: str, signal: _Signal) -> PlanError:
+    text = f"{signal.name} was delivered, but the plan has not recorded it after {PATIENCE:.0f} s"
+    return PlanError(f"{text}; see `plan show {plan}`", "UNCONFIRMED")

@@ -7,6 +7,7 @@ await edits.regenerate(client, "p", "write the tests first")
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 from temporalio.client import Client, RPCTimeoutOrCancelledError, WorkflowUpdateFailedError, WorkflowUpdateStage
@@ -54,16 +55,19 @@ async def plan_file(client: Client, plan: str) -> dict[str, Any]:
     return dict(await ask(client, plan, "file"))
 
 
-async def update(client: Client, plan: str, name: str, message: dict[str, Any]) -> dict[str, Any]:
+async def update(
+    client: Client, plan: str, name: str, message: dict[str, Any], patience: float = RPC_TIMEOUT.total_seconds()
+) -> dict[str, Any]:
     """The plan's answer, however long it takes once it is accepted.
 
+    `patience`: the seconds until a worker must have accepted it.
     Raises Refused, InvalidPlan with every problem, PlanClosed, PlanNotFound; NoWorker when nobody takes the message.
     """
     handle = client.get_workflow_handle(workflow_id(plan))
     try:
         with about(plan):
             accepted = await handle.start_update(
-                name, message, wait_for_stage=WorkflowUpdateStage.ACCEPTED, rpc_timeout=RPC_TIMEOUT
+                name, message, wait_for_stage=WorkflowUpdateStage.ACCEPTED, rpc_timeout=timedelta(seconds=patience)
             )
             return dict(await accepted.result())
     except WorkflowUpdateFailedError as error:

@@ -119,33 +119,39 @@ async def wait(client: Client, plan: str) -> Summary:
 
 
 async def approve(client: Client, plan: str, choice: Choice) -> str:
-    """Let a step start, by signal; returns the plan's sentence about it. Raises Refused, PlanClosed, NoWorker."""
-    return await decisions.by_signal(client, plan, "approve", choice)
+    """Let a step start; returns the plan's sentence about it. Raises Refused, PlanClosed.
+
+    NoWorker: no worker serves the plan, and the decision counts as soon as one does.
+    """
+    return await decisions.decide_early(client, plan, "approve", choice)
 
 
 async def deny(client: Client, plan: str, choice: Choice) -> str:
-    """Do not let a step start, by signal; otherwise as `approve`."""
-    return await decisions.by_signal(client, plan, "deny", choice)
+    """Do not let a step start; otherwise as `approve`."""
+    return await decisions.decide_early(client, plan, "deny", choice)
 
 
 async def decide(client: Client, plan: str, choice: Choice, *, approved: bool) -> Decision:
-    """Approve or deny by update, which is answered. Raises Refused, PlanClosed, NoWorker."""
-    return await decisions.by_update(client, plan, choice, approved)
+    """Approve or deny, with the decision as the plan recorded it. Raises Refused, PlanClosed.
+
+    NoWorker: no worker serves the plan, and nothing was decided.
+    """
+    return await decisions.decide(client, plan, choice, approved)
 
 
-async def pause(client: Client, plan: str, by: str = "") -> None:
-    """No further step starts until `unpause`; what runs may end."""
-    await _signal(client, plan, "pause", by)
+async def pause(client: Client, plan: str, by: str = "") -> str:
+    """No further step starts until `unpause`; what runs may end. Returns and raises as `approve`."""
+    return await decisions.control(client, plan, "pause", by)
 
 
-async def unpause(client: Client, plan: str, by: str = "") -> None:
-    """Steps may start again."""
-    await _signal(client, plan, "unpause", by)
+async def unpause(client: Client, plan: str, by: str = "") -> str:
+    """Steps may start again. Returns and raises as `approve`."""
+    return await decisions.control(client, plan, "unpause", by)
 
 
-async def begin(client: Client, plan: str, by: str = "") -> None:
-    """The review is over: the plan starts."""
-    await _signal(client, plan, "begin", by)
+async def begin(client: Client, plan: str, by: str = "") -> str:
+    """The review is over: the plan starts. Returns and raises as `approve`."""
+    return await decisions.control(client, plan, "begin", by)
 
 
 async def files_changed(client: Client, plan: str, paths: Sequence[str], by: str = "") -> None:
@@ -179,12 +185,6 @@ async def _ended(client: Client, plan: str) -> Run | None:
         if error.status in LOST:
             return None
         raise translated(error, plan) from error
-
-
-async def _signal(client: Client, plan: str, name: str, by: str) -> None:
-    with about(plan):
-        message = {"by": by} if by else {}
-        await client.get_workflow_handle(workflow_id(plan)).signal(name, message, rpc_timeout=RPC_TIMEOUT)
 
 
 async def _asked(client: Client, plan: str, cause: BaseException | None) -> Summary:

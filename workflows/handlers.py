@@ -6,7 +6,8 @@ Messages may come at any moment, also before the plan is checked: each is read b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from temporalio import workflow
@@ -16,15 +17,32 @@ from temporalio.exceptions import ApplicationError
 with workflow.unsafe.imports_passed_through():
     from plans.errors import PlanError, Refused
     from plans.execution import approvals, file_tracking
-    from plans.execution.messages import AgentProgress, Approve, Control, Decide, Deny, FilesChanged, read
+    from plans.execution.messages import (
+        Action,
+        AgentProgress,
+        Approve,
+        Control,
+        ControlPlan,
+        Decide,
+        Deny,
+        FilesChanged,
+        check_control,
+        read,
+    )
     from plans.execution.resume import INTERRUPTED
     from plans.model import Problem
-    from plans.run import ENDED, LogKind, PlanStatus
+    from plans.run import ENDED, LogKind, Run
     from plans.views import queries
     from plans.views.agent_progress import note_progress
     from plans.views.summary import summary_of
     from workflows.execution import Execution
-    from workflows.inputs import invalid, step_of
+    from workflows.inputs import invalid, refusal, step_of
+
+
+_SAID: Mapping[Action, str] = MappingProxyType({
+    "begin": "review ended", "pause": "paused", "unpause": "unpaused", "interrupt": INTERRUPTED
+})  # fmt: skip
+"""What became of a control message, as the log says it."""
 
 
 class MessageHandlers:
@@ -76,22 +94,22 @@ class MessageHandlers:
     @workflow.signal(description="Start no further step until unpause.")
     def pause(self, *arguments: Any) -> None:
         """Running steps go on; nothing starts."""
-        self._try("pause", None, lambda: self._control(read(Control, arguments, optional=True), "pause"))
+        self._signal_control("pause", arguments)
 
     @workflow.signal(description="Let steps start again.")
     def unpause(self, *arguments: Any) -> None:
         """Steps start again."""
-        self._try("unpause", None, lambda: self._control(read(Control, arguments, optional=True), "unpause"))
+        self._signal_control("unpause", arguments)
 
     @workflow.signal(description="Stop at the next safe point and keep everything, to be resumed.")
     def interrupt(self, *arguments: Any) -> None:
         """Running steps may end, nothing starts, the plan ends as cancelled; `plan resume` goes on from there."""
-        self._try("interrupt", None, lambda: self._control(read(Control, arguments, optional=True), "interrupt"))
+        self._signal_control("interrupt", arguments)
 
     @workflow.signal(description="End the review and start the plan.")
     def begin(self, *arguments: Any) -> None:
         """The review is over."""
-        self._try("begin", None, lambda: self._control(read(Control, arguments, optional=True), "begin"))
+        self._signal_control("begin", arguments)
 
     @workflow.signal(description='Files changed by others: {"paths": ["src/main.py"]}')
     def files_changed(self, *arguments: Any) -> None:
@@ -137,6 +155,22 @@ class MessageHandlers:
         except PlanError as error:
             raise ApplicationError(error.message, type=error.code, non_retryable=True) from error
 
+    @workflow.update(description='Begin, pause, unpause or interrupt with an answer: {"action": "pause", "by": "..."}')
+    def control(self, *arguments: Any) -> dict[str, Any]:
+        """As the signals of these names; returns what became of it, and the plan's status."""
+        message = read(ControlPlan, arguments)
+        text = self._control(message.action, message.by)
+        return {"action": message.action, "text": text, "status": self._started().run.status.value}
+
+    @control.validator
+    def _may_control(self, *arguments: Any) -> None:
+        run: Run | None = None
+        try:
+            run = self._started().run
+            check_control(run, read(ControlPlan, arguments).action)
+        except PlanError as error:
+            raise refusal(error, run) from error
+
     @workflow.query(description='The plan with the status and result of every step; in short: {"brief": true}')
     def plan(self, *arguments: Any) -> dict[str, Any]:
         """The joined view (seed 004's Plan with statuses and results)."""
@@ -171,20 +205,21 @@ class MessageHandlers:
         decision = Decide(approved=approved, **dict(message))
         approvals.decide(self._started().run, decision, workflow.now(), "signal")
 
-    def _control(self, message: Control, what: str) -> None:
-        schedule, now = self._started().schedule, workflow.now()
-        by = f" by {message.by}" if message.by else ""
-        if what == "interrupt":
-            self._started().interrupt(f"{INTERRUPTED}{by}")
-        elif what == "begin":
-            if schedule.run.status is not PlanStatus.REVIEW:
-                raise Refused(f"the plan is {schedule.run.status}, not in review", "NOT_IN_REVIEW")
-            if schedule.run.problems:
-                told = "; ".join(problem.text for problem in schedule.run.problems[:5])
-                raise Refused(f"the plan has problems to be mended first: {told}", "INVALID_PLAN")
-            schedule.begin(now)
-            schedule.run.note(LogKind.BEGUN, f"review ended{by}", now)
-        elif what == "pause" and not schedule.pause(now, f"paused{by}"):
-            raise Refused(f"the plan is {schedule.run.status} and cannot be paused", "NOT_RUNNING")
-        elif what == "unpause" and not schedule.unpause(now, f"unpaused{by}"):
-            raise Refused(f"the plan is {schedule.run.status}, not paused", "NOT_PAUSED")
+    def _signal_control(self, action: Action, arguments: Sequence[Any]) -> None:
+        self._try(action, None, lambda: self._control(action, read(Control, arguments, optional=True).by))
+
+    def _control(self, action: Action, by: str) -> str:
+        """Do it; returns what became of it. Raises Refused when the plan is not in a state for it."""
+        execution, now = self._started(), workflow.now()
+        check_control(execution.run, action)
+        said = _SAID[action] + (f" by {by}" if by else "")
+        if action == "interrupt":
+            execution.interrupt(said)
+        elif action == "pause":
+            execution.schedule.pause(now, said)
+        elif action == "unpause":
+            execution.schedule.unpause(now, said)
+        else:
+            execution.schedule.begin(now)
+            execution.run.note(LogKind.BEGUN, said, now)
+        return said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
 
 import typer
@@ -11,13 +12,13 @@ from client import runs
 from client.cli import output, session
 from client.cli.options import AsJson, By, Comment, Id, Step, Version
 from client.cli.session import who
-from client.decisions import Control, control
 from client.ids import plan_id
 from client.runs import Choice
 from plans.errors import PlanError
 
 Args = Annotated[str | None, typer.Option("--args", metavar="JSON", help="Arguments in place of the step's.")]
 
+Verb = Callable[..., Coroutine[Any, Any, str]]
 Remember = Annotated[bool, typer.Option("--remember", help="Ask no more for this tool, in this run of the plan.")]
 
 
@@ -42,17 +43,17 @@ def deny(
 
 def begin(plan: Id, by: By = None, as_json: AsJson = False) -> None:
     """Start a plan that waits in review, or let it go on."""
-    _control(plan, "begin", by, as_json)
+    _control(plan, runs.begin, by, as_json)
 
 
 def pause(plan: Id, by: By = None, as_json: AsJson = False) -> None:
     """Start no further step until `unpause`; what runs goes on."""
-    _control(plan, "pause", by, as_json)
+    _control(plan, runs.pause, by, as_json)
 
 
 def unpause(plan: Id, by: By = None, as_json: AsJson = False) -> None:
     """Let a paused plan go on."""
-    _control(plan, "unpause", by, as_json)
+    _control(plan, runs.unpause, by, as_json)
 
 
 def cancel(plan: Id, as_json: AsJson = False) -> None:
@@ -61,8 +62,8 @@ def cancel(plan: Id, as_json: AsJson = False) -> None:
     _tell(plan, "running steps are told to end", as_json)
 
 
-def _control(plan: str, verb: Control, by: str | None, as_json: bool) -> None:
-    _tell(plan, session.run(lambda here: control(here.client, plan, verb, by or who())), as_json)
+def _control(plan: str, verb: Verb, by: str | None, as_json: bool) -> None:
+    _tell(plan, session.run(lambda here: verb(here.client, plan, by or who())), as_json)
 
 
 def _tell(plan: str, sentence: str, as_json: bool, **found: Any) -> None:

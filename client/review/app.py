@@ -285,7 +285,7 @@ class ReviewApp(LivePlan):
         await self.refresh_view()
         return found
 
-    async def _signalled(self, sent: Awaitable[None]) -> bool:
+    async def _signalled(self, sent: Awaitable[Any]) -> bool:
         try:
             await sent
         except PlanError as error:

@@ -99,7 +99,7 @@ def decide(run: Run, message: Decide, now: datetime, source: Literal["signal", "
         source=source,
     )
     run.decisions[step.id] = decision
-    run.note(LogKind.APPROVED if message.approved else LogKind.DENIED, _sentence(step.id, decision), now, step.id)
+    run.note(LogKind.APPROVED if message.approved else LogKind.DENIED, sentence(step.id, decision), now, step.id)
     if message.remember and message.approved and not run.facts.strict_approvals:
         _remember(run, _kind(step.tool, seen), decision)
     return decision
@@ -161,7 +161,8 @@ def digest(args: dict[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def _sentence(step_id: str, decision: Decision) -> str:
+def sentence(step_id: str, decision: Decision) -> str:
+    """The decision in words, for the log and for who made it."""
     who = f" by {decision.by}" if decision.by else ""
     how = " with changed arguments" if decision.args is not None else ""
     why = f": {decision.comment}" if decision.comment else ""

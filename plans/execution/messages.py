@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
@@ -16,6 +16,7 @@ from plans.definition.parsing import Unreadable, check_depth, check_values
 from plans.edits import EditPlan, Regenerate
 from plans.errors import Refused
 from plans.model import Value
+from plans.run import ENDED, PlanStatus, Run
 
 MAX_BYTES = 16_384
 """Largest message accepted, as JSON (FAULTS, rule 6)."""
@@ -48,9 +49,18 @@ class Decide(Approve):
 
 
 class Control(Value):
-    """Pause, unpause or begin."""
+    """Pause, unpause, begin or interrupt, as a signal says by its name."""
 
     by: str = Field(default="", max_length=200)
+
+
+Action = Literal["begin", "pause", "unpause", "interrupt"]
+
+
+class ControlPlan(Control):
+    """One of them, for a caller who wants an answer."""
+
+    action: Action
 
 
 class FilesChanged(Value):
@@ -120,6 +130,22 @@ def read(kind: type[Message], arguments: Sequence[Any], optional: bool = False, 
         raise Refused(f"{_first(error)}; expected an object like {example}", "BAD_MESSAGE") from error
 
 
+def check_control(run: Run, action: Action) -> None:
+    """Raises Refused when the plan is not in a state for it."""
+    status = run.status
+    if status in ENDED:
+        raise Refused(f"the plan has ended ({status})", "PLAN_CLOSED")
+    if action == "begin" and status is not PlanStatus.REVIEW:
+        raise Refused(f"the plan is {status}, not in review", "NOT_IN_REVIEW")
+    if action == "begin" and run.problems:
+        told = "; ".join(problem.text for problem in run.problems[:5])
+        raise Refused(f"the plan has problems to be mended first: {told}", "INVALID_PLAN")
+    if action == "pause" and status is not PlanStatus.RUNNING:
+        raise Refused(f"the plan is {status} and cannot be paused", "NOT_RUNNING")
+    if action == "unpause" and status is not PlanStatus.PAUSED:
+        raise Refused(f"the plan is {status}, not paused", "NOT_PAUSED")
+
+
 def _first(error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
     return f"{'.'.join(map(str, first['loc'])) or 'message'}: {first['msg']}"
@@ -130,6 +156,8 @@ def _example(kind: type[Value]) -> str:
         return '{"paths": ["src/main.py"]}'
     if kind is Decide:
         return '{"stepId": "step_1", "approved": true}'
+    if kind is ControlPlan:
+        return '{"action": "pause"}'
     if kind is EditPlan:
         return '{"edits": [{"op": "set", "stepId": "step_1", "path": "args.path", "value": "b.txt"}]}'
     if kind is Regenerate:

@@ -12,11 +12,13 @@ from temporalio.client import Client
 from temporalio.worker import Worker
 
 from client import runs
+from client.edits import update
 from client.errors import BadPlanId, NoWorker, PlanClosed, PlanExists, PlanNotFound
 from client.runs import Choice, Event, Started
 from plans.errors import InvalidPlan, Refused
 from plans.run import Options
 from runtime.settings import Settings
+from tests.client.older import OlderPlanWorkflow
 from tests.driving import terminated
 from tests.waiting import until
 from worker import build
@@ -52,7 +54,7 @@ async def asked(client: Client, plan: str, step_id: str) -> None:
     await until(waits, f"{step_id} asks")
 
 
-async def test_a_plan_is_started_approved_by_signal_and_waited_for(
+async def test_a_plan_is_started_approved_and_waited_for(
     temporal_client: Client, worker: Worker, start: Start, workspace: Path
 ) -> None:
     started = await start(WRITE, REMOVE, title="Clean up")
@@ -173,14 +175,62 @@ async def test_without_a_worker_a_question_is_answered_with_what_to_do(
     assert "delivered" in said.value.message
 
 
+async def test_what_was_sent_without_a_worker_counts_when_one_comes(
+    temporal_client: Client, settings: Settings, start: Start
+) -> None:
+    from activities.tools.registry import load_tools
+
+    plan = (await start(WRITE, REMOVE, NAP, review=True)).plan_id
+    choice = Choice(step_id="remove", by="ann")
+    for early in (runs.approve(temporal_client, plan, choice), runs.begin(temporal_client, plan, by="ann")):
+        with pytest.raises(NoWorker) as said:
+            await early
+        assert "delivered, and counts as soon as a worker serves" in said.value.message
+    async with build(temporal_client, settings, load_tools(()), indexed=True):
+
+        async def log() -> Any:
+            found = (await runs.show(temporal_client, plan))["log"]
+            return found if len(found) == 2 else None
+
+        entries = await until(log, "both are logged")
+    assert (entries[0]["text"], entries[1]["kind"]) == ("step 'remove' approved by ann", "refused")
+    assert (entries[1]["code"], entries[1]["subject"]) == ("NOT_IN_REVIEW", "begin")  # it is a draft yet
+
+
+async def test_a_worker_that_does_not_know_the_update_gets_the_signal(
+    temporal_client: Client, settings: Settings, start: Start
+) -> None:
+    from activities.tools.registry import load_tools
+
+    tools = load_tools(())
+    async with build(temporal_client, settings, tools, indexed=True, workflows=[OlderPlanWorkflow]):
+        plan = (await start(WRITE, REMOVE)).plan_id
+        await asked(temporal_client, plan, "remove")
+        assert await runs.pause(temporal_client, plan, by="ann") == "paused by ann"
+        with pytest.raises(Refused) as refused:
+            await runs.pause(temporal_client, plan)
+        assert (refused.value.code, "NOT_RUNNING" in refused.value.message) == ("REFUSED", True)
+        assert await runs.unpause(temporal_client, plan) == "unpaused"
+        with pytest.raises(Refused, match="expected but not found"):  # the control: it does not know the update
+            await update(temporal_client, plan, "control", {"action": "pause"})
+        await runs.approve(temporal_client, plan, Choice(step_id="remove"))
+        assert (await runs.wait(temporal_client, plan)).is_completed
+
+
 async def test_pausing_and_going_on(temporal_client: Client, worker: Worker, start: Start) -> None:
     plan = (await start(WRITE, REMOVE)).plan_id
     await asked(temporal_client, plan, "remove")
-    await runs.pause(temporal_client, plan, by="ann")
+    assert await runs.pause(temporal_client, plan, by="ann") == "paused by ann"
     assert (await runs.summary(temporal_client, plan)).status.value == "paused"
+    for refused, code in ((runs.pause, "NOT_RUNNING"), (runs.begin, "NOT_IN_REVIEW")):
+        with pytest.raises(Refused) as error:
+            await refused(temporal_client, plan)
+        assert error.value.code == code
     await runs.approve(temporal_client, plan, Choice(step_id="remove"))
     assert (await runs.summary(temporal_client, plan)).counts["completed"] == 1
-    await runs.unpause(temporal_client, plan, by="ann")
+    assert await runs.unpause(temporal_client, plan, by="ann") == "unpaused by ann"
+    log = (await runs.show(temporal_client, plan))["log"]
+    assert [entry["kind"] for entry in log] == ["paused", "approved", "unpaused"]
     assert (await runs.wait(temporal_client, plan)).is_completed
 
 
@@ -191,7 +241,7 @@ async def test_a_plan_in_review_begins_when_told(temporal_client: Client, worker
         return (await runs.summary(temporal_client, plan)).status.value == "review"
 
     await until(in_review, "the plan is in review")
-    await runs.begin(temporal_client, plan)
+    assert await runs.begin(temporal_client, plan, by="ann") == "review ended by ann"
     assert (await runs.wait(temporal_client, plan)).is_completed
 
 

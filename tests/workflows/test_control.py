@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError
-from temporalio.exceptions import CancelledError
+from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError, WorkflowUpdateFailedError
+from temporalio.exceptions import ApplicationError, CancelledError
 
 from tests.driving import WAITS, Plans, Started, View, refusals, statuses, step, work
 from tests.host import a_nap, running
@@ -43,6 +45,57 @@ async def test_pausing_a_paused_plan_is_refused_and_said_so(plans: Plans) -> Non
     await plan.approve("gate")
     await plan.signal("unpause")
     assert (await plan.ended())["status"] == "completed"
+
+
+async def test_the_update_control_answers_what_became_of_it(plans: Plans) -> None:
+    plan = await plans.start([work("gate", requiresApproval=True)], {"review": True})
+    await plan.until(lambda view: view["status"] == "review", "review")
+    for action, text, status in (
+        ("begin", "review ended by ann", "running"),
+        ("pause", "paused by ann", "paused"),
+        ("unpause", "unpaused by ann", "running"),
+        ("interrupt", "interrupted by ann", "running"),
+    ):
+        answer = await plan.handle.execute_update("control", {"action": action, "by": "ann"})
+        assert answer == {"action": action, "text": text, "status": status}
+    view = await plan.ended()
+    assert view["status"] == "cancelled"
+    assert [entry["text"] for entry in view["log"]] == [
+        *("review ended by ann", "paused by ann", "unpaused by ann", "interrupted by ann"),
+    ]
+
+
+async def test_a_control_that_cannot_count_is_refused_with_its_code_and_leaves_no_trace(plans: Plans) -> None:
+    plan = await plans.start([work("gate", requiresApproval=True)])
+    await plan.until_asked("gate")
+    before = await plan.view()
+    for message, code in (
+        (({"action": "begin"},), "NOT_IN_REVIEW"),
+        (({"action": "unpause"},), "NOT_PAUSED"),
+        (({"action": "stop"},), "BAD_MESSAGE"),
+        (({"action": None},), "BAD_MESSAGE"),
+        (({"by": "ann"},), "BAD_MESSAGE"),
+        (({"action": "pause", "by": "x" * 201},), "BAD_MESSAGE"),
+        (({"action": "pause", "byy": "ann"},), "BAD_MESSAGE"),
+        (({"action": "pause"}, {"action": "pause"}), "BAD_MESSAGE"),
+        (({"action": "pause", "by": "x" * 17_000},), "MESSAGE_TOO_LARGE"),
+        ((), "BAD_MESSAGE"),
+        (("pause",), "BAD_MESSAGE"),
+    ):
+        assert await _refusal(plan, *message) == code
+    assert await plan.view() == before
+    await plan.handle.execute_update("control", {"action": "pause"})
+    assert await _refusal(plan, {"action": "pause"}) == "NOT_RUNNING"
+    await plan.handle.execute_update("control", {"action": "unpause"})
+    await plan.approve("gate")
+    assert (await plan.ended())["status"] == "completed"
+
+
+async def _refusal(plan: Started, *message: Any) -> str | None:
+    with pytest.raises(WorkflowUpdateFailedError) as refused:
+        await plan.handle.execute_update("control", args=message)
+    assert isinstance(refused.value.cause, ApplicationError)
+    return refused.value.cause.type
 
 
 async def test_an_approval_during_a_pause_counts_afterwards(plans: Plans) -> None:
