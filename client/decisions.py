@@ -1,8 +1,8 @@
 """Approving, denying, pausing and the like: an update, which the plan itself answers.
 
 Without a worker there is no answer. The message then goes out as a signal, which the server stores: it counts as soon
-as a worker serves the plan, and NoWorker says so. A worker of an older version that does not know the update gets the
-signal as well, and the plan's log says what became of it.
+as a worker serves the plan, and NoWorker says so. Where an update is not possible (a worker of an older version does
+not know it, the server takes no more of them), the signal is sent as well, and the plan's log says what became of it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from temporalio.client import Client
 from client.edits import update
 from client.errors import NoWorker
 from client.ids import workflow_id
-from client.rpc import PATIENCE, RPC_TIMEOUT, about, ask
+from client.rpc import PATIENCE, RPC_TIMEOUT, SERVER_REFUSED, about, ask
 from plans.errors import PlanError, Refused
 from plans.execution.approvals import sentence
 from plans.model import Value
@@ -29,6 +29,9 @@ Verb = Literal["approve", "deny"]
 Control = Literal["begin", "pause", "unpause"]
 METADATA = "__temporal_workflow_metadata"
 """The query by which a worker tells which messages its workflow takes; answered by the SDK (Temporal's UI uses it)."""
+_SIGNAL_INSTEAD = frozenset((NoWorker.code, SERVER_REFUSED))
+"""Errors of an update after which the signal is sent: its worker has just ended, or the plan has too many updates (the
+server takes 10 at a time and 2,000 in a run). A plan that took both refuses the second, which harms nothing."""
 _DONE = {
     "approve": LogKind.APPROVED, "deny": LogKind.DENIED,
     "begin": LogKind.BEGUN, "pause": LogKind.PAUSED, "unpause": LogKind.UNPAUSED,
@@ -91,13 +94,13 @@ async def _answer(
     if known is None:
         await _send(client, plan, signal)
         raise NoWorker(f"delivered, and counts as soon as a worker serves plan '{plan}'; start one: plan worker")
-    if name not in known:
-        return await _signalled(client, plan, signal)
-    try:
-        return await update(client, plan, name, message, patience=PATIENCE)
-    except NoWorker:  # it has just ended; what the signal repeats is refused, and that harms nothing
-        await _send(client, plan, signal)
-        raise _unconfirmed(plan, signal) from None
+    if name in known:
+        try:
+            return await update(client, plan, name, message, patience=PATIENCE)
+        except PlanError as error:
+            if error.code not in _SIGNAL_INSTEAD:
+                raise
+    return await _signalled(client, plan, signal)
 
 
 async def _updates(client: Client, plan: str) -> Collection[str] | None:
@@ -127,12 +130,8 @@ async def _signalled(client: Client, plan: str, signal: _Signal) -> str:
                 continue
             if entry["kind"] == _DONE[signal.name]:
                 return str(entry["text"])
-            if entry["kind"] == LogKind.REFUSED:
-                raise Refused(entry["text"], "REFUSED")  # a worker that writes the code knows the update
+            if entry["kind"] == LogKind.REFUSED and entry.get("subject") in (None, signal.name):
+                raise Refused(entry["text"], entry.get("code") or "REFUSED")  # an older worker gives no code
         await asyncio.sleep(0.1)
-    raise _unconfirmed(plan, signal)
-
-
-def _unconfirmed(plan: str, signal: _Signal) -> PlanError:
     text = f"{signal.name} was delivered, but the plan has not recorded it after {PATIENCE:.0f} s"
-    return PlanError(f"{text}; see `plan show {plan}`", "UNCONFIRMED")
+    raise PlanError(f"{text}; see `plan show {plan}`", "UNCONFIRMED")

@@ -38,6 +38,8 @@ LOST = frozenset({
 """What the SDK reports when the server is away or too busy: worth another attempt."""
 STUCK = "PLAN_STUCK"
 """The code of a plan that its worker tries to go on with, again and again."""
+SERVER_REFUSED = "SERVER_REFUSED"
+"""The code of what the server does not take, for a reason of its own."""
 THINKING = "TMPRL1101"
 """What the SDK says of a workflow that was thinking for too long to answer."""
 _UNANSWERED = LOST | {RPCStatusCode.FAILED_PRECONDITION}
@@ -65,7 +67,7 @@ def translated(error: RPCError, plan: str) -> PlanError:
         return NoWorker(f"no worker answers for plan '{name}': {error.message}; start one: plan worker")
     if error.status in (RPCStatusCode.UNAUTHENTICATED, RPCStatusCode.PERMISSION_DENIED):
         return NotConnected(f"the Temporal server refused: {error.message}; check TEMPORAL_API_KEY and TEMPORAL_TLS*")
-    return PlanError(f"the Temporal server refused: {error.message}", "SERVER_REFUSED")
+    return PlanError(f"the Temporal server refused: {error.message}", SERVER_REFUSED)
 
 
 async def describe(client: Client, plan: str) -> WorkflowExecutionDescription:
