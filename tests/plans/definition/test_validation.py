@@ -42,7 +42,7 @@ CASES: list[tuple[int, list[Step], str, str, str, str]] = [
     (49, [call("read_file", path="x", limti=1)], "INVALID_ARGS", "a", "args.limti", "did you mean 'limit'?"),
     (49, [call("read_file", path="x", zz=1)], "INVALID_ARGS", "a", "args.zz", "it takes path, limit"),
     (50, [call("write_file", path="x", content=5)], "INVALID_ARGS", "a", "args.content", "5 is not of type string"),
-    (51, [call("write_file", path="x", content={"base64": "aa"})], "INVALID_ARGS", "a", "args.content", "of type string"),
+    (51, [call("write_file", path="x", content={"base64": "aa"})], "INVALID_ARGS", "a", "args.content", "type string"),
     *(
         (52, [call("run_command", command="ls", timeout=bad)], "INVALID_ARGS", "a", "args.timeout", "out of bounds")
         for bad in (0, -1, 1e9, "5", "{{inputs.x}}")
