@@ -24,8 +24,6 @@ with workflow.unsafe.imports_passed_through():
     from plans.run import Options, PastCall, PlanStatus, Run
     from workflows import search_attributes
 
-TOOL = "agent"
-
 
 class ChildAgents:
     """The agents that work for one Run."""
