@@ -16,13 +16,13 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from plans.activity_io import Return
+    from plans.agents.as_plan import TOOL as AGENT
     from plans.errors import Refused
     from plans.execution import approvals, revision
     from plans.execution.apply_edits import Revised
     from plans.execution.file_tracking import track
     from plans.execution.messages import Decide
     from plans.execution.next_action import (
-        AGENT,
         Ask,
         Call,
         Delegate,

@@ -32,8 +32,8 @@ from tests.plans.building import NOW, TOOLS, begun, completed, run_of, spec, ste
 
 _TEXT = {"type": "string"}
 AGENT_TOOL = spec("agent", {"objective": _TEXT, "outputSchema": {"type": "object", "default": {}}}, durable=True)
-ASKED = {"tool": "delete_file", "args": {"path": "a.txt"}}
-MISSING = {"tool": "note", "args": {"text": "$first.absent.part"}}
+ASKED: dict[str, Any] = {"tool": "delete_file", "args": {"path": "a.txt"}}
+MISSING: dict[str, Any] = {"tool": "note", "args": {"text": "$first.absent.part"}}
 
 
 def ready(one: Step, value: Any = None, options: Options | None = None, **facts: Any) -> Schedule:
