@@ -68,9 +68,10 @@ def status_setters(source: str) -> list[int]:
 def _returned_views(tree: ast.AST) -> Iterator[ast.AST]:
     """What functions return whose type says that it is a client's summary, and not a state: mypy sees to that."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.returns is not None:
-            if ast.unparse(node.returns) == "Summary":
-                yield from (each.value for each in ast.walk(node) if isinstance(each, ast.Return) and each.value)
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or node.returns is None:
+            continue
+        if ast.unparse(node.returns) == "Summary":
+            yield from (each.value for each in ast.walk(node) if isinstance(each, ast.Return) and each.value)
 
 
 def _setting_lines(node: ast.AST, states: set[str]) -> Iterator[int]:

@@ -14,36 +14,35 @@ from typing import Any
 
 from temporalio import workflow
 
-with workflow.unsafe.imports_passed_through():
-    from plans.activity_io import Return
-    from plans.agents.as_plan import TOOL as AGENT
-    from plans.errors import Refused
-    from plans.execution import approvals, revision
-    from plans.execution.apply_edits import Revised
-    from plans.execution.file_tracking import track
-    from plans.execution.messages import Decide
-    from plans.execution.next_action import (
-        Ask,
-        Call,
-        Delegate,
-        Expire,
-        Fail,
-        Skip,
-        Sleep,
-        after_failure,
-        after_timeout,
-        is_timer,
-        next_action,
-        size_of,
-    )
-    from plans.execution.schedule import Outcome, Schedule
-    from plans.execution.tool_history import note_failure, note_files
-    from plans.model import DEFAULT_PARALLEL, Step
-    from plans.run import PlanStatus, Run, Status
-    from workflows import child_agents, timers, tool_call
-    from workflows.approval_timers import ApprovalTimers
-    from workflows.outcomes import cancelled, completed, failed, left_behind, of_activity, skipped
-    from workflows.recovery import StepRecovery
+from plans.activity_io import Return
+from plans.agents.as_plan import TOOL as AGENT
+from plans.errors import Refused
+from plans.execution import approvals, revision
+from plans.execution.apply_edits import Revised
+from plans.execution.file_tracking import track
+from plans.execution.messages import Decide
+from plans.execution.next_action import (
+    Ask,
+    Call,
+    Delegate,
+    Expire,
+    Fail,
+    Skip,
+    Sleep,
+    after_failure,
+    after_timeout,
+    is_timer,
+    next_action,
+    size_of,
+)
+from plans.execution.schedule import Outcome, Schedule
+from plans.execution.tool_history import note_failure, note_files
+from plans.model import DEFAULT_PARALLEL, Step
+from plans.run import PlanStatus, Run, Status
+from workflows import child_agents, timers, tool_call
+from workflows.approval_timers import ApprovalTimers
+from workflows.outcomes import cancelled, completed, failed, left_behind, of_activity, skipped
+from workflows.recovery import StepRecovery
 
 ACTIVATION_BYTES = 1_000_000
 """Arguments sent in one workflow task: the server refuses more than 4 MB of commands (TEMPORAL.md 2)."""

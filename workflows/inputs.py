@@ -6,18 +6,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from temporalio import workflow
+from pydantic import Field, ValidationError
 from temporalio.exceptions import ApplicationError
 
-with workflow.unsafe.imports_passed_through():
-    from pydantic import Field, ValidationError
-
-    from plans.agents.order import AgentOrder
-    from plans.agents.run import AgentRun
-    from plans.definition.validation import bounded
-    from plans.errors import InvalidPlan, PlanError
-    from plans.model import Problem, Value
-    from plans.run import Options, Run, gc_disabled, run_of
+from plans.agents.order import AgentOrder
+from plans.agents.run import AgentRun
+from plans.definition.validation import bounded
+from plans.errors import InvalidPlan, PlanError
+from plans.model import Problem, Value
+from plans.run import Options, Run, gc_disabled, run_of
 
 
 class PlanRequest(Value):

@@ -5,10 +5,9 @@ from __future__ import annotations
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, is_cancelled_exception
 
-with workflow.unsafe.imports_passed_through():
-    from plans.files.file_check import FileDifferences, FilesSeen
-    from plans.run import Run
-    from workflows import policies
+from plans.files.file_check import FileDifferences, FilesSeen
+from plans.run import Run
+from workflows import policies
 
 MAX_TOLD = 50
 

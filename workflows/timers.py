@@ -8,8 +8,7 @@ from typing import Any
 
 from temporalio import workflow
 
-with workflow.unsafe.imports_passed_through():
-    from plans.run import StepState
+from plans.run import StepState
 
 
 def sleep_of(state: StepState) -> asyncio.Task[dict[str, Any]]:

@@ -11,17 +11,16 @@ from typing import Any
 from temporalio import workflow
 from temporalio.workflow import ActivityCancellationType
 
-with workflow.unsafe.imports_passed_through():
-    from plans.activity_io import Call
-    from plans.definition.references import Filled
-    from plans.execution import approvals
-    from plans.execution.file_tracking import known
-    from plans.execution.next_action import StepValues
-    from plans.execution.tool_history import note_call
-    from plans.model import Step, ToolSpec
-    from plans.run import Run
-    from workflows import policies
-    from workflows.policies import Policy
+from plans.activity_io import Call
+from plans.definition.references import Filled
+from plans.execution import approvals
+from plans.execution.file_tracking import known
+from plans.execution.next_action import StepValues
+from plans.execution.tool_history import note_call
+from plans.model import Step, ToolSpec
+from plans.run import Run
+from workflows import policies
+from workflows.policies import Policy
 
 
 def start(run: Run, step: Step, filled: Filled, values: StepValues) -> workflow.ActivityHandle[dict[str, Any]]:
