@@ -52,21 +52,13 @@ from runtime.storage import LocalDirectory
 from runtime.task_queues import WORKER
 from runtime.value_store import ValueStore
 from runtime.worker_pool import Processes
-from runtime.workflow_runner import ContextFreeRunner, needs_no_context, with_patience
+from runtime.workflow_runner import ContextFreeRunner, needs_no_context, passed_through, with_patience
 from workflows.agent import AgentWorkflow
 from workflows.file_changes import ChangesWorkflow
 from workflows.plan import PlanWorkflow
 
-PASSED_THROUGH = (
-    *("plans", "pydantic", "pydantic_core", "annotated_types", "typing_inspection"),
-    *("jmespath", "jsonschema", "jsonschema_specifications", "referencing", "rpds", "attr", "attrs", "xxhash"),
-    *("re2", "_re2"),
-    *(f"workflows.{name}" for name in ("approval_timers", "drafting", "edit_handlers", "inputs", "llm")),
-    *(f"workflows.{name}" for name in ("outcomes", "policies", "recovery", "resume_check", "search_attributes")),
-    *(f"workflows.{name}" for name in ("timers", "tool_call", "worker_facts")),
-)
-"""Modules the workflow sandbox does not load anew for every run: pure code, which a test of the imports guards, and
-parts of the workflows, without which each waiting plan takes 130 kB of memory instead of 200."""
+WORKFLOWS: tuple[type, ...] = (ChangesWorkflow, PlanWorkflow, AgentWorkflow)
+PASSED_THROUGH = passed_through(WORKFLOWS)
 STICKY = timedelta(seconds=2)
 """How long a plan waits for the worker that knew it, before any other takes over."""
 BEAT = timedelta(seconds=1)
@@ -82,7 +74,7 @@ def build(
     *,
     indexed: bool,
     cached: int = CACHED_WORKFLOWS,
-    workflows: Sequence[type] = (ChangesWorkflow, PlanWorkflow, AgentWorkflow),
+    workflows: Sequence[type] = WORKFLOWS,
 ) -> Worker:
     """A worker for the settings' task queue, not yet started. `indexed`: the server knows what plans tell it.
 

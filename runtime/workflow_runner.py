@@ -11,7 +11,10 @@ and start over: on a busy machine a plan of 10,000 steps would never reach its f
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
+from pkgutil import iter_modules
 from typing import Any
 
 from temporalio.converter import DataConverter, StorageDriverStoreContext, WorkflowSerializationContext
@@ -22,6 +25,24 @@ from temporalio.workflow import Info
 THINKING_SECONDS = 10
 """Deadlock timeout in seconds: Temporal's default workflow task timeout."""
 _LIMIT = "_deadlock_timeout_seconds"
+_PURE = (
+    *("plans", "pydantic", "pydantic_core", "annotated_types", "typing_inspection"),
+    *("jmespath", "jsonschema", "jsonschema_specifications", "referencing", "rpds", "attr", "attrs", "xxhash"),
+    *("re2", "_re2"),
+)
+
+
+def passed_through(workflows: Iterable[type]) -> tuple[str, ...]:
+    """The modules that the sandbox takes as they are instead of loading them again for every run of a workflow.
+
+    Pure code, and the modules beside those that define the workflows: loaded again, each waiting plan would take 200 kB
+    of memory instead of 130, and a start 20 ms instead of 2. The sandbox does not guard what is passed through; a test
+    of the imports does.
+    """
+    defining = {workflow.__module__ for workflow in workflows}
+    packages = sorted({name.rpartition(".")[0] for name in defining})
+    beside = [f"{name}.{found.name}" for name in packages for found in iter_modules(sys.modules[name].__path__)]
+    return *_PURE, *(name for name in beside if name not in defining)
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,7 @@ from temporalio.common import RawValue
 
 from activities.lifecycle.summary import SummaryWriter
 from plans.activity_io import EndRecord, SummaryFile
-from plans.run import Run
-from plans.run_json import run_of
+from plans.run import Run, run_of
 from plans.views.queries import TEXT_STEPS
 from plans.views.summary import summary_markdown, summary_of
 from plans.views.text import text
