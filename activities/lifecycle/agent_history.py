@@ -9,7 +9,6 @@ on, for the server's record of the runs is the truth.
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
 import stat
@@ -26,6 +25,7 @@ from plans.agents.history_file import Damage, entry_of_summary, history_text, re
 from plans.definition.parsing import MAX_BYTES
 from plans.errors import PlanError
 from runtime.atomic_file import write_whole
+from runtime.lock import locked
 
 TRIES = 3
 LOCK_SECONDS = 30.0
@@ -185,29 +185,11 @@ class AgentHistory:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(self.directory / ".agent-history.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            _lock(descriptor, self.lock_seconds / TRIES)
+        with locked(self.directory / ".agent-history.lock", self.lock_seconds / TRIES):
             yield
-        finally:
-            os.close(descriptor)
 
     def _sweep(self) -> None:
         """Remove what killed writers left; whoever holds the lock is the only writer."""
         for path in self.directory.glob(f"{_TEMPORARY}*.tmp"):
             with suppress(OSError):
                 path.unlink()
-
-
-def _lock(descriptor: int, seconds: float) -> None:
-    """Take the lock; OSError when somebody else keeps it all that time."""
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError as error:
-            if time.monotonic() > deadline:
-                raise TimeoutError(error.errno, f"another process held its lock for {seconds:g} s") from error
-            time.sleep(0.005)
