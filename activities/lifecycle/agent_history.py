@@ -15,9 +15,12 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
+
+from temporalio import activity
 
 from plans.agents import history as agents
 from plans.agents.history import AgentEvent, Entry, History
@@ -193,3 +196,21 @@ class AgentHistory:
         for path in self.directory.glob(f"{_TEMPORARY}*.tmp"):
             with suppress(OSError):
                 path.unlink()
+
+
+@dataclass(frozen=True)
+class AgentTracker:
+    """The activity `track_agent`: a run's begin, end, interruption or resumption goes into the history.
+
+    It never fails a run: what could not be written is returned as a warning, for the run's log. It is repeatable.
+    """
+
+    history: AgentHistory
+
+    @activity.defn(name="track_agent")
+    def track_agent(self, event: AgentEvent) -> str:
+        """Record the event; returns a warning, empty when all is well."""
+        try:
+            return self.history.record(event).warning
+        except HistoryWriteFailed as error:
+            return f"{error.code}: {error.message}"
