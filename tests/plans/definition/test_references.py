@@ -97,7 +97,7 @@ REFUSED = [
     ("$step_1.nothing", "has nothing at 'nothing' (it is an object with rows, odd key, n, ok, text)"),
     ("$list[9]", "it is a list of 2"),
     ("$null.x", "it is null"),
-    ("$step_1.rows[", "no JMESPath expression"),
+    ("$step_1.rows[", "not a JMESPath expression"),
     ("$step_1.abs('x')", "cannot be applied"),
     ("$step_1.exec('x')", "there is no function 'exec'"),
     ("$step_1." + "!" * 100 + "n", "nested deeper"),
