@@ -10,7 +10,7 @@ import ast
 
 import pytest
 
-from tests.test_imports import MAY_IMPORT, ROOT, modules
+from tests.test_imports import MAY_IMPORT, ROOT, modules, nodes
 
 FILE_LINES = 300
 FUNCTION_LINES = 40
@@ -24,7 +24,7 @@ def length_problems(source: str) -> list[str]:
     """What is too long in a module."""
     lines = len(source.splitlines())
     found = [f"{lines} lines; {FILE_LINES} are allowed"] if lines > FILE_LINES else []
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             length = (node.end_lineno or node.lineno) - node.lineno + 1
             if length > FUNCTION_LINES:
@@ -37,7 +37,7 @@ def undrawn_errors(sources: list[str], drawn: str) -> set[str]:
     bases = {
         node.name: {base.id for base in node.bases if isinstance(base, ast.Name)}
         for source in sources
-        for node in ast.walk(ast.parse(source))
+        for node in nodes(source)
         if isinstance(node, ast.ClassDef)
     }
     ours = {"PlanError"}
@@ -50,7 +50,7 @@ def status_setters(source: str, making: bool = False) -> list[int]:
     """Lines that give a plan or a step a status. `making`: except as a Run is made that goes on from another."""
     return [
         node.lineno
-        for node in ast.walk(ast.parse(source))
+        for node in nodes(source)
         if isinstance(node, ast.stmt | ast.expr) and _sets_status(node) and not (making and _makes(node))
     ]
 

@@ -10,8 +10,10 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TYPE_CHECKING
 
-from runtime.settings import Settings
+if TYPE_CHECKING:
+    from runtime.settings import Settings
 
 _PASSED_IN: ContextVar[Mapping[str, str] | None] = ContextVar("environ of the command", default=None)
 
@@ -34,4 +36,6 @@ def environ() -> Mapping[str, str]:
 
 def settings() -> Settings:
     """The settings of this command. Raises SettingError."""
+    from runtime.settings import Settings  # `plan --help` does without
+
     return Settings.read(environ())
