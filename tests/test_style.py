@@ -7,12 +7,12 @@ Each rule has its control: a seeded breach must be caught.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
 from plans.run import PlanStatus, Status
-from tests.test_imports import MAY_IMPORT, ROOT, modules
+from tests.test_imports import MAY_IMPORT, ROOT, modules, nodes
 
 FILE_LINES = 300
 FUNCTION_LINES = 40
@@ -27,7 +27,7 @@ def length_problems(source: str) -> list[str]:
     """What is too long in a module."""
     lines = len(source.splitlines())
     found = [f"{lines} lines; {FILE_LINES} are allowed"] if lines > FILE_LINES else []
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             length = (node.end_lineno or node.lineno) - node.lineno + 1
             if length > FUNCTION_LINES:
@@ -40,7 +40,7 @@ def undrawn_errors(sources: list[str], drawn: str) -> set[str]:
     bases = {
         node.name: {base.id for base in node.bases if isinstance(base, ast.Name)}
         for source in sources
-        for node in ast.walk(ast.parse(source))
+        for node in nodes(source)
         if isinstance(node, ast.ClassDef)
     }
     ours = {"PlanError"}
@@ -51,23 +51,21 @@ def undrawn_errors(sources: list[str], drawn: str) -> set[str]:
 
 def status_setters(source: str) -> list[int]:
     """Lines that give a plan or a step a status."""
-    tree = ast.parse(source)
+    every = nodes(source)
     states = STATES | {
         alias.asname
-        for node in ast.walk(tree)
+        for node in every
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
         if alias.asname and alias.name in STATES
     }
-    returned = {id(call) for call in _returned_views(tree)}
-    return sorted(
-        {line for node in ast.walk(tree) if id(node) not in returned for line in _setting_lines(node, states)}
-    )
+    returned = {id(call) for call in _returned_views(every)}
+    return sorted({line for node in every if id(node) not in returned for line in _setting_lines(node, states)})
 
 
-def _returned_views(tree: ast.AST) -> Iterator[ast.AST]:
+def _returned_views(every: Sequence[ast.AST]) -> Iterator[ast.AST]:
     """What functions return whose type says that it is a client's summary, and not a state: mypy sees to that."""
-    for node in ast.walk(tree):
+    for node in every:
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or node.returns is None:
             continue
         if ast.unparse(node.returns) == "Summary":

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -237,7 +237,6 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=80, deadline=None)
 @given(data=st.data())
 def test_a_mutated_plan_never_raises_it_has_problems_or_is_a_plan(data: st.DataObject) -> None:
     plan: Any = json.loads(json.dumps(VALID))
