@@ -8,6 +8,8 @@ from pathlib import Path
 
 PAGE = Path(__file__).parent.parent / "docs" / "contract.md"
 Messages = dict[str, set[str]]
+OF = {"PlanWorkflow": "plans", "AgentWorkflow": "agents"}
+"""What the tables call the workflows."""
 
 
 def promised_commands(page: str) -> set[str]:
@@ -17,19 +19,20 @@ def promised_commands(page: str) -> set[str]:
 
 
 def promised_messages(page: str, workflow: str) -> Messages:
-    """The names of a workflow's signals, updates and queries in the rows of section 2.2."""
-    found: Messages = {"signal": set(), "update": set(), "query": set()}
-    for kind, workflows, names, *_ in rows(page, "2.2"):
-        if workflow in quoted(workflows):
-            found[kind] |= set(quoted(names))
+    """The names of a workflow's signals, updates and queries in the tables of section 2.2."""
+    found: Messages = {}
+    for kind, title in (("signal", "### Signals"), ("update", "### Updates"), ("query", "### Queries")):
+        table = [row for row in rows(page, "2.2", title) if OF[workflow] in row[1].split(", ")]
+        found[kind] = {name for first, *_ in table for name in quoted(first)}
     return found
 
 
-def rows(page: str, section: str) -> Iterator[list[str]]:
-    """The cells of each row of a section's table, without its head."""
+def rows(page: str, section: str, title: str = "") -> Iterator[list[str]]:
+    """The cells of each row of a section's table, or of the table below a title in it, without the head."""
     text = re.search(rf"^## {re.escape(section)} .*?(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
     assert text, f"there is no section {section}"
-    table = [row for row in text[0].splitlines() if row.startswith("|")]
+    below = text[0].partition(f"{title}\n")[2].partition("\n### ")[0] if title else text[0]
+    table = [row for row in below.splitlines() if row.startswith("|")]
     for row in table[2:]:
         yield [cell.strip() for cell in re.split(r"(?<!\\)\|", row)[1:-1]]
 
