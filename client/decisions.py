@@ -21,8 +21,9 @@ from client.ids import workflow_id
 from client.rpc import PATIENCE, RPC_TIMEOUT, SERVER_REFUSED, about, ask
 from plans.errors import PlanError, Refused
 from plans.execution.approvals import sentence
+from plans.log import LogKind
 from plans.model import Value
-from plans.run import Decision, LogKind
+from plans.run import Decision
 from plans.views.queries import BRIEF
 
 Verb = Literal["approve", "deny"]

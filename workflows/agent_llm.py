@@ -21,7 +21,7 @@ with workflow.unsafe.imports_passed_through():
     from plans.errors import Unanswered
     from plans.llm.answers import parse_complex, parse_simple, parse_tasks
     from plans.llm.json_extraction import AnswerProblem
-    from plans.run import LogKind
+    from plans.log import LogKind
     from workflows.llm import CORRECTIONS, MENDABLE, call
 
 Answer = TaskList | AgentAnswer | SimpleAnswer

@@ -16,8 +16,9 @@ with workflow.unsafe.imports_passed_through():
     from plans.agents.run import AgentRun, outcome_of, tasks_text
     from plans.execution.resume import base_id
     from plans.execution.tool_history import MAX_PAST, cut
+    from plans.log import LogKind
     from plans.model import Step
-    from plans.run import LogKind, PastCall, Status
+    from plans.run import PastCall, Status
     from plans.views import markdown
     from plans.views.agent_progress import progress_of
     from workflows import policies

@@ -21,8 +21,9 @@ with workflow.unsafe.imports_passed_through():
     from plans.llm.json_extraction import AnswerProblem
     from plans.llm.planning_prompts import planning_prompt, planning_system, regenerate_prompt
     from plans.llm.schemas import plan_schema
+    from plans.log import LogKind
     from plans.model import Plan, Problem, Step
-    from plans.run import LogKind, Run
+    from plans.run import Run
     from workflows import policies, splitting
     from workflows.llm import Question, answered
 

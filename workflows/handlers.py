@@ -14,30 +14,29 @@ from temporalio import workflow
 from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError
 
-with workflow.unsafe.imports_passed_through():
-    from plans.errors import PlanError, Refused
-    from plans.execution import approvals, file_tracking
-    from plans.execution.messages import (
-        Action,
-        AgentProgress,
-        Approve,
-        Control,
-        ControlPlan,
-        Decide,
-        Deny,
-        FilesChanged,
-        check_control,
-        read,
-    )
-    from plans.execution.resume import INTERRUPTED
-    from plans.model import Problem
-    from plans.run import ENDED, LogKind, Run
-    from plans.views import queries
-    from plans.views.agent_progress import note_progress
-    from plans.views.summary import summary_of
-    from workflows.execution import Execution
-    from workflows.inputs import invalid, refusal, step_of
-
+from plans.errors import PlanError, Refused
+from plans.execution import approvals, file_tracking
+from plans.execution.messages import (
+    Action,
+    AgentProgress,
+    Approve,
+    Control,
+    ControlPlan,
+    Decide,
+    Deny,
+    FilesChanged,
+    check_control,
+    read,
+)
+from plans.execution.resume import INTERRUPTED
+from plans.log import LogKind
+from plans.model import Problem
+from plans.run import ENDED, Run
+from plans.views import queries
+from plans.views.agent_progress import note_progress
+from plans.views.summary import summary_of
+from workflows.execution import Execution
+from workflows.inputs import invalid, refusal, step_of
 
 _SAID: Mapping[Action, str] = MappingProxyType({
     "begin": "review ended", "pause": "paused", "unpause": "unpaused", "interrupt": INTERRUPTED

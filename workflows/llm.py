@@ -23,7 +23,8 @@ with workflow.unsafe.imports_passed_through():
     from plans.llm.json_extraction import AnswerProblem
     from plans.llm.planning_prompts import correction_prompt
     from plans.llm.prompt_parts import Prompt
-    from plans.run import LogKind, Run
+    from plans.log import LogKind
+    from plans.run import Run
     from workflows import policies
 
 CORRECTIONS = 3

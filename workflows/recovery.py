@@ -23,8 +23,9 @@ with workflow.unsafe.imports_passed_through():
     from plans.llm.answers import Recovery, parse_recovery
     from plans.llm.json_extraction import AnswerProblem
     from plans.llm.schemas import recovery_schema
+    from plans.log import LogKind
     from plans.model import Step
-    from plans.run import LogKind, Result, Run, Status
+    from plans.run import Result, Run, Status
     from workflows.llm import Question, answered
     from workflows.outcomes import skipped
 

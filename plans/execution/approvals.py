@@ -17,8 +17,9 @@ from plans.definition.dependencies import dependencies
 from plans.definition.validation import call_problems
 from plans.errors import Refused
 from plans.execution.messages import Decide
+from plans.log import LogKind
 from plans.model import ApprovalRule, Plan, Step
-from plans.run import DONE, Decision, LogKind, Run, Status
+from plans.run import DONE, Decision, Run, Status
 from plans.step_fields import On, names
 
 DENIED = "User denied approval"

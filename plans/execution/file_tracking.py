@@ -14,8 +14,9 @@ from plans.activity_io import Note, Return
 from plans.definition.references import Filled
 from plans.execution.tool_history import relative
 from plans.file_stamps import NOTES_BYTES, Stamp, note_paths
+from plans.log import LogKind
 from plans.model import Step
-from plans.run import LogKind, Run
+from plans.run import Run
 
 MAX_STAMPS = 2_000
 """Sent with a call whose path the workflow cannot know, because it is in a value kept outside history."""

@@ -12,7 +12,8 @@ from typing import Any
 
 from plans.agents.tasks import TaskList
 from plans.execution.messages import AgentProgress
-from plans.run import LogKind, Run, Status, StepState
+from plans.log import LogKind
+from plans.run import Run, Status, StepState
 
 OBJECTIVE_BYTES = 140
 """Of each objective that is told: fifty of them must fit into a message."""

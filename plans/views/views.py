@@ -18,8 +18,9 @@ from typing import Any
 
 from plans.execution.readiness import ReadinessIndex
 from plans.execution.tool_history import TRUNCATED, cut
+from plans.log import Entry
 from plans.model import Step
-from plans.run import DONE, Change, Entry, Result, Run, Status, StepState
+from plans.run import DONE, Change, Result, Run, Status, StepState
 from plans.views.agent_progress import tasks_of
 
 _TOLD = {"kind", "text", "code", "subject"}

@@ -6,9 +6,8 @@ from typing import Any
 
 from temporalio import workflow
 
-with workflow.unsafe.imports_passed_through():
-    from plans.errors import PlanError
-    from workflows.plan import PlanWorkflow
+from plans.errors import PlanError
+from workflows.plan import PlanWorkflow
 
 _NEWER = ("control", "_may_control")
 _MEMBERS: dict[str, Any] = {}

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import pytest
 from pydantic import ValidationError
 
-from plans.run import Entry, LogKind
-from plans.run_json import run_of, text_of
+from plans.log import Entry, LogKind
+from plans.run import run_of, text_of
 from plans.views.views import events
 from tests.plans.views.test_text import pipeline
 

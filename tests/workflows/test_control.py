@@ -19,6 +19,7 @@ def _tree(nap: str) -> str:
     return f"{nap} & (setsid sh -c 'exec {nap}' &) ; {nap}"
 
 
+@pytest.mark.crosses_runs
 async def test_a_paused_plan_starts_no_step_until_it_is_unpaused(plans: Plans) -> None:
     plan = await plans.start([work("a", args=WAITS), work("b", "a")])
     await plan.until_status("a", "running")
@@ -98,6 +99,7 @@ async def _refusal(plan: Started, *message: Any) -> str | None:
     return refused.value.cause.type
 
 
+@pytest.mark.crosses_runs
 async def test_an_approval_during_a_pause_counts_afterwards(plans: Plans) -> None:
     plan = await plans.start([work("gate", requiresApproval=True)])
     await plan.until_asked("gate")
@@ -109,6 +111,7 @@ async def test_an_approval_during_a_pause_counts_afterwards(plans: Plans) -> Non
     assert (await plan.ended())["status"] == "completed"
 
 
+@pytest.mark.crosses_runs
 async def test_a_plan_in_review_starts_when_it_is_begun(plans: Plans) -> None:
     plan = await plans.start([work("a")], {"review": True})
     view = await plan.until(lambda view: view["status"] == "review", "review")
@@ -131,7 +134,7 @@ async def test_cancelling_ends_the_running_command_and_all_it_started(plans: Pla
     assert running(nap) == []
 
 
-@pytest.mark.modes("plain", "short", "uncached")
+@pytest.mark.crosses_runs
 async def test_cancelling_a_plan_that_waits_or_sleeps_ends_it(plans: Plans) -> None:
     nap = {"id": "nap", "tool": "sleep", "args": {"seconds": 600.0}}
     gate = work("gate", requiresApproval=True, approval={"timeout": 600.0})
@@ -143,6 +146,7 @@ async def test_cancelling_a_plan_that_waits_or_sleeps_ends_it(plans: Plans) -> N
     assert statuses(view) == {"nap": "failed", "gate": "blocked", "after": "blocked"}
 
 
+@pytest.mark.crosses_runs
 async def test_cancelling_a_paused_plan_ends_it(plans: Plans) -> None:
     plan = await plans.start([work("gate", requiresApproval=True)])
     await plan.until_asked("gate")

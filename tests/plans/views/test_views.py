@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from plans.activity_io import Facts, LargeValue
 from plans.execution.schedule import Schedule
 from plans.execution.tool_history import TRUNCATED
+from plans.log import LogKind
 from plans.model import Step
-from plans.run import LogKind, Options, Result, Run, Status
+from plans.run import Options, Result, Run, Status
 from plans.views.views import brief_view, events, pending, plan_view, result_view, shorten, step_files, tool_history
 from tests.plans.building import NOW, TOOLS, begun, completed, failed, later, plan_of, run_of, skipped, statuses, step
 from tests.plans.execution.test_schedule_model import do, do_naively, naive_of, plans, possible
@@ -98,7 +99,7 @@ def test_a_log_entry_is_an_event_with_logs() -> None:
     assert event["logs"] == [{"time": "2026-01-20T10:30:05Z", "kind": "paused", "text": "paused by ann"}]
 
 
-BOUNDED = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+BOUNDED = settings(suppress_health_check=list(HealthCheck))
 
 
 @BOUNDED
