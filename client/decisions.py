@@ -68,7 +68,7 @@ async def decide(client: Client, plan: str, choice: Choice, approved: bool) -> D
     return Decision.model_validate(await update(client, plan, "decide", choice.message() | {"approved": approved}))
 
 
-async def decide_early(client: Client, plan: str, verb: Verb, choice: Choice) -> str:
+async def send_decision(client: Client, plan: str, verb: Verb, choice: Choice) -> str:
     """Send the decision, also before there is a worker; returns the plan's sentence about it.
 
     Raises Refused with the plan's own sentence, PlanClosed, PlanNotFound; NoWorker when the decision is delivered, but
@@ -81,7 +81,7 @@ async def decide_early(client: Client, plan: str, verb: Verb, choice: Choice) ->
 
 
 async def control(client: Client, plan: str, verb: Control, by: str = "") -> str:
-    """Begin, pause or unpause a plan; returns and raises as `decide_early`."""
+    """Begin, pause or unpause a plan; returns and raises as `send_decision`."""
     message = {"by": by} if by else {}
     answer = await _answer(client, plan, "control", {"action": verb, **message}, _Signal(verb, message))
     return answer if isinstance(answer, str) else str(answer["text"])

@@ -123,12 +123,12 @@ async def approve(client: Client, plan: str, choice: Choice) -> str:
 
     NoWorker: no worker serves the plan, and the decision counts as soon as one does.
     """
-    return await decisions.decide_early(client, plan, "approve", choice)
+    return await decisions.send_decision(client, plan, "approve", choice)
 
 
 async def deny(client: Client, plan: str, choice: Choice) -> str:
     """Do not let a step start; otherwise as `approve`."""
-    return await decisions.decide_early(client, plan, "deny", choice)
+    return await decisions.send_decision(client, plan, "deny", choice)
 
 
 async def decide(client: Client, plan: str, choice: Choice, *, approved: bool) -> Decision:
