@@ -30,7 +30,6 @@ Mode = Literal["auto", "off", "required", "landlock", "bwrap"]
 Network = Literal["step", "on", "off"]
 """Who has the network: commands that ask for it, all, none."""
 
-LEVELS: dict[Level, int] = {"none": 0, "landlock": 1, "bwrap": 2}
 MAX_PROTECTED = 200
 """Protected files of a workspace that are bound read-only."""
 PROBE_SECONDS = 10.0
