@@ -102,6 +102,28 @@ def test_people_read_the_words_of_the_glossary(name: str) -> None:
     assert wrong_words(text) == []
 
 
+FOR_DEVELOPERS = {"faults.md", "temporal.md", "sources.md"}
+
+
+def own_papers(text: str) -> list[str]:
+    """Citations of papers that only developers know."""
+    return re.findall(r"\b(?:[Ss]eed \d{3}|DESIGN|REQUIREMENTS|FAULTS|TEMPORAL\.md|LAYOUT)\b", text)
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda page: page.name
+)
+def test_pages_for_users_do_not_cite_our_own_papers(page: Path) -> None:
+    if page.name in FOR_DEVELOPERS:
+        assert own_papers(page.read_text())
+    else:
+        assert own_papers(page.read_text()) == []
+
+
+def test_a_citation_of_our_own_papers_is_seen() -> None:
+    assert own_papers("as in seed 004, DESIGN 2.2 and FAULTS, T7") == ["seed 004", "DESIGN", "FAULTS"]
+
+
 def test_the_glossary_names_words_to_avoid() -> None:
     assert {"turnover", "flying", "landed", "mended", "anew", "is no"} <= set(WORDS)
 
