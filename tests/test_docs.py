@@ -146,6 +146,11 @@ async def output_of(*command: str, environ: dict[str, str], directory: Path) -> 
         return printed.read().decode()
 
 
+def test_the_example_of_a_tool_is_shown_as_it_is() -> None:
+    [shown] = [text for text in blocks(ROOT / "docs/tools.md", "python") if "def word_count" in text]
+    assert shown in (ROOT / "examples/tools/word_count.py").read_text()
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_plans_in_the_documentation_are_sound(page: Path) -> None:
     tools = {name: tool.spec for name, tool in load_tools([str(ROOT / "examples/tools/word_count.py")]).items()}
