@@ -67,7 +67,7 @@ def commands(page: Path) -> list[Command]:
 def saved_files(page: Path) -> dict[str, str]:
     """The files that a page tells its reader to save, by name."""
     return dict(
-        re.findall(r"ave this as\s`([\w.]+)`:\n\n```\w+\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+        re.findall(r"ave\s+this\s+as\s+`([\w.]+)`:\n\n```\w+\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
     )
 
 
