@@ -33,11 +33,11 @@ check: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python scripts/shape.py --check
+	$(BIN)/python -m scripts.shape --check
 
 # The tree in figures: folders, modules, functions, imports, names. ARGS="--beside REV" adds those of a git revision.
 shape:
-	$(PYTHON) scripts/shape.py $(ARGS)
+	$(PYTHON) -m scripts.shape $(ARGS)
 
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix .
