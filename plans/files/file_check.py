@@ -27,8 +27,8 @@ class FilesSeen(Value):
         return cls(workspace=workspace, stamps={name: files.stamps[name] for name in known[-MAX_FILES:]})
 
 
-class FilesChanged(Value):
-    """Those that are not as they were."""
+class FileDifferences(Value):
+    """Result of the activity `compare_files`: files that differ from what the run last saw."""
 
     changed: list[str] = Field(default_factory=list)
     deleted: list[str] = Field(default_factory=list)
