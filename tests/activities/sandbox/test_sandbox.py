@@ -26,6 +26,7 @@ from activities.tools.shell import run_command
 from tests.activities.attempts import Attempts
 from tests.activities.processes import is_running, until
 from tests.host import a_nap, running
+from tests.lacking import require_sandbox
 
 CANARY = "canary-7d1f0c"
 PYTHON = sys.executable
@@ -100,9 +101,7 @@ class Host:
 
     def at(self, level: Mode, *, network: Network = "step", limits: Limits | None = None) -> Attempts:
         """Attempts at a level; the test is skipped where the host does not have it."""
-        lacking = {str(each): problem for each, problem in missing().items()}
-        if level in lacking:
-            pytest.skip(lacking[level])
+        require_sandbox(level)
         sandbox = choose(level, network=network, limits=limits, state=self.state)
         return self.attempts.but(site=ToolEnvironment(sandbox=sandbox, watcher=Watcher(self.state)))
 
