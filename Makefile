@@ -1,13 +1,15 @@
-# make demo: all set-up and a real plan; make test: all set-up and all tests. Nothing else is needed first.
+# make demo: all set-up and a real plan; make test: all set-up and the tests. Nothing else is needed first.
 VENV ?= .venv
 PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3)
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 ARGS ?=
-# Files of tests run side by side, each process with a Temporal server of its own; PARALLEL= runs them one by one.
-PARALLEL ?= -n auto --dist loadfile
+# Tests run side by side, each process with a Temporal server of its own; PARALLEL= runs them one by one.
+PARALLEL ?= -n auto --dist worksteal
+# What .ci/run takes of the nightly run: every mode of some workflow tests, and processes killed at random moments.
+SAMPLE := tests/workflows/test_plan.py tests/workflows/test_control.py tests/chaos/test_kills.py tests/chaos/test_zombies.py
 
-.PHONY: setup demo demo-llm test check shape format test-stack bench lock clean
+.PHONY: setup demo demo-llm test test-all test-sample check shape format test-stack bench lock clean
 
 setup: $(INSTALLED)
 	@$(BIN)/python scripts/get_temporal.py
@@ -29,15 +31,23 @@ demo-llm: setup
 test: setup
 	$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
+# Everything, for the night: slow tests, all of chaos, every mode of the workflow tests, more examples, the stack.
+test-all: setup
+	$(BIN)/python -m pytest --nightly $(PARALLEL) $(ARGS)
+	$(MAKE) test-stack
+
+test-sample: setup
+	$(BIN)/python -m pytest --nightly $(PARALLEL) $(SAMPLE) $(ARGS)
+
 check: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python scripts/shape.py --check
+	$(BIN)/python -m scripts.shape --check
 
 # The tree in figures: folders, modules, functions, imports, names. ARGS="--beside REV" adds those of a git revision.
 shape:
-	$(PYTHON) scripts/shape.py $(ARGS)
+	$(PYTHON) -m scripts.shape $(ARGS)
 
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix .

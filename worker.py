@@ -214,7 +214,7 @@ def main() -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="plan worker", description="Run the steps of plans until told to stop.")
+    parser = argparse.ArgumentParser(prog="plan worker", description="Run the steps of plans until stopped.")
     parser.add_argument("--address", metavar="HOST:PORT", help="Temporal server (TEMPORAL_ADDRESS)")
     parser.add_argument("--queue", dest="task_queue", metavar="NAME", help="task queue (PLANS_TASK_QUEUE)")
     parser.add_argument("--queues", metavar="A,B", help="take the steps of these queues as well (PLANS_QUEUES)")

@@ -7,8 +7,6 @@ not know it, the server takes no more of them), the signal is sent as well, and 
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Collection
 from typing import Any, Literal, NamedTuple
 
@@ -25,6 +23,7 @@ from plans.log import LogKind
 from plans.model import Value
 from plans.run import Decision
 from plans.views.queries import BRIEF
+from runtime.until import until
 
 Verb = Literal["approve", "deny"]
 Control = Literal["begin", "pause", "unpause"]
@@ -123,16 +122,19 @@ async def _signalled(client: Client, plan: str, signal: _Signal) -> str:
     """Send the signal, and return the plan's sentence about it. Raises Refused with its sentence."""
     before = int((await ask(client, plan, "plan", BRIEF))["seq"])
     await _send(client, plan, signal)
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        log = (await ask(client, plan, "plan", BRIEF))["log"]
-        for entry in log:
+
+    async def look() -> str | None:
+        for entry in (await ask(client, plan, "plan", BRIEF))["log"]:
             if entry["seq"] <= before or entry.get("stepId") not in (None, signal.step_id):
                 continue
             if entry["kind"] == _DONE[signal.name]:
                 return str(entry["text"])
             if entry["kind"] == LogKind.REFUSED and entry.get("subject") in (None, signal.name):
                 raise Refused(entry["text"], entry.get("code") or "REFUSED")  # an older worker gives no code
-        await asyncio.sleep(0.1)
-    text = f"{signal.name} was delivered, but the plan has not recorded it after {PATIENCE:.0f} s"
-    raise PlanError(f"{text}; see `plan show {plan}`", "UNCONFIRMED")
+        return None
+
+    try:
+        return str(await until(look, PATIENCE, every=0.1))
+    except TimeoutError:
+        text = f"{signal.name} was delivered, but the plan has not recorded it after {PATIENCE:.0f} s"
+        raise PlanError(f"{text}; see `plan show {plan}`", "UNCONFIRMED") from None

@@ -1,27 +1,28 @@
 """Measures the shape of the source tree: folders, modules, functions, imports, names. Prints Markdown tables.
 
-    python scripts/shape.py                     the working tree
-    python scripts/shape.py --rev REV           a git revision
-    python scripts/shape.py --beside REV        the working tree, with a revision beside it
-    python scripts/shape.py --check             only what breaks a limit
+    python -m scripts.shape                     the working tree
+    python -m scripts.shape --rev REV           a git revision
+    python -m scripts.shape --beside REV        the working tree, with a revision beside it
+    python -m scripts.shape --check             only what breaks a limit
 
 Exit code 1 when a limit does not hold: files per folder, import cycles, worker.py -> client, workflows -> activities.
-The standard library is enough to run it. Imports inside functions count; imports for type checking only do not.
+Imports inside functions count; imports for type checking only do not.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
-import re
 import subprocess
 import sys
 import tempfile
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
+
+from scripts.private_members import foreign_private
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("plans", "runtime", "activities", "workflows", "client")
@@ -29,10 +30,6 @@ MOST_FILES = 13
 LIMITS = {"runtime": 18, "workflows": 25, "client": 25, "client/cli": 25}
 """Most files of a folder, `__init__.py` and `__main__.py` not counted; MOST_FILES elsewhere."""
 NOT_GERUNDS = {"king", "listing", "nothing", "pending", "ring", "spring", "string", "thing", "wing"}
-DOCUMENTED = {"os._exit"}
-"""Public in spite of their underscore."""
-PRIVATE_TEXT = re.compile(r"_[a-z]+(_[a-z]+)+")
-"""A text that names a private attribute, as in `vars(x)["_this_one"]`."""
 PARTICLES = {"back", "by", "off", "on", "out", "up"}
 
 
@@ -96,32 +93,28 @@ def measure(root: Path) -> Shape:
             shape.folders[module.folder] = shape.folders.get(module.folder, 0) + 1
         shape.functions += [(length, f"{module.name}.{name}") for name, length in functions(module.tree)]
     shape.cycles = cycles(graph)
-    shape.worker_to_client = sorted(name for name in reached(graph, {"worker"}) if in_package(name, "client"))
-    workflows = {name for name in graph if in_package(name, "workflows")}
-    shape.workflows_to_activities = sorted(name for name in reached(graph, workflows) if in_package(name, "activities"))
+    shape.worker_to_client = sorted(name for name in reached(graph, {"worker"}) if name.startswith("client."))
+    workflows = {name for name in graph if name.startswith("workflows.")}
+    shape.workflows_to_activities = sorted(name for name in reached(graph, workflows) if name.startswith("activities."))
     shape.gerunds = sorted(f"{module.folder}/{module.base}" for module in counted if is_gerund(module.base))
     shape.shared_names = shared_names(counted)
     shape.any_uses = sum(uses_of_any(module.tree) for module in modules)
-    shape.foreign_private = foreign_private(modules)
+    trees = {module.name: module.tree for module in modules}
+    shape.foreign_private = foreign_private(trees, (*PACKAGES, "worker"))
     return shape
 
 
 def read_modules(root: Path) -> list[Module]:
     """Every module of the packages and worker.py, with what it imports of this tree."""
     paths = [path for package in PACKAGES for path in sorted((root / package).rglob("*.py"))]
-    paths += [root / "worker.py"] if (root / "worker.py").exists() else []
     found = []
-    for path in paths:
+    for path in (*paths, *root.glob("worker.py")):
         relative = path.relative_to(root)
-        name = ".".join(relative.with_suffix("").parts).removesuffix(".__init__")
         text = path.read_text(encoding="utf-8")
-        folder = "" if relative.parent == Path() else relative.parent.as_posix()
-        base = Module(name, folder, text.count("\n"), ast.parse(text))
-        found.append(base if path.name != "__init__.py" else Module(f"{name}.__init__", folder, base.lines, base.tree))
+        folder = relative.parent.as_posix().removeprefix(".")
+        found.append(Module(".".join(relative.with_suffix("").parts), folder, text.count("\n"), ast.parse(text)))
     names = {module.name for module in found}
-    return [
-        Module(each.name, each.folder, each.lines, each.tree, frozenset(imports(each, names))) for each in found
-    ]  # fmt: skip
+    return [replace(each, imports=frozenset(imports(each, names))) for each in found]
 
 
 def imports(module: Module, names: set[str]) -> Iterator[str]:
@@ -194,10 +187,6 @@ def reached(graph: dict[str, frozenset[str]], start: set[str]) -> set[str]:
     return seen
 
 
-def in_package(name: str, package: str) -> bool:
-    return name.partition(".")[0] == package
-
-
 def functions(tree: ast.AST) -> Iterator[tuple[str, int]]:
     """Name and number of lines of every function and method."""
     for node in ast.walk(tree):
@@ -226,70 +215,6 @@ def uses_of_any(tree: ast.AST) -> int:
         (isinstance(node, ast.Name) and node.id == "Any") or (isinstance(node, ast.Attribute) and node.attr == "Any")
         for node in ast.walk(tree)
     )
-
-
-def foreign_private(modules: list[Module]) -> list[str]:
-    """Uses of names that begin with one underscore and belong to a library: attributes, imports, overrides.
-
-    A name that this tree defines is ours. An override is a method that nothing of ours calls or defines again.
-    """
-    defined = Counter(name for module in modules for name in own_names(module.tree))
-    used = {node.attr for module in modules for node in ast.walk(module.tree) if isinstance(node, ast.Attribute)}
-    return [
-        f"{module.name}:{line} {what}"
-        for module in modules
-        for node in ast.walk(module.tree)
-        for line, what in _foreign_in(node, defined, used)
-    ]
-
-
-def _foreign_in(node: ast.AST, defined: Counter[str], used: set[str]) -> Iterator[tuple[int, str]]:
-    if isinstance(node, ast.Attribute) and is_private(node.attr):
-        if node.attr not in defined and ast.unparse(node) not in DOCUMENTED:
-            yield node.lineno, f".{node.attr}"
-    elif isinstance(node, ast.Constant) and isinstance(node.value, str) and PRIVATE_TEXT.fullmatch(node.value):
-        if node.value not in defined:
-            yield node.lineno, repr(node.value)
-    elif isinstance(node, ast.ImportFrom) and not in_tree(node.module or ""):
-        for name in (*(node.module or "").split("."), *(alias.name for alias in node.names)):
-            if is_private(name):
-                yield node.lineno, f"import {name}"
-    elif isinstance(node, ast.ClassDef) and node.bases:
-        methods = [each for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)]
-        for each in methods:
-            undecorated = is_private(each.name) and not each.decorator_list
-            if undecorated and defined[each.name] == 1 and _is_override(each, used):
-                yield each.lineno, f"def {each.name}"
-
-
-def _is_override(method: ast.FunctionDef | ast.AsyncFunctionDef, used: set[str]) -> bool:
-    """Whether only a library calls a method: nothing of ours mentions it but, perhaps, the method itself."""
-    within = {node.attr for node in ast.walk(method) if isinstance(node, ast.Attribute)}
-    return method.name not in used or (method.name in within and f"super().{method.name}" in ast.unparse(method))
-
-
-def own_names(tree: ast.AST) -> list[str]:
-    """The names that a module defines, once per definition: functions, classes, variables, attributes of `self`."""
-    found: list[str] = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found.append(node.name)
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.append(node.id)
-        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-            if ast.unparse(node.value) in ("self", "cls"):
-                found.append(node.attr)
-        elif isinstance(node, ast.alias):
-            found.append(node.asname or "")
-    return found
-
-
-def is_private(name: str) -> bool:
-    return name.startswith("_") and not name.startswith("__") and name != "_"
-
-
-def in_tree(module: str) -> bool:
-    return module.partition(".")[0] in (*PACKAGES, "worker")
 
 
 def measure_revision(revision: str, repository: Path = ROOT) -> Shape:

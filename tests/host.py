@@ -1,10 +1,13 @@
-"""What runs on this host, in whatever name space: a command in a sandbox has other process ids inside."""
+"""Processes of this host and how they ended; a command in a sandbox has other process ids inside."""
 
 from __future__ import annotations
 
+import signal
 import uuid
 from contextlib import suppress
 from pathlib import Path
+
+FATAL = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
 
 
 def a_nap() -> str:
@@ -20,3 +23,8 @@ def running(command: str) -> list[str]:
             if folder.name.isdigit() and (folder / "cmdline").read_bytes() == wanted:
                 found.append(folder.name)
     return found
+
+
+def has_crashed(code: int | None) -> bool:
+    """Whether a process ended by an abort or a fault of memory, itself or the program that a shell started for it."""
+    return code is not None and (-code in FATAL or code - 128 in FATAL)

@@ -68,7 +68,7 @@ def commands(page: Path) -> list[Command]:
 def saved_files(page: Path) -> dict[str, str]:
     """The files that a page tells its reader to save, by name."""
     return dict(
-        re.findall(r"ave this as\s`([\w.]+)`:\n\n```\w+\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+        re.findall(r"ave\s+this\s+as\s+`([\w.]+)`:\n\n```\w+\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
     )
 
 
@@ -145,6 +145,11 @@ async def output_of(*command: str, environ: dict[str, str], directory: Path) -> 
             await process.wait()
         printed.seek(0)
         return printed.read().decode()
+
+
+def test_the_example_of_a_tool_is_shown_as_it_is() -> None:
+    [shown] = [text for text in blocks(ROOT / "docs/tools.md", "python") if "def word_count" in text]
+    assert shown in (ROOT / "examples/tools/word_count.py").read_text()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

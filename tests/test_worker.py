@@ -17,6 +17,7 @@ from temporalio.client import Client
 from temporalio.worker import Worker
 
 from tests.driving import CEILING
+from tests.host import has_crashed
 
 ROOT = Path(__file__).parent.parent
 
@@ -36,6 +37,7 @@ async def worker_process(environ: dict[str, str], *flags: str) -> AsyncIterator[
         if process.returncode is None:
             process.kill()
         await process.communicate()
+        assert not has_crashed(process.returncode), process.returncode
 
 
 async def line(process: asyncio.subprocess.Process) -> str:

@@ -40,7 +40,7 @@ NewId = Annotated[str | None, typer.Option("--id", metavar="ID", help="Name of t
 AsPlan = Annotated[
     bool, typer.Option("--as-plan", help="Only split it into tasks: a plan in review, an agent for every task.")
 ]
-Detach = Annotated[bool, typer.Option("--start", help="Start it and return; it goes on by itself.")]
+Detach = Annotated[bool, typer.Option("--start", help="Start it and return; it runs in the background.")]
 
 
 def agent(
@@ -93,10 +93,10 @@ def _require_no_start(detach: bool) -> None:
 
 def history(
     plan: Annotated[str | None, typer.Option("--plan", metavar="NN", help="The runs of one plan.")] = None,
-    active: Annotated[bool, typer.Option("--active", help="The run that goes on now.")] = False,
+    active: Annotated[bool, typer.Option("--active", help="Only the run in progress.")] = False,
     interrupted: Annotated[bool, typer.Option("--interrupted", help="The run to be resumed.")] = False,
     export: Annotated[Path | None, typer.Option("--export", metavar="DIR", help="Write the history there.")] = None,
-    rebuild: Annotated[bool, typer.Option("--rebuild", help="Make it anew from the server's record.")] = False,
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="Rebuild it from the server's record.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the runs of agents on this machine. Who ran, on what, how it ended, who went on with it."""

@@ -26,7 +26,7 @@ def approve(
     plan: Id, step: Step, by: By = None, comment: Comment = "", args: Args = None, version: Version = None,
     remember: Remember = False, as_json: AsJson = False,
 ) -> None:  # fmt: skip
-    """Let a step start that waits for approval, or will."""
+    """Approve a step, now or before it awaits approval."""
     choice = Choice(step_id=step, by=by or who(), comment=comment, args=_args(args), version=version, remember=remember)
     sentence = session.run(lambda here: runs.approve(here.client, plan, choice))
     _tell(plan, sentence, as_json, stepId=step, approved=True)
@@ -42,22 +42,22 @@ def deny(
 
 
 def begin(plan: Id, by: By = None, as_json: AsJson = False) -> None:
-    """Start a plan that waits in review, or let it go on."""
+    """Begin a plan that waits in review, or continue it."""
     _control(plan, runs.begin, by, as_json)
 
 
 def pause(plan: Id, by: By = None, as_json: AsJson = False) -> None:
-    """Start no further step until `unpause`; what runs goes on."""
+    """Start no further step until `unpause`. Running steps continue."""
     _control(plan, runs.pause, by, as_json)
 
 
 def unpause(plan: Id, by: By = None, as_json: AsJson = False) -> None:
-    """Let a paused plan go on."""
+    """Continue a paused plan."""
     _control(plan, runs.unpause, by, as_json)
 
 
 def cancel(plan: Id, as_json: AsJson = False) -> None:
-    """End a plan: running steps are told, and clean up."""
+    """End a plan: running steps are cancelled, and clean up."""
     session.run(lambda here: runs.cancel(here.client, plan))
     _tell(plan, "running steps are told to end", as_json)
 

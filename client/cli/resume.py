@@ -38,7 +38,7 @@ def interrupt(plan: Id, by: By = None, as_json: AsJson = False) -> None:
 
 
 def resume(plan: Id, by: By = None, follow_it: Follow = False, as_json: AsJson = False) -> None:
-    """Go on with an ended plan in a new run. Failed, blocked and never-run steps are done, the others kept."""
+    """Continue an ended plan in a new run. Failed, blocked and never-run steps run, finished ones are kept."""
     _start(plan, lambda here: runs.resume(here.client, plan, by or who()), follow_it, as_json)
 
 

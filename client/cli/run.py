@@ -63,7 +63,7 @@ def run(request: Request, as_json: bool) -> None:
 
 @_from_file
 def start(request: Request, as_json: bool) -> None:
-    """Start a plan and return; it goes on by itself."""
+    """Start a plan and return; it runs in the background."""
     session.run(lambda here: _start_and_tell(here, request, as_json))
 
 

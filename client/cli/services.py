@@ -36,7 +36,7 @@ def down(as_json: AsJson = False) -> None:
 
 
 def worker(context: typer.Context) -> None:
-    """Run the steps of plans until told to stop. `plan worker --help` lists its flags."""
+    """Run the steps of plans until stopped. `plan worker --help` lists its flags."""
     sys.stdout.flush()
     command = [*worker_command(), *context.args]
     os.execv(command[0], command)  # noqa: S606 - the worker takes this process over, signals and all

@@ -81,7 +81,7 @@ def show(
 
 
 def watch(plan: Id, as_json: AsJson = False) -> None:
-    """Follow a plan to its end. What has happened already is told first."""
+    """Follow a plan to its end. What has happened already is shown first."""
     name = plan_id(plan)
 
     async def to_the_end(here: Connected) -> Summary:

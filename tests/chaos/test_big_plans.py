@@ -11,6 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from client import runs
 from plans.run import Options
 from runtime.server import HOST
@@ -36,6 +38,7 @@ def rows_of_edits() -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.slow
 async def test_every_edit_of_a_big_plan_is_made_once_however_often_its_worker_is_killed(
     chaos: Chaos, state_dir: Path
 ) -> None:

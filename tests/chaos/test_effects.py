@@ -18,6 +18,7 @@ import pytest
 from tests.chaos.conftest import KILLS, ROOT, Chaos
 from tests.chaos.faults import POINTS, command
 from tests.driving import statuses, step
+from tests.nightly import sampled
 from tests.waiting import until
 
 TOOLS: dict[str, dict[str, Any]] = {
@@ -34,6 +35,7 @@ CELLS = [
     for point in POINTS
     if point != "after_temporary" or tool in ("write_file", "edit_file")
 ]
+AFTER_THE_EFFECT = [(tool, point) for tool, point in CELLS if point in ("after_swap", "after_effect")]
 ROUNDS = max(1, round(KILLS / len(CELLS) + 0.5)) if KILLS > 3 else 1
 
 
@@ -91,7 +93,7 @@ def expected(victims: Victims, tmp_path_factory: pytest.TempPathFactory) -> dict
     return found
 
 
-@pytest.mark.parametrize(("tool", "point"), CELLS)
+@pytest.mark.parametrize(("tool", "point"), sampled(CELLS, 6))
 def test_an_effect_happens_once_whenever_its_worker_dies(
     victims: Victims, expected: dict[str, Any], tmp_path: Path, tool: str, point: str
 ) -> None:
@@ -105,7 +107,9 @@ def test_an_effect_happens_once_whenever_its_worker_dies(
         assert look(workspace) == expected[tool][1]
 
 
-@pytest.mark.parametrize(("tool", "point"), [cell for cell in CELLS if cell[1] in ("after_swap", "after_effect")])
+@pytest.mark.parametrize(
+    ("tool", "point"), sampled([cell for cell in CELLS if cell[1] in ("after_swap", "after_effect")], 3)
+)
 def test_what_somebody_does_after_the_effect_is_not_undone_by_the_next_attempt(
     victims: Victims, tmp_path: Path, tool: str, point: str
 ) -> None:
@@ -155,7 +159,7 @@ def test_a_directory_that_is_gone_leaves_the_outcome_unknown(victims: Victims, t
     assert victims.attempt(**case, again=True) == {"killed": False, "code": "OUTCOME_UNKNOWN"}
 
 
-@pytest.mark.parametrize("point", ["after_intent", "after_effect"])
+@pytest.mark.parametrize("point", sampled(["after_intent", "after_effect"], 1))
 async def test_killed_workers_of_a_real_server_lose_and_double_nothing(chaos: Chaos, point: str) -> None:
     """A chain of edits of one file, each adding one letter: every first attempt dies with its worker."""
     count = max(1, KILLS // 3)
@@ -182,6 +186,7 @@ async def test_killed_workers_of_a_real_server_lose_and_double_nothing(chaos: Ch
     assert [path.name for path in chaos.plans.workspace.iterdir()] == ["x"]
 
 
+@pytest.mark.slow
 async def test_a_command_that_must_not_be_repeated_is_in_doubt_after_its_worker_died(chaos: Chaos) -> None:
     args = {"command": "echo once >> log; sleep 300"}
     await chaos.worker.up()

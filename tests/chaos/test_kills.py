@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from temporalio.api.enums.v1 import EventType
 
 from tests.chaos.conftest import KILLS, Chaos
@@ -42,6 +43,7 @@ async def test_thirty_steps_survive_workers_that_are_killed(chaos: Chaos) -> Non
     await _assert_complete(chaos, plan, settled)
 
 
+@pytest.mark.slow
 async def test_thirty_steps_survive_a_server_that_is_killed(chaos: Chaos) -> None:
     await chaos.worker.up()
     plan = await chaos.plans.start(thirty_steps())
@@ -52,6 +54,7 @@ async def test_thirty_steps_survive_a_server_that_is_killed(chaos: Chaos) -> Non
     await _assert_complete(chaos, plan, {})
 
 
+@pytest.mark.slow
 async def test_both_killed_together_lose_nothing(chaos: Chaos) -> None:
     await chaos.worker.up()
     plan = await chaos.plans.start(thirty_steps())
@@ -65,6 +68,7 @@ async def test_both_killed_together_lose_nothing(chaos: Chaos) -> None:
     await _assert_complete(chaos, plan, settled)
 
 
+@pytest.mark.slow
 async def test_the_death_of_a_worker_uses_up_no_attempt(chaos: Chaos) -> None:
     steps = [work("once", seconds=4.0, retry={"attempts": 1, "delay": 0.01}), work("after", "once")]
     plan = await chaos.plans.start(steps)
@@ -80,6 +84,7 @@ async def test_the_death_of_a_worker_uses_up_no_attempt(chaos: Chaos) -> None:
     assert _starts(chaos, "after") == 1
 
 
+@pytest.mark.slow
 async def test_an_approval_and_a_timer_outlive_every_process(chaos: Chaos) -> None:
     steps = [work("gate", requiresApproval=True), {"id": "nap", "tool": "sleep", "args": {"seconds": 1.0}}]
     await chaos.worker.up()

@@ -43,6 +43,7 @@ def keys(llm: ScriptedLlm) -> list[str]:
     return [seen.headers["idempotency-key"] for seen in llm.play.seen]
 
 
+@pytest.mark.slow
 async def test_a_worker_killed_at_every_stage_loses_nothing_and_repeats_no_answered_call(
     chaos: Chaos, llm: ScriptedLlm
 ) -> None:
@@ -78,6 +79,7 @@ async def test_a_worker_killed_at_every_stage_loses_nothing_and_repeats_no_answe
     assert not llm.play.unexpected
 
 
+@pytest.mark.slow
 async def test_a_worker_killed_while_a_running_plan_is_revised_loses_neither_the_plan_nor_the_answer(
     chaos: Chaos,
 ) -> None:

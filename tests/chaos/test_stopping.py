@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from tests.chaos.conftest import Chaos
 from tests.driving import statuses, step, work
 from tests.host import a_nap, running
@@ -23,6 +25,7 @@ async def test_a_step_that_ends_within_the_grace_is_finished(chaos: Chaos) -> No
     assert [name for what, name, _ in chaos.plans.ledger if what == "start"] == ["short", "after"]
 
 
+@pytest.mark.slow
 async def test_a_step_that_takes_longer_is_handed_back_with_nothing_left_running(chaos: Chaos) -> None:
     nap = a_nap()
     args = {"command": f"(setsid sh -c 'exec {nap}' &); [ -e go ] || {nap}"}

@@ -18,6 +18,7 @@ import pytest_asyncio
 from tests.chaos.conftest import Chaos, WorkerProcess
 from tests.chaos.faults import command
 from tests.driving import Started, statuses
+from tests.nightly import sampled
 from tests.waiting import until
 
 FREE: dict[str, Any] = {"requiresApproval": False}
@@ -94,7 +95,7 @@ LATE = {
 """What the frozen worker was about to do, what the other does after it, and what must be there in the end."""
 
 
-@pytest.mark.parametrize("tool", LATE)
+@pytest.mark.parametrize("tool", sampled(LATE, 1))
 async def test_a_worker_that_wakes_up_late_undoes_nothing_that_was_done_since(two: Two, tool: str) -> None:
     steps, following, expected = LATE[tool]
     (two.chaos.plans.workspace / "old").write_text("-a-\n")
@@ -106,7 +107,7 @@ async def test_a_worker_that_wakes_up_late_undoes_nothing_that_was_done_since(tw
     assert _files(two) == expected
 
 
-@pytest.mark.parametrize("point", ["after_intent", "after_swap"])
+@pytest.mark.parametrize("point", sampled(["after_intent", "after_swap"], 1))
 async def test_a_worker_frozen_with_a_file_locked_finishes_its_effect_and_no_other_does(two: Two, point: str) -> None:
     (two.chaos.plans.workspace / "old").write_text("-a-\n")
     plan = await two.freeze("edit_file", point, LATE["edit_file"][0])
@@ -116,6 +117,7 @@ async def test_a_worker_frozen_with_a_file_locked_finishes_its_effect_and_no_oth
     assert _files(two) == {"old": "-aa-\n"}
 
 
+@pytest.mark.slow
 async def test_a_tool_that_only_appends_doubles_its_effect(two: Two) -> None:
     plan = await two.freeze("append", "before_effect", [{"id": "first", "tool": "append", "args": {"text": "once"}}])
     assert statuses(await plan.ended()) == {"first": "completed"}

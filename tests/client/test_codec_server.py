@@ -40,7 +40,7 @@ def values(tmp_path: Path) -> LocalDirectory:
 @pytest.fixture
 def codec(values: LocalDirectory) -> Iterator[CodecServer]:
     with CodecServer(values, [UI], 0) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
         thread.start()
         yield server
         server.shutdown()
@@ -148,7 +148,7 @@ async def test_the_temporal_command_shows_a_big_plan_and_a_big_value_through_it(
     assert BIG not in plain
     assert "n" * 9_000 not in plain
     with CodecServer(storage(settings), [], 0) as codec:
-        threading.Thread(target=codec.serve_forever, daemon=True).start()
+        threading.Thread(target=codec.serve_forever, args=(0.05,), daemon=True).start()
         decoded = await _show(temporal_binary, server, queue, "--codec-endpoint", codec.address)
         codec.shutdown()
     assert BIG in decoded

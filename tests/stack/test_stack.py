@@ -124,7 +124,7 @@ async def test_a_killed_worker_loses_nothing(
         await asyncio.wait_for(plan.result(), 90)
     finally:
         second.terminate()
-        await asyncio.wait_for(second.wait(), 60)
+        assert await asyncio.wait_for(second.wait(), 60) == 0
     done = [int(line) for line in (workspace / "log").read_text().split()]
     assert sorted(set(done)) == list(range(12))
 

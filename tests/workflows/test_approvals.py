@@ -134,7 +134,6 @@ async def test_when_the_time_is_over_the_rule_decides(plans: Plans, answer: str,
     assert any("nobody decided" in entry["text"] for entry in view["log"])
 
 
-@pytest.mark.crosses_runs
 async def test_a_decision_in_time_stops_the_clock(plans: Plans) -> None:
     plan = await plans.start([gate(approval={"timeout": 5.0, "onTimeout": "deny"}, seconds=5.5)])
     await plan.until_asked("gate")

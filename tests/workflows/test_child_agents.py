@@ -19,6 +19,7 @@ from examples.scripted_llm.script import Script
 from plans.agents.history import Entry
 from plans.execution.resume import Replacement
 from tests.driving import WAITS, Plans, Started, View, step, work
+from tests.nightly import sampled
 from tests.waiting import until
 from tests.workflows.agents import Agents, Serving, call, says, serving, three_tasks
 from workflows.search_attributes import PLAN_RESUMES, PLAN_STATUS
@@ -237,7 +238,7 @@ async def test_a_cancelled_plan_cancels_its_agent(serve: Serving) -> None:
 
 
 @pytest.mark.modes("plain")
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", sampled(range(20), 5))
 async def test_wherever_a_plan_with_an_agent_is_interrupted_no_call_of_the_agent_is_made_twice(
     serve: Serving, seed: int
 ) -> None:

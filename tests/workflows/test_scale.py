@@ -16,6 +16,7 @@ from plans.run import Options
 from runtime.connect import connect
 from runtime.settings import Settings
 from tests.driving import Plans, step
+from tests.nightly import only_nightly
 from tests.test_worker import line, worker_process
 from tests.waiting import until
 from worker import build
@@ -40,6 +41,7 @@ def waiting(count: int) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.slow
 async def test_a_plan_of_ten_thousand_steps_is_started_shown_and_ended(
     environ: dict[str, str], settings: Settings, workspace: Path, queue: str
 ) -> None:
@@ -86,7 +88,7 @@ async def listed(client: Client, plan: str) -> list[str]:
     return list(found[0].waiting or []) if found else []
 
 
-@pytest.mark.parametrize(("count", "size"), [(200, 10_000), (10, 5_000_000)], ids=["200 of 10 kB", "10 of 5 MB"])
+@pytest.mark.parametrize(("count", "size"), [only_nightly(200, 10_000), (20, 10_000), (10, 5_000_000)])
 async def test_large_values_pass_from_step_to_step_and_history_stays_small(plans: Plans, count: int, size: int) -> None:
     made = [{"id": f"m{n}", "tool": "make_text", "args": {"size": size, "mark": n}} for n in range(count)]
     taken = [{"id": f"t{n}", "tool": "measure_text", "args": {"text": f"$m{n}"}} for n in range(count)]
@@ -97,22 +99,26 @@ async def test_large_values_pass_from_step_to_step_and_history_stays_small(plans
     assert sum(event.ByteSize() for event in await started.events()) < 1_000_000
 
 
-async def test_a_long_chain_goes_over_many_runs_of_the_workflow_and_loses_nothing(plans: Plans) -> None:
+@pytest.mark.parametrize(("count", "limit"), [(80, 80), only_nightly(300, 300)])
+async def test_a_long_chain_goes_over_many_runs_of_the_workflow_and_loses_nothing(
+    plans: Plans, count: int, limit: int
+) -> None:
     steps = [
         {"id": f"s{n}", "tool": "noop", "args": {"number": n}, "dependsOn": [f"s{n - 1}"] if n else []}
-        for n in range(300)
+        for n in range(count)
     ]
-    started = await plans.start(steps, {"historyLimit": 300})
+    started = await plans.start(steps, {"historyLimit": limit})
     view = await started.ended()
-    assert [step["result"]["value"] for step in view["steps"]] == list(range(300))
+    assert [step["result"]["value"] for step in view["steps"]] == list(range(count))
     histories = await started.histories()
     assert len(histories) > 4
-    assert max(len(history.events) for history in histories) < 400
+    assert max(len(history.events) for history in histories) < limit + 100
 
 
-async def test_a_hundred_plans_wait_without_events_and_all_go_on(plans: Plans) -> None:
+@pytest.mark.parametrize("count", [20, only_nightly(100)])
+async def test_many_plans_wait_without_events_and_all_go_on(plans: Plans, count: int) -> None:
     ask = {"id": "ask", "tool": "now", "requiresApproval": True}
-    waiting_plans = [await plans.start([ask]) for _ in range(100)]
+    waiting_plans = [await plans.start([ask]) for _ in range(count)]
     for each in waiting_plans:
         await each.until_asked("ask")
     lengths = [(await each.handle.describe()).history_length for each in waiting_plans]

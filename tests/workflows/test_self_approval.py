@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from temporalio.client import Client
 
-from activities.sandbox.sandbox import missing
 from tests.driving import Plans, step
+from tests.lacking import require_sandbox
 from tests.workflows.conftest import MakeWorker
 
 pytestmark = pytest.mark.modes("plain")
@@ -64,9 +64,7 @@ async def attacked(idle: Plans, client: Client, *, network: bool) -> tuple[dict[
 async def test_no_command_approves_its_own_plan(
     make_worker: MakeWorker, idle: Plans, temporal_client: Client, level: str
 ) -> None:
-    lacking = {str(each): problem for each, problem in missing().items()}
-    if level in lacking:
-        pytest.skip(lacking[level])
+    require_sandbox(level)
     async with make_worker(sandbox=level):
         view, said = await attacked(idle, temporal_client, network=False)
         assert (step(view, "gate")["awaiting"], "approved" in said) == ("approval", False)

@@ -90,6 +90,7 @@ async def test_cancelling_ends_a_command_and_all_it_started_before_the_step_is_c
     assert isinstance(cause.cause if isinstance(cause, ActivityError) else cause, CancelledError)
 
 
+@pytest.mark.slow
 async def test_the_death_of_a_worker_uses_up_no_attempt_and_leaves_no_process(
     temporal_client: Client, server: Server, queue: str, attempts: Attempts, state_dir: Path
 ) -> None:

@@ -20,6 +20,7 @@ import pytest
 from activities.lifecycle.agent_history import AgentHistory, AgentTracker, HistoryWriteFailed
 from plans.agents.history import AgentEvent, Entry, History
 from plans.agents.history_file import read_history, run_summary
+from tests.nightly import only_nightly
 
 ROOT = Path(__file__).parent.parent.parent.parent
 EXAMPLE = (ROOT / "tests/plans/golden/agent-history.json").read_text(encoding="utf-8")
@@ -30,6 +31,7 @@ from datetime import UTC, datetime
 from itertools import count
 from activities.lifecycle.agent_history import AgentHistory
 from plans.agents.history import AgentEvent
+from tests.nightly import only_nightly
 store, name, times = AgentHistory(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 for number in range(times) if times else count():
     event = AgentEvent(kind="spawned", agent_id=f"{name}-{number}", time=datetime.now(UTC), task_group="x")
@@ -288,18 +290,20 @@ def entry_of(name: str) -> Entry:
     return Entry(agent_id=name, task_description="x", timestamp=time, status="spawned", completion_timestamp=None)
 
 
-def test_eight_writers_at_once_lose_nothing(store: AgentHistory) -> None:
+@pytest.mark.parametrize(("writers", "runs"), [(3, 15), only_nightly(8, 50)])
+def test_writers_at_once_lose_nothing(store: AgentHistory, writers: int, runs: int) -> None:
     store.path.write_text('{"version": "1.0", "max_entries": 1000, "entries": []}')
-    writers = [writer(store, f"w{number}", 50) for number in range(8)]
-    assert [process.wait(180) for process in writers] == [0] * 8
+    processes = [writer(store, f"w{number}", runs) for number in range(writers)]
+    assert [process.wait(180) for process in processes] == [0] * writers
     names = {entry.agent_id for entry in on_disk(store).entries}
-    assert names == {f"w{number}-{run}" for number in range(8) for run in range(50)}
+    assert names == {f"w{number}-{run}" for number in range(writers) for run in range(runs)}
 
 
-def test_killed_writers_never_leave_an_invalid_file(store: AgentHistory) -> None:
+@pytest.mark.parametrize("kills", [3, only_nightly(12)])
+def test_killed_writers_never_leave_an_invalid_file(store: AgentHistory, kills: int) -> None:
     chance = random.Random(7)
     store.read()
-    for number in range(12):
+    for number in range(kills):
         process = writer(store, f"k{number}", 0)
         try:
             wait_for_run_of(store, f"k{number}")

@@ -21,11 +21,12 @@ from activities.attempt.environment import ToolEnvironment
 from activities.attempt.run import tool_activity
 from activities.provenance.watcher import Watcher
 from activities.sandbox import landlock, seccomp
-from activities.sandbox.sandbox import LEVELS, Level, Limits, Mode, Network, choose, describe, missing
+from activities.sandbox.sandbox import Level, Limits, Mode, Network, choose, describe, missing
 from activities.tools.shell import run_command
 from tests.activities.attempts import Attempts
 from tests.activities.processes import is_running, until
 from tests.host import a_nap, running
+from tests.lacking import require_sandbox
 
 CANARY = "canary-7d1f0c"
 PYTHON = sys.executable
@@ -100,9 +101,7 @@ class Host:
 
     def at(self, level: Mode, *, network: Network = "step", limits: Limits | None = None) -> Attempts:
         """Attempts at a level; the test is skipped where the host does not have it."""
-        lacking = {str(each): problem for each, problem in missing().items()}
-        if level in lacking:
-            pytest.skip(lacking[level])
+        require_sandbox(level)
         sandbox = choose(level, network=network, limits=limits, state=self.state)
         return self.attempts.but(site=ToolEnvironment(sandbox=sandbox, watcher=Watcher(self.state)))
 
@@ -368,7 +367,8 @@ async def test_a_sandbox_that_is_required_and_cannot_be_had_refuses_commands(hos
 
 def test_auto_takes_the_best_there_is() -> None:
     lacking = missing()
-    best: Level = max((level for level in LEVELS if level not in lacking), key=lambda level: LEVELS[level])
+    best_first: tuple[Level, ...] = ("bwrap", "landlock", "none")
+    best = next(level for level in best_first if level not in lacking)
     assert (choose("auto").level, choose("off").level) == (best, "none")
 
 

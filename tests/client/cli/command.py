@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
 from client.cli.app import run
+from tests.host import has_crashed
 
 CEILING = 180.0
 """Seconds that a command may take on a machine that is busy."""
@@ -73,6 +74,7 @@ async def running(
         if process.returncode is None:
             process.send_signal(signal.SIGKILL)
             await process.wait()
+        assert not has_crashed(process.returncode), process.returncode
 
 
 async def line_with(process: asyncio.subprocess.Process, text: str) -> str:

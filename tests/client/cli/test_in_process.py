@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import gc
 import os
@@ -18,7 +19,28 @@ from client.cli.app import run
 from tests.client.cli.command import plan
 from tests.client.cli.test_run import WRITE, file_of
 
+COMMANDS = Path(__file__).parents[3] / "client" / "cli"
 WATCHED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def reads_of_the_process(source: str) -> list[int]:
+    """Lines that read the environment of the process, which is not that of a command run inside another program."""
+    wanted = ("environ", "getenv", "environb")
+    return [
+        node.lineno
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "os" and node.attr in wanted
+    ]
+
+
+def test_only_one_module_of_the_command_line_reads_the_environment_of_the_process() -> None:
+    sources = {path.name: path.read_text() for path in COMMANDS.rglob("*.py")}
+    assert {name for name, source in sources.items() if reads_of_the_process(source)} == {"environment.py"}
+
+
+@pytest.mark.parametrize("source", ["Settings.read(os.environ)", "os.getenv('HOME')", "os.environ.get('EDITOR')"])
+def test_another_read_of_the_environment_is_caught(source: str) -> None:
+    assert reads_of_the_process(source) == [1]
 
 
 def state_of_the_process() -> dict[str, Any]:

@@ -8,6 +8,7 @@ import pytest
 
 from plans.definition.validation import errors, input_values, problems
 from plans.model import Plan, Problem, Step
+from tests.nightly import only_nightly
 from tests.plans.building import TOOLS, plan_of, spec, step
 
 
@@ -122,7 +123,7 @@ def test_a_reference_to_a_step_that_waits_for_this_one_is_told_with_its_field() 
     assert [problem.field for problem in given] == ["dependsOn", "when"]
 
 
-@pytest.mark.parametrize("size", [2_000, pytest.param(20_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("size", [2_000, only_nightly(20_000)])
 def test_a_ring_of_any_size_is_one_cycle_and_no_recursion_error(size: int) -> None:
     names = [f"s{index}" for index in range(size)]
     before = dict(zip(names, [names[-1], *names], strict=False))

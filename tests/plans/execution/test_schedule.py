@@ -11,6 +11,7 @@ from plans.definition.dependencies import dependencies
 from plans.errors import IllegalMove
 from plans.execution.schedule import Outcome, Schedule
 from plans.run import PlanStatus, Run, Status, StepState
+from tests.nightly import only_nightly
 from tests.plans.building import NOW, begun, completed, failed, later, run_of, skipped, statuses, step
 
 Move = Callable[[Schedule], object]
@@ -259,7 +260,7 @@ class Counting(dict[str, StepState]):
         raise AssertionError("a settled step must not cost the whole plan")
 
 
-@pytest.mark.parametrize("count", [500, pytest.param(9_990, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [500, only_nightly(9_990)])
 def test_a_settled_step_costs_its_dependents_not_the_plan(count: int) -> None:
     names = [f"s{index}" for index in range(count)]
     like = step("s")

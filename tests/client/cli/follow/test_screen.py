@@ -17,6 +17,7 @@ from pathlib import Path
 from temporalio.worker import Worker
 
 from tests.client.cli.command import written
+from tests.host import has_crashed
 from tests.waiting import until
 
 STEPS = [
@@ -84,6 +85,7 @@ async def terminal(environ: dict[str, str], *arguments: str) -> AsyncIterator[Te
         if process.returncode is None:
             process.kill()
             await process.wait()
+        assert not has_crashed(process.returncode), process.returncode
         asyncio.get_running_loop().remove_reader(master)
         os.close(slave)
         os.close(master)
