@@ -21,7 +21,7 @@ DEFINING = {"workflows.agent", "workflows.file_changes", "workflows.plan"}
 
 # Emptied as these files lose their `imports_passed_through` blocks.
 NOT_CONVERTED = {
-    *("agent.py", "agent_llm.py", "agent_reporting.py", "completion.py", "drafting.py", "llm.py"),
+    *("agent.py", "agent_llm.py", "completion.py", "drafting.py", "llm.py"),
     *("recovery.py", "splitting.py"),
 }
 

@@ -9,19 +9,18 @@ from typing import Any, Literal
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 
-with workflow.unsafe.imports_passed_through():
-    from plans.activity_io import SummaryFile
-    from plans.agents.history import DEFAULT_TYPE, AgentEvent, Entry, written
-    from plans.agents.history_file import run_summary
-    from plans.agents.run import AgentRun, outcome_of, tasks_text
-    from plans.execution.resume import base_id
-    from plans.execution.tool_history import MAX_PAST, cut
-    from plans.log import LogKind
-    from plans.model import Step
-    from plans.run import PastCall, Status
-    from plans.views import markdown
-    from plans.views.agent_progress import progress_of
-    from workflows import policies
+from plans.activity_io import SummaryFile
+from plans.agents.history import DEFAULT_TYPE, AgentEvent, Entry, written
+from plans.agents.history_file import run_summary
+from plans.agents.run import AgentRun, outcome_of, tasks_text
+from plans.execution.resume import base_id
+from plans.execution.tool_history import MAX_PAST, cut
+from plans.log import LogKind
+from plans.model import Step
+from plans.run import PastCall, Status
+from plans.views import markdown
+from plans.views.agent_progress import progress_of
+from workflows import policies
 
 Kind = Literal["spawned", "completed", "failed", "timeout", "interrupted", "resumed"]
 _KINDS: dict[str, Kind] = {
