@@ -1,7 +1,7 @@
 """The SDK's S3 driver, for workers on more than one machine: `PLANS_STORAGE=s3://BUCKET`.
 
-Credentials, region and endpoint come from the environment, as for any AWS program (AWS_ENDPOINT_URL for a server of
-your own). boto3 is needed only here: the extra `s3` brings it.
+Credentials, region and endpoint come from the environment, as for any AWS program (AWS_ENDPOINT_URL for your own
+server). Only this module needs boto3; the extra `s3` installs it.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from temporalio.converter import StorageDriver
 from runtime.storage import StorageError
 
 MAX_BYTES = 256 * 1024 * 1024
-"""Largest payload that is kept at all."""
+"""Maximum payload size, in bytes."""
 
 
 class Boto(S3StorageDriverClient):
-    """A boto3 client behind the driver's interface; its blocking calls run in threads."""
+    """Adapts a boto3 client to the driver's interface; blocking calls run in threads."""
 
     def __init__(self, s3: Any) -> None:
         self._s3 = s3
@@ -29,7 +29,7 @@ class Boto(S3StorageDriverClient):
         await asyncio.to_thread(self._s3.put_object, Bucket=bucket, Key=key, Body=data)
 
     async def object_exists(self, *, bucket: str, key: str) -> bool:
-        """Whether there is such an object."""
+        """Whether the object exists."""
         try:
             await asyncio.to_thread(self._s3.head_object, Bucket=bucket, Key=key)
         except self._s3.exceptions.ClientError as error:

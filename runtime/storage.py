@@ -1,9 +1,8 @@
-"""Where data too large for history is kept, through Temporal's external storage interface.
+"""Storage for payloads too large for history, using Temporal's external storage interface.
 
-`LocalDirectory` is a driver of our own: a directory of files named by the hash of their content, complete as soon as
-they have their name, proved by the hash when read. Every worker and client of a task queue must see the same
-directory; across machines use the SDK's S3 driver (`runtime.s3`). `converter` makes the data converter that workers,
-clients and replayers share.
+`LocalDirectory` is our driver: a content-addressed directory, written atomically and verified by hash on read. Every
+worker and client of a task queue must see the same directory; across machines use the SDK's S3 driver (`runtime.s3`).
+`converter` returns the data converter that workers, clients and replayers share.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from plans.errors import PlanError
 from runtime.atomic_file import write_whole
 
 EXTERNAL_BYTES = 65_536
-"""Payloads from this size on are kept outside history."""
+"""Payloads of at least this many bytes are stored outside history."""
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -43,29 +42,29 @@ class StorageError(PlanError):
 
 
 class LocalDirectory(StorageDriver):
-    """A directory of payloads by content. The same content twice is one file; what is stored never changes."""
+    """A content-addressed directory of payloads: equal content is one file, and files never change."""
 
     def __init__(self, directory: Path | str) -> None:
         self.directory = Path(directory)
 
     def name(self) -> str:
-        """The name claims are found again by."""
+        """The driver name recorded in claims."""
         return "plans-directory"
 
     def type(self) -> str:
-        """The kind of driver."""
+        """The driver type."""
         return "plans.directory"
 
     async def store(self, _: StorageDriverStoreContext, payloads: Sequence[Payload]) -> list[StorageDriverClaim]:
-        """Keep payloads. Raises OSError when the directory cannot be written."""
+        """Store payloads. Raises OSError when the directory cannot be written."""
         return [await asyncio.to_thread(self._store, payload) for payload in payloads]
 
     async def retrieve(self, _: StorageDriverRetrieveContext, claims: Sequence[StorageDriverClaim]) -> list[Payload]:
-        """The payloads again. Raises StorageError."""
+        """Retrieve payloads. Raises StorageError."""
         return [await asyncio.to_thread(self._retrieve, claim.claim_data.get("sha256", "")) for claim in claims]
 
     def path(self, digest: str) -> Path:
-        """The file of a content hash."""
+        """The file path for a content hash."""
         return self.directory / digest[:2] / digest[2:]
 
     def _store(self, payload: Payload) -> StorageDriverClaim:
@@ -73,7 +72,7 @@ class LocalDirectory(StorageDriver):
         digest = hashlib.sha256(data).hexdigest()
         path = self.path(digest)
         try:
-            os.utime(path)  # a sweep spares what was wanted lately
+            os.utime(path)  # `plan prune` spares recently used files
         except FileNotFoundError:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_whole(path, data)
@@ -99,16 +98,16 @@ class LocalDirectory(StorageDriver):
 
 
 def converter(driver: StorageDriver, threshold: int = EXTERNAL_BYTES) -> DataConverter:
-    """Pydantic values as JSON; payloads from `threshold` bytes on in the driver's care."""
+    """A data converter for pydantic values as JSON; payloads of at least `threshold` bytes go to the driver."""
     storage = ExternalStorage(drivers=[driver], payload_size_threshold=threshold)
     kind = OneConverter if isinstance(driver, LocalDirectory) else DataConverter
     return kind(payload_converter_class=OnePayloadConverter, external_storage=storage)
 
 
 class OneConverter(DataConverter):
-    """For a driver that does not mind whose payloads it keeps.
+    """A data converter for a driver that ignores which workflow a payload belongs to.
 
-    The SDK makes a converter anew for each payload, to tell the driver. That takes as long as all the rest.
+    The SDK copies the converter for each payload to pass on that context, which doubles the cost of a payload.
     """
 
     def _with_store_context(self, _: StorageDriverStoreContext) -> DataConverter:
@@ -116,10 +115,10 @@ class OneConverter(DataConverter):
 
 
 class OnePayloadConverter(PydanticPayloadConverter):
-    """The SDK's converter for pydantic values, of which there is one in a process.
+    """The SDK's pydantic payload converter, sharing one set of type adapters per process.
 
-    With external storage the SDK makes a new one for each activity and each call of the client, and each would learn
-    every type anew. It holds nothing but what it has learned.
+    With external storage the SDK creates a converter per activity and per client call, and each would rebuild the type
+    adapters. They are its only state.
     """
 
     def __init__(self) -> None:

@@ -13,18 +13,17 @@ from temporalio import workflow
 from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError
 
-with workflow.unsafe.imports_passed_through():
-    from plans.errors import PlanError, Refused
-    from plans.execution import approvals, file_tracking
-    from plans.execution.messages import AgentProgress, Approve, Control, Decide, Deny, FilesChanged, read
-    from plans.execution.resume import INTERRUPTED
-    from plans.model import Problem
-    from plans.run import ENDED, PlanStatus
-    from plans.views import queries
-    from plans.views.agent_progress import note_progress
-    from plans.views.summary import summary_of
-    from workflows.execution import Execution
-    from workflows.inputs import invalid, step_of
+from plans.errors import PlanError, Refused
+from plans.execution import approvals, file_tracking
+from plans.execution.messages import AgentProgress, Approve, Control, Decide, Deny, FilesChanged, read
+from plans.execution.resume import INTERRUPTED
+from plans.model import Problem
+from plans.run import ENDED, PlanStatus
+from plans.views import queries
+from plans.views.agent_progress import note_progress
+from plans.views.summary import summary_of
+from workflows.execution import Execution
+from workflows.inputs import invalid, step_of
 
 
 class MessageHandlers:

@@ -30,7 +30,6 @@ from pydantic import BaseModel
 from activities.sandbox.sandbox import Sandbox
 from activities.tools.tool_schema import bad_tool, describe
 from activities.workspace.contents import stamp_at
-from activities.workspace.crash import crash
 from activities.workspace.effect_log import Effects
 from activities.workspace.workspace import Workspace
 from plans.activity_io import Call, Note
@@ -39,6 +38,10 @@ from plans.model import Retry, ToolSpec
 
 MAX_PROGRESS_CHARACTERS = 200
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,199}")
+
+
+def no_fault(_: str) -> None:
+    """What happens at such a point in production: nothing."""
 
 
 @dataclass
@@ -64,6 +67,8 @@ class ToolContext:
     warnings: list[str] = field(default_factory=list)
     sandbox: Sandbox = field(default_factory=Sandbox)
     """What commands are to be run in."""
+    fault: Callable[[str], None] = no_fault
+    """Called with the name of each point at which the death of the worker matters; tests let it die there."""
     protected: list[str] = field(default_factory=list)
     """Protected files and directories of the workspace, absolute: a sandbox keeps commands from changing them."""
     level: str = ""
@@ -87,10 +92,6 @@ class ToolContext:
     def warn(self, text: str) -> None:
         """Tell people something about the call that is no failure; it goes into the run's log."""
         self.warnings.append(text)
-
-    def crash(self, point: str) -> None:
-        """A point where a test may let the worker die; otherwise nothing."""
-        crash(point, self.tool, again=self.again)
 
     def progress(self, text: str) -> None:
         """Say in one line where the work stands; shown with the next heartbeat."""
