@@ -11,7 +11,7 @@ A `FileTracker` belongs to one run or session; it is serialised with it and ther
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 import xxhash
@@ -49,6 +49,17 @@ class Stamp(Value):
     def is_same_as(self, other: Stamp) -> bool:
         """Whether both stamps prove the same content."""
         return (self.hash, self.size, self.identity) == (other.hash, other.size, other.identity)
+
+    def has_changed(self, now: Stamp | None) -> bool:
+        """Whether the file differs from this stamp; `now` None: it is no longer a regular file.
+
+        A symbolic link in place of a file is a change, whatever it leads to.
+        """
+        if self.state == "deleted":
+            return now is not None
+        if self.state == "stale" or now is None or (now.linked and not self.linked):
+            return True
+        return not self.is_same_as(now)
 
 
 class Fingerprint:
@@ -108,20 +119,17 @@ class FileTracker(BaseModel):
     def has_been_modified_since_read(self, path: str, now: bytes | Stamp | None) -> bool:
         """Whether the file differs from what the run last saw; `now` None: deleted. False if untracked."""
         seen = self.stamps.get(path)
-        if seen is None:
-            return False
-        if seen.state == "deleted":
-            return now is not None
-        if seen.state == "stale" or now is None:
-            return True
-        return not seen.is_same_as(now if isinstance(now, Stamp) else stamp_of(now))
+        return seen is not None and seen.has_changed(stamp_of(now) if isinstance(now, bytes) else now)
 
     def get_agents_md_if_new(self, file_path: str, available: Mapping[str, str]) -> str | None:
         """Text of the agents.md of the file's directory and its parents, parents first, that were not shown before.
 
         `available` maps paths to texts. What is returned counts as shown; None if there is nothing new.
         """
-        due = [path for path in notes_above(file_path, available) if path not in self.notes_seen]
+        by_directory = [
+            [name for name in names if name in available] for names in new_notes(file_path, self.notes_seen)
+        ]
+        due = [names[0] for names in by_directory if names]
         self.notes_seen += due
         return "\n\n".join(available[path] for path in due) or None
 
@@ -141,11 +149,9 @@ class FileTracker(BaseModel):
         self.notes_seen.clear()
 
 
-def notes_above(path: str, available: Iterable[str]) -> list[str]:
-    """The available agents.md that apply to a file: of its directory and the parents, parents first."""
-    names = set(available)
-    found = ([name for name in candidates if name in names][:1] for candidates in note_paths(path))
-    return [name for chosen in found for name in chosen]
+def new_notes(path: str, seen: Collection[str]) -> list[list[str]]:
+    """The candidates of `note_paths`, without the directories whose agents.md was shown before."""
+    return [names for names in note_paths(path) if not any(name in seen for name in names)]
 
 
 def note_paths(path: str) -> list[list[str]]:

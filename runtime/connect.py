@@ -24,7 +24,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from runtime import server as embedded
 from runtime.errors import NotConnected
 from runtime.settings import SettingError, Settings
-from runtime.storage import LocalDirectory, converter
+from runtime.storage import LocalDirectory, converter, s3_driver
 from runtime.until import until
 
 LOCAL = f"localhost:{embedded.PORT}"
@@ -144,8 +144,6 @@ def storage(settings: Settings) -> StorageDriver:
     """Where data too large for history is kept: a directory, or with PLANS_STORAGE=s3://BUCKET the SDK's S3 driver."""
     if settings.storage == "local":
         return LocalDirectory(settings.state_dir / "values")
-    from runtime.s3 import s3_driver  # boto3 takes a while to load, and only some need it
-
     return s3_driver(settings.storage.removeprefix("s3://"))
 
 

@@ -1,8 +1,9 @@
 """Storage for payloads too large for history, using Temporal's external storage interface.
 
 `LocalDirectory` is our driver: a content-addressed directory, written atomically and verified by hash on read. Every
-worker and client of a task queue must see the same directory; across machines use the SDK's S3 driver (`runtime.s3`).
-`converter` returns the data converter that workers, clients and replayers share.
+worker and client of a task queue must see the same directory. Across machines use the SDK's S3 driver (`s3_driver`,
+PLANS_STORAGE=s3://BUCKET): credentials, region and endpoint come from the environment, as for any AWS program, and
+boto3 from the extra `s3`. `converter` returns the data converter that workers, clients and replayers share.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ import re
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from temporalio.api.common.v1 import Payload
+from temporalio.contrib.aws.s3driver import S3StorageDriver, S3StorageDriverClient
 from temporalio.contrib.pydantic import PydanticPayloadConverter
 from temporalio.converter import (
     CompositePayloadConverter,
@@ -34,6 +37,8 @@ from runtime.atomic_file import write_whole
 EXTERNAL_BYTES = 65_536
 """Payloads of at least this many bytes are stored outside history."""
 
+S3_MAX_BYTES = 256 * 1024 * 1024
+"""Maximum payload size for S3, in bytes."""
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -95,6 +100,43 @@ class LocalDirectory(StorageDriver):
                 "VALUE_CORRUPT",
             )
         return Payload.FromString(data)
+
+
+class Boto(S3StorageDriverClient):
+    """Adapts a boto3 client to the driver's interface; blocking calls run in threads."""
+
+    def __init__(self, s3: Any) -> None:
+        self._s3 = s3
+
+    async def put_object(self, *, bucket: str, key: str, data: bytes) -> None:
+        """Store an object."""
+        await asyncio.to_thread(self._s3.put_object, Bucket=bucket, Key=key, Body=data)
+
+    async def object_exists(self, *, bucket: str, key: str) -> bool:
+        """Whether the object exists."""
+        try:
+            await asyncio.to_thread(self._s3.head_object, Bucket=bucket, Key=key)
+        except self._s3.exceptions.ClientError as error:
+            if error.response["Error"]["Code"] in ("404", "NoSuchKey", "NotFound"):
+                return False
+            raise
+        return True
+
+    async def get_object(self, *, bucket: str, key: str) -> bytes:
+        """The content of an object."""
+        found = await asyncio.to_thread(self._s3.get_object, Bucket=bucket, Key=key)
+        data: bytes = await asyncio.to_thread(found["Body"].read)
+        return data
+
+
+def s3_driver(bucket: str) -> StorageDriver:
+    """The driver for a bucket. Raises StorageError BAD_SETTING:PLANS_STORAGE when boto3 is not installed."""
+    try:
+        import boto3
+    except ImportError as error:
+        text = "PLANS_STORAGE: S3 needs one more package; install plans-that-survive[s3]"
+        raise StorageError(text, "BAD_SETTING:PLANS_STORAGE") from error
+    return S3StorageDriver(Boto(boto3.client("s3")), bucket, max_payload_size=S3_MAX_BYTES)
 
 
 def converter(driver: StorageDriver, threshold: int = EXTERNAL_BYTES) -> DataConverter:

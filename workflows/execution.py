@@ -1,8 +1,8 @@
-"""The steps of one run as activities and timers: starts what may start, settles what has ended.
+"""Runs the steps of one Run as activities, child workflows and timers: starts what may start, settles what finished.
 
-One loop, fed by done-callbacks: a step starts when its own dependencies are done, whatever else is still running. What
-follows from an outcome is decided by `plans.execution.schedule`; this module only does it. Nothing here raises for what
-a step, a person or a server did.
+One loop, fed by done-callbacks: a step starts when its own dependencies are done, whatever else is still running.
+`plans.execution.next_action` decides what happens to a step, `plans.execution.schedule` which statuses follow; this
+module carries it out. Nothing here raises for what a step, a person or a server did.
 """
 
 from __future__ import annotations
@@ -49,63 +49,63 @@ ACTIVATION_BYTES = 1_000_000
 
 
 class Execution:
-    """The moving parts of one run. The Run holds all that must survive; this can be made anew from it."""
+    """What is in flight for one Run. All that must survive is in the Run, from which this can be rebuilt."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
         self.schedule = Schedule(run)
-        self._flying: dict[str, asyncio.Future[Any]] = {}
-        self._landed: deque[tuple[str, asyncio.Future[Any]]] = deque()
-        self._deadlines = ApprovalTimers()
-        self._mending = StepRecovery(self)
-        self._delegates = child_agents.ChildAgents(run)
+        self._handles: dict[str, asyncio.Future[Any]] = {}
+        self._finished: deque[tuple[str, asyncio.Future[Any]]] = deque()
+        self._timers = ApprovalTimers()
+        self._recovery = StepRecovery(self)
+        self._agents = child_agents.ChildAgents(run)
         self._sent = 0
         self._seen = -1
 
     @property
     def in_flight(self) -> list[str]:
-        """The steps about which activities run: these cannot be carried into another run of the workflow."""
-        return [name for name in self._flying if not self._is_timer(name)] + self._mending.in_flight
+        """Steps with activities or child workflows in flight, which continue-as-new cannot carry along."""
+        return [name for name in self._handles if not self._is_timer(name)] + self._recovery.in_flight
 
     @property
     def has_news(self) -> bool:
         """Whether something happened since the last turn."""
-        return bool(self._landed or self._deadlines.have_passed or self._mending.has_news or self.run.seq != self._seen)
+        return bool(self._finished or self._timers.have_passed or self._recovery.has_news or self.run.seq != self._seen)
 
     def turn(self, starting: bool = True) -> None:
         """Settle what ended, apply what was decided, start what may start."""
         self._sent = 0
-        while self._landed:
-            self._settle(*self._landed.popleft())
-        for name in self._deadlines.passed():
+        while self._finished:
+            self._settle(*self._finished.popleft())
+        for name in self._timers.passed():
             self._expire(name)
-        self._mending.turn()
+        self._recovery.turn()
         for name in [name for name in self.schedule.awaiting if name in self.run.decisions]:
-            self._deadlines.drop(name)
-            if not self._mending.decided(name):
+            self._timers.drop(name)
+            if not self._recovery.decided(name):
                 self.schedule.answered(name)
         if starting and self.run.status is PlanStatus.RUNNING:
             self._start_ready()
         self._seen = self.run.seq
 
     def resume_timers(self) -> None:
-        """Set the timers again that a run of the workflow left to the next one."""
-        self._mending.resume()
+        """After continue-as-new: start the timers that the earlier run of the workflow left open."""
+        self._recovery.resume()
         for name, state in self.run.steps.items():
             if state.status is Status.RUNNING:
-                self._fly(name, timers.sleep_of(state))
+                self._watch(name, timers.sleep_of(state))
             elif state.awaiting and state.deadline:
-                self._deadlines.keep(name, state.deadline)
+                self._timers.keep(name, state.deadline)
 
     def revise(self, revised: Revised) -> None:
         """Go on with a plan that was edited."""
         revision.put_into_effect(self.schedule, revised, workflow.now())
-        for name in self._deadlines.names:
+        for name in self._timers.names:
             if name not in self.run.steps or not self.run.steps[name].awaiting:
-                self._deadlines.drop(name)
+                self._timers.drop(name)
 
     def append(self, steps: list[Step]) -> None:
-        """Take in more steps: the calls an agent wants made."""
+        """Add steps: the tool calls of an agent's answer."""
         plan = self.run.plan
         self.schedule.revise(plan.model_copy(update={"steps": [*plan.steps, *steps]}), {}, (), workflow.now())
 
@@ -113,28 +113,28 @@ class Execution:
         """Start nothing more. What runs may end; what the workflow itself waits for ends at once."""
         self.run.interrupted = True
         self.schedule.stop(reason, workflow.now())
-        self._deadlines.cancel()
-        for name, handle in self._flying.items():
+        self._timers.cancel()
+        for name, handle in self._handles.items():
             if self._is_timer(name):
                 handle.cancel()
             elif self.schedule.step(name).tool == AGENT:
-                self._delegates.interrupt(name)
+                self._agents.interrupt(name)
 
     async def cancel(self) -> None:
-        """Tell every running step, wait until each has cleaned up, settle them."""
+        """Cancel every running step, wait until each has cleaned up, settle them."""
         self.schedule.stop("the plan was cancelled", workflow.now())
-        await self._mending.cancel()
-        self._deadlines.cancel()
-        for handle in self._flying.values():
+        await self._recovery.cancel()
+        self._timers.cancel()
+        for handle in self._handles.values():
             handle.cancel()
-        while self._flying:
-            await workflow.wait_condition(lambda: bool(self._landed))
+        while self._handles:
+            await workflow.wait_condition(lambda: bool(self._finished))
             self.turn(starting=False)
 
     def _start_ready(self) -> None:
         limit = self.run.options.max_parallel or self.run.plan.max_parallel or DEFAULT_PARALLEL
         while self.schedule.ready and self.schedule.running < limit:
-            if self._sent > ACTIVATION_BYTES and self._flying:
+            if self._sent > ACTIVATION_BYTES and self._handles:
                 return
             self._act_on(next(iter(self.schedule.ready)))
 
@@ -152,30 +152,30 @@ class Execution:
                 self._ask(step, args, now)
             case Delegate(args):
                 self.schedule.start(step_id, now)
-                self._fly(step_id, self._delegates.start(step, args))
+                self._watch(step_id, self._agents.start(step, args))
             case Sleep(seconds):
                 self.schedule.start(step_id, now)
                 self._sleep(step_id, seconds, now)
             case Call(filled, values):
                 self.schedule.start(step_id, now)
                 self._sent += size_of(filled.args)
-                self._fly(step_id, tool_call.start(self.run, step, filled, values))
+                self._watch(step_id, tool_call.start(self.run, step, filled, values))
 
     def _sleep(self, step_id: str, seconds: float, now: datetime) -> None:
         state = self.run.steps[step_id]
         state.deadline, state.calls = approvals.later(now, seconds), state.calls + 1
-        self._fly(step_id, timers.sleep_of(state))
+        self._watch(step_id, timers.sleep_of(state))
 
-    def _fly(self, step_id: str, handle: asyncio.Future[Any]) -> None:
-        self._flying[step_id] = handle
-        handle.add_done_callback(lambda done: self._landed.append((step_id, done)))
+    def _watch(self, step_id: str, handle: asyncio.Future[Any]) -> None:
+        self._handles[step_id] = handle
+        handle.add_done_callback(lambda done: self._finished.append((step_id, done)))
 
     def _ask(self, step: Step, args: dict[str, Any], now: datetime) -> None:
         deadline = approvals.deadline_of(self.run, step, now)
         self.schedule.ask(step.id, now, deadline)
         self.run.steps[step.id].asked = args
         if deadline:
-            self._deadlines.keep(step.id, deadline)
+            self._timers.keep(step.id, deadline)
 
     def _expire(self, step_id: str) -> None:
         now = workflow.now()
@@ -190,7 +190,7 @@ class Execution:
                     self.run.note("refused", refusal.message, now, step_id)
 
     def _settle(self, step_id: str, handle: asyncio.Future[Any]) -> None:
-        self._flying.pop(step_id, None)
+        self._handles.pop(step_id, None)
         now, started, step = workflow.now(), self.run.steps[step_id].changes[-1].time, self.schedule.step(step_id)
         if handle.cancelled():
             return self._end(step_id, cancelled(now, started))
@@ -215,13 +215,13 @@ class Execution:
 
     def end(self, step_id: str, outcome: Outcome) -> None:
         """Settle a step."""
-        self._deadlines.drop(step_id)
+        self._timers.drop(step_id)
         self.schedule.settle(step_id, outcome, workflow.now())
 
     def _end(self, step_id: str, outcome: Outcome) -> None:
-        """Settle a step, unless the LLM is to mend its failure first."""
-        self._deadlines.drop(step_id)
-        if not self._mending.takes(step_id, outcome):
+        """Settle a step, unless it failed and the LLM is to recover it."""
+        self._timers.drop(step_id)
+        if not self._recovery.takes(step_id, outcome):
             self.end(step_id, outcome)
 
     def _is_timer(self, step_id: str) -> bool:

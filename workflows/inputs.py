@@ -88,9 +88,3 @@ def invalid(problems: Sequence[Problem]) -> ApplicationError:
     problems = bounded(list(problems))
     detail = [problem.model_dump(mode="json", exclude_none=True) for problem in problems]
     return ApplicationError(InvalidPlan(problems).message[:8_000], detail, type="INVALID_PLAN", non_retryable=True)
-
-
-def step_of(arguments: Sequence[Any]) -> str | None:
-    """The step a message speaks of, if it can be told."""
-    found = arguments[0].get("stepId") if len(arguments) == 1 and isinstance(arguments[0], dict) else None
-    return found if isinstance(found, str) else None

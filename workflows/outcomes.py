@@ -1,4 +1,4 @@
-"""How an activity's end becomes a step's outcome: one function per way to end."""
+"""Turns the end of an activity into a step's outcome: one function per way to end."""
 
 from __future__ import annotations
 

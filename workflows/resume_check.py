@@ -1,4 +1,4 @@
-"""What a run that goes on from another does before it begins: see which of the files it knows are not as they were."""
+"""Before a resumed run begins: checks which files differ from what the earlier run saw."""
 
 from __future__ import annotations
 

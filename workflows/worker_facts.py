@@ -1,4 +1,4 @@
-"""What a workflow learns about its workers: the activity `check_plan`, once per task queue that steps are bound to.
+"""Facts about the workers: the activity `check_plan`, once per task queue that steps are bound to.
 
 An edit may need tools, or a queue, that the plan did not use before: their workers are asked then.
 """

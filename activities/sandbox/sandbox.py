@@ -29,7 +29,6 @@ Mode = Literal["auto", "off", "required", "landlock", "bwrap"]
 Network = Literal["step", "on", "off"]
 """Which commands have network access: those of steps that ask for it, all, none."""
 
-LEVELS: dict[Level, int] = {"none": 0, "landlock": 1, "bwrap": 2}
 MAX_PROTECTED = 200
 """Maximum number of protected files bound read-only per command."""
 PROBE_SECONDS = 10.0

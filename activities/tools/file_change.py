@@ -48,12 +48,12 @@ class Change:
 
     def check(self) -> None:
         """Raise CONFLICT unless the file is as the run last saw it, or as its own steps left it; or was never seen."""
-        call, place = self.context.call, self.place
-        seen = call.stamps.get(place.path)
-        if seen is None or seen.state == "deleted" or self._is_as_seen(seen):
+        seen = self.context.call.stamps.get(self.place.path)
+        if seen is None or seen.state == "deleted" or not seen.has_changed(self.now):
             return
-        before = self.context.effects.preimages.get(seen.hash)
-        raise conflicts.conflict(place, seen, before, self.data)
+        if self._as_left_by_the_run(seen).has_changed(self.now):
+            before = self.context.effects.preimages.get(seen.hash)
+            raise conflicts.conflict(self.place, seen, before, self.data)
 
     def write(self, data: bytes, value: Any) -> None:
         """Put this content there. Raises CONFLICT when somebody saves the file at the same moment."""
@@ -105,14 +105,14 @@ class Change:
         self.context.fault("after_swap")
         self._end(effect)
 
-    def _is_as_seen(self, seen: Stamp) -> bool:
-        call, place = self.context.call, self.place
-        if self.now is None or seen.state == "stale" or (place.linked and not seen.linked):
-            return False
-        if self.now.is_same_as(seen):
-            return True
-        root, path = self.context.workspace.root, "/".join(place.real_parts)
-        return self.context.effects.log.leads(run_of(call.key), root, path, seen.hash, self.now.hash)
+    def _as_left_by_the_run(self, seen: Stamp) -> Stamp:
+        """The stamp with the content that is there now, if the run's own steps made it out of what was seen."""
+        if self.now is None:
+            return seen
+        run, root = run_of(self.context.call.key), self.context.workspace.root
+        if not self.context.effects.log.leads(run, root, "/".join(self.place.real_parts), seen.hash, self.now.hash):
+            return seen
+        return self.now.model_copy(update={"state": seen.state, "linked": seen.linked})
 
     def _begin(self, kind: Kind, name: str, after: str, size: int, value: Any) -> Effect:
         """Log what is about to happen."""

@@ -27,6 +27,7 @@ from typing import Any, Literal, overload
 
 from pydantic import BaseModel
 
+from activities.attempt.errors import one_line
 from activities.sandbox.sandbox import Sandbox
 from activities.tools.tool_schema import bad_tool, describe
 from activities.workspace.contents import stamp_at
@@ -95,8 +96,7 @@ class ToolContext:
 
     def progress(self, text: str) -> None:
         """Say in one line where the work stands; shown with the next heartbeat."""
-        printable = "".join(char if char.isprintable() else " " for char in text[-4 * MAX_PROGRESS_CHARACTERS :])
-        self.line = " ".join(printable.split())[:MAX_PROGRESS_CHARACTERS]
+        self.line = one_line(text[-4 * MAX_PROGRESS_CHARACTERS :])[:MAX_PROGRESS_CHARACTERS]
 
     @property
     def cancelled(self) -> bool:

@@ -116,7 +116,7 @@ class Schedule(ReadinessIndex):
         """A ready step runs. Not while the plan is paused, nor while the step waits for a person."""
         if self.run.status is not PlanStatus.RUNNING:
             raise IllegalMove(f"step '{step_id}' cannot start: the plan is {self.run.status}")
-        if step_id in self._asking:
+        if step_id in self._awaiting:
             raise IllegalMove(f"step '{step_id}' cannot start: it waits for {self.run.steps[step_id].awaiting}")
         self._move(step_id, Status.RUNNING, now)
 
@@ -127,9 +127,9 @@ class Schedule(ReadinessIndex):
         deadline: datetime | None = None,
         awaiting: Literal["approval", "recovery"] = "approval",
     ) -> None:
-        """A ready step waits for a person's approval, one that ran is ready again and asks; or for its recovery."""
+        """Mark a step as awaiting approval or recovery. A running step goes back to ready first."""
         state = self._state(step_id)
-        if self.run.stopped or step_id in self._asking:
+        if self.run.stopped or step_id in self._awaiting:
             raise IllegalMove(f"step '{step_id}' cannot ask: {self.run.stopped or 'it asks already'}")
         if state.status is Status.RUNNING:
             self._move(step_id, Status.READY, now)
@@ -141,8 +141,8 @@ class Schedule(ReadinessIndex):
         self._list(step_id)
 
     def answered(self, step_id: str) -> None:
-        """A person, or the LLM, decided: the step goes on as a ready one."""
-        if step_id in self._asking or step_id in self._recovering:
+        """A person, or the LLM, decided: the step is ready again."""
+        if step_id in self._awaiting or step_id in self._recovering:
             self.run.steps[step_id].awaiting = self.run.steps[step_id].deadline = None
             self._list(step_id)
 
@@ -168,7 +168,7 @@ class Schedule(ReadinessIndex):
             return
         self.run.stopped = reason
         self.run.note("stopped", reason, now)
-        for name in [*self._ready, *self._asking]:
+        for name in [*self._ready, *self._awaiting]:
             state = self.run.steps[name]
             if state.failure is not None:  # it was to be mended
                 self._move(name, Status.FAILED, now)
