@@ -19,7 +19,7 @@ with workflow.unsafe.imports_passed_through():
 
     from plans.agents import run as agent_run
     from plans.agents.answers import AgentAnswer, SimpleAnswer, ToolUse
-    from plans.agents.limits import AgentEnd, limit_reached
+    from plans.agents.order import AgentEnd, limit_reached
     from plans.agents.run import AgentRun
     from plans.agents.tasks import Decision, TaskList, after_calls, meaning_of, meaning_of_simple
     from plans.definition.validation import errors

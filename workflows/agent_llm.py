@@ -12,9 +12,8 @@ from temporalio.exceptions import ActivityError, ApplicationError
 
 with workflow.unsafe.imports_passed_through():
     from plans.agents.answers import AgentAnswer, SimpleAnswer
-    from plans.agents.limits import limit_reached
     from plans.agents.llm_request import LlmAnswer, LlmRequest
-    from plans.agents.order import request_text
+    from plans.agents.order import limit_reached, request_text
     from plans.agents.question import AgentQuestion, Asked, offered
     from plans.agents.run import AgentRun
     from plans.agents.tasks import TaskList

@@ -15,8 +15,7 @@ from pydantic import Field
 
 from plans.activity_io import Facts, LargeValue
 from plans.agents.answers import Confidence, ToolUse
-from plans.agents.limits import AgentEnd, AgentUsage
-from plans.agents.order import AgentOrder
+from plans.agents.order import AgentEnd, AgentOrder, AgentUsage
 from plans.agents.question import Outcome, as_text
 from plans.agents.tasks import TaskList, TaskStatus
 from plans.definition.output_schema import form_problem, value_of
