@@ -3,31 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from activities.attempt.results import json_text
 from plans.activity_io import LargeValue, Note
 from plans.agents.llm_request import ChatMessage, LlmRequest
-from plans.agents.question import AgentQuestion, Conversation, Outcome, prompt_of, schema_of
+from plans.agents.question import AgentQuestion, Conversation, Outcome, expected_of, prompt_of
 from plans.llm.prompt_parts import Guide, ToolOutcome
 from plans.model import ToolSpec
 from runtime.value_store import ValueStore
 
 
+class Composed(NamedTuple):
+    """A request that can be sent, and what goes with it."""
+
+    request: LlmRequest
+    output_schema: dict[str, Any] | None = None
+    """Of an agent's final answer."""
+    conversation: LargeValue | None = None
+    """What was said so far, as stored for the next question."""
+
+
 async def compose(
     request: LlmRequest, question: AgentQuestion, values: ValueStore, tools: Mapping[str, ToolSpec]
-) -> tuple[LlmRequest, LargeValue]:
-    """The request with its messages and schema, and the conversation as it is kept for the next one."""
+) -> Composed:
+    """The request of an agent with its messages and what is expected back."""
     earlier = await values.get(question.conversation) if question.conversation else {}
     guides = [await _guide(note, values) for note in question.guides]
     outcomes = await _outcomes(question.outcomes, values)
-    said = Conversation.model_validate(earlier).plus(question.request, guides, outcomes)
-    prompt = prompt_of(question, said, tools)
-    changes = {
-        "messages": [ChatMessage.model_validate(message) for message in prompt.messages],
-        "json_schema": schema_of(question, tools),
-    }
-    kept = await values.put(json_text(said))
-    return request.model_copy(update=changes), kept.model_copy(update={"preview": ""})
+    said = Conversation.model_validate(earlier).plus(question, guides, outcomes)
+    messages = [ChatMessage.model_validate(message) for message in prompt_of(question, said, tools).messages]
+    stored = await values.put(json_text(said))
+    return Composed(
+        request.model_copy(update={"messages": messages, "expected": expected_of(question, tools)}),
+        said.output_schema,
+        stored.model_copy(update={"preview": ""}),
+    )
 
 
 async def _outcomes(outcomes: Sequence[Outcome], values: ValueStore) -> list[ToolOutcome]:

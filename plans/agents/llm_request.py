@@ -1,8 +1,9 @@
-"""What crosses the border when an LLM is asked: one typed value each way.
+"""Input and output types of the `ask_llm` activity.
 
-`ask_llm` takes an `LlmRequest` and returns an `LlmAnswer`. An answer that is no single JSON object is still an answer:
-its `problem` says what is wrong in words the model understands, so that the caller can send it back for correction.
-What another attempt cannot mend is an application error with one of the codes below.
+It takes an `LlmRequest` and returns an `LlmAnswer` with the typed answer. An answer that cannot be used is still a
+result: its `problem` and `problems` say what is wrong in words the model understands, and the caller sends it back for
+correction. A failure that another attempt cannot cure is an application error with one of the codes below. Both are
+read from recorded histories, so a field that is unknown, such as one that was dropped since, is ignored.
 
     LLM_NO_KEY        no key is set for an endpoint that needs one   LLM_REFUSED      the model or a filter declined
     LLM_KEY           the endpoint does not accept the key           LLM_TRUNCATED    the answer was cut off
@@ -13,15 +14,15 @@ What another attempt cannot mend is an application error with one of the codes b
 
 from __future__ import annotations
 
-import json
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from plans.activity_io import LargeValue
 from plans.agents.question import AgentQuestion
 from plans.budget import Usage
-from plans.model import Retry, Value
+from plans.llm.answers import Expected
+from plans.model import Value
 
 BAD_ANSWER = "LLM_BAD_ANSWER"
 MAX_TEXT_BYTES = 1024 * 1024
@@ -40,27 +41,33 @@ class ChatMessage(Value):
 class LlmRequest(Value):
     """One question to the LLM, expecting one JSON object."""
 
-    purpose: str = Field(description="What it is for: plan, correction, recovery, agent, ...; for people and checks.")
+    model_config = ConfigDict(extra="ignore")
+
+    purpose: str = Field(description="What it is for: plan, correction, recovery, agent, ...; for people.")
     messages: list[ChatMessage] = Field(default_factory=list, description="The conversation so far.")
-    messages_large: LargeValue | None = Field(default=None, description="A stored list of messages that comes first.")
-    agent: AgentQuestion | None = Field(default=None, description="Messages and schema are composed from this.")
+    agent: AgentQuestion | None = Field(default=None, description="The messages are composed from this.")
+    expected: Expected | None = Field(default=None, description="What the answer must be; of an agent, see `agent`.")
     schema_name: str = Field(default="answer", pattern=r"^[A-Za-z0-9_-]{1,64}$", description="Names the schema.")
-    json_schema: dict[str, Any] = Field(default_factory=dict, description="JSON Schema of the object expected back.")
-    model: str | None = Field(default=None, description="The model; the worker's own when none is named.")
-    max_tokens: int | None = Field(default=None, ge=1, description="Longest answer; none: the endpoint decides.")
-    key: str = Field(default="", description="The same over all attempts of the call, different for every other call.")
-    timeout: float | None = Field(default=None, gt=0, description="Seconds one attempt may take, at most the worker's.")
-    retry: Retry = Field(
-        default=Retry(attempts=5, delay=2.0, factor=2.0),
-        description="Attempts and waits when the endpoint is busy or down; a worker's death does not count.",
+    json_schema: dict[str, Any] = Field(
+        default_factory=dict, description="JSON Schema of the object; made from what is expected, where that is said."
     )
+    key: str = Field(default="", description="The same over all attempts of the call, different for every other call.")
 
 
 class LlmAnswer(Value):
     """What the LLM said, and what it took."""
 
-    text: str = Field(description="JSON text of the object; when there is a problem, the answer as it came.")
-    problem: str = Field(default="", description="Why the text is not what was asked for; empty when it is.")
+    model_config = ConfigDict(extra="ignore")
+
+    text: str = Field(description="JSON text of the object; of an answer with a problem as it came; empty: see parsed.")
+    problem: str = Field(default="", description="Why the answer cannot be used; empty when it can.")
+    problems: list[str] = Field(default_factory=list, description="Each of several problems, place first.")
+    parsed: dict[str, Any] | None = Field(
+        default=None, description="The answer as JSON data of the kind expected; none: not parsed, or a problem."
+    )
+    form_problem: str | None = Field(
+        default=None, description="What keeps an agent's final answer from the schema ordered; none: not judged."
+    )
     usage: Usage = Field(default_factory=Usage, description="Of the attempt that was answered.")
     model: str = Field(description="The model as the endpoint calls it.")
     finish_reason: str = Field(default="stop", description="As the endpoint gives it.")
@@ -68,14 +75,6 @@ class LlmAnswer(Value):
     duration: float = Field(default=0.0, description="Milliseconds, of the attempt that was answered.")
     conversation: LargeValue | None = Field(default=None, description="Of an agent: what was said so far.")
     attempt: int = Field(default=1, description="Which attempt was answered, errors of the endpoint counted only.")
-
-    @property
-    def parsed(self) -> dict[str, Any] | None:
-        """The object, or None when there is a problem."""
-        if self.problem:
-            return None
-        value: dict[str, Any] = json.loads(self.text)
-        return value
 
 
 class SnapshotRequest(Value):

@@ -24,9 +24,9 @@ from plans.agents.prompts import (
     simple_system,
 )
 from plans.agents.tasks import TaskList
+from plans.llm.answers import Expected
 from plans.llm.planning_prompts import correction_prompt
 from plans.llm.prompt_parts import RESULT_CHARACTERS, RESULTS_CHARACTERS, Guide, Prompt, ToolOutcome
-from plans.llm.schemas import Schema, complex_schema, decomposition_schema, simple_schema
 from plans.model import ToolSpec, Value
 
 Asked = Literal["simple", "tasks", "complex"]
@@ -55,14 +55,18 @@ class Conversation(Value):
     """What was said so far, as the next prompt needs it."""
 
     request: str = ""
+    output_schema: dict[str, Any] | None = Field(default=None, description="JSON Schema of the final answer.")
     guides: list[Guide] = Field(default_factory=list)
     outcomes: list[ToolOutcome] = Field(default_factory=list)
 
-    def plus(self, request: str, guides: Sequence[Guide], outcomes: Sequence[ToolOutcome]) -> Conversation:
+    def plus(self, question: AgentQuestion, guides: Sequence[Guide], outcomes: Sequence[ToolOutcome]) -> Conversation:
         """With what is new; the texts of results that no prompt shows any more are dropped."""
         merged = sorted([*self.guides, *guides], key=lambda guide: (guide.path.count("/"), guide.path))
         return Conversation(
-            request=request or self.request, guides=merged, outcomes=_bounded([*self.outcomes, *outcomes])
+            request=question.request or self.request,
+            output_schema=question.output_schema or self.output_schema,
+            guides=merged,
+            outcomes=_bounded([*self.outcomes, *outcomes]),
         )
 
 
@@ -73,6 +77,7 @@ class AgentQuestion(Value):
     tools: list[str] = Field(description="Names of the tools it may call.")
     conversation: LargeValue | None = Field(default=None, description="What was said so far.")
     request: str = Field(default="", description="The user's request, the first time.")
+    output_schema: dict[str, Any] | None = Field(default=None, description="Of the final answer, the first time.")
     guides: list[Note] = Field(default_factory=list, description="agents.md that are new.")
     outcomes: list[Outcome] = Field(default_factory=list, description="Tool results that are new.")
     tasks: TaskList | None = None
@@ -102,12 +107,9 @@ def prompt_of(question: AgentQuestion, said: Conversation, tools: Mapping[str, T
     return correction_prompt(first, question.last, question.problems, question.left) if question.problems else first
 
 
-def schema_of(question: AgentQuestion, tools: Mapping[str, ToolSpec]) -> Schema:
-    """The JSON Schema of the answer."""
-    if question.asked == "tasks":
-        return decomposition_schema()
-    specs = offered(question.tools, tools, question.asked)
-    return simple_schema(specs) if question.asked == "simple" else complex_schema(specs)
+def expected_of(question: AgentQuestion, tools: Mapping[str, ToolSpec]) -> Expected:
+    """What the answer must be, `tools` being the worker's."""
+    return Expected(kind=question.asked, tools=offered(question.tools, tools, question.asked))
 
 
 def as_text(value: Any) -> str:
