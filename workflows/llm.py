@@ -3,7 +3,7 @@
 Every request is an `ask_llm` activity of its own number and key, and the activity returns the answer parsed and judged.
 What it took is added to the run's ledger, also when it failed. An answer that cannot be used is sent back with
 all that is wrong with it, CORRECTIONS times at most; then `Unanswered` is raised. An agent's request goes out by
-reference (`plans.agents.question`): what was said before is stored outside history.
+reference (`plans.agents.llm_request`): what was said before is stored outside history.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ with workflow.unsafe.imports_passed_through():
 
     from plans import budget
     from plans.agents.answers import AgentAnswer, SimpleAnswer
-    from plans.agents.llm_request import ChatMessage, LlmAnswer, LlmRequest
+    from plans.agents.llm_request import AgentQuestion, Asked, ChatMessage, LlmAnswer, LlmRequest, expected_of
     from plans.agents.order import limit_reached, request_text
-    from plans.agents.question import AgentQuestion, Asked, expected_of
     from plans.agents.run import AgentRun
     from plans.agents.tasks import TaskList
     from plans.budget import Budget, Usage

@@ -16,21 +16,32 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.attempt.errors import bounded
-from activities.llm.agent_prompt import Composed, compose
+from activities.attempt.results import json_text
 from activities.llm.errors import LONGEST_WAIT, LlmError
 from activities.llm.model import LanguageModel
+from plans.activity_io import LargeValue, Note
 from plans.agents.answers import AgentAnswer, SimpleAnswer
-from plans.agents.llm_request import ChatMessage, LlmAnswer, LlmRequest
+from plans.agents.llm_request import (
+    AgentQuestion,
+    ChatMessage,
+    Conversation,
+    LlmAnswer,
+    LlmRequest,
+    Outcome,
+    expected_of,
+    prompt_of,
+)
 from plans.definition.output_schema import form_problem
 from plans.errors import ToolError
 from plans.llm.answers import PlanAnswer, Recovery, as_json, parsed, schema_of
 from plans.llm.json_extraction import AnswerProblem
+from plans.llm.prompt_parts import Guide, ToolOutcome
 from plans.model import Retry, ToolSpec
 from runtime.value_store import ValueStore
 
@@ -39,6 +50,16 @@ JUDGE_SECONDS = 2.0
 """Time to hold a final answer against the schema that was ordered: both may come from someone hostile."""
 RETRY = Retry(attempts=5, delay=2.0, factor=2.0)
 """Attempts and waits when the endpoint is busy or down; the death of a worker does not count."""
+
+
+class Composed(NamedTuple):
+    """A request that can be sent, and what goes with it."""
+
+    request: LlmRequest
+    output_schema: dict[str, Any] | None = None
+    """Of an agent's final answer."""
+    conversation: LargeValue | None = None
+    """What was said so far, as stored for the next question."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +99,32 @@ class AskLlm:
             raise LlmError("LLM_REQUEST", "there is no message to send")
         secrets = self.model.secrets
         return [ChatMessage(role=each.role, content=secrets.out_of(each.content)) for each in request.messages]
+
+
+async def compose(
+    request: LlmRequest, question: AgentQuestion, values: ValueStore, tools: Mapping[str, ToolSpec]
+) -> Composed:
+    """The request of an agent with its messages and what is expected back."""
+    earlier = await values.get(question.conversation) if question.conversation else {}
+    guides = [await _guide(note, values) for note in question.guides]
+    outcomes = await _outcomes(question.outcomes, values)
+    said = Conversation.model_validate(earlier).plus(question, guides, outcomes)
+    messages = [ChatMessage.model_validate(message) for message in prompt_of(question, said, tools).messages]
+    stored = await values.put(json_text(said))
+    return Composed(
+        request.model_copy(update={"messages": messages, "expected": expected_of(question, tools)}),
+        said.output_schema,
+        stored.model_copy(update={"preview": ""}),
+    )
+
+
+async def _outcomes(outcomes: Sequence[Outcome], values: ValueStore) -> list[ToolOutcome]:
+    return [each.shown(await values.get(each.large) if each.large else None) for each in outcomes]
+
+
+async def _guide(note: Note, values: ValueStore) -> Guide:
+    text = await values.get(note.large) if note.large else note.text
+    return Guide(path=note.path, text=str(text or ""))
 
 
 def judged(answer: LlmAnswer, asked: Composed, seconds: float = JUDGE_SECONDS) -> LlmAnswer:

@@ -15,8 +15,8 @@ from pydantic import Field
 
 from plans.activity_io import Facts, LargeValue
 from plans.agents.answers import Confidence, ToolUse
+from plans.agents.llm_request import Outcome, as_text
 from plans.agents.order import AgentEnd, AgentOrder, AgentUsage
-from plans.agents.question import Outcome, as_text
 from plans.agents.tasks import TaskList, TaskStatus
 from plans.definition.output_schema import form_problem, value_of
 from plans.llm.prompt_parts import READ_RESULT

@@ -8,8 +8,8 @@ import pytest
 
 from plans.activity_io import Facts
 from plans.agents.answers import ToolUse
+from plans.agents.llm_request import AgentQuestion, Conversation, Outcome, expected_of, prompt_of
 from plans.agents.order import AgentOrder
-from plans.agents.question import AgentQuestion, Conversation, Outcome, expected_of, prompt_of
 from plans.agents.run import AgentRun, answer_problem, conclude, lightened, outcome_of, read_on, resumed, steps_of
 from plans.agents.tasks import TaskList
 from plans.execution.schedule import Outcome as Ended

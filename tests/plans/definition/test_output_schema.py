@@ -63,12 +63,13 @@ def test_a_reference_that_leads_nowhere_is_told_and_none_is_followed_out_of_the_
     assert "cannot be applied" in form_problem({"$ref": target}, "1")
 
 
-@pytest.mark.parametrize(("schema", "answer"), ENDLESS.values(), ids=ENDLESS)
-def test_a_schema_that_takes_too_long_is_told_by_the_clock(schema: dict[str, Any], answer: Any) -> None:
-    started = time.monotonic()
-    found = form_problem(schema, json.dumps(answer), lambda: time.monotonic() < started + 0.3)
-    assert time.monotonic() - started < 3
-    assert found == "" if (schema, answer) in [ENDLESS[name] for name in HARMLESS] else "takes too long" in found
+@pytest.mark.parametrize("name", ENDLESS)
+def test_a_schema_that_takes_too_long_is_told_by_the_clock(name: str) -> None:
+    schema, answer = ENDLESS[name]
+    started, end = time.thread_time(), time.monotonic() + 0.3
+    found = form_problem(schema, json.dumps(answer), lambda: time.monotonic() < end)
+    assert time.thread_time() - started < 3
+    assert "takes too long" in found or (found == "" and name in HARMLESS)
 
 
 @pytest.mark.parametrize("name", [name for name in ENDLESS if name not in HARMLESS | LARGE])
