@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from activities.llm.ask_llm import Composed, judged
+from activities.llm.ask_llm import JUDGE_SECONDS, Composed, judged
 from activities.tools.registry import load_tools
 from plans.agents.llm_request import LlmAnswer, LlmRequest
 from plans.llm.answers import Expected, PlanAnswer, typed
@@ -78,3 +79,23 @@ def test_a_hostile_schema_holds_no_worker(name: str) -> None:
     found = judged(answer, asked, seconds=0.3)
     assert time.thread_time() - started < 3
     assert "takes too long" in str(found.form_problem) or (name in HARMLESS and found.form_problem == "")
+
+
+async def test_a_worker_goes_on_while_a_hostile_schema_is_judged(tmp_path: Path) -> None:
+    schema, value = ENDLESS["references that fan out"]
+    gaps: list[float] = []
+
+    async def watch() -> None:
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(0.02)
+            gaps.append(time.monotonic() - before)
+
+    with asking([{"reply": {"json": {"answer": json.dumps(value)}}, "times": 2}], tmp_path, tools=SPECS) as scene:
+        await scene.once(agent())  # imports what is imported once
+        watching = asyncio.create_task(watch())
+        answer = await scene.once(agent(outputSchema=schema))
+        await asyncio.sleep(0.1)
+        watching.cancel()
+    assert "takes too long" in str(answer.form_problem)
+    assert max(gaps) < JUDGE_SECONDS * 0.75
