@@ -11,30 +11,28 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+from pydantic import ValidationError
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
-with workflow.unsafe.imports_passed_through():
-    from pydantic import ValidationError
-
-    from plans.agents import run as agent_run
-    from plans.agents.answers import AgentAnswer, SimpleAnswer, ToolUse
-    from plans.agents.limits import AgentEnd, limit_reached
-    from plans.agents.run import AgentRun
-    from plans.agents.tasks import Decision, TaskList, after_calls, meaning_of, meaning_of_simple
-    from plans.definition.validation import errors
-    from plans.errors import InvalidPlan, PlanError, Unanswered
-    from plans.llm.prompt_parts import READ_RESULT
-    from plans.log import LogKind
-    from plans.run import PlanStatus
-    from plans.views import markdown
-    from plans.views.summary import summary_of
-    from workflows import agent_reporting, resume_check, search_attributes
-    from workflows.agent_llm import answered
-    from workflows.execution import Execution
-    from workflows.handlers import MessageHandlers
-    from workflows.inputs import AgentRequest, invalid, read_agent_request
-    from workflows.worker_facts import facts_about
+from plans.agents import run as agent_run
+from plans.agents.answers import SimpleAnswer, ToolUse
+from plans.agents.order import AgentEnd, limit_reached
+from plans.agents.run import AgentRun
+from plans.agents.tasks import Decision, TaskList, after_calls, meaning_of, meaning_of_simple
+from plans.definition.validation import errors
+from plans.errors import InvalidPlan, PlanError, Unanswered
+from plans.llm.prompt_parts import READ_RESULT
+from plans.log import LogKind
+from plans.run import PlanStatus
+from plans.views import markdown
+from plans.views.summary import summary_of
+from workflows import agent_reporting, resume_check, search_attributes
+from workflows.execution import Execution
+from workflows.handlers import MessageHandlers
+from workflows.inputs import AgentRequest, invalid, read_agent_request
+from workflows.llm import AgentReply, agent_answered
+from workflows.worker_facts import facts_about
 
 EVENTS = 8_000
 """History events after which the run goes on in a new run of the workflow, between two model calls."""
@@ -149,7 +147,7 @@ class AgentWorkflow(MessageHandlers):
         """One question, and what its answer means."""
         agent, began = self._agent, workflow.now()
         try:
-            answer = await answered(agent)
+            reply = await agent_answered(agent)
         except Unanswered as error:
             agent_run.conclude(agent, "failed", f"{error.code}: {error.message}"[:2_000], workflow.now())
             return
@@ -158,14 +156,14 @@ class AgentWorkflow(MessageHandlers):
         if agent.run.stopped:
             return  # what it wants now is for the run that resumes this one to ask again
         agent.unsent, agent.notice = [], ""
+        self._decide(reply)
+
+    def _decide(self, reply: AgentReply) -> None:
+        agent, limit, answer = self._agent, self._agent.order.limits.nudges, reply.answer
         if isinstance(answer, TaskList):
             agent.tasks, agent.splitting = answer.begin(), False
             agent.run.note(LogKind.TASK, f"{len(answer.tasks)} tasks: {agent.position}"[:1_000], workflow.now())
             return
-        self._decide(answer)
-
-    def _decide(self, answer: AgentAnswer | SimpleAnswer) -> None:
-        agent, limit = self._agent, self._agent.order.limits.nudges
         if isinstance(answer, SimpleAnswer):
             decision, before = meaning_of_simple(answer, agent.nudges, limit), None
         else:
@@ -177,7 +175,7 @@ class AgentWorkflow(MessageHandlers):
         if decision.end is None:  # else what was counted stays: an answer of another form is one more reminder
             agent.nudges = decision.nudges
         if decision.end is not None:
-            self._finish(decision, decision.end)
+            self._finish(decision, decision.end, reply.form_problem)
         elif decision.calls:
             self._call(decision.calls)
             self._decided = decision, before
@@ -201,10 +199,11 @@ class AgentWorkflow(MessageHandlers):
         if agent.tasks is not None and agent.tasks.remaining < done:
             agent.run.note(LogKind.TASK, agent.position, workflow.now())
 
-    def _finish(self, decision: Decision, end: AgentEnd) -> None:
+    def _finish(self, decision: Decision, end: AgentEnd, found: str | None) -> None:
         """The run is over, unless its answer is not of the form that was ordered."""
         agent, limits = self._agent, self._agent.order.limits
-        problem = agent_run.answer_problem(agent, decision.answer) if end is AgentEnd.COMPLETED else ""
+        is_complete = end is AgentEnd.COMPLETED
+        problem = agent_run.answer_problem(agent, decision.answer, found) if is_complete else ""
         agent.tasks = decision.tasks or agent.tasks
         if problem and agent.nudges < limits.nudges:
             agent.nudges, agent.notice = agent.nudges + 1, problem

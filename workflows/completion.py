@@ -14,14 +14,12 @@ from temporalio import workflow
 from temporalio.common import RawValue
 from temporalio.exceptions import FailureError, is_cancelled_exception
 
-with workflow.unsafe.imports_passed_through():
-    from plans.activity_io import EndRecord
-    from plans.log import LogKind
-    from plans.run import Run, text_of
-    from plans.views.summary import summary_of
-    from workflows import policies
-    from workflows.raw import of_json
-
+from plans.activity_io import EndRecord
+from plans.log import LogKind
+from plans.run import Run, text_of
+from plans.views.summary import summary_of
+from workflows import policies
+from workflows.raw import of_json
 
 LARGE = 64 * 1024
 """Characters of a Run from which on nobody reads it in Temporal's UI."""

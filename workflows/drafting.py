@@ -6,29 +6,31 @@ made again. Nothing the LLM writes waives an approval, sets a workspace or a lim
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, is_cancelled_exception
 
-with workflow.unsafe.imports_passed_through():
-    from plans.agents.llm_request import Snapshot, SnapshotRequest
-    from plans.definition.validation import condition_problems, errors, problems
-    from plans.errors import Unanswered
-    from plans.execution.recovery import history
-    from plans.execution.regeneration import as_it_stands, begun, fitted
-    from plans.llm.answers import parse_plan_answer
-    from plans.llm.json_extraction import AnswerProblem
-    from plans.llm.planning_prompts import planning_prompt, planning_system, regenerate_prompt
-    from plans.llm.schemas import plan_schema
-    from plans.log import LogKind
-    from plans.model import Plan, Problem, Step
-    from plans.run import Run
-    from workflows import policies, splitting
-    from workflows.llm import Question, answered
-
-MAX_STEPS = 200
-"""Steps of a plan that an LLM writes: more than anyone reviews."""
+from plans.agents.as_plan import plan_of_tasks
+from plans.agents.llm_request import Snapshot, SnapshotRequest
+from plans.agents.prompts import decomposition_prompt, decomposition_system
+from plans.agents.run import NOT_FOR_AGENTS
+from plans.agents.tasks import TaskList
+from plans.definition.validation import errors, problems
+from plans.errors import Unanswered
+from plans.execution.recovery import history
+from plans.execution.regeneration import as_it_stands, begun
+from plans.llm.answers import Expected, Parsed, PlanAnswer
+from plans.llm.drafts import Draft, draft_of
+from plans.llm.json_extraction import AnswerProblem
+from plans.llm.planning_prompts import planning_prompt, planning_system, regenerate_prompt
+from plans.llm.prompt_parts import Prompt
+from plans.log import LogKind
+from plans.model import Plan, Problem
+from plans.run import Run
+from workflows import policies
+from workflows.llm import Question, answered
 
 
 class Drafted(NamedTuple):
@@ -43,69 +45,66 @@ async def draft(run: Run) -> Drafted:
     """The plan for the run's request. Never raises for what the LLM did."""
     if run.options.split is not None:
         return await _split(run, run.options.split)
-    tools = run.facts.tools.values()
+    tools = list(run.facts.tools.values())
     asked = planning_prompt(planning_system(tools), run.request, await _snapshot(run))
-    question = Question("plan", asked, "plan", plan_schema(tools), "write the plan")
-    reader = _Reader(run, run.plan)
+    rejected: list[Draft] = []
+    question = Question("plan", asked, Expected(kind="plan", tools=tools), "write the plan")
     try:
-        return Drafted(await answered(run, question, reader), [])
+        return Drafted(await answered(run, question, _judge(run, run.plan, rejected)), [])
     except Unanswered as error:
         told = [Problem(code=error.code, message=error.message)]
-        if reader.best is None:
+        best = next((each for each in reversed(rejected) if each.can_be_repaired), None)
+        if best is None:
             return Drafted(run.plan, told, error.text[:20_000])
-        return Drafted(reader.best, [*told[: error.code != "LLM_BAD_ANSWER"], *reader.problems])
+        return Drafted(best.plan, [*told[: error.code != "LLM_BAD_ANSWER"], *best.problems])
 
 
 async def _split(run: Run, args: dict[str, Any]) -> Drafted:
+    """A plan with a step per task of the request; `args` are those of its steps besides the objective."""
+    wanted = args.get("tools")
+    offered = [spec for name, spec in run.facts.tools.items() if name not in NOT_FOR_AGENTS]
+    tools = [spec for spec in offered if spec.name in wanted] if isinstance(wanted, list) else offered
+    asked = Prompt(system=decomposition_system(tools), user=decomposition_prompt(run.request))
+    question = Question("plan_actions", asked, Expected(kind="tasks"), "split the request into tasks")
     try:
-        plan = await splitting.split(run, args)
+        tasks = await answered(run, question, _tasks)
     except Unanswered as error:
         return Drafted(run.plan, [Problem(code=error.code, message=error.message)], error.text[:20_000])
+    plan = plan_of_tasks(tasks, run.plan, run.request, args)
     return Drafted(plan, errors(problems(plan, run.facts.tools)))
 
 
 async def redraft(run: Run, feedback: str) -> Plan:
     """The present plan, revised as the feedback asks. Raises Unanswered."""
-    tools, plan, snapshot = run.facts.tools.values(), as_it_stands(run), await _snapshot(run)
+    tools, plan, snapshot = list(run.facts.tools.values()), as_it_stands(run), await _snapshot(run)
     told = {name: run.steps[name].status.value for name in begun(run)}
     goal, system = run.request or plan.title, planning_system(tools)
     asked = regenerate_prompt(system, goal, snapshot, plan, feedback, told, history(run))
-    question = Question("plan", asked, "plan", plan_schema(tools), "revise the plan")
-    return await answered(run, question, _Reader(run, plan))
+    question = Question("plan", asked, Expected(kind="plan", tools=tools), "revise the plan")
+    return await answered(run, question, _judge(run, plan, []))
 
 
-class _Reader:
-    """Reads answers as plans that keep what is not the LLM's to set; remembers the best one that is not sound."""
+def _judge(run: Run, base: Plan, rejected: list[Draft]) -> Callable[[Parsed], Plan | AnswerProblem]:
+    """Accepts a sound plan on `base`; every draft that is not sound is added to `rejected`."""
 
-    def __init__(self, run: Run, base: Plan) -> None:
-        self._run, self._base = run, base
-        self.best: Plan | None = None
-        self.problems: list[Problem] = []
+    def accept(answer: Parsed) -> Plan | AnswerProblem:
+        if not isinstance(answer, PlanAnswer):
+            return AnswerProblem(message="The answer must be a plan.")
+        made = draft_of(run, base, answer)
+        if isinstance(made, AnswerProblem):
+            return made
+        if made.problems:
+            rejected.append(made)
+            return AnswerProblem.of([problem.text for problem in made.problems])
+        for note in answer.notes[:20]:
+            run.note(LogKind.LLM, note, workflow.now())
+        return made.plan
 
-    def __call__(self, text: str) -> Plan | AnswerProblem:
-        answer = parse_plan_answer(text, self._run.facts.tools, MAX_STEPS)
-        if isinstance(answer, AnswerProblem):
-            return answer
-        steps, wrong = fitted(self._run, answer.plan.steps)
-        if wrong:
-            return AnswerProblem.of(wrong)
-        plan = self._on_base(answer.plan, steps)
-        found = errors(problems(plan, self._run.facts.tools))
-        if not found:
-            for note in answer.notes[:20]:
-                self._run.note(LogKind.LLM, note, workflow.now())
-            return plan
-        if not condition_problems(plan) and not any(problem.code == "PLAN_DUPLICATE_ID" for problem in found):
-            self.best, self.problems = plan, found
-        return AnswerProblem.of([problem.text for problem in found])
+    return accept
 
-    def _on_base(self, plan: Plan, steps: list[Step]) -> Plan:
-        changed = {
-            "steps": steps,
-            "title": plan.title or self._base.title,
-            "estimated_duration": plan.estimated_duration,
-        }
-        return self._base.model_copy(update=changed)
+
+def _tasks(answer: Parsed) -> TaskList | AnswerProblem:
+    return answer if isinstance(answer, TaskList) else AnswerProblem(message="The answer must be a task list.")
 
 
 async def _snapshot(run: Run) -> str:

@@ -1,36 +1,42 @@
-"""Questions to the LLM from a workflow: within the budget, counted, corrected a bounded number of times.
+"""Asks the LLM from a workflow: within the budget, counted, and corrected a bounded number of times.
 
-Every call has its own number and key; what it took is added to the run's ledger, also when it failed. An answer that
-cannot be used is sent back with all that is wrong with it, CORRECTIONS times at most; then `Unanswered` is raised.
+Every request is an `ask_llm` activity of its own number and key, and the activity returns the answer parsed and judged.
+What it took is added to the run's ledger, also when it failed. An answer that cannot be used is sent back with
+all that is wrong with it, CORRECTIONS times at most; then `Unanswered` is raised. An agent's request goes out by
+reference (`plans.agents.llm_request`): what was said before is stored outside history.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 
+from pydantic import ValidationError
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 
-with workflow.unsafe.imports_passed_through():
-    from pydantic import ValidationError
-
-    from plans import budget
-    from plans.agents.llm_request import ChatMessage, LlmAnswer, LlmRequest
-    from plans.budget import Budget, Usage
-    from plans.errors import Unanswered
-    from plans.llm.json_extraction import AnswerProblem
-    from plans.llm.planning_prompts import correction_prompt
-    from plans.llm.prompt_parts import Prompt
-    from plans.log import LogKind
-    from plans.run import Run
-    from workflows import policies
+from plans import budget
+from plans.agents.answers import AgentAnswer, SimpleAnswer
+from plans.agents.llm_request import AgentQuestion, Asked, ChatMessage, LlmAnswer, LlmRequest, expected_of
+from plans.agents.order import limit_reached, request_text
+from plans.agents.run import AgentRun
+from plans.agents.tasks import TaskList
+from plans.budget import Budget, Usage
+from plans.errors import Unanswered
+from plans.llm.answers import Expected, Parsed, parsed, typed
+from plans.llm.json_extraction import AnswerProblem
+from plans.llm.planning_prompts import correction_prompt
+from plans.llm.prompt_parts import Prompt
+from plans.log import LogKind
+from plans.run import Run
+from workflows import policies
 
 CORRECTIONS = 3
-MENDABLE = frozenset(("LLM_TRUNCATED", "LLM_BAD_ANSWER"))
-"""Failures of a call that the model itself can mend by answering otherwise."""
-Found = TypeVar("Found")
+CORRECTABLE = frozenset(("LLM_TRUNCATED", "LLM_BAD_ANSWER"))
+"""Failures of a request that the model can avoid by answering otherwise."""
+Accepted = TypeVar("Accepted")
 
 
 class Question(NamedTuple):
@@ -38,68 +44,174 @@ class Question(NamedTuple):
 
     purpose: str
     prompt: Prompt
-    schema_name: str
-    schema: dict[str, Any]
+    expected: Expected
     about: str
     step_id: str = ""
 
 
-async def answered(run: Run, question: Question, read: Callable[[str], Found | AnswerProblem]) -> Found:
-    """What `read` makes of the first answer it accepts. Raises Unanswered."""
-    prompt = question.prompt
-    problem = AnswerProblem(message="")
-    text = ""
-    for left in range(CORRECTIONS, -1, -1):
-        text, problem_of_call = await _text(run, question, prompt, CORRECTIONS - left)
-        found = problem_of_call or read(text)
+class AgentReply(NamedTuple):
+    """An agent's answer; `form_problem`: what keeps the final answer from the schema, None where nothing judged it."""
+
+    answer: TaskList | AgentAnswer | SimpleAnswer
+    form_problem: str | None = None
+
+
+class Rejected(NamedTuple):
+    """The last answer, when it could not be used."""
+
+    text: str
+    problems: list[str]
+    left: int
+    """Corrections left, the one this asks for included."""
+
+    @property
+    def number(self) -> int:
+        """The number of the correction."""
+        return CORRECTIONS + 1 - self.left
+
+
+async def answered(run: Run, question: Question, accept: Callable[[Parsed], Accepted | AnswerProblem]) -> Accepted:
+    """What `accept`, which judges by the state of the run, makes of the first answer it accepts. Raises Unanswered."""
+
+    async def ask(rejected: Rejected | None) -> LlmAnswer:
+        return await _ask(run, question, rejected)
+
+    def judge(answer: LlmAnswer) -> Accepted | AnswerProblem:
+        found = _value(answer, question.expected)
+        return found if isinstance(found, AnswerProblem) else accept(found)
+
+    def note(attempt: int, problem: str, code: str) -> None:
+        text = f"{question.about}: answer {attempt} was not accepted: {problem}"
+        run.note(LogKind.LLM, text[:500], _now(), code=code, subject=question.about)
+
+    return await _corrected(ask, judge, note)
+
+
+async def agent_answered(agent: AgentRun) -> AgentReply:
+    """The first answer of an agent's model that can be used. Raises Unanswered."""
+    question = _agent_question(agent)
+
+    async def ask(rejected: Rejected | None) -> LlmAnswer:
+        return await _ask_agent(agent, question, rejected)
+
+    def judge(answer: LlmAnswer) -> AgentReply | AnswerProblem:
+        found = _value(answer, expected_of(question, agent.run.facts.tools))
+        if isinstance(found, TaskList | AgentAnswer | SimpleAnswer):
+            return AgentReply(found, answer.form_problem)
+        return found if isinstance(found, AnswerProblem) else AnswerProblem(message="The answer is of another kind.")
+
+    def note(_: int, problem: str, code: str) -> None:
+        text = f"answer {agent.asked} was not accepted: {problem}"
+        agent.run.note(LogKind.LLM, text[:500], _now(), code=code)
+
+    def is_over() -> bool:
+        return limit_reached(agent.order.limits, agent.usage) is not None
+
+    return await _corrected(ask, judge, note, is_over)
+
+
+async def _corrected(
+    ask: Callable[[Rejected | None], Awaitable[LlmAnswer]],
+    judge: Callable[[LlmAnswer], Accepted | AnswerProblem],
+    note: Callable[[int, str, str], None],
+    is_over: Callable[[], bool] = lambda: False,
+) -> Accepted:
+    """The first answer accepted; every other is sent back with its problems. Raises Unanswered."""
+    rejected: Rejected | None = None
+    attempt = 0
+    while True:
+        attempt += 1
+        found: Accepted | AnswerProblem
+        try:
+            answer = await ask(rejected)
+            text, found = answer.text, judge(answer)
+        except Unanswered as error:
+            if error.code not in CORRECTABLE:
+                raise
+            text, found = error.text, AnswerProblem(message=error.message, problems=[error.message], code=error.code)
         if not isinstance(found, AnswerProblem):
             return found
-        problem = found
-        told = problem.problems or [problem.message]
-        refused = f"{question.about}: answer {CORRECTIONS - left + 1} was not accepted: {told[0]}"[:500]
-        run.note(LogKind.LLM, refused, _now(), code=problem.code, subject=question.about)
-        prompt = correction_prompt(question.prompt, text, told, left)
-    raise Unanswered(
-        f"the LLM gave no usable answer in {CORRECTIONS + 1} attempts: {problem.message}"[:4_000],
-        problems=problem.problems or [problem.message],
-        text=text,
-    )
+        rejected = Rejected(text, found.problems or [found.message], CORRECTIONS + 1 - attempt)
+        note(attempt, rejected.problems[0], found.code)
+        if not rejected.left or is_over():
+            why = f"the LLM gave no usable answer in {attempt} attempt{'s' * (attempt != 1)}: {found.message}"
+            raise Unanswered(why[:4_000], problems=rejected.problems, text=text)
 
 
-async def _text(run: Run, question: Question, prompt: Prompt, tries: int) -> tuple[str, AnswerProblem | None]:
-    """The text of one answer, and what is wrong with it before it is read."""
-    try:
-        answer = await _ask(run, question, prompt, tries)
-    except Unanswered as error:
-        if error.code not in MENDABLE:
-            raise
-        return error.text, AnswerProblem(message=error.message, problems=[error.message])
-    return answer.text, AnswerProblem(message=answer.problem, problems=[answer.problem]) if answer.problem else None
+def _value(answer: LlmAnswer, expected: Expected) -> Parsed | AnswerProblem:
+    """The value the activity found in the answer; a history from before it did so holds the text only."""
+    if answer.problem:
+        return AnswerProblem(message=answer.problem, problems=answer.problems or [answer.problem])
+    return parsed(answer.text, expected) if answer.parsed is None else typed(answer.parsed, expected.kind)
 
 
-async def _ask(run: Run, question: Question, prompt: Prompt, tries: int) -> LlmAnswer:
+async def _ask(run: Run, question: Question, rejected: Rejected | None) -> LlmAnswer:
+    """One request for a plan. Raises Unanswered."""
     _require_budget(run)
     run.llm_calls += 1
-    number = run.llm_calls
+    prompt = question.prompt if rejected is None else correction_prompt(question.prompt, *rejected)
     request = LlmRequest(
-        purpose=question.purpose if not tries else "correction",
+        purpose="correction" if rejected else question.purpose,
         messages=[ChatMessage.model_validate(message) for message in prompt.messages],
-        schema_name=question.schema_name,
-        json_schema=question.schema,
+        expected=question.expected,
+        schema_name=question.expected.kind,
     )
-    started, about = _now(), question.about + (f", correction {tries}" if tries else "")
+    started, about = _now(), question.about + (f", correction {rejected.number}" if rejected else "")
     try:
-        answer = await call(number, about, request)
+        answer = await _call(run.llm_calls, about, request)
     except ActivityError as error:
         run.llm_seconds += (_now() - started).total_seconds()
-        raise _failure(run, error, question.step_id) from error
+        failure, usage = _failure(error)
+        if usage.calls:
+            run.ledger = run.ledger.plus(usage, model="", step_id=question.step_id)
+        raise failure from error
     run.llm_seconds += answer.duration / 1000
     run.ledger = run.ledger.plus(answer.usage, model=answer.model, step_id=question.step_id)
     return answer
 
 
-async def call(number: int, about: str, request: LlmRequest) -> LlmAnswer:
-    """One call of the model, the run's call of that number. Raises ActivityError; CancelledError when cancelled."""
+def _agent_question(agent: AgentRun) -> AgentQuestion:
+    asked: Asked = "tasks" if agent.splitting else "simple" if agent.tasks is None else "complex"
+    return AgentQuestion(
+        asked=asked,
+        tools=agent.tools,
+        conversation=agent.conversation,
+        request="" if agent.conversation else request_text(agent.order),
+        output_schema=None if agent.conversation else agent.order.output_schema,
+        guides=[note for note in agent.run.notes if note.path not in agent.guides_sent],
+        outcomes=agent.unsent,
+        tasks=agent.tasks,
+        notice=agent.notice,
+    )
+
+
+async def _ask_agent(agent: AgentRun, question: AgentQuestion, rejected: Rejected | None) -> LlmAnswer:
+    """One request of an agent, which brings what the conversation does not hold yet. Raises Unanswered."""
+    if rejected is not None:
+        problems = [line[:1_000] for line in rejected.problems[:20]]
+        changes = {"last": rejected.text[:8_000], "problems": problems, "left": rejected.left}
+        question = question.model_copy(update=changes)
+        if agent.conversation != question.conversation:  # an answered request brought in what was new
+            sent: dict[str, Any] = {"request": "", "output_schema": None, "guides": [], "outcomes": []}
+            question = question.model_copy(update={"conversation": agent.conversation} | sent)
+    agent.asked += 1
+    agent.usage = agent.usage.model_copy(update={"iterations": agent.usage.iterations + 1})
+    about = {"tasks": "split the request into tasks", "simple": "work on the request"}.get(question.asked)
+    name = {"tasks": "tasks", "simple": "simple_answer", "complex": "agent_answer"}[question.asked]
+    request = LlmRequest(purpose="agent", agent=question, schema_name=name)
+    try:
+        answer = await _call(agent.asked, about or agent.position, request)
+    except ActivityError as error:
+        raise _failure(error)[0] from error
+    agent.run.ledger = agent.run.ledger.plus(answer.usage, model=answer.model)
+    agent.usage = agent.usage.model_copy(update={"tokens": agent.usage.tokens + answer.usage.total_tokens})
+    agent.conversation = answer.conversation or agent.conversation
+    agent.guides_sent += [note.path for note in question.guides]
+    return answer
+
+
+async def _call(number: int, about: str, request: LlmRequest) -> LlmAnswer:
+    """The run's request of that number. Raises ActivityError; CancelledError when cancelled."""
     keyed = request.model_copy(update={"key": f"{workflow.info().workflow_id}/llm-{number}"})
     try:
         answer: LlmAnswer = await workflow.execute_activity(
@@ -131,19 +243,18 @@ def _require_budget(run: Run) -> None:
         raise Unanswered(f"{judgement.reason}; raise it with: plan edit ID --set budget.calls=N", budget.OVERRUN_CODE)
 
 
-def _failure(run: Run, error: ActivityError, step_id: str) -> Unanswered:
+def _failure(error: ActivityError) -> tuple[Unanswered, Usage]:
+    """Why there was no answer, and what the request took nevertheless."""
     cause = error.cause
     if not isinstance(cause, ApplicationError):
-        return Unanswered(f"the LLM could not be asked: {cause or error}"[:1_000], "LLM_UNAVAILABLE")
-    detail = cause.details[0] if cause.details and isinstance(cause.details[0], dict) else {}
+        return Unanswered(f"the LLM could not be asked: {cause or error}"[:1_000], "LLM_UNAVAILABLE"), Usage()
+    detail: dict[str, Any] = cause.details[0] if cause.details and isinstance(cause.details[0], dict) else {}
     try:
         usage = Usage.model_validate(detail.get("usage") or {})
     except ValidationError:
         usage = Usage()
-    if usage.calls:
-        run.ledger = run.ledger.plus(usage, model="", step_id=step_id)
-    return Unanswered(cause.message, cause.type or "LLM_UNAVAILABLE", text=str(detail.get("said") or ""))
+    return Unanswered(cause.message, cause.type or "LLM_UNAVAILABLE", text=str(detail.get("said") or "")), usage
 
 
-def _now() -> Any:
+def _now() -> datetime:
     return workflow.now()

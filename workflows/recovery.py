@@ -14,20 +14,18 @@ from typing import TYPE_CHECKING
 
 from temporalio import workflow
 
-with workflow.unsafe.imports_passed_through():
-    from plans.budget import OVERRUN_CODE, Budget
-    from plans.change_log import Revision, logged
-    from plans.errors import PlanError
-    from plans.execution import approvals, recovery
-    from plans.execution.schedule import Outcome
-    from plans.llm.answers import Recovery, parse_recovery
-    from plans.llm.json_extraction import AnswerProblem
-    from plans.llm.schemas import recovery_schema
-    from plans.log import LogKind
-    from plans.model import Step
-    from plans.run import Result, Run, Status
-    from workflows.llm import Question, answered
-    from workflows.outcomes import skipped
+from plans.budget import OVERRUN_CODE, Budget
+from plans.change_log import Revision, logged
+from plans.errors import PlanError
+from plans.execution import approvals, recovery
+from plans.execution.schedule import Outcome
+from plans.llm.answers import Expected, Parsed, Recovery
+from plans.llm.json_extraction import AnswerProblem
+from plans.log import LogKind
+from plans.model import Step
+from plans.run import Result, Run, Status
+from workflows.llm import Question, answered
+from workflows.outcomes import skipped
 
 if TYPE_CHECKING:
     from workflows.execution import Execution
@@ -126,27 +124,24 @@ class StepRecovery:
     async def _ask(self, step_id: str) -> None:
         run, step = self._run, self._execution.schedule.step(step_id)
         failure = run.steps[step_id].failure or Result(ok=False, timestamp=workflow.now())
-        spec = run.facts.tools.get(step.tool)
-        schema = recovery_schema(run.facts.tools.values(), spec)
         about = f"recovery of '{step_id}' {run.steps[step_id].recoveries} of {recovery.PER_STEP}"
         prompt = recovery.prompt(run, step, failure)
-        question = Question("recovery", prompt, "recovery", schema, about, step_id)
+        expected = Expected(kind="recovery", tools=list(run.facts.tools.values()), failed=step.tool)
+        question = Question("recovery", prompt, expected, about, step_id)
         try:
-            choice: Recovery | PlanError = await answered(run, question, self._reader(step))
+            choice: Recovery | PlanError = await answered(run, question, self._judge(step))
         except PlanError as error:
             choice = error
         self._landed.append((step_id, choice))
 
-    def _reader(self, step: Step) -> Callable[[str], Recovery | AnswerProblem]:
-        def read(text: str) -> Recovery | AnswerProblem:
-            tools = self._run.facts.tools
-            choice = parse_recovery(text, tools.get(step.tool), tools)
-            if isinstance(choice, AnswerProblem):
-                return choice
+    def _judge(self, step: Step) -> Callable[[Parsed], Recovery | AnswerProblem]:
+        def accept(choice: Parsed) -> Recovery | AnswerProblem:
+            if not isinstance(choice, Recovery):
+                return AnswerProblem(message="The answer must be a recovery.")
             problems = recovery.choice_problems(self._run, step, choice, workflow.now())
             return AnswerProblem.of(problems) if problems else choice
 
-        return read
+        return accept
 
     def _propose(self, step_id: str, proposal: dict[str, object]) -> None:
         state = self._run.steps[step_id]

@@ -1,4 +1,7 @@
-"""The activity `ask_llm`: one question to the LLM, answered, or failed with a code that says what to do.
+"""The activity `ask_llm`: one question to the LLM; the answer parsed and judged, or a failure with a stable code.
+
+What the request expects (`plans.llm.answers.Expected`) decides how the text is parsed; a workflow only receives values
+and problems.
 
 It heartbeats while it waits, and ends its connection when cancelled. Errors of the endpoint are counted in the
 heartbeat (`activities.attempt.heartbeat`): the death of a worker uses up no attempt, and a busy endpoint's Retry-After
@@ -8,29 +11,54 @@ free of them.
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from pydantic import TypeAdapter, ValidationError
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from activities.attempt.errors import bounded
 from activities.attempt.heartbeat import Heartbeat
-from activities.llm.agent_prompt import compose
+from activities.attempt.results import json_text
 from activities.llm.errors import LONGEST_WAIT, LlmError
 from activities.llm.model import LanguageModel
-from plans.activity_io import LargeValue
-from plans.agents.llm_request import ChatMessage, LlmAnswer, LlmRequest
+from plans.activity_io import LargeValue, Note
+from plans.agents.answers import AgentAnswer, SimpleAnswer
+from plans.agents.llm_request import (
+    AgentQuestion,
+    ChatMessage,
+    Conversation,
+    LlmAnswer,
+    LlmRequest,
+    Outcome,
+    expected_of,
+    prompt_of,
+)
+from plans.definition.output_schema import form_problem
 from plans.errors import ToolError
+from plans.llm.answers import PlanAnswer, Recovery, as_json, parsed, schema_of
+from plans.llm.json_extraction import AnswerProblem
+from plans.llm.prompt_parts import Guide, ToolOutcome
 from plans.model import Retry, ToolSpec
 from runtime.value_store import ValueStore
 
-Check = Callable[[str], str]
-"""Takes an answer's JSON text; returns what is wrong with it, for the model to mend, or nothing."""
-_MESSAGES = TypeAdapter(list[ChatMessage])
+JUDGE_SECONDS = 2.0
+"""Time to hold a final answer against the schema that was ordered: both may come from someone hostile."""
+RETRY = Retry(attempts=5, delay=2.0, factor=2.0)
+"""Attempts and waits when the endpoint is busy or down; the death of a worker does not count."""
+
+
+class Composed(NamedTuple):
+    """A request that can be sent, and what goes with it."""
+
+    request: LlmRequest
+    output_schema: dict[str, Any] | None = None
+    """Of an agent's final answer."""
+    conversation: LargeValue | None = None
+    """What was said so far, as stored for the next question."""
 
 
 @dataclass(frozen=True)
@@ -39,46 +67,90 @@ class AskLlm:
 
     model: LanguageModel
     values: ValueStore
-    checks: Mapping[str, Check] = field(default_factory=dict)
-    """By purpose: what an answer must be besides a JSON object."""
     tools: Mapping[str, ToolSpec] = field(default_factory=dict)
     """The worker's tools, for the prompts of agents."""
+    retry: Retry = RETRY
 
     @activity.defn(name="ask_llm")
     async def ask_llm(self, request: LlmRequest) -> LlmAnswer:
-        """Ask; an answer with a `problem` is for the caller to send back. Raises ApplicationError with an LLM_ code."""
+        """Ask, and judge the answer; one with a `problem` is for the caller to send back.
+
+        Raises ApplicationError with an LLM_ code.
+        """
         started = time.monotonic()
         heartbeat = Heartbeat(lambda: f"waiting for the LLM, {time.monotonic() - started:.0f} s")
         try:
             with heartbeat.beating(at_once=True):
-                kept: LargeValue | None = None
+                asked = Composed(request)
                 if request.agent is not None:
-                    request, kept = await compose(request, request.agent, self.values, self.tools)
-                answer = await self.model.ask(request, await self._messages(request))
-                found = {"attempt": heartbeat.errors + 1, "conversation": kept}
-                return self._checked(request, answer).model_copy(update=found)
+                    asked = await compose(request, request.agent, self.values, self.tools)
+                answer = await self.model.ask(_with_schema(asked.request), self._messages(asked.request))
+                answer = await asyncio.to_thread(judged, answer, asked)
+                return answer.model_copy(update={"attempt": heartbeat.errors + 1, "conversation": asked.conversation})
         except ToolError as error:
-            raise _failure(error, heartbeat, request.retry) from None
+            raise _failure(error, heartbeat, self.retry) from None
 
-    async def _messages(self, request: LlmRequest) -> list[ChatMessage]:
-        """The conversation, its stored part first, without the worker's secrets."""
-        stored: list[ChatMessage] = []
-        if request.messages_large is not None:
-            try:
-                stored = _MESSAGES.validate_python(await self.values.get(request.messages_large))
-            except ValidationError:
-                raise LlmError("LLM_REQUEST", "the stored messages are no list of {role, content}") from None
-        messages = [*stored, *request.messages]
-        if not messages:
+    def _messages(self, request: LlmRequest) -> list[ChatMessage]:
+        """The messages without the worker's secrets."""
+        if not request.messages:
             raise LlmError("LLM_REQUEST", "there is no message to send")
         secrets = self.model.secrets
-        return [ChatMessage(role=each.role, content=secrets.out_of(each.content)) for each in messages]
+        return [ChatMessage(role=each.role, content=secrets.out_of(each.content)) for each in request.messages]
 
-    def _checked(self, request: LlmRequest, answer: LlmAnswer) -> LlmAnswer:
-        check = self.checks.get(request.purpose)
-        if answer.problem or check is None:
-            return answer
-        return answer.model_copy(update={"problem": check(answer.text)})
+
+async def compose(
+    request: LlmRequest, question: AgentQuestion, values: ValueStore, tools: Mapping[str, ToolSpec]
+) -> Composed:
+    """The request of an agent with its messages and what is expected back."""
+    earlier = await values.get(question.conversation) if question.conversation else {}
+    guides = [await _guide(note, values) for note in question.guides]
+    outcomes = await _outcomes(question.outcomes, values)
+    said = Conversation.model_validate(earlier).plus(question, guides, outcomes)
+    messages = [ChatMessage.model_validate(message) for message in prompt_of(question, said, tools).messages]
+    stored = await values.put(json_text(said))
+    return Composed(
+        request.model_copy(update={"messages": messages, "expected": expected_of(question, tools)}),
+        said.output_schema,
+        stored.model_copy(update={"preview": ""}),
+    )
+
+
+async def _outcomes(outcomes: Sequence[Outcome], values: ValueStore) -> list[ToolOutcome]:
+    return [each.shown(await values.get(each.large) if each.large else None) for each in outcomes]
+
+
+async def _guide(note: Note, values: ValueStore) -> Guide:
+    text = await values.get(note.large) if note.large else note.text
+    return Guide(path=note.path, text=str(text or ""))
+
+
+def judged(answer: LlmAnswer, asked: Composed, seconds: float = JUDGE_SECONDS) -> LlmAnswer:
+    """The answer with its typed value, or with all that is wrong with it.
+
+    The text stays where the workflow may still reject the value and send the text back (plans, recoveries).
+    """
+    if answer.problem or asked.request.expected is None:
+        return answer
+    found = parsed(answer.text, asked.request.expected)
+    if isinstance(found, AnswerProblem):
+        return answer.model_copy(update={"problem": found.message, "problems": found.problems})
+    changes: dict[str, Any] = {"parsed": as_json(found)}
+    if not isinstance(found, PlanAnswer | Recovery):
+        changes["text"] = ""
+    if isinstance(found, SimpleAnswer | AgentAnswer) and asked.output_schema is not None and found.final:
+        changes["form_problem"] = form_problem(asked.output_schema, found.final, _deadline(seconds))
+    return answer.model_copy(update=changes)
+
+
+def _deadline(seconds: float) -> Callable[[], bool]:
+    end = time.monotonic() + seconds
+    return lambda: time.monotonic() < end
+
+
+def _with_schema(request: LlmRequest) -> LlmRequest:
+    if request.expected is None:
+        return request
+    return request.model_copy(update={"json_schema": schema_of(request.expected)})
 
 
 def _failure(error: ToolError, heartbeat: Heartbeat, retry: Retry) -> ApplicationError:

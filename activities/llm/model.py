@@ -39,14 +39,13 @@ class LanguageModel:
     timeout: float = DEFAULT_TIMEOUT
     """Seconds one question may take, all ways of asking it included."""
     _modes: dict[tuple[str, str], Mode] = field(default_factory=dict, init=False, repr=False)
-    _counted_as: dict[str, str] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def secrets(self) -> Secrets:
         """What must not be seen of it."""
         return Secrets([self.api_key])
 
-    def check(self, model: str | None = None) -> None:
+    def check(self) -> None:
         """Raise LlmError LLM_NO_KEY, LLM_MODEL or LLM_REQUEST when nothing can be asked with these settings."""
         problem = endpoint_problem(self.base_url)
         if problem:
@@ -57,22 +56,21 @@ class LanguageModel:
                 f"no key for {origin_of(self.base_url)}: set OPENAI_API_KEY on the worker, or OPENAI_BASE_URL to an"
                 " endpoint on this machine, which needs none",
             )
-        if not (model or self.model):
+        if not self.model:
             raise LlmError("LLM_MODEL", "no model is named; set PLANS_MODEL on the worker")
 
     async def ask(self, request: LlmRequest, messages: Sequence[ChatMessage]) -> LlmAnswer:
         """The answer to `messages`. Raises LlmError; every text of it is free of secrets."""
-        limit = min(request.timeout or self.timeout, self.timeout)
         try:
-            self.check(request.model)
-            async with asyncio.timeout(limit) as timer:
-                return await self._ask(request, messages, limit)
+            self.check()
+            async with asyncio.timeout(self.timeout) as timer:
+                return await self._ask(request, messages)
         except TimeoutError:
             if not timer.expired():
                 raise
             raise LlmError(
                 "LLM_UNAVAILABLE",
-                f"{origin_of(self.base_url)} did not answer within {limit:g} seconds (PLANS_LLM_TIMEOUT)",
+                f"{origin_of(self.base_url)} did not answer within {self.timeout:g} seconds (PLANS_LLM_TIMEOUT)",
                 retryable=True,
             ) from None
         except LlmError as error:
@@ -81,12 +79,12 @@ class LanguageModel:
             error.said = self.secrets.out_of(error.said)[:KEPT_CHARACTERS]
             raise
 
-    async def _ask(self, request: LlmRequest, messages: Sequence[ChatMessage], limit: float) -> LlmAnswer:
-        model = request.model or self.model or ""
+    async def _ask(self, request: LlmRequest, messages: Sequence[ChatMessage]) -> LlmAnswer:
+        model = self.model or ""
         known = (model, request.schema_name)
         started = time.monotonic()
         for mode in MODES[MODES.index(self._modes.get(known, MODES[0])) :]:
-            reply = await self._post(_body(model, messages, request, mode), request, limit)
+            reply = await self._post(_body(model, messages, request, mode), request.key)
             if reply.status == 200:
                 self._modes[known] = mode
                 return self._answer(reply, model, messages, mode, started)
@@ -95,21 +93,10 @@ class LanguageModel:
                 raise failure
         raise failure
 
-    async def _post(self, body: dict[str, Any], request: LlmRequest, limit: float) -> Reply:
-        """One exchange; a second one when the endpoint counts the longest answer under its newer name."""
+    async def _post(self, body: dict[str, Any], call: str) -> Reply:
         key = self.api_key.get_secret_value() if self.api_key else ""
         way = body.get("response_format", {}).get("type", "text")
-        model, longest = body["model"], request.max_tokens
-        name = self._counted_as.get(model, "max_tokens")
-        sent = body if longest is None else {**body, name: longest}
-        reply = await post(self.base_url, key, sent, f"{request.key}:{way}" if request.key else "", limit)
-        newer = "max_completion_tokens"
-        if longest is None or name == newer or reply.status != 400 or newer.encode() not in reply.content:
-            return reply
-        self._counted_as[model] = newer
-        return await post(
-            self.base_url, key, {**body, newer: longest}, f"{request.key}:{way}:2" if request.key else "", limit
-        )
+        return await post(self.base_url, key, body, f"{call}:{way}" if call else "", self.timeout)
 
     def _answer(
         self, reply: Reply, model: str, messages: Sequence[ChatMessage], mode: Mode, started: float

@@ -23,8 +23,7 @@ from client.runs import Started, Summary
 from plans.agents import history as history_of
 from plans.agents.history import Entry
 from plans.agents.history_file import history_text
-from plans.agents.limits import AgentLimits
-from plans.agents.order import AgentOrder, step_args
+from plans.agents.order import AgentLimits, AgentOrder, step_args
 from plans.definition.output_schema import schema_problem
 from plans.errors import PlanError
 from plans.run import Options

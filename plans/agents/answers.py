@@ -58,6 +58,11 @@ class AgentAnswer(Value):
     final_answer: Text = Field(default="", description="All tasks are finished: the answer.")
 
     @property
+    def final(self) -> str:
+        """The answer that ends the run; empty when it goes on."""
+        return self.final_answer
+
+    @property
     def fields(self) -> tuple[bool, bool, bool, bool]:
         """Which of reasoning, tool_calls, task_completed and final_answer are present."""
         return bool(self.reasoning), bool(self.tool_calls), bool(self.task_completed), bool(self.final_answer)
@@ -69,6 +74,11 @@ class SimpleAnswer(Value):
     tool_calls: ToolUses = Field(description="Tools to call; goes on.")
     answer: Text = Field(default="", description="The answer; stops.")
     confidence: Confidence | None = Field(default=None, description="How sure the model is.")
+
+    @property
+    def final(self) -> str:
+        """The answer that ends the run; empty when it goes on."""
+        return self.answer
 
     @field_validator("confidence", mode="before")
     @classmethod

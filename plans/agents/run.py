@@ -15,9 +15,8 @@ from pydantic import Field
 
 from plans.activity_io import Facts, LargeValue
 from plans.agents.answers import Confidence, ToolUse
-from plans.agents.limits import AgentEnd, AgentUsage
-from plans.agents.order import AgentOrder
-from plans.agents.question import Outcome, as_text
+from plans.agents.llm_request import Outcome, as_text
+from plans.agents.order import AgentEnd, AgentOrder, AgentUsage
 from plans.agents.tasks import TaskList, TaskStatus
 from plans.definition.output_schema import form_problem, value_of
 from plans.execution import schedule
@@ -133,11 +132,14 @@ def failed_tools(agent: AgentRun, step_ids: Sequence[str]) -> list[str]:
     return [tools[name] for name in step_ids if agent.run.steps[name].status is not Status.COMPLETED]
 
 
-def answer_problem(agent: AgentRun, answer: str) -> str:
-    """What keeps a final answer from being what was ordered; empty when nothing does."""
+def answer_problem(agent: AgentRun, answer: str, found: str | None = None) -> str:
+    """What keeps a final answer from being what was ordered; empty when nothing does.
+
+    `found` is what the activity found; None where it did not judge: in a history from before it did so.
+    """
     if agent.order.output_schema is None:
         return ""
-    problem = form_problem(agent.order.output_schema, answer)
+    problem = form_problem(agent.order.output_schema, answer) if found is None else found
     return f"final answer: {problem}" if problem else ""
 
 

@@ -14,7 +14,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from plans.agents.answers import AgentAnswer, Confidence, SimpleAnswer, ToolUse
-from plans.agents.limits import MAX_NUDGES, AgentEnd
+from plans.agents.order import MAX_NUDGES, AgentEnd
 from plans.model import Value
 
 PLAN_ACTIONS = "plan_actions"

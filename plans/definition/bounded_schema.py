@@ -1,13 +1,12 @@
-"""JSON Schemas of strangers, held against answers of strangers, in bounded time.
+"""JSON Schemas of strangers, applied to answers of strangers, within limits.
 
-A plan's author or a model writes the schema, a model the answer, and both meet inside a workflow, whose worker serves
-others too. Patterns that backtrack, references that fan out, and work that grows with schema times answer could hold it
-up for ever. So:
+A plan's author or a model writes the schema, a model the answer. Patterns that backtrack, references that fan out, and
+work that grows with schema times answer could hold a worker up without end. So:
 
 - a schema is small, and only such parts of it are used as were looked at before: references lead to these parts alone;
-- patterns are RE2's, which takes time in proportion to text and pattern;
-- every keyword that is applied counts, by what it looks at, until there were too many. The count is the same in every
-  replay, which a time limit would not be (FAULTS T16, T17).
+- patterns are RE2's, which takes time in proportion to text and pattern; Python's would also hold the GIL;
+- before every keyword, match and error the caller says whether to go on: by the clock in an activity, by a count in
+  a workflow, where a replay must come to the same verdict.
 """
 
 from __future__ import annotations
@@ -30,18 +29,11 @@ MAX_PARTS = 1_000
 """Objects in a schema. Each takes the check of the schema a sixth of a millisecond."""
 MAX_INSTRUCTIONS = 50_000
 """Of all patterns of a schema, as RE2 counts; two million take a second to make."""
-BUDGET = 30_000
-"""Units of work for one answer: a unit is a keyword applied, some 15 microseconds."""
-SHOWN_PER_UNIT = 500
-"""Characters of a value that are copied, compared or written into an error's message in that time."""
-NAMED_PER_UNIT = 20
-"""Characters of what a keyword lists, such as the names of `required`."""
-MATCHED_PER_UNIT = 5_000
-"""Characters times instructions that RE2 takes at its slowest."""
+MAX_MATCH = 50_000_000
+"""Characters times RE2 instructions of one match: a second at RE2's slowest, during which the GIL is free."""
 HOLDING_ONE = frozenset({"additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then"})
 HOLDING_LIST = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 HOLDING_NAMED = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
-LISTING = frozenset({"const", "dependentRequired", "enum", "required", "type"})
 UNSUPPORTED = frozenset({
     "$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveRef", "unevaluatedItems", "unevaluatedProperties",
 })  # fmt: skip
@@ -54,6 +46,8 @@ _OF_PERL = re.compile(r"\(\?|\\[1-9]")
 Schema = dict[str, Any]
 Keyword = Callable[[Any, Any, Any, Any], Iterator[ValidationError] | None]
 Matchers = Mapping[str, Any]
+GoOn = Callable[[], bool]
+"""Whether there is time, or count, for one more keyword."""
 
 
 class Unbounded(Exception):
@@ -104,66 +98,27 @@ def matchers_of(schema: Any) -> Matchers:
     return found
 
 
-def errors(schema: Any, value: Any) -> Iterator[ValidationError]:
+def errors(schema: Any, value: Any, go_on: GoOn) -> Iterator[ValidationError]:
     """What in a value is not as the schema asks. Raises TooMuch, and Unbounded as `matchers_of`."""
-    matchers, meter = matchers_of(schema), _Meter(value)
 
-    def counted(name: str, keyword: Keyword) -> Keyword:
+    def limited(keyword: Keyword) -> Keyword:
         def apply(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
-            meter.spend(1 + meter.size(instance) // SHOWN_PER_UNIT)
-            if name in LISTING:
-                meter.spend(_length(value) // NAMED_PER_UNIT)
-            yield from keyword(validator, value, instance, schema) or ()
+            if not go_on():
+                raise TooMuch
+            for error in keyword(validator, value, instance, schema) or ():
+                if not go_on():  # one `required` can hold thousands of errors
+                    raise TooMuch
+                yield error
 
         return apply
 
-    own = _own(matchers, meter)
-    keywords = {name: counted(name, keyword) for name, keyword in (Draft202012Validator.VALIDATORS | own).items()}
+    own = _own(_matching(matchers_of(schema), go_on))
+    keywords = {name: limited(keyword) for name, keyword in (Draft202012Validator.VALIDATORS | own).items()}
     bounded: Any = extend(Draft202012Validator, keywords)  # type: ignore[no-untyped-call]
-    # With a dialect of its own, jsonschema would go on with a validator that counts nothing wherever '#' leads here.
+    # With a dialect of its own, jsonschema would go on with a validator without limits wherever '#' leads here.
     bare = {name: part for name, part in schema.items() if name not in ("$schema", "$id")}
     found: Iterator[ValidationError] = bounded(bare, registry=Registry()).iter_errors(value)
     return found
-
-
-class _Meter:
-    """What the work on one answer has cost."""
-
-    def __init__(self, answer: Any) -> None:
-        self._left = BUDGET
-        self._sizes: dict[int, int] = {}
-        self._measure(answer)
-
-    def spend(self, units: int) -> None:
-        """Count work that is about to be done. Raises TooMuch."""
-        self._left -= units
-        if self._left < 0:
-            raise TooMuch
-
-    def matches(self, matcher: Any, text: str) -> bool:
-        """Whether a compiled pattern is found in a text."""
-        self.spend(1 + len(text) * matcher.programsize // MATCHED_PER_UNIT)
-        return matcher.search(text) is not None
-
-    def size(self, value: Any) -> int:
-        """About how many characters a part of the answer has."""
-        return self._sizes[id(value)] if isinstance(value, list | dict) else _length(value)
-
-    def _measure(self, value: Any) -> int:
-        if isinstance(value, dict):
-            size = sum(len(name) + 4 + self._measure(item) for name, item in value.items())
-        elif isinstance(value, list):
-            size = sum(2 + self._measure(item) for item in value)
-        else:
-            return _length(value)
-        self._sizes[id(value)] = size
-        return size
-
-
-def _length(value: Any) -> int:
-    if isinstance(value, str):
-        return len(value)
-    return len(json.dumps(value)) if isinstance(value, list | dict) else 8
 
 
 def _parts(schema: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -200,24 +155,36 @@ def _in_braces(found: re.Match[str]) -> str:
     return f"\\x{{{found[1]}}}" if found[1] else found[0]
 
 
-def _own(matchers: Matchers, meter: _Meter) -> dict[str, Keyword]:
+def _matching(matchers: Matchers, go_on: GoOn) -> Callable[[str, str], bool]:
+    """Whether a pattern of the schema is found in a text."""
+
+    def matches(pattern: str, text: str) -> bool:
+        matcher = matchers[pattern]
+        if not go_on() or len(text) * matcher.programsize > MAX_MATCH:
+            raise TooMuch
+        return matcher.search(text) is not None
+
+    return matches
+
+
+def _own(matches: Callable[[str, str], bool]) -> dict[str, Keyword]:
     """The keywords that are not left to jsonschema: those with patterns, and the one that compares all with all."""
 
     def by_pattern(validator: Any, pattern: str, instance: Any, _: Any) -> Iterator[ValidationError]:
-        if validator.is_type(instance, "string") and not meter.matches(matchers[pattern], instance):
+        if validator.is_type(instance, "string") and not matches(pattern, instance):
             yield ValidationError(f"{instance[:100]!r} does not match {pattern[:100]!r}")
 
     def pattern_properties(validator: Any, patterns: Schema, instance: Any, _: Any) -> Iterator[ValidationError]:
         for name, value in instance.items() if validator.is_type(instance, "object") else ():
             for pattern, schema in patterns.items():
-                if meter.matches(matchers[pattern], name):
+                if matches(pattern, name):
                     yield from validator.descend(value, schema, path=name, schema_path=pattern)
 
     def additional(validator: Any, allowed: Any, instance: Any, schema: Schema) -> Iterator[ValidationError]:
         for name, value in instance.items() if validator.is_type(instance, "object") else ():
             if name in schema.get("properties", {}):
                 continue
-            if any(meter.matches(matchers[pattern], name) for pattern in schema.get("patternProperties", {})):
+            if any(matches(pattern, name) for pattern in schema.get("patternProperties", {})):
                 continue
             if allowed is False:
                 yield ValidationError(f"{name[:100]!r} is not expected here")
@@ -226,7 +193,6 @@ def _own(matchers: Matchers, meter: _Meter) -> dict[str, Keyword]:
 
     def unique(validator: Any, is_asked_for: bool, instance: Any, _: Any) -> Iterator[ValidationError]:
         if is_asked_for and validator.is_type(instance, "array"):
-            meter.spend(meter.size(instance) // NAMED_PER_UNIT)
             texts = {json.dumps(_normal(item), sort_keys=True) for item in instance}
             if len(texts) < len(instance):
                 yield ValidationError("some items are alike")

@@ -1,8 +1,8 @@
-"""The form an agent's final answer is to have, a JSON Schema: whether it can be used, and held against an answer.
+"""The JSON Schema of an agent's final answer: whether it can be used, and whether an answer conforms to it.
 
-Both come from people and models, and a workflow that fails over them would be stuck for good: what is no schema is
-refused before it is asked for, a reference to elsewhere is never followed, none takes longer than a moment to apply
-(plans/definition/bounded_schema.py), and an answer is read as a plan file is.
+Both come from people and models, so neither function raises: what is not a schema is refused before the agent starts,
+a reference to elsewhere is never followed, applying a schema has a limit (plans/definition/bounded_schema.py), and an
+answer is parsed as a plan file is.
 """
 
 from __future__ import annotations
@@ -13,8 +13,12 @@ from typing import Any
 from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import SchemaError
 
-from plans.definition.bounded_schema import TooMuch, Unbounded, errors, matchers_of, size_problem
+from plans.definition.bounded_schema import GoOn, TooMuch, Unbounded, errors, matchers_of, size_problem
 from plans.definition.parsing import Unreadable, parse_json
+
+MAX_APPLIED = 100_000
+"""Keywords, matches and errors of one answer where there is no clock: in a workflow, for histories that hold no
+verdict. It accepts all that was accepted when they were recorded."""
 
 
 def schema_problem(schema: Mapping[str, Any]) -> str:
@@ -36,11 +40,15 @@ def schema_problem(schema: Mapping[str, Any]) -> str:
     return ""
 
 
-def form_problem(schema: Mapping[str, Any], answer: str) -> str:
-    """What keeps an answer from being of the form; empty when nothing does."""
+def form_problem(schema: Mapping[str, Any], answer: str, go_on: GoOn | None = None) -> str:
+    """What keeps an answer from being of the form; empty when nothing does.
+
+    `go_on` says whether there is time left; without it, MAX_APPLIED limits the work, the same in every replay.
+    """
+    left = iter(range(MAX_APPLIED))
     try:
         value = parse_json(answer)
-        found = next(errors(schema, value), None)
+        found = next(errors(schema, value, go_on or (lambda: next(left, None) is not None)), None)
     except Unreadable as error:
         return f"it must be a JSON text of the schema asked for: {error}"
     except TooMuch:

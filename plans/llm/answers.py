@@ -1,4 +1,6 @@
-"""From a model's text to a value, or to a problem the model can act on.
+"""Parses a model's text into the value that was expected, or into a problem the model can act on.
+
+`parsed` is called by the activity that asked; `typed` reads its result in the workflow.
 
 A good answer is one JSON object; one code fence and prose around it are overlooked. Nothing, prose only, two objects, a
 truncated one, unknown tools and bad arguments are an `AnswerProblem` (LLM_BAD_ANSWER) that says what is wrong and what
@@ -20,13 +22,37 @@ from plans.agents.tasks import MAX_TASKS, TaskList
 from plans.definition.arguments import argument_problems
 from plans.definition.parsing import MAX_ARGS_BYTES, read_plan
 from plans.llm.json_extraction import AnswerProblem, json_object
-from plans.llm.schemas import loosened
+from plans.llm.schemas import (
+    Schema,
+    complex_schema,
+    decomposition_schema,
+    loosened,
+    plan_schema,
+    recovery_schema,
+    simple_schema,
+)
 from plans.model import Plan, Step, ToolSpec, Value
 from plans.step_fields import Llm, aliases, names
 
 Tools = Mapping[str, ToolSpec]
+MAX_STEPS = 200
+"""Steps of a plan that an LLM writes: more than anyone reviews."""
 MAX_INSERTED = 20
-"""Steps that a recovery may put in."""
+"""Steps that a recovery may insert."""
+Kind = Literal["simple", "complex", "tasks", "plan", "recovery"]
+
+
+class Expected(Value):
+    """What an answer must be, and the tools it is judged by. Travels with the request."""
+
+    kind: Kind
+    tools: list[ToolSpec] = Field(default_factory=list, description="Those the answer may name.")
+    failed: str = Field(default="", description="Of a recovery: the failed step's tool.")
+
+    @property
+    def specs(self) -> dict[str, ToolSpec]:
+        """The tools by name."""
+        return {spec.name: spec for spec in self.tools}
 
 
 class PlanAnswer(Value):
@@ -44,6 +70,53 @@ class Recovery(Value):
     steps: list[Step] = Field(default_factory=list, description="With insert: to be run before the step's next try.")
     reason: str = Field(default="", description="Why.")
     notes: list[str] = Field(default_factory=list, description="What was left out of the answer, and why.")
+
+
+Parsed = SimpleAnswer | AgentAnswer | TaskList | PlanAnswer | Recovery
+
+
+def parsed(text: str, expected: Expected) -> Parsed | AnswerProblem:
+    """The answer as a value of the kind expected."""
+    specs = expected.specs
+    match expected.kind:
+        case "simple":
+            return parse_simple(text, specs)
+        case "complex":
+            return parse_complex(text, specs)
+        case "tasks":
+            return parse_tasks(text)
+        case "plan":
+            return parse_plan_answer(text, specs, MAX_STEPS)
+        case "recovery":
+            return parse_recovery(text, specs.get(expected.failed), specs)
+
+
+def typed(data: Mapping[str, Any], kind: Kind) -> Parsed:
+    """The value that `as_json` was made from, fields that were not set included. Raises ValidationError."""
+    kinds: dict[Kind, type[Parsed]] = {
+        "simple": SimpleAnswer, "complex": AgentAnswer, "tasks": TaskList, "plan": PlanAnswer, "recovery": Recovery,
+    }  # fmt: skip
+    return kinds[kind].model_validate(data)
+
+
+def as_json(answer: Parsed) -> dict[str, Any]:
+    """The answer as JSON data; a field that was not set stays so, since a revised plan keeps people's choice there."""
+    return answer.model_dump(mode="json", exclude_unset=True)
+
+
+def schema_of(expected: Expected) -> Schema:
+    """The JSON Schema an answer of the kind is asked for in."""
+    match expected.kind:
+        case "simple":
+            return simple_schema(expected.tools)
+        case "complex":
+            return complex_schema(expected.tools)
+        case "tasks":
+            return decomposition_schema()
+        case "plan":
+            return plan_schema(expected.tools)
+        case "recovery":
+            return recovery_schema(expected.tools, expected.specs.get(expected.failed))
 
 
 def parse_simple(text: str, tools: Tools) -> SimpleAnswer | AnswerProblem:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,15 +12,16 @@ from pydantic import SecretStr
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from activities.llm.ask_llm import AskLlm, Check
+from activities.llm.ask_llm import AskLlm
 from activities.llm.model import LanguageModel
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
 from plans.agents.llm_request import ChatMessage, LlmAnswer, LlmRequest
-from plans.model import Retry
+from plans.model import Retry, ToolSpec
 from runtime.storage import LocalDirectory
 from runtime.value_store import ValueStore
 
+QUICKLY = Retry(attempts=3, delay=0.01, factor=1.0)
 CANARY = "sk-canary-4711-do-not-show"
 SCHEMA = {
     "type": "object",
@@ -38,7 +39,6 @@ def request(text: str = "hello", **changes: Any) -> LlmRequest:
         "schema_name": "plan",
         "json_schema": SCHEMA,
         "key": "plan-p/llm-1",
-        "retry": Retry(attempts=3, delay=0.01, factor=1.0),
     }
     return LlmRequest(**(given | changes))
 
@@ -86,10 +86,12 @@ def asking(
     key: str | None = CANARY,
     model: str | None = "demo",
     timeout: float = 20.0,
-    checks: dict[str, Check] | None = None,
+    retry: Retry = QUICKLY,
+    tools: Sequence[ToolSpec] = (),
     base_url: str = "",
 ) -> Iterator[Asking]:
     """A scripted LLM that is open, and a worker's way to ask it."""
     with ScriptedLlm(Script.of(exchanges)) as llm:
         language = LanguageModel(base_url or llm.url, SecretStr(key) if key else None, model, timeout)
-        yield Asking(llm, AskLlm(language, ValueStore(LocalDirectory(directory)), checks or {}))
+        specs = {spec.name: spec for spec in tools}
+        yield Asking(llm, AskLlm(language, ValueStore(LocalDirectory(directory)), specs, retry))

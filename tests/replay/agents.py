@@ -32,16 +32,22 @@ STEADY = [
     says({"tool_calls": [call("work", name="two", seconds=1.0)], "task_completed": "two is done"}),
     says({"final_answer": "Both are done."}),
 ]
+JUDGED = [
+    says({"tool_calls": [call("no_such_tool")]}),
+    says({"tool_calls": [call("list_directory", path=".")]}),
+    says({"answer": "three", "confidence": "low"}),
+    says({"answer": '{"n": 3}', "confidence": "high"}),
+]
 STEP = {"id": "agent", "tool": "agent", "args": {"objective": "Do one and two."}}
 
 
-async def start(plans: Plans, **options: Any) -> Started:
+async def start(plans: Plans, order: dict[str, Any] | None = None, **options: Any) -> Started:
     """Start an agent by itself."""
     name = f"agent-{uuid.uuid4().hex[:12]}"
     given = {"workspace": str(plans.workspace), **options}
     await plans.client.start_workflow(
         "AgentWorkflow",
-        {"order": {"request": "Do one and two."}, "options": given},
+        {"order": {"request": "Do one and two.", **(order or {})}, "options": given},
         id=name,
         task_queue=plans.queue,
         execution_timeout=CEILING,
@@ -58,6 +64,13 @@ def run(**options: Any) -> Callable[[Plans], Awaitable[Started]]:
         return started
 
     return scenario
+
+
+async def judged(plans: Plans) -> Started:
+    """An agent whose answers come back parsed: one call is rejected, and one final answer, which has a schema."""
+    started = await start(plans, {"outputSchema": {"type": "object", "required": ["n"]}})
+    await started.ended()
+    return started
 
 
 async def approved(plans: Plans) -> Started:
@@ -128,11 +141,13 @@ AGENTS: dict[str, Callable[[Plans], Awaitable[Started]]] = {
     "agent-step": delegated,
     "agent-step-resumed": delegated_again,
     "agent-split": split,
+    "agent-judged": judged,
 }
 _DONE = says({"answer": "done", "confidence": "high"}, times=0)
 TALKS: dict[str, list[dict[str, Any]]] = dict.fromkeys(AGENTS, STEADY) | {
     "agent-simple": SIMPLE,
     "agent-complex": COMPLEX,
     "agent-split": [SPLITS, _DONE],
+    "agent-judged": JUDGED,
 }
 """What the model of each says."""

@@ -1,8 +1,8 @@
 """Records the histories that every later version must replay: `python -m tests.replay.record [NAME ...]`.
 
 Runs each scenario on a server of its own and writes the history of every run of its workflow to `histories/`, without
-what tells of the machine it was recorded on. A history is recorded anew only when its scenario changes, or when a
-change of the workflow is meant to break with plans that are running; the reason then goes into DECISIONS.md.
+what tells of the machine it was recorded on. A recorded history is never replaced: a change that records something
+else gets a scenario of its own (CONTRIBUTING.md, "Changing a workflow"). A name that has a history is refused.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ from runtime.server import HOST, Server, flags, free_ports
 from runtime.settings import Settings
 from runtime.temporal_binary import find_temporal
 from tests.driving import Plans
-from tests.replay.agents import TALKS
-from tests.replay.scenarios import LLM, SCENARIOS
+from tests.replay.scenarios import LLM, SCENARIOS, TALKS
 from tests.waiting import connected, until
 from worker import build
 
@@ -43,6 +42,9 @@ _WORKER = re.compile(r"plans-worker-\d+@[^\"]*")
 async def record(names: list[str]) -> None:
     """Run the scenarios and write their histories."""
     HISTORIES.mkdir(exist_ok=True)
+    recorded = [name for name in names if (HISTORIES / f"{name}.1.json").exists()]
+    if recorded:
+        raise SystemExit(f"recorded already, and never recorded again: {', '.join(recorded)}; add a scenario")
     with tempfile.TemporaryDirectory(prefix="plans-replay-") as folder:
         settings = Settings.read({"HOME": os.environ["HOME"], "PLANS_STATE_DIR": folder, "PLANS_TASK_QUEUE": "replay"})
         server = await _server(settings, Path(folder))
@@ -72,8 +74,6 @@ async def _server(settings: Settings, folder: Path) -> Server:
 
 
 def _write(name: str, histories: list[WorkflowHistory]) -> None:
-    for old in HISTORIES.glob(f"{name}.[0-9]*.json"):
-        old.unlink()
     for number, history in enumerate(histories, 1):
         data = {"workflowId": history.workflow_id, **_neutral(history.to_json_dict())}
         text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
@@ -106,7 +106,8 @@ def _payloads(value: Any) -> list[str]:
 
 
 if __name__ == "__main__":
-    asyncio.run(record(sys.argv[1:] or list(SCENARIOS)))
+    missing = [name for name in SCENARIOS if not (HISTORIES / f"{name}.1.json").exists()]
+    asyncio.run(record(sys.argv[1:] or missing))
     gc.collect()
     sys.stdout.flush()
     os._exit(0)

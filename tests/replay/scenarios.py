@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.driving import Plans, Started, work
 from tests.replay.agents import AGENTS
+from tests.replay.agents import TALKS as AGENT_TALKS
 
 Scenario = Callable[[Plans], Awaitable[Started]]
 REFUSE = {"id": "bad", "tool": "refuse", "args": {"code": "CONFLICT"}}
@@ -179,6 +180,17 @@ LLM: list[dict[str, Any]] = [
     {"when": {"schema": "recovery"}, "reply": {"json": {"action": "insert", "steps": [MADE], "reason": "missing"}}},
 ]
 """What the LLM of a recording says."""
+TALKS = AGENT_TALKS | {
+    "request-judged": [
+        {"when": {"schema": "plan"}, "reply": {"text": "no plan"}},
+        {"when": {"schema": "plan"}, "reply": {"json": {"steps": [MISSING | {"tool": "no_such_tool"}]}}},
+        {"when": {"schema": "plan"}, "reply": {"json": {"title": "Copy", "steps": [MISSING]}}},
+        {"when": {"schema": "recovery"}, "reply": {"json": {"action": "retry", "steps": [MADE], "reason": "try"}}},
+        {"when": {"schema": "recovery"}, "reply": {"json": {"action": "insert", "steps": [MISSING], "reason": "it"}}},
+        {"when": {"schema": "recovery"}, "reply": {"json": {"action": "insert", "steps": [MADE], "reason": "missing"}}},
+    ],
+}
+"""What it says in a recording of its own kind."""
 
 CHAIN = [work("s0"), *(work(f"s{number}", f"s{number - 1}") for number in range(1, 6))]
 LAYERS = [
@@ -234,6 +246,7 @@ SCENARIOS: dict[str, Scenario] = {
     "edit": edited,
     "edit-tools": extended,
     "request": request({}),
+    "request-judged": request({}),
     "request-reviewed": request({"review": True}, "read"),
     "regenerate": regenerated,
     "cancel": cancelled,

@@ -23,6 +23,8 @@ MUTATIONS = {
         "    async def _check(self) -> None:\n",
         "    async def _check(self) -> None:\n        await workflow.sleep(1)\n",
     ),
+    "no reading of answers recorded as text": ("llm.py", "if answer.parsed is None else", "if False else"),
+    "no reading of answers recorded as values": ("llm.py", "if answer.parsed is None else", "if True else"),
     "no record of an agent's end": ("agent.py", "        await agent_reporting.ended(agent)\n", ""),
     "no record of a plan's end": (
         "plan.py",
@@ -41,7 +43,7 @@ def replay(code: Path, seed: str = "0") -> subprocess.CompletedProcess[str]:
 
 def test_every_scenario_has_its_history() -> None:
     recorded = {path.stem.rpartition(".")[0] for path in (HERE / "histories").glob("*.json")}
-    assert recorded == set(SCENARIOS), "record what is missing: python -m tests.replay.record NAME"
+    assert recorded == set(SCENARIOS), "record what is missing: python -m tests.replay.record"
     assert len(recorded) >= 15
     assert all((HERE / "histories" / f"{name}.2.json").exists() for name in SCENARIOS if "continued" in name)
 

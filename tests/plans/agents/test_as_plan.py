@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from plans.agents.as_plan import plan_of_tasks
-from plans.agents.limits import AgentLimits
-from plans.agents.order import AgentOrder, step_args
+from plans.agents.order import AgentLimits, AgentOrder, step_args
 from plans.agents.tasks import TaskList
 from plans.definition.references import fill_text, find, literal
 from plans.model import Plan

@@ -8,12 +8,13 @@ import pytest
 
 from plans.activity_io import Facts
 from plans.agents.answers import ToolUse
+from plans.agents.llm_request import AgentQuestion, Conversation, Outcome, expected_of, prompt_of
 from plans.agents.order import AgentOrder
-from plans.agents.question import AgentQuestion, Conversation, Outcome, prompt_of, schema_of
 from plans.agents.run import AgentRun, answer_problem, conclude, lightened, outcome_of, read_on, resumed, steps_of
 from plans.agents.tasks import TaskList
 from plans.execution.schedule import Outcome as Ended
 from plans.execution.schedule import Schedule
+from plans.llm.answers import schema_of
 from plans.llm.prompt_parts import Guide
 from plans.run import Options, Result, Status
 from tests.plans.building import NOW, TOOLS, completed
@@ -77,10 +78,20 @@ def test_a_model_reads_on_where_a_result_was_cut() -> None:
     assert read_on(agent, _use("read_result", call=7)).ok is False
 
 
+def _question(**fields: object) -> AgentQuestion:
+    return AgentQuestion.model_validate({"asked": "simple", "tools": ["note"], **fields})
+
+
+def test_the_schema_of_the_final_answer_is_sent_once() -> None:
+    schema = {"type": "object", "required": ["n"]}
+    said = Conversation().plus(_question(request="Do it.", outputSchema=schema), [], [])
+    assert said.plus(_question(), [], []).output_schema == schema
+
+
 def test_a_conversation_keeps_what_the_next_prompt_needs() -> None:
-    said = Conversation().plus("Do it.", [Guide(path="a/agents.md", text="deep")], [])
+    said = Conversation().plus(_question(request="Do it."), [Guide(path="a/agents.md", text="deep")], [])
     said = said.plus(
-        "", [Guide(path="agents.md", text="top")], [Outcome(tool="note", call=1, text="y" * 9_000).shown()]
+        _question(), [Guide(path="agents.md", text="top")], [Outcome(tool="note", call=1, text="y" * 9_000).shown()]
     )
     assert [guide.path for guide in said.guides] == ["agents.md", "a/agents.md"]
     assert (len(said.outcomes[0].text), said.outcomes[0].length) == (4_000, 9_000)
@@ -89,7 +100,7 @@ def test_a_conversation_keeps_what_the_next_prompt_needs() -> None:
     assert "Do it." in prompt.user
     assert "Go on." in prompt.user
     assert "deep" in prompt.system
-    assert set(schema_of(question, TOOLS)["properties"]) == {
+    assert set(schema_of(expected_of(question, TOOLS))["properties"]) == {
         "reasoning", "tool_calls", "task_completed", "final_answer",
     }  # fmt: skip
 
@@ -97,7 +108,7 @@ def test_a_conversation_keeps_what_the_next_prompt_needs() -> None:
 def test_old_results_leave_the_conversation_when_no_prompt_shows_them() -> None:
     said = Conversation()
     for number in range(100):
-        said = said.plus("", [], [Outcome(tool="note", call=number, text="z" * 4_000).shown()])
+        said = said.plus(_question(), [], [Outcome(tool="note", call=number, text="z" * 4_000).shown()])
     assert sum(len(outcome.text) for outcome in said.outcomes) <= 80_000
     assert len(said.outcomes) == 100
 
@@ -125,6 +136,12 @@ def test_an_answer_is_of_the_form_that_was_ordered() -> None:
     assert answer_problem(agent, '{"n": 1}') == ""
     assert "'n' is a required property" in answer_problem(agent, "{}")
     assert "must be a JSON text" in answer_problem(agent, "three")
+
+
+def test_what_the_activity_found_in_a_final_answer_is_not_judged_again() -> None:
+    agent, _ = _agent(output_schema={"type": "object", "required": ["n"]})
+    assert answer_problem(agent, "{}", found="") == ""
+    assert answer_problem(agent, '{"n": 1}', found="n: is odd") == "final answer: n: is odd"
 
 
 def test_long_arguments_of_calls_that_ended_are_cut_when_it_goes_on() -> None:

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from plans.agents.answers import AgentAnswer, SimpleAnswer, ToolUse
-from plans.agents.limits import AgentEnd, AgentLimits, AgentUsage, limit_reached
+from plans.agents.order import AgentEnd, AgentLimits, AgentUsage, limit_reached
 from plans.agents.tasks import (
     MEANINGS,
     Meaning,

@@ -11,14 +11,19 @@ import pytest
 from plans.agents.answers import AgentAnswer, SimpleAnswer
 from plans.agents.tasks import TaskList
 from plans.llm.answers import (
+    Expected,
+    Kind,
     PlanAnswer,
     Recovery,
+    as_json,
     native_answer,
     parse_complex,
     parse_plan_answer,
     parse_recovery,
     parse_simple,
     parse_tasks,
+    parsed,
+    typed,
 )
 from plans.llm.json_extraction import AnswerProblem, json_object
 from plans.model import ToolSpec
@@ -274,3 +279,26 @@ def test_an_inserted_step_cannot_waive_its_approval() -> None:
 )
 def test_a_bad_recovery_is_told(data: dict[str, Any], told: str) -> None:
     assert told in message(parse_recovery(json.dumps(data), READ, TOOLS))
+
+
+ANSWERS: list[tuple[Kind, dict[str, Any]]] = [
+    ("simple", {"tool_calls": [{"tool": "read_file", "args": '{"path": "a"}'}]}),
+    ("simple", {"answer": " 42 ", "confidence": "HIGH", "tool_calls": None}),
+    ("complex", {"reasoning": "why", "toolCalls": [], "finalAnswer": {"n": 1}}),
+    ("tasks", {"tasks": ["one", "two"]}),
+    ("plan", {"title": None, "steps": [STEP | {"requiresApproval": False, "when": None}], "workspace": "/"}),
+    ("recovery", {"action": "retry", "args": {"path": "b", "limit": None}, "reason": "why"}),
+    ("recovery", {"action": "insert", "steps": [STEP]}),
+]
+
+
+@pytest.mark.parametrize(("kind", "answer"), ANSWERS, ids=str)
+def test_an_answer_is_the_same_after_its_way_through_json(kind: Kind, answer: dict[str, Any]) -> None:
+    found = parsed(json.dumps(answer), Expected(kind=kind, tools=[READ], failed="read_file"))
+    assert not isinstance(found, AnswerProblem)
+    again = typed(json.loads(json.dumps(as_json(found))), kind)
+    assert again == found
+    assert as_json(again) == as_json(found)
+    if isinstance(found, PlanAnswer):
+        assert isinstance(again, PlanAnswer)
+        assert again.plan.steps[0].model_fields_set == found.plan.steps[0].model_fields_set

@@ -1,0 +1,101 @@
+"""What `ask_llm` makes of an answer: a typed value, or all that is wrong with it; a hostile schema holds no worker."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from activities.llm.ask_llm import JUDGE_SECONDS, Composed, judged
+from activities.tools.registry import load_tools
+from plans.agents.llm_request import LlmAnswer, LlmRequest
+from plans.llm.answers import Expected, PlanAnswer, typed
+from plans.llm.schemas import plan_schema
+from tests.activities.asking import asking, request
+from tests.plans.hostile_schemas import ENDLESS, HARMLESS
+
+SPECS = [tool.spec for tool in load_tools([]).values()]
+STEP = {"id": "a", "tool": "read_json", "args": {"path": "a.json"}}
+
+
+async def test_an_answer_comes_back_typed(tmp_path: Path) -> None:
+    given = {"title": "Read", "steps": [STEP | {"requiresApproval": False}]}
+    with asking([{"reply": {"json": given}}], tmp_path) as scene:
+        answer = await scene.once(request(expected=Expected(kind="plan", tools=SPECS)))
+        found = typed(answer.parsed or {}, "plan")
+        assert isinstance(found, PlanAnswer)
+        assert (found.plan.title, [step.tool for step in found.plan.steps]) == ("Read", ["read_json"])
+        assert "only a person waives an approval" in found.notes[0]
+        assert json.loads(answer.text) == given  # the workflow may still send it back
+        assert scene.llm.bodies[0]["response_format"]["json_schema"]["schema"] == plan_schema(SPECS)
+
+
+async def test_an_answer_of_the_wrong_kind_comes_back_with_all_its_problems(tmp_path: Path) -> None:
+    with asking([{"reply": {"json": {"action": "retry", "args": 5, "reason": 7}}}], tmp_path) as scene:
+        answer = await scene.once(request(expected=Expected(kind="recovery", tools=SPECS)))
+        assert answer.parsed is None
+        assert [line.partition(":")[0] for line in answer.problems] == ["args", "reason"]
+        assert answer.text
+        assert all(line in answer.problem for line in answer.problems)
+
+
+def agent(**fields: Any) -> LlmRequest:
+    """The first question of an agent that has all tools."""
+    question = {"asked": "simple", "tools": [spec.name for spec in SPECS], "request": "Do it.", **fields}
+    return LlmRequest.model_validate({"purpose": "agent", "agent": question, "schemaName": "simple_answer"})
+
+
+async def test_an_agent_is_judged_by_the_tools_it_was_shown(tmp_path: Path) -> None:
+    calls = [{"tool": "read_json", "args": {"path": "a"}}, {"tool": "delete_file", "args": {"path": "a"}}]
+    replies = [{"reply": {"json": {"tool_calls": calls[:number]}}} for number in (1, 2)]
+    with asking(replies, tmp_path, tools=SPECS) as scene:
+        first = await scene.once(agent(tools=["read_json"]))
+        assert (first.text, first.parsed, first.problem) == ("", {"toolCalls": calls[:1]}, "")
+        second = await scene.once(agent(tools=["read_json"]))
+        assert (second.parsed, second.problems[0][:33]) == (None, "tool_calls.1: Unknown tool: delet")
+
+
+async def test_a_final_answer_is_held_against_its_schema_where_it_was_asked_for(tmp_path: Path) -> None:
+    schema = {"type": "object", "required": ["n"]}
+    replies = [{"reply": {"json": {"answer": text}}} for text in ('{"n": 1}', "{}", "{}")]
+    with asking(replies, tmp_path, tools=SPECS) as scene:
+        good = await scene.once(agent(outputSchema=schema))
+        assert (good.form_problem, (good.parsed or {})["answer"]) == ("", '{"n": 1}')
+        later = agent(conversation=good.conversation, request="")
+        assert "'n' is a required property" in str((await scene.once(later)).form_problem)
+        assert (await scene.once(agent())).form_problem is None
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_a_hostile_schema_holds_no_worker(name: str) -> None:
+    schema, value = ENDLESS[name]
+    answer = LlmAnswer(text=json.dumps({"answer": json.dumps(value)}), model="demo", mode="text")
+    asked = Composed(LlmRequest(purpose="agent", expected=Expected(kind="simple")), schema)
+    started = time.thread_time()
+    found = judged(answer, asked, seconds=0.3)
+    assert time.thread_time() - started < 3
+    assert "takes too long" in str(found.form_problem) or (name in HARMLESS and found.form_problem == "")
+
+
+async def test_a_worker_goes_on_while_a_hostile_schema_is_judged(tmp_path: Path) -> None:
+    schema, value = ENDLESS["references that fan out"]
+    gaps: list[float] = []
+
+    async def watch() -> None:
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(0.02)
+            gaps.append(time.monotonic() - before)
+
+    with asking([{"reply": {"json": {"answer": json.dumps(value)}}, "times": 2}], tmp_path, tools=SPECS) as scene:
+        await scene.once(agent())  # imports what is imported once
+        watching = asyncio.create_task(watch())
+        answer = await scene.once(agent(outputSchema=schema))
+        await asyncio.sleep(0.1)
+        watching.cancel()
+    assert "takes too long" in str(answer.form_problem)
+    assert max(gaps) < JUDGE_SECONDS * 0.75
