@@ -19,8 +19,6 @@ from worker import PASSED_THROUGH, WORKFLOWS
 
 DEFINING = {"workflows.agent", "workflows.file_changes", "workflows.plan"}
 
-# Emptied as these files lose their `imports_passed_through` blocks.
-
 
 async def loaded_again(passed: Collection[str]) -> set[str]:
     """The modules that are loaded again for a run when these are passed through."""
