@@ -125,7 +125,7 @@ async def test_nothing_is_put_back_where_one_file_cannot_be_unless_asked(ran: Ra
     before = files(workspace)
     refused = await ran.told("undo")
     assert (refused.code, files(workspace)) == (1, before)
-    assert rows(refused)[-1].startswith("NOT_KEPT theirs.csv (step sort): its content before is not kept")
+    assert rows(refused)[-1].startswith("NOT_KEPT theirs.csv (step sort): its previous content is not stored")
     assert refused.err == "Nothing was undone. --partly undoes what can be undone.\n"
     partly = await ran.told("undo", "--partly")
     assert (partly.code, files(workspace)) == (1, {"data.csv": "b\na\n"})
