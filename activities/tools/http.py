@@ -15,14 +15,16 @@ import ssl
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
-from typing import Annotated, Any, Literal, NoReturn, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, TypedDict
 
-import httpx
 from pydantic import Field
 
 from activities.tools.tool import Tool, ToolContext, tool
 from activities.workspace.paths import shown
 from plans.errors import ToolError
+
+if TYPE_CHECKING:
+    import httpx
 
 MAX_RESPONSE_BYTES = 10 * 1024 * 1024
 MAX_REDIRECTS = 10
@@ -82,6 +84,8 @@ HTTP_TOOLS: tuple[Tool, ...] = (http_request,)
 
 
 def _request(url: str, method: str, headers: dict[str, str], body: Any, key: str) -> httpx.Request:
+    import httpx
+
     address = _address(url)
     given = {name.lower() for name in headers}
     extra = {} if method in _SAFE or "idempotency-key" in given else {"Idempotency-Key": key}
@@ -95,6 +99,8 @@ def _request(url: str, method: str, headers: dict[str, str], body: Any, key: str
 
 
 def _address(url: str) -> httpx.URL:
+    import httpx
+
     problem = ""
     try:
         address = httpx.URL(url)
@@ -121,6 +127,8 @@ def _without_credentials(url: str) -> str:
 
 async def _send(request: httpx.Request, timeout: float) -> tuple[httpx.Response, bytes]:
     """The answer and its body. Raises HTTP_TIMEOUT, HTTP_UNREACHABLE or INVALID_ARGS."""
+    import httpx
+
     url = shown(str(request.url))
     try:
         async with asyncio.timeout(timeout) as limit, _client(request.url) as client:
@@ -137,12 +145,16 @@ async def _send(request: httpx.Request, timeout: float) -> tuple[httpx.Response,
 
 
 def _client(url: httpx.URL) -> httpx.AsyncClient:
+    import httpx
+
     verify = _tls() if url.scheme == "https" else False
     return httpx.AsyncClient(trust_env=False, follow_redirects=False, timeout=MAX_SECONDS, verify=verify)
 
 
 @cache
 def _tls() -> ssl.SSLContext:
+    import httpx
+
     return httpx.create_ssl_context(trust_env=False)
 
 
@@ -160,6 +172,8 @@ async def _exchange(client: httpx.AsyncClient, request: httpx.Request) -> tuple[
 
 
 def _redirected(request: httpx.Request, response: httpx.Response) -> httpx.Request:
+    import httpx
+
     target = request.url.join(response.headers["location"])
     if target.scheme != request.url.scheme:
         raise ToolError(

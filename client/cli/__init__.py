@@ -1,5 +1,1 @@
-"""The command line `plan`."""
-
-from client.cli.app import main
-
-__all__ = ["main"]
+"""The command line `plan`. It needs the extra `cli`; `client.__main__` says so where that is missing."""

@@ -29,7 +29,7 @@ from plans.agents.order import AgentOrder, step_args
 from plans.definition.output_schema import schema_problem
 from plans.errors import PlanError
 from plans.run import Options
-from plans.views.markdown import line, safe
+from plans.views.safe_text import line, safe
 from runtime.settings import Settings
 
 Request = Annotated[str, typer.Argument(metavar="REQUEST", help="What is to be reached.")]

@@ -18,7 +18,7 @@ from plans.definition.dependencies import dependencies
 from plans.definition.validation import errors, problems
 from plans.errors import InvalidPlan, PlanError
 from plans.model import Plan, Problem, ToolSpec
-from plans.views.markdown import line
+from plans.views.safe_text import line
 from runtime.settings import Settings
 
 INVALID = 2

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from plans.errors import InvalidPlan, PlanError
 from plans.model import Problem
-from plans.views.markdown import line, safe
+from plans.views.safe_text import line, safe
 
 PIPE_WIDTH = 240
 """Columns of a table that goes to a file or a pipe."""

@@ -24,8 +24,9 @@ from client.plan_file import load
 from client.runs import Listed, Pending, Summary
 from plans.definition.parsing import read_plan
 from plans.errors import InvalidPlan
-from plans.views.markdown import dot, line, mermaid
+from plans.views.markdown import dot, mermaid
 from plans.views.queries import TEXT_STEPS
+from plans.views.safe_text import line
 from plans.views.summary import summary_markdown
 from plans.views.views import shorten
 

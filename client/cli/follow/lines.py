@@ -13,7 +13,7 @@ from typing import Any
 from client.cli.follow.board import ASKING, MARKS
 from client.cli.output import seconds
 from client.runs import Event
-from plans.views.markdown import line
+from plans.views.safe_text import line
 from plans.views.views import shorten
 
 DETAILS = 20
