@@ -18,7 +18,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "start": ("run:start", "Start a plan and return; it goes on by itself."),
     "make": ("make:make", "Have the LLM write a plan."),
     "check": ("check:check_file", "Tell every problem of a plan file."),
-    "list": ("show:list_", "List plans, newest first."),
+    "list": ("list_plans:list_", "List plans, newest first."),
     "show": ("show:show", "Show a plan: its steps, what they did, the files they made."),
     "watch": ("show:watch", "Follow a plan to its end."),
     "watch-files": ("watch_files:watch_files", "Tell a plan which of its files others change."),
