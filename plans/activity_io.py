@@ -117,9 +117,16 @@ class SummaryFile(Value):
     markdown: str
 
 
+END_RECORD = "endRecord"
+"""The entry of a plan's memo that says where its EndRecord is kept."""
+
+
 class EndRecord(Value):
     """What is left of an ended run; it stands in history as the result of `record_end`."""
 
     summary: dict[str, Any]
     text: str = Field(description="The plan as text; of a big one the steps that moved last.")
     run: LargeValue | str = Field(description="The Run as JSON text, or where it is kept.")
+    claim: LargeValue | None = Field(
+        default=None, description="Where this record is kept; the workflow's memo says so. None: older, or no storage."
+    )
