@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from importlib.util import find_spec
 
-NEEDED = ("typer", "rich", "textual", "textual_serve", "aiohttp", "watchfiles")
+NEEDED = ("typer", "rich", "textual", "textual_serve", "aiohttp", "aiohttp_jinja2", "jinja2", "watchfiles")
 """The libraries of the extra, by the names they are imported by."""
 
 

@@ -101,5 +101,5 @@ def test_without_the_extra_plan_says_what_to_install() -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stdout == ""
-    needed = "typer, rich, textual, textual_serve, aiohttp, watchfiles"
+    needed = "typer, rich, textual, textual_serve, aiohttp, aiohttp_jinja2, jinja2, watchfiles"
     assert done.stderr == f"plan needs {needed}: pip install 'plans-that-survive[cli]'\n"
