@@ -1,4 +1,4 @@
-"""How long `plan run` takes for a plan of one step: what a user waits for before anything happens."""
+"""How long commands take that do little: what a user waits for before anything happens."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from benchmarks.tables import Table
 
 
 async def measure(bench: Bench) -> list[Table]:
-    """The first run on a machine where nothing runs, later ones, and a command that needs no server."""
+    """The first run on a machine where nothing runs, later ones, and commands that only print."""
     table = Table(title="Start-up", columns=["what", "seconds"], note="Whole commands, from shell to shell.")
     with tempfile.TemporaryDirectory(prefix="plans-bench-", ignore_cleanup_errors=True) as folder:
         environ = _environ(Path(folder))
@@ -27,8 +27,11 @@ async def measure(bench: Bench) -> list[Table]:
             table.add("plan run, server and worker not running", f"{await _command(environ, 'run', str(file)):.2f}")
             warm = [await _command(environ, "run", str(file)) for _ in range(bench.repeats)]
             table.add("plan run, both running", f"{median(warm):.2f}")
-            check = [await _command(environ, "check", str(file)) for _ in range(bench.repeats)]
-            table.add("plan check", f"{median(check):.2f}")
+            for arguments in (("--help",), ("check", str(file)), ("list",)):
+                taken = [await _command(environ, *arguments) for _ in range(bench.repeats)]
+                table.add(f"plan {arguments[0]}", f"{median(taken):.2f}")
+            bare = [await _process(environ, "-c", "import temporalio.client") for _ in range(bench.repeats)]
+            table.add("of which `import temporalio.client`, for plan list", f"{median(bare):.2f}")
         finally:
             await _command(environ, "down")
     return [table]
@@ -47,10 +50,15 @@ def _environ(folder: Path) -> Mapping[str, str]:
 
 
 async def _command(environ: Mapping[str, str], *arguments: str) -> float:
-    """Run a command to its end; returns the seconds it took. Raises RuntimeError with its words when it fails."""
+    """Run a command of `plan` to its end; returns the seconds it took."""
+    return await _process(environ, "-m", "client", *arguments)
+
+
+async def _process(environ: Mapping[str, str], *arguments: str) -> float:
+    """Run the interpreter to its end; returns the seconds. Raises RuntimeError with its output when it fails."""
     began = time.perf_counter()
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "client", *arguments),
+        *(sys.executable, *arguments),
         env=dict(environ),
         cwd=environ["PLANS_WORKSPACE"],
         stdout=asyncio.subprocess.PIPE,
@@ -58,5 +66,6 @@ async def _command(environ: Mapping[str, str], *arguments: str) -> float:
     )
     output, _ = await process.communicate()
     if process.returncode:
-        raise RuntimeError(f"plan {' '.join(arguments)}: exit code {process.returncode}: {output.decode()[-1_000:]}")
+        text = f"{' '.join(arguments)}: exit code {process.returncode}: {output.decode()[-1_000:]}"
+        raise RuntimeError(text)
     return time.perf_counter() - began

@@ -1,4 +1,4 @@
-"""What is left of an ended plan, read without a worker: its Run as it stands in the record of `record_end`.
+"""What is left of an ended plan, read without a worker: its Run, in the record of `record_end` that its memo names.
 
 A plan that was terminated has no record, nor have those of versions that did not write one, and what is stored may be
 out of reach here: a worker must then replay the history. The answers are those the workflow itself would give, by the
@@ -15,26 +15,25 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from temporalio.api.common.v1 import WorkflowExecution
-from temporalio.api.enums.v1 import EventType
-from temporalio.api.history.v1 import HistoryEvent
 from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryReverseRequest
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus
 
 from client.ids import workflow_id
-from plans.activity_io import EndRecord, LargeValue
+from plans.activity_io import END_RECORD, EndRecord, LargeValue
 from plans.execution.messages import Shown, read
 from plans.run import Run, run_of
 from plans.views import queries
+from runtime.storage import StorageError
 from runtime.value_store import ValueStore
 
 LAST_EVENTS = 8
-"""Within the last events stands the record, if there is one: the plan ends in the same workflow task."""
+"""Among the last events is the record, if there is one: the plan ends in the same workflow task."""
 LOOK = timedelta(seconds=10)
-"""How long the server may take to show them."""
+"""How long the server may take to say how a plan ended."""
 _ENDED = frozenset({
-    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED,
-    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED,
-    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED,
+    WorkflowExecutionStatus.COMPLETED,
+    WorkflowExecutionStatus.FAILED,
+    WorkflowExecutionStatus.CANCELED,
 })  # fmt: skip
 
 
@@ -88,44 +87,58 @@ async def suffices(client: Client, plan: str, query: str) -> bool:
 
 
 async def _ended(client: Client, plan: str) -> Ended | None:
-    events = await _last_events(client, workflow_id(plan))
-    if not events or events[0].event_type not in _ENDED:
+    found = await client.get_workflow_handle(workflow_id(plan)).describe(rpc_timeout=LOOK)
+    if found.status not in _ENDED:
         return None
-    known_by = (workflow_id(plan), events[0].event_id, events[0].event_time.ToNanoseconds())
+    known_by = (found.id, found.run_id, found.close_time)
     last = _last.get(client)
     if last is not None and last.known_by == known_by:
         return last
-    record = await _record(client, events)
+    record = await in_memo(client, found) or await in_history(client, found.id)
     if record is None:
         return None
     _last[client] = Ended(known_by, record)
     return _last[client]
 
 
-async def _last_events(client: Client, workflow: str) -> Sequence[HistoryEvent]:
+async def in_memo(client: Client, found: WorkflowExecutionDescription) -> EndRecord | None:
+    """The record that the memo names; None when it names none, or it cannot be read here."""
+    with suppress(Exception):  # of storage of any kind, or another version's: a worker may know better
+        claim: LargeValue | None = await found.memo_value(END_RECORD, None, type_hint=LargeValue)
+        return EndRecord.model_validate_json(await _stored(client, claim)) if claim is not None else None
+    return None
+
+
+async def in_history(client: Client, workflow: str) -> EndRecord | None:
+    """The record in the last events, for plans that ended before memos named it, and where storage is out of reach.
+
+    The name of a local activity and its result are in a marker, in the layout of the SDK's core: it is read by hand
+    here and nowhere else. None when there is no record, or it cannot be read.
+    """
     request = GetWorkflowExecutionHistoryReverseRequest(
         namespace=client.namespace, execution=WorkflowExecution(workflow_id=workflow), maximum_page_size=LAST_EVENTS
     )
     service = client.workflow_service
-    return (await service.get_workflow_execution_history_reverse(request, timeout=LOOK)).history.events
-
-
-async def _record(client: Client, events: Sequence[HistoryEvent]) -> EndRecord | None:
-    """The record in the last events; None when there is none, or it cannot be read here."""
-    for event in events:
+    for event in (await service.get_workflow_execution_history_reverse(request, timeout=LOOK)).history.events:
         details = event.marker_recorded_event_attributes.details
         if "result" in details and b'"record_end"' in details["data"].payloads[0].data:
-            with suppress(Exception):  # of storage of any kind, or another version's: a worker may know better
+            with suppress(Exception):  # as above
                 found = await client.data_converter.decode(details["result"].payloads, [EndRecord])
                 return EndRecord.model_validate(found[0])
     return None
 
 
+async def _stored(client: Client, claim: LargeValue) -> bytes:
+    """What is kept under a claim. Raises ToolError, or what the storage driver raises."""
+    external = client.data_converter.external_storage
+    if external is None:
+        raise StorageError("this client has no storage")
+    return await ValueStore(external.drivers[0]).text(claim)
+
+
 async def _run(client: Client, ended: Ended) -> Run | None:
-    kept, external = ended.record.run, client.data_converter.external_storage
+    kept = ended.record.run
     with suppress(Exception):  # as above
-        if ended.run is None and isinstance(kept, str):
-            ended.run = run_of(kept)
-        elif ended.run is None and external is not None and isinstance(kept, LargeValue):
-            ended.run = run_of(await ValueStore(external.drivers[0]).text(kept))
+        if ended.run is None:
+            ended.run = run_of(kept if isinstance(kept, str) else await _stored(client, kept))
     return ended.run

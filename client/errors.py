@@ -10,15 +10,22 @@ PlanError                 plans/errors.py
 ├── SettingError          settings that cannot be used; runtime/settings.py
 ├── PlanFileError         a plan file that cannot be opened; client/plan_file.py
 ├── PruneRefused          nothing was removed; client/prune.py
-├── WorkerFailed          the background worker did not start: exit code 3; runtime/background_worker.py
+├── WorkerFailed          the background worker did not start: exit code 3; runtime/errors.py
 └── InvalidPlan           plans/errors.py
-    └── PlanRefused       the same with the file it was read from; client/cli/plan_request.py
+    └── PlanRefused       the same with the file it was read from
 """
 
 from __future__ import annotations
 
-from plans.errors import PlanError
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from plans.errors import InvalidPlan, PlanError
 from runtime.errors import NotConnected
+
+if TYPE_CHECKING:
+    from client.plan_file import PlanFile
+    from plans.model import Problem
 
 
 class NoWorker(NotConnected):
@@ -49,3 +56,11 @@ class BadPlanId(PlanError):
     """A text that cannot name a plan."""
 
     code = "BAD_PLAN_ID"
+
+
+class PlanRefused(InvalidPlan):
+    """A plan file with problems; knows the file, so that they can be shown with their lines."""
+
+    def __init__(self, problems: Sequence[Problem], file: PlanFile) -> None:
+        super().__init__(problems)
+        self.file = file

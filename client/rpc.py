@@ -16,7 +16,6 @@ from typing import Any
 from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus, WorkflowQueryFailedError
 from temporalio.service import RPCError, RPCStatusCode
 
-from client import end_records
 from client.errors import NoWorker, PlanClosed, PlanNotFound
 from client.ids import plan_id, workflow_id
 from plans.errors import PlanError
@@ -81,6 +80,8 @@ async def ask(client: Client, plan: str, query: str, *arguments: Any, patience: 
 
     `patience`: the seconds it may take to answer although a worker listens.
     """
+    from client import end_records  # with all that reads a Run, which a list of plans does without
+
     handle = client.get_workflow_handle(workflow_id(plan))
     began, seconds = time.monotonic(), QUERY_SECONDS[0]
     while True:

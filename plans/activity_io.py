@@ -129,9 +129,16 @@ class SummaryFile(Value):
     markdown: str
 
 
+END_RECORD = "endRecord"
+"""The entry of a plan's memo that says where its EndRecord is kept."""
+
+
 class EndRecord(Value):
     """Output of `record_end`: what remains of a finished run; recorded in history."""
 
     summary: dict[str, Any]
     text: str = Field(description="The plan as text; abridged to the most recent steps if it is big.")
     run: LargeValue | str = Field(description="The Run as JSON text, or a reference to it in external storage.")
+    claim: LargeValue | None = Field(
+        default=None, description="Reference to this record in storage, upserted into the workflow's memo."
+    )

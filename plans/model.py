@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from datetime import datetime
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from jsonschema import Draft202012Validator
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
 
 from plans.step_fields import Asked, Llm, On, Use
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator
 
 MAX_STEPS = 20_000
 """Steps a plan may have (FAULTS, rule 6)."""
@@ -236,6 +238,8 @@ class ToolSpec(Value):
     @cached_property
     def validator(self) -> Draft202012Validator:
         """Judges arguments by the schema. Made once: that takes as long as judging a step."""
+        from jsonschema import Draft202012Validator  # a tenth of the time `plan list` takes, which judges nothing
+
         return Draft202012Validator(self.args_schema)
 
     def asks_by_default(self, args: dict[str, Any]) -> bool:

@@ -17,9 +17,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from plans.errors import PlanError
 from runtime import daemon, lock
 from runtime.connect import Connection, Origin
+from runtime.errors import WorkerFailed
 from runtime.settings import Settings
 from runtime.task_queues import WORKER, listeners
 from runtime.until import until
@@ -28,12 +28,6 @@ START_SECONDS = 60.0
 DRAIN_SECONDS = 86_400
 """How long a replaced worker may go on with the steps it has begun."""
 ROOT = Path(__file__).resolve().parent.parent
-
-
-class WorkerFailed(PlanError):
-    """The background worker did not start; the message holds the end of its log."""
-
-    code = "WORKER_FAILED"
 
 
 class BackgroundWorker(daemon.Process):

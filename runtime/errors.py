@@ -1,4 +1,4 @@
-"""Errors of the connection to a Temporal server, shared by the worker and the client."""
+"""Errors of what a process runs on, shared by the worker and the client: no server, no background worker."""
 
 from __future__ import annotations
 
@@ -12,3 +12,9 @@ class NotConnected(PlanError):
     """
 
     code = "NOT_CONNECTED"
+
+
+class WorkerFailed(PlanError):
+    """The background worker did not start; the message holds the end of its log."""
+
+    code = "WORKER_FAILED"

@@ -1,6 +1,7 @@
 """The end of a run of the workflow: what the next one goes on with or, when the plan has ended, its record.
 
-The record is kept by the activity `record_end`; the summary in it is what the workflow returns. The activity is local:
+The record is kept by the activity `record_end`; the summary in it is what the workflow returns, and the memo says where
+the record is: clients find it there whatever the end was (completed, failed, cancelled). The activity is local:
 it may well be done twice, and the plan ends with this workflow task in any case. It does what takes long for a big plan
 outside the workflow's thread, which must not be held for long.
 """
@@ -14,7 +15,7 @@ from temporalio import workflow
 from temporalio.common import RawValue
 from temporalio.exceptions import FailureError, is_cancelled_exception
 
-from plans.activity_io import EndRecord
+from plans.activity_io import END_RECORD, EndRecord
 from plans.log import LogKind
 from plans.run import Run, text_of
 from plans.views.summary import summary_of
@@ -29,7 +30,10 @@ async def recorded(run: Run) -> dict[str, Any]:
     """Keep the record of a run that has ended; returns the summary."""
     if run.facts.keeps_summaries:
         try:
-            return (await _record(run)).summary
+            record = await _record(run)
+            if record.claim is not None:  # none in histories of older versions, which so replay as they were
+                workflow.upsert_memo({END_RECORD: record.claim})
+            return record.summary
         except FailureError as error:  # of a local activity its own failure, in no ActivityError
             if is_cancelled_exception(error):
                 raise

@@ -15,7 +15,7 @@ from typing import Any
 from temporalio import activity
 from temporalio.common import RawValue
 
-from plans.activity_io import EndRecord, SummaryFile
+from plans.activity_io import EndRecord, LargeValue, SummaryFile
 from plans.run import Run, run_of
 from plans.views.queries import TEXT_STEPS
 from plans.views.summary import summary_markdown, summary_of
@@ -25,6 +25,8 @@ from runtime.value_store import ValueStore
 
 LISTED = 500
 """Steps of a plan that SUMMARY.md lists one by one."""
+CLAIM_SECONDS = 5.0
+"""How long storage may take to keep the record: it stands in history as well."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,18 @@ class EndRecorder:
         (summary, shown), large = await asyncio.gather(
             asyncio.to_thread(self._summarize, written), self.values.kept(written)
         )
-        return EndRecord(summary=summary, text=shown, run=large or written)
+        record = EndRecord(summary=summary, text=shown, run=large or written)
+        return record.model_copy(update={"claim": await self._claim(record)})
+
+    async def _claim(self, record: EndRecord) -> LargeValue | None:
+        """Where the record is kept besides history; None when storage does not take it, which ends no plan."""
+        try:
+            async with asyncio.timeout(CLAIM_SECONDS):
+                kept = await self.values.put(record.model_dump_json(exclude_defaults=True))
+        except Exception as error:  # of storage of any kind
+            activity.logger.warning("the record of the plan's end was not stored: %s", error)
+            return None
+        return kept.model_copy(update={"preview": ""})  # lists of plans carry the memo
 
     def _summarize(self, written: str) -> tuple[dict[str, Any], str]:
         run = run_of(written)

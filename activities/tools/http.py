@@ -11,17 +11,18 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from typing import Annotated, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
-import httpx
 from pydantic import Field
 
 from activities.attempt.results import json_value
-from activities.llm.client import tls_context
 from activities.llm.errors import retry_after
 from activities.tools.tool import Tool, ToolContext, tool
 from activities.workspace.paths import shown
 from plans.errors import ToolError
+
+if TYPE_CHECKING:
+    import httpx
 
 MAX_RESPONSE_BYTES = 10 * 1024 * 1024
 MAX_REDIRECTS = 10
@@ -81,6 +82,8 @@ HTTP_TOOLS: tuple[Tool, ...] = (http_request,)
 
 
 def _request(url: str, method: str, headers: dict[str, str], body: Any, key: str) -> httpx.Request:
+    import httpx
+
     address = _address(url)
     given = {name.lower() for name in headers}
     extra = {} if method in _SAFE or "idempotency-key" in given else {"Idempotency-Key": key}
@@ -94,6 +97,8 @@ def _request(url: str, method: str, headers: dict[str, str], body: Any, key: str
 
 
 def _address(url: str) -> httpx.URL:
+    import httpx
+
     problem = ""
     try:
         address = httpx.URL(url)
@@ -120,6 +125,8 @@ def _without_credentials(url: str) -> str:
 
 async def _send(request: httpx.Request, timeout: float) -> tuple[httpx.Response, bytes]:
     """The answer and its body. Raises HTTP_TIMEOUT, HTTP_UNREACHABLE or INVALID_ARGS."""
+    import httpx
+
     url = shown(str(request.url))
     try:
         async with asyncio.timeout(timeout) as limit, _client(request.url) as client:
@@ -136,6 +143,10 @@ async def _send(request: httpx.Request, timeout: float) -> tuple[httpx.Response,
 
 
 def _client(url: httpx.URL) -> httpx.AsyncClient:
+    import httpx
+
+    from activities.llm.client import tls_context
+
     verify = tls_context() if url.scheme == "https" else False
     return httpx.AsyncClient(trust_env=False, follow_redirects=False, timeout=MAX_SECONDS, verify=verify)
 
@@ -154,6 +165,8 @@ async def _exchange(client: httpx.AsyncClient, request: httpx.Request) -> tuple[
 
 
 def _redirected(request: httpx.Request, response: httpx.Response) -> httpx.Request:
+    import httpx
+
     target = request.url.join(response.headers["location"])
     if target.scheme != request.url.scheme:
         raise ToolError(

@@ -27,7 +27,7 @@ from plans.agents.order import AgentLimits, AgentOrder, step_args
 from plans.definition.output_schema import schema_problem
 from plans.errors import PlanError
 from plans.run import Options
-from plans.views.markdown import line, safe
+from plans.views.safe_text import line, safe
 
 Request = Annotated[str, typer.Argument(metavar="REQUEST", help="What is to be reached.")]
 Tools = Annotated[str | None, typer.Option("--tools", metavar="A,B", help="The only tools it may call.")]

@@ -17,7 +17,7 @@ from plans.definition.dependencies import dependencies
 from plans.definition.validation import errors, problems
 from plans.errors import InvalidPlan, PlanError
 from plans.model import Plan, Problem, ToolSpec
-from plans.views.markdown import line
+from plans.views.safe_text import line
 
 INVALID = 2
 """Exit code of everything that is wrong with what was given."""

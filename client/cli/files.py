@@ -10,7 +10,7 @@ from client import undo as taking_back
 from client.cli import output, session
 from client.cli.options import AsJson, Id
 from plans.files.undo import CallChanges, ChangesReport, FileChange, Restore
-from plans.views.markdown import line, safe
+from plans.views.safe_text import line, safe
 
 REFUSED = 1
 OfStep = Annotated[str | None, typer.Argument(metavar="STEP", help="Id of the step; all if not given.")]

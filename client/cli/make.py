@@ -22,7 +22,7 @@ from client.runs import Started
 from plans.errors import PlanError
 from plans.model import Problem
 from plans.run import Options
-from plans.views.markdown import line
+from plans.views.safe_text import line
 from plans.views.views import shorten
 from runtime.settings import Settings
 from runtime.task_queues import serves_this_machine

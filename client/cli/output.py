@@ -10,14 +10,16 @@ import json
 import sys
 from collections.abc import Sequence
 from itertools import zip_longest
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.text import Text
 
 from plans.errors import InvalidPlan, PlanError
-from plans.model import Problem
-from plans.views.markdown import line, safe
+from plans.views.safe_text import line, safe
+
+if TYPE_CHECKING:
+    from plans.model import Problem
 
 PIPE_WIDTH = 240
 """Columns of a table that goes to a file or a pipe."""

@@ -13,21 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from client.cli.session import who
+from client.errors import PlanRefused
 from client.local_tools import known_tools
 from client.plan_file import PlanFile, check, load
 from plans.definition.validation import errors, input_values
-from plans.errors import InvalidPlan, PlanError
+from plans.errors import PlanError
 from plans.model import Plan, Problem
 from plans.run import Options
 from runtime.settings import Settings
-
-
-class PlanRefused(InvalidPlan):
-    """A plan file with problems; knows the file, so that they can be shown with their lines."""
-
-    def __init__(self, problems: Sequence[Problem], file: PlanFile) -> None:
-        super().__init__(problems)
-        self.file = file
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from client.cli import environment, output
 from client.cli.options import AsJson
 from client.cli.output import say
 from client.doctor import Finding, Verdict, examine
-from plans.views.markdown import safe
+from plans.views.safe_text import safe
 from runtime import server as embedded
 from runtime.background_worker import stop_workers, worker_command, worker_environ
 from runtime.connect import Connection, Origin, reach

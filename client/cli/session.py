@@ -16,7 +16,6 @@ from typing import TypeVar
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from client import end_records
 from client.cli import environment
 from client.cli.output import say
 from runtime.background_worker import ensure_worker
@@ -64,6 +63,8 @@ async def _run(action: Callable[[Connected], Awaitable[T]], worker: bool, asked:
 
 
 async def _is_left(client: Client, plan: str, query: str) -> bool:
+    from client import end_records  # with all that reads a Run, which `plan list` does without
+
     try:
         return await end_records.suffices(client, plan, query)
     except RPCError:  # the action meets it again, and says what it means

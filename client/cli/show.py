@@ -1,19 +1,15 @@
-"""Commands that look at plans: list, show, watch, summary, graph, pending."""
+"""Commands that look at plans: show, watch, summary, graph, pending."""
 
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from client import runs
 from client.cli import output, session
 from client.cli.check import graph_view, is_file
-from client.cli.follow.board import MARKS
 from client.cli.follow.ctrl_c import after_ctrl_c
 from client.cli.follow.follow import exit_code, follow, show_summary
 from client.cli.options import AsJson, Id
@@ -21,34 +17,14 @@ from client.cli.session import Connected
 from client.ids import plan_id
 from client.large_values import with_large_values
 from client.plan_file import load
-from client.runs import Listed, Pending, Summary
+from client.runs import Pending, Summary
 from plans.definition.parsing import read_plan
 from plans.errors import InvalidPlan
-from plans.views.markdown import dot, line, mermaid
+from plans.views.markdown import dot, mermaid
 from plans.views.queries import TEXT_STEPS
+from plans.views.safe_text import line
 from plans.views.summary import summary_markdown
 from plans.views.views import shorten
-
-_STYLES = {"completed": "green", "failed": "red", "partial": "yellow", "cancelled": "yellow", "running": "cyan"}
-
-
-def list_(
-    running: Annotated[bool, typer.Option("--running", help="Only plans that have not ended.")] = False,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="At most so many.")] = 20,
-    as_json: AsJson = False,
-) -> None:
-    """List plans, newest first."""
-
-    async def collect(here: Connected) -> list[Listed]:
-        return [each async for each in runs.list_plans(here.client, running=running, limit=limit)]
-
-    found = session.run(collect, worker=False)
-    if as_json:
-        output.show_json([each.model_dump(mode="json") for each in found])
-    elif found:
-        output.out().print(_table(found))
-    else:
-        output.say("No plans yet; start one: plan run FILE")
 
 
 def show(
@@ -151,19 +127,3 @@ def _view_of_file(name: str) -> dict[str, Any]:
     if isinstance(plan, list):
         raise InvalidPlan(plan)
     return graph_view(plan)
-
-
-def _table(found: list[Listed]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for name in ("PLAN", "STATUS", "STEPS", "STARTED", "TOOK"):
-        table.add_column(name, no_wrap=True, overflow="fold" if name == "PLAN" else "ellipsis")
-    table.add_column("TITLE", no_wrap=True, overflow="ellipsis")
-    now = datetime.now(UTC)
-    for each in found:
-        waits = f" ({len(each.waiting)} waiting)" if each.waiting else ""
-        status = Text(each.status.value + waits, style=_STYLES.get(each.status.value, MARKS["ready"][1]))
-        took = output.seconds(((each.ended_at or now) - each.started_at).total_seconds())
-        clock = each.started_at.astimezone().strftime("%m-%d %H:%M")
-        steps = str(each.steps) if each.steps else ""
-        table.add_row(Text(each.plan_id), status, steps, clock, took, Text(line(each.title)))
-    return table

@@ -22,13 +22,12 @@ class Typing(TextArea):
         super().__init__(text, compact=True, highlight_cursor_line=False, **more)
         self.cursor_blink = False
 
-    async def _on_key(self, event: Key) -> None:
+    def on_key(self, event: Key) -> None:
+        """Enter in a text of one line; every other key goes on to the text area."""
         if event.key == "enter" and self.document.line_count == 1:
             event.prevent_default()
             event.stop()
             self.post_message(self.Entered())
-            return
-        await super()._on_key(event)
 
     def action_new_line(self) -> None:
         """Begin a new line."""

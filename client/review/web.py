@@ -13,6 +13,8 @@ import socket
 import sys
 from collections.abc import Callable
 
+import aiohttp_jinja2
+import jinja2
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 from textual_serve.server import Server
@@ -30,7 +32,7 @@ def serve(plan: str, say: Callable[[str], None]) -> None:
 async def _serve(plan: str, say: Callable[[str], None]) -> None:
     with socket.create_server((HOST, 0)) as listening:
         server = ReviewServer(plan, listening.getsockname()[1])
-        runner = web.AppRunner(await server._make_app())
+        runner = web.AppRunner(server.application())
         await runner.setup()
         try:
             await web.SockSite(runner, listening).start()
@@ -53,12 +55,15 @@ class ReviewServer(Server):
         """Where a browser finds it."""
         return f"{self.public_url}/?key={self._secret}"
 
-    async def on_startup(self, app: web.Application) -> None:
-        """Nothing to say: the link was told."""
-
-    async def _make_app(self) -> web.Application:
-        app = await super()._make_app()
-        app.middlewares.append(self._guard())
+    def application(self) -> web.Application:
+        """What is served: the routes that the page of textual-serve asks for, behind the guard."""
+        app = web.Application(middlewares=[self._guard()])
+        aiohttp_jinja2.setup(app, loader=jinja2.FileSystemLoader(self.templates_path))
+        app.router.add_get("/", self.handle_index, name="index")
+        app.router.add_get("/ws", self.handle_websocket, name="websocket")
+        app.router.add_get("/download/{key}", self.handle_download, name="download")
+        app.router.add_static("/static", self.statics_path, name="static")
+        app.on_shutdown.append(self.on_shutdown)
         return app
 
     def _guard(self) -> Middleware:

@@ -14,27 +14,16 @@ from typing import Any
 from plans.execution.readiness import ReadinessIndex
 from plans.run import PlanStatus, Run, Status
 from plans.views.agent_progress import position, tasks_of
+from plans.views.safe_text import line as line
+from plans.views.safe_text import safe as safe
 
 MARKS = {"completed": "✓", "failed": "✗", "running": ">", "skipped": "-", "ready": "?", "blocked": " ", "pending": " "}
 """Marks of the display; a ready step that waits for nobody has none."""
 DETAIL_STEPS = 40
 """Steps listed in the current details; of longer plans those that move are shown."""
-_UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff\U000e0000-\U000e007f]"
-)
 _MERMAID = re.compile(r'["#<>&;%`]')
 """What means something to Mermaid even inside quotes: entities, HTML, `%%{...}%%` directives."""
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|#])")
-
-
-def safe(text: str) -> str:
-    """A text with control and direction characters written out, so that it shows as what it is."""
-    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
-
-
-def line(text: str) -> str:
-    """A text on one line, safe to show."""
-    return safe(" ".join(text.split("\n")).replace("\t", " "))
 
 
 def markdown(view: Mapping[str, Any]) -> str:

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 from temporalio.client import Client
+from temporalio.contrib.pydantic import pydantic_data_converter
 
 from activities.tools.registry import load_tools
 from client import end_records, runs
 from client.errors import NoWorker
+from plans.activity_io import END_RECORD, EndRecord
 from plans.run import Options
 from plans.views.queries import QUERIES
 from runtime.settings import Settings
@@ -45,6 +47,10 @@ async def test_every_query_is_answered_without_a_worker_as_the_workflow_answers_
     assert await runs.brief(temporal_client, plan) == brief
     assert (await runs.show(temporal_client, plan))["status"] == brief["status"] == status
     assert (await runs.summary(temporal_client, plan)).status.value == status
+    named = await end_records.in_memo(temporal_client, await handle.describe())
+    assert named is not None
+    assert named.summary["status"] == status
+    assert named == await _without_claim(temporal_client, plan)
     events = [event.seq async for event in runs.watch(temporal_client, plan)]
     assert events == [event["seq"] for event in from_history["events"]]
     late = [event.seq async for event in runs.watch(temporal_client, plan, since=events[2])]
@@ -73,8 +79,26 @@ async def test_where_the_record_cannot_be_read_a_worker_is_asked(
     config["data_converter"] = converter(LocalDirectory(tmp_path / "file"))
     elsewhere = Client(**config)
     assert await end_records.kept(elsewhere, plan) is None
+    assert await end_records.suffices(elsewhere, plan, "text"), "what is in history can be read everywhere"
     async with build(temporal_client, settings, load_tools(()), indexed=False):
         assert (await runs.show(elsewhere, plan))["status"] == "completed"
+
+
+async def test_a_plan_that_ended_before_memos_named_the_record_is_read_from_its_history(
+    temporal_client: Client, settings: Settings, workspace: Path, queue: str, state_dir: Path
+) -> None:
+    """Where its storage takes nothing, a plan ends as plans of older versions did: with no entry in the memo."""
+    (state_dir / "values").write_text("no directory")
+    config = temporal_client.config()
+    config["data_converter"] = pydantic_data_converter
+    plain = Client(**config)
+    plan = await _ended(plain, settings, workspace, queue, [WRITE, READ], "completed")
+    description = await temporal_client.get_workflow_handle(f"plan-{plan}").describe()
+    assert END_RECORD not in await description.memo()
+    assert await end_records.in_memo(temporal_client, description) is None
+    kept = await end_records.kept(temporal_client, plan)
+    assert kept is not None
+    assert kept.status.value == "completed"
 
 
 async def test_a_plan_that_runs_is_asked_itself(
@@ -99,6 +123,14 @@ async def _ended(client: Client, settings: Settings, workspace: Path, queue: str
             await runs.cancel(client, started.plan_id)
         assert (await runs.wait(client, started.plan_id)).status.value == status
     return started.plan_id
+
+
+async def _without_claim(client: Client, plan: str) -> EndRecord:
+    """The record in the plan's history; the one that is stored does not name its own place."""
+    found = await end_records.in_history(client, f"plan-{plan}")
+    assert found is not None
+    assert found.claim is not None
+    return found.model_copy(update={"claim": None})
 
 
 def _undated(answer: Any) -> str:

@@ -262,5 +262,6 @@ SCENARIOS: dict[str, Scenario] = {
         *CHAIN,
         options={"historyLimit": 12},
     ),
+    "end-record": run(work("a"), work("b", "a"), title="Its record is named by the memo"),
     **AGENTS,
 }

@@ -15,8 +15,9 @@ import pytest_asyncio
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from runtime.background_worker import ROOT, WorkerFailed, ensure_worker, recorded, stop_workers, worker_code
+from runtime.background_worker import ROOT, ensure_worker, recorded, stop_workers, worker_code
 from runtime.connect import Connection, reach
+from runtime.errors import WorkerFailed
 from runtime.settings import Settings
 from runtime.task_queues import listeners
 

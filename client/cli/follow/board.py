@@ -17,7 +17,7 @@ from rich.text import Text
 
 from client.cli.output import seconds
 from plans.views.abridged import chosen, folded
-from plans.views.markdown import line
+from plans.views.safe_text import line
 
 View = Mapping[str, Any]
 MARKS = {

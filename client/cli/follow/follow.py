@@ -16,7 +16,7 @@ from client.cli.session import Connected, who
 from client.ids import plan_id
 from client.runs import Summary
 from plans.errors import PlanError
-from plans.views.markdown import line
+from plans.views.safe_text import line
 
 SHOWN = 10
 """Steps of one kind listed in a summary."""

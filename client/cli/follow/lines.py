@@ -14,7 +14,7 @@ from client.cli.follow.board import ASKING, MARKS
 from client.cli.output import seconds
 from client.runs import Event
 from plans.log import LogKind
-from plans.views.markdown import line
+from plans.views.safe_text import line
 from plans.views.views import shorten
 
 DETAILS = 20

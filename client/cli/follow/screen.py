@@ -26,7 +26,7 @@ from client.cli.output import out
 from client.rpc import ask_patiently
 from client.runs import Choice, Event, View
 from plans.errors import PlanError
-from plans.views.markdown import line
+from plans.views.safe_text import line
 from plans.views.views import shorten
 
 READING_SECONDS = 0.4

@@ -1,4 +1,4 @@
-"""What the command line is before any command runs."""
+"""What the command line is before any command runs, and what it imports."""
 
 from __future__ import annotations
 
@@ -7,28 +7,62 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from client.cli.app import app
+from client.cli.commands import COMMANDS, imported
+
 ROOT = Path(__file__).parents[3]
-NEEDED_BY_FEW = {"activities.tools.registry", "httpx", "temporalio.testing", "textual", "watchfiles"}
+NOT_FOR_HELP = {"pydantic", "rich", "temporalio", "jsonschema", "yaml", "httpx", "textual", "plans.model"}
+NOT_FOR_CHECK = {"temporalio", "httpx", "openai", "textual", "aiohttp", "watchfiles", "client.runs", "plans.execution"}
+NOT_FOR_LIST = {"jsonschema", "httpx", "openai", "textual", "aiohttp", "watchfiles", "yaml", "client.runs", "workflows"}
+NEEDED_BY_FEW = {"activities.tools.registry", "openai", "temporalio.testing", "textual", "watchfiles"}
 
 
-def loaded(program: str) -> set[str]:
-    """Which of those modules are loaded once a process of its own has done this."""
-    program += f"\nimport sys; print(*{NEEDED_BY_FEW} & set(sys.modules))"
-    command = [sys.executable, "-c", program]
-    return set(subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split())
+def loaded(*arguments: str, environ: dict[str, str] | None = None) -> set[str]:
+    """The modules that a process of its own has imported once it has run this command."""
+    program = "import sys; from client.cli.app import run; code = run(sys.argv[1:])"
+    program += "; print('modules:', *sys.modules); sys.exit(code)"
+    return modules(program, *arguments, environ=environ)
 
 
-def help_of(*arguments: str) -> str:
-    environ = {**os.environ, "COLUMNS": "80"}
+def modules(program: str, *arguments: str, environ: dict[str, str] | None = None) -> set[str]:
+    command = [sys.executable, "-c", program, *arguments]
+    done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.rpartition("modules:")[2].split())
+
+
+def help_of(*arguments: str, **environ: str) -> str:
     command = [sys.executable, "-m", "client", *arguments]
-    return subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, check=True).stdout
+    given = {**os.environ, "COLUMNS": "80", **environ}
+    return subprocess.run(command, cwd=ROOT, env=given, capture_output=True, text=True, check=True).stdout
 
 
-def test_a_command_starts_without_what_only_few_commands_need() -> None:
-    assert loaded("import client.cli.app") == set()
-    assert loaded("import client.file_watcher, client.review.app, activities.tools.registry, temporalio.testing") == (
-        NEEDED_BY_FEW
-    )
+def test_help_imports_nothing_that_only_commands_need() -> None:
+    assert not loaded("--help") & NOT_FOR_HELP
+
+
+def test_check_imports_no_temporal() -> None:
+    assert not loaded("check", "examples/first-steps.yaml") & NOT_FOR_CHECK
+
+
+def test_list_imports_temporal_and_nothing_that_reads_plans(environ: dict[str, str]) -> None:
+    found = loaded("list", environ=environ)
+    assert "temporalio.client" in found
+    assert not found & NOT_FOR_LIST
+
+
+def test_no_command_imports_what_only_few_need() -> None:
+    program = "import sys; from client.cli.commands import COMMANDS, imported; [imported(name) for name in COMMANDS]"
+    assert not modules(f"{program}; print('modules:', *sys.modules)") & NEEDED_BY_FEW
+
+
+def test_the_names_of_these_modules_are_right() -> None:
+    """Each of them is imported by something: a name misspelt would never be found."""
+    needed = ", ".join(sorted(NOT_FOR_HELP | NOT_FOR_CHECK | NOT_FOR_LIST | NEEDED_BY_FEW))
+    found = modules(f"import sys, {needed}; print('modules:', *sys.modules)")
+    assert found >= NOT_FOR_HELP | NOT_FOR_CHECK | NOT_FOR_LIST | NEEDED_BY_FEW
 
 
 def test_plan_alone_shows_the_help() -> None:
@@ -38,3 +72,34 @@ def test_plan_alone_shows_the_help() -> None:
 def test_every_command_is_described_by_a_sentence_that_fits() -> None:
     _, commands = help_of("--help").split("Commands:\n")
     assert [row for row in commands.splitlines() if not row.endswith(".") or row.endswith("...")] == []
+    assert [row.split()[0] for row in commands.splitlines()] == [command.name for command in app.registered_commands]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_sentence_in_the_list_begins_the_commands_own_help(name: str) -> None:
+    command = imported(name)
+    assert command.name == name
+    assert (command.help or "").startswith(COMMANDS[name][1])
+
+
+def test_the_help_of_a_command_is_its_own() -> None:
+    text = help_of("list", "-h")
+    assert text.startswith("Usage: plan list [OPTIONS]\n\n  List plans, newest first.\n")
+    assert "--running" in text
+
+
+def test_a_shell_completes_commands_and_their_options() -> None:
+    def completed(words: str, number: int) -> list[str]:
+        return help_of(_PLAN_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=str(number)).split()
+
+    assert completed("plan res", 1) == ["resume"]
+    assert completed("plan run --works", 2) == ["--workspace"]
+
+
+def test_without_the_extra_plan_says_what_to_install() -> None:
+    command = [sys.executable, "-S", "-m", "client", "list"]  # -S: without site-packages
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    needed = "typer, rich, textual, textual_serve, aiohttp, aiohttp_jinja2, jinja2, watchfiles"
+    assert done.stderr == f"plan needs {needed}: pip install 'plans-that-survive[cli]'\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -89,6 +90,25 @@ async def test_nobody_without_the_link_gets_the_screen(start: Start, serve: Serv
         assert await status(f"/?{key}") == 200
         assert await status("/static/css/xterm.css") == 200  # the cookie stands for the key
         assert await status("/ws", Origin="http://evil.example") == 403
+
+
+async def test_the_page_its_files_and_the_screen_behind_it_are_served(start: Start, serve: Serve) -> None:
+    plan = await start()
+    async with serve(plan) as link, aiohttp.ClientSession(cookie_jar=COOKIES()) as session:
+        async with session.get(link) as answer:
+            page = await answer.text()
+        files = [file for file in re.findall(r'(?:src|href)="([^"]+)"', page) if file.startswith(link.split("/?")[0])]
+        assert len(files) >= 2
+        for file in files:
+            async with session.get(file) as answer:
+                assert answer.status == 200, file
+        (screen,) = set(re.findall(r"ws://[\w.:/]+", page))
+        async with asyncio.timeout(60), session.ws_connect(f"{screen}?width=80&height=24") as socket:
+            seen = b""
+            while b"Copy a file" not in seen:
+                message = await socket.receive()
+                assert message.type in (aiohttp.WSMsgType.BINARY, aiohttp.WSMsgType.TEXT), message
+                seen += message.data if isinstance(message.data, bytes) else b""
 
 
 async def test_without_a_terminal_the_command_says_what_to_do(environ: dict[str, str], start: Start) -> None:

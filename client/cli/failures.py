@@ -1,0 +1,42 @@
+"""How every error of a command ends: what is shown, and the exit code (`client.cli.app` lists them)."""
+
+from __future__ import annotations
+
+import typer
+
+from client.cli import output
+from client.errors import PlanNotFound, PlanRefused
+from plans.errors import PlanError
+from runtime.errors import NotConnected, WorkerFailed
+
+ENDED_OTHERWISE, BAD_INPUT, NOT_CONNECTED, NOT_FOUND = 1, 2, 3, 4
+
+
+def show(error: Exception, *, as_json: bool) -> int:
+    """Show an error; returns the exit code."""
+    found, code = (error, _code(error)) if isinstance(error, PlanError) else _unforeseen(error)
+    _show(found, as_json)
+    return code
+
+
+def _show(error: PlanError, as_json: bool) -> None:
+    if not isinstance(error, PlanRefused):
+        return output.show_error(error, as_json=as_json)
+    lines = [error.file.line(problem) for problem in error.problems]
+    return output.show_error(error, as_json=as_json, where=error.file.name, lines=lines)
+
+
+def _code(error: PlanError) -> int:
+    if isinstance(error, (NotConnected, WorkerFailed)):
+        return NOT_CONNECTED
+    return NOT_FOUND if isinstance(error, PlanNotFound) else BAD_INPUT
+
+
+def _unforeseen(error: Exception) -> tuple[PlanError, int]:
+    """A usage error of the command line's own library, or something nobody thought of."""
+    if isinstance(error, typer.TyperException):
+        return PlanError(error.format_message(), "BAD_USAGE"), BAD_INPUT
+    if isinstance(error, OSError):
+        return PlanError(str(error), "SYSTEM_ERROR"), ENDED_OTHERWISE
+    text = f"{type(error).__name__}: {error}\nThis should not happen; plan --debug shows where it did."
+    return PlanError(text, "UNEXPECTED"), ENDED_OTHERWISE

@@ -1,0 +1,186 @@
+"""Private members of libraries that we use: all of them are in this table, with the test that notices their end.
+
+A library may change what begins with an underscore in any release. A new use is caught here: write it without, or add a
+row that says why that cannot be.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+OURS = ("plans", "runtime", "activities", "workflows", "client", "worker")
+USED = {
+    ("runtime/workflow_runner.py", "_workflow_worker"): (
+        "temporalio.worker.Worker has no option for how long a workflow may think that keeps the sandbox",
+        "tests/workflows/test_workflow_runner.py",
+    ),
+    ("runtime/workflow_runner.py", "_deadlock_timeout_seconds"): (
+        "the limit itself; where it is not found, the SDK's own of two seconds holds",
+        "tests/workflows/test_workflow_runner.py",
+    ),
+    ("client/end_records.py", "marker_recorded_event_attributes"): (
+        "sdk-core's layout of a local activity's marker: plans of older versions have their record there alone",
+        "tests/client/test_end_records.py",
+    ),
+    ("runtime/storage.py", "_with_store_context"): (
+        "overrides DataConverter's: storage is asked for no context, where none is of use",
+        "tests/runtime/test_storage.py",
+    ),
+    ("plans/definition/conditions.py", "FUNCTION_TABLE"): (
+        "jmespath does not document how to ask which functions there are",
+        "tests/plans/definition/test_conditions.py",
+    ),
+    ("worker.py", "_re2"): (
+        "the compiled module of google-re2, which the sandbox passes through with re2",
+        "tests/workflows/test_plan.py",
+    ),
+}
+"""By file and member: why, and the test that fails when it is gone."""
+DOCUMENTED = {"_exit"}
+"""Begins with an underscore and is public all the same: `os._exit`."""
+LAYOUTS = {"marker_recorded_event_attributes", "FUNCTION_TABLE"}
+"""Without an underscore, but undocumented: the first holds what is private to the SDK's core."""
+
+
+def sources() -> dict[str, ast.Module]:
+    files = [path for name in OURS for path in [ROOT / f"{name}.py", *(ROOT / name).rglob("*.py")] if path.is_file()]
+    return {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text()) for path in files}
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__") and name.strip("_").isidentifier()
+
+
+def defined(trees: dict[str, ast.Module]) -> set[str]:
+    """The private names that are our own: functions, classes, variables, and attributes that we assign."""
+    names: set[str] = set()
+    for node in (node for tree in trees.values() for node in ast.walk(tree)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and _is_self(node.value):
+            names.add(node.attr)
+        elif isinstance(node, ast.alias):
+            names.add(node.asname or node.name)
+    return {name for name in names if is_private(name)}
+
+
+def foreign(tree: ast.Module, own: set[str], classes: set[str]) -> Iterator[str]:
+    """The private members in a module that are none of ours. `classes`: the names of our classes."""
+    texts = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            if node.attr in LAYOUTS or (is_private(node.attr) and node.attr not in own | DOCUMENTED):
+                yield node.attr
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in texts:
+            if is_private(node.value) and not node.value.endswith("_") and node.value not in own:
+                yield node.value
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] not in OURS:
+            parts = [*(node.module or "").split("."), *(alias.name for alias in node.names)]
+            yield from (part for part in parts if is_private(part))
+        elif isinstance(node, ast.Import):
+            yield from (part for alias in node.names for part in alias.name.split(".") if is_private(part))
+        elif isinstance(node, ast.ClassDef) and not any(_last(base) in classes for base in node.bases):
+            yield from _of_the_library_above(node)
+
+
+def overridden(module: ModuleType, tree: ast.Module) -> Iterator[str]:
+    """The private methods of a module's classes that a base class of a library has as well."""
+    for node in tree.body:
+        found = vars(module).get(node.name) if isinstance(node, ast.ClassDef) else None
+        if isinstance(node, ast.ClassDef) and isinstance(found, type):
+            bases = [base for base in found.__mro__[1:] if base.__module__.partition(".")[0] not in (*OURS, "seeded")]
+            methods = [each.name for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)]
+            yield from (name for name in methods if is_private(name) and any(name in vars(base) for base in bases))
+
+
+def _of_the_library_above(node: ast.ClassDef) -> Iterator[str]:
+    """What a class whose bases are all of libraries asks its `super()` for."""
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Attribute) and is_private(inner.attr) and _is_super(inner.value):
+            yield inner.attr
+
+
+def _last(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _is_super(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and _last(node.func) == "super"
+
+
+def _is_self(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id in ("self", "cls")
+
+
+TREES = sources()
+OWN = defined(TREES)
+CLASSES = {node.name for tree in TREES.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+
+
+def test_the_private_members_in_use_are_those_of_the_table() -> None:
+    found = {(file, member) for file, tree in TREES.items() for member in foreign(tree, OWN, CLASSES)}
+    for file, tree in TREES.items():
+        if not file.endswith("__main__.py"):
+            module = importlib.import_module(file.removesuffix(".py").removesuffix("/__init__").replace("/", "."))
+            found |= {(file, member) for member in overridden(module, tree)}
+    assert sorted(found) == sorted(USED)
+
+
+@pytest.mark.parametrize("use", USED, ids=lambda use: use[1])
+def test_every_row_says_why_and_names_a_test_that_is_there(use: tuple[str, str]) -> None:
+    reason, test = USED[use]
+    assert reason
+    assert (ROOT / test).is_file()
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import textual\ndef f(app): return app._driver",
+        "class Ours(Server):\n    async def f(self): return await super()._make_app()",
+        "class Ours(Server):\n    def _make_app(self): return super()._make_app()",
+        "class Ours(Server):\n    def f(self): return self._process_messages()",
+        "def f(worker): return getattr(worker, '_workflow_worker')",
+        "def f(worker): return vars(worker)['_config']",
+        "from temporalio.worker._workflow import _WorkflowWorker",
+        "import temporalio.client._impl",
+        "def f(event): return event.marker_recorded_event_attributes.details",
+    ],
+)
+def test_a_seeded_use_is_caught(source: str) -> None:
+    tree = ast.parse(source)
+    trees = {"seeded.py": tree}
+    classes = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    assert list(foreign(tree, defined(trees), classes))
+
+
+def test_a_seeded_override_is_caught() -> None:
+    source = "import string\nclass Ours(string.Formatter):\n    def _vformat(self): return ''"
+    module = ModuleType("seeded")
+    exec(source, vars(module))
+    assert list(overridden(module, ast.parse(source))) == ["_vformat"]
+    own = "class Ours:\n    def _vformat(self): return ''\nclass More(Ours):\n    def _vformat(self): return 'x'"
+    exec(own, vars(module))
+    assert not list(overridden(module, ast.parse(own)))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import os\nos._exit(0)",
+        "class Ours:\n    def __init__(self): self._x = 1\ndef f(ours): return ours._x",
+        '"""A docstring."""\n_NAME = "name"\nprint(_NAME.__class__)',
+    ],
+)
+def test_what_is_our_own_or_documented_passes(source: str) -> None:
+    tree = ast.parse(source)
+    assert not list(foreign(tree, defined({"ours.py": tree}), set()))
