@@ -30,7 +30,7 @@ def test_a_run_is_shown_as_it_always_was(recorded: dict[str, Any]) -> None:
         "plan": queries.view(run, []),
         "brief": queries.view(run, [queries.BRIEF]),
         "events": queries.events(run, []),
-        "summary": summary_of(run),
+        "summary": summary_of(run).to_json(),
     }
     for name, found in shown.items():
         assert canonical(found) == canonical(recorded[name]), name
