@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
 from typing import Any, Literal
 
 from temporalio.client import Client, RPCTimeoutOrCancelledError, WorkflowUpdateFailedError
@@ -16,10 +15,11 @@ from temporalio.exceptions import ApplicationError
 
 from client.errors import NoWorker, PlanClosed
 from client.ids import workflow_id
-from client.rpc import PATIENCE, RPC_TIMEOUT, about, ask
+from client.rpc import PATIENCE, RPC_TIMEOUT, about, ask_view
 from plans.errors import PlanError, Refused
 from plans.model import Value
 from plans.run import Decision
+from plans.views.models import BriefView, EntryView
 from plans.views.queries import BRIEF
 
 Verb = Literal["approve", "deny"]
@@ -88,7 +88,7 @@ async def _signalled(client: Client, plan: str, verb: str, message: dict[str, An
 async def _number(client: Client, plan: str) -> int | None:
     """The number of the newest event; None when nobody can tell."""
     try:
-        return int((await ask(client, plan, "plan", BRIEF))["seq"])
+        return (await ask_view(client, plan, BriefView, "plan", BRIEF)).seq
     except NoWorker:
         return None
 
@@ -96,20 +96,20 @@ async def _number(client: Client, plan: str) -> int | None:
 async def _outcome(client: Client, plan: str, verb: str, step_id: str | None, before: int) -> str:
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
-        log = (await ask(client, plan, "plan", BRIEF))["log"]
-        fresh = [entry for entry in log if entry["seq"] > before]
-        mine = [entry for entry in fresh if entry.get("stepId") == step_id and entry["kind"] == _DONE[verb]]
+        log = (await ask_view(client, plan, BriefView, "plan", BRIEF)).log
+        fresh = [entry for entry in log if entry.seq > before]
+        mine = [entry for entry in fresh if entry.step_id == step_id and entry.kind == _DONE[verb]]
         if mine:
-            return str(mine[-1]["text"])
+            return mine[-1].text
         refusal = next((entry for entry in fresh if _refuses(entry, verb, step_id)), None)
         if refusal:
-            code, _, sentence = refusal["text"].removeprefix("REFUSED:").partition(f" {verb}: ")
+            code, _, sentence = refusal.text.removeprefix("REFUSED:").partition(f" {verb}: ")
             raise Refused(sentence, code)
         await asyncio.sleep(0.1)
     text = f"{verb} was delivered, but the plan has not recorded it after {PATIENCE:.0f} s; see `plan show {plan}`"
     raise PlanError(text, "UNCONFIRMED")
 
 
-def _refuses(entry: Mapping[str, Any], verb: str, step_id: str | None) -> bool:
-    about_step = entry.get("stepId") in (None, step_id)
-    return entry["kind"] == "refused" and about_step and f" {verb}: " in entry["text"]
+def _refuses(entry: EntryView, verb: str, step_id: str | None) -> bool:
+    about_step = entry.step_id in (None, step_id)
+    return entry.kind == "refused" and about_step and f" {verb}: " in entry.text

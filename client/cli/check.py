@@ -18,7 +18,7 @@ from plans.definition.dependencies import dependencies
 from plans.definition.validation import errors, problems
 from plans.errors import InvalidPlan, PlanError
 from plans.model import Plan, Problem, ToolSpec
-from plans.views.markdown import line
+from plans.views.markdown import Node, line
 from runtime.settings import Settings
 
 INVALID = 2
@@ -72,15 +72,12 @@ def tools(
         _list_tools(list(known.values()))
 
 
-def graph_view(plan: Plan) -> dict[str, Any]:
+def graph_nodes(plan: Plan) -> list[Node]:
     """A plan as the graph commands draw it, before anything has happened to it; tells what cannot be drawn."""
     wrong = [problem for problem in problems(plan, {}) if problem.code in UNDRAWN]
     if wrong:
         output.show_problems(wrong)
-    view = plan.model_dump(mode="json", exclude_none=True)
-    for step, each in zip(plan.steps, view["steps"], strict=True):
-        each["needs"] = list(dependencies(step))
-    return view
+    return [Node(step.id, step.description or step.tool, list(dependencies(step))) for step in plan.steps]
 
 
 def is_file(name: str) -> bool:

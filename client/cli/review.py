@@ -49,7 +49,7 @@ async def show(here: Connected, plan: str, *, until_begun: bool = False) -> bool
     left = await app.run_async(mouse=_in_a_browser())
     if app.failure:
         raise app.failure
-    return left == "begun" or app.view["status"] not in ("draft", "review")
+    return left == "begun" or app.view.status not in ("draft", "review")
 
 
 def _in_a_browser() -> bool:

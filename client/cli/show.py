@@ -12,7 +12,7 @@ from rich.text import Text
 
 from client import runs
 from client.cli import output, session
-from client.cli.check import graph_view, is_file
+from client.cli.check import graph_nodes, is_file
 from client.cli.follow.board import MARKS
 from client.cli.follow.ctrl_c import after_ctrl_c
 from client.cli.follow.follow import exit_code, follow, show_summary
@@ -24,7 +24,8 @@ from client.plan_file import load
 from client.runs import Listed, Pending, Summary
 from plans.definition.parsing import read_plan
 from plans.errors import InvalidPlan
-from plans.views.markdown import dot, line, mermaid
+from plans.model import Plan
+from plans.views.markdown import Node, dot, line, mermaid
 from plans.views.queries import TEXT_STEPS
 from plans.views.summary import summary_markdown
 from plans.views.views import shorten
@@ -70,8 +71,8 @@ def show(
     async def view(here: Connected) -> dict[str, Any]:
         found = await runs.show(here.client, plan)
         later = (await runs.links(here.client, plan)).resumed_by
-        found |= {"resumedBy": later} if later else {}
-        return await with_large_values(found, here.settings) if full else found
+        shown = await with_large_values(found, here.settings) if full else found
+        return shown.to_json() | ({"resumedBy": later} if later else {})
 
     if not as_json:
         output.show(session.look(plan, "plan" if full else "text", linked_text))
@@ -104,9 +105,9 @@ def summary(
     """Show how a plan ended, or where it stands."""
     found = session.look(plan, "summary", lambda here: runs.summary(here.client, plan))
     if as_json:
-        output.show_json(found.model_dump(mode="json"))
+        output.show_json(found.to_json())
     elif markdown:
-        output.show(summary_markdown(found.model_dump(mode="json")))
+        output.show(summary_markdown(found))
     else:
         show_summary(found)
 
@@ -118,10 +119,11 @@ def graph(
 ) -> None:
     """Draw a plan as a graph, in Mermaid. One that was started has its statuses."""
     if is_file(plan):
-        view = _view_of_file(plan)
+        nodes = graph_nodes(_plan_of_file(plan))
     else:
         view = session.look(plan, "plan", lambda here: runs.show(here.client, plan))
-    text = dot(view) if as_dot else mermaid(view)
+        nodes = [Node.of(step) for step in view.steps]
+    text = dot(nodes) if as_dot else mermaid(nodes)
     if as_json:
         output.show_json({"format": "dot" if as_dot else "mermaid", "graph": text})
     else:
@@ -146,11 +148,11 @@ def pending(as_json: AsJson = False) -> None:
         output.show("\n".join(rows))
 
 
-def _view_of_file(name: str) -> dict[str, Any]:
+def _plan_of_file(name: str) -> Plan:
     plan = read_plan(load(name).data)
     if isinstance(plan, list):
         raise InvalidPlan(plan)
-    return graph_view(plan)
+    return plan
 
 
 def _table(found: list[Listed]) -> Table:

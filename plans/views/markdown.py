@@ -1,7 +1,7 @@
 """A plan as Markdown for the Temporal UI and as graphs; and how any text is made safe to show.
 
-Texts of plans and tools are shown with control and bidirectional characters escaped: what a step wrote cannot redraw the
-reader's screen (FAULTS, T18).
+Texts of plans and tools are shown with control and bidirectional characters escaped: what a step wrote cannot redraw
+the reader's screen (FAULTS, T18).
 """
 
 from __future__ import annotations
@@ -124,8 +124,7 @@ def mermaid(nodes: Sequence[Node]) -> str:
 def dot(nodes: Sequence[Node]) -> str:
     """The graph for Graphviz."""
     rows = ["digraph plan {", "  rankdir=TB; node [shape=box];"]
-    for node in nodes:
-        rows.append(f"  {_dot(node.id)} [label={_dot(f'{node.id}: {node.text}')}];")
+    rows += [f"  {_dot(node.id)} [label={_dot(f'{node.id}: {node.text}')}];" for node in nodes]
     return "\n".join([*rows, *(f"  {_dot(before)} -> {_dot(after)};" for before, after in _edges(nodes)), "}"])
 
 
