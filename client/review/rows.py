@@ -79,9 +79,8 @@ def change_log(view: PlanView) -> Text:
     text = Text()
     for change in reversed(view.changes):
         by = f" by {line(change.by)}" if change.by else ""
-        text.append(f"version {change.version}{by}", "bold").append(
-            f"  {change.time.strftime('%Y-%m-%dT%H:%M:%S') if change.time else ''}\n"
-        )
+        time = change.time.strftime("%Y-%m-%dT%H:%M:%S") if change.time else ""
+        text.append(f"version {change.version}{by}", "bold").append(f"  {time}\n")
         reason = line(change.reason)
         text.append(f"  {reason}\n" if reason else "")
         text.append("".join(f"  {line(each)}\n" for each in change.diff))

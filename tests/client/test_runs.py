@@ -13,7 +13,7 @@ from temporalio.worker import Worker
 
 from client import runs
 from client.errors import BadPlanId, NoWorker, PlanClosed, PlanExists, PlanNotFound
-from client.runs import Choice, Event, Started
+from client.runs import Choice, EventView, Started
 from plans.errors import InvalidPlan, Refused
 from plans.run import Options
 from runtime.settings import Settings
@@ -47,7 +47,7 @@ async def asked(client: Client, plan: str, step_id: str) -> None:
     """Until the step waits for a person."""
 
     async def waits() -> bool:
-        return step_id in [item["stepId"] for item in (await runs.show(client, plan))["pending"]]
+        return step_id in [item.step_id for item in (await runs.show(client, plan)).pending]
 
     await until(waits, f"{step_id} asks")
 
@@ -119,11 +119,11 @@ async def test_watchers_get_everything_early_or_late(temporal_client: Client, wo
     assert [event async for event in runs.watch(temporal_client, plan, since=seen[half].seq)] == late[half + 1 :]
 
 
-async def _watched(client: Client, plan: str) -> list[Event]:
+async def _watched(client: Client, plan: str) -> list[EventView]:
     return [event async for event in runs.watch(client, plan)]
 
 
-def _untimed(events: list[Event]) -> list[dict[str, Any]]:
+def _untimed(events: list[EventView]) -> list[dict[str, Any]]:
     """Without the time, which in a plan's first moment is not the same again when it is replayed (docs/temporal.md)."""
     return [event.model_dump(exclude={"time"}) for event in events]
 
@@ -157,7 +157,7 @@ async def test_a_watcher_waits_for_a_worker_and_is_told_so(
     assert len(said) == 1
 
 
-async def _told(client: Client, plan: str, said: list[str]) -> list[Event]:
+async def _told(client: Client, plan: str, said: list[str]) -> list[EventView]:
     return [event async for event in runs.watch(client, plan, say=said.append)]
 
 

@@ -7,7 +7,7 @@ runs or is ready is among them, so that a question it asks later is known to be 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 
 from client.runs import BriefView, EventView
 from plans.run import DONE, Status
@@ -32,7 +32,7 @@ def _of_steps(view: BriefView) -> Iterator[EventView]:
 def _time(view: BriefView, step: BriefStep) -> datetime:
     """When it took its status; of one that is ready nothing is told before it asks."""
     found = step.ended_at if step.status in DONE else step.started_at
-    return found or view.started_at or datetime.min
+    return found or view.started_at or datetime.fromtimestamp(0, UTC)
 
 
 def _questions(view: BriefView) -> Iterator[EventView]:
