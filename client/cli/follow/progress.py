@@ -28,10 +28,10 @@ class Progress:
         for event in events:
             changed.seq = event.seq
             if event.logs and not event.step_id:
-                changed.status = PlanStatus(event.status)
+                changed.of_plan = PlanStatus(event.status)
             elif not event.logs and event.step_id in self._places:
                 known = changed.move(self._places[event.step_id], event) and known
-        self.view = view.model_copy(update=vars(changed))
+        self.view = changed.on(view)
         return known
 
 
@@ -39,8 +39,12 @@ class _Changed:
     """The fields of the view that events change, as they are so far."""
 
     def __init__(self, view: BriefView) -> None:
-        self.seq, self.status, self.started_at = view.seq, view.status, view.started_at
+        self.seq, self.of_plan, self.started_at = view.seq, view.status, view.started_at
         self.steps, self.pending, self.counts = list(view.steps), view.pending, dict(view.counts)
+
+    def on(self, view: BriefView) -> BriefView:
+        fields = vars(self) | {"status": self.of_plan}
+        return view.model_copy(update={name: value for name, value in fields.items() if name in BriefView.model_fields})
 
     def move(self, index: int, event: EventView) -> bool:
         step, status = self.steps[index], Status(event.status)

@@ -17,7 +17,7 @@ def test_the_summary_counts_and_names_what_went_wrong() -> None:
     assert summary["duration"] == 3.0
     assert summary["failed"] == [{"stepId": "a", "code": "TOOL_FAILED", "error": "it broke"}]
     assert summary["blocked"] == [{"stepId": "b", "reason": "'a' failed"}]
-    shown = summary_markdown(summary, text(schedule.run))
+    shown = summary_markdown(summary_of(schedule.run), text(schedule.run))
     for part in (
         "# it broke",
         "- Status: partial",
