@@ -7,7 +7,7 @@ ARGS ?=
 # Files of tests run side by side, each process with a Temporal server of its own; PARALLEL= runs them one by one.
 PARALLEL ?= -n auto --dist loadfile
 
-.PHONY: setup demo demo-llm test check format test-stack bench lock clean
+.PHONY: setup demo demo-llm test check shape format test-stack bench lock clean
 
 setup: $(INSTALLED)
 	@$(BIN)/python scripts/get_temporal.py
@@ -33,6 +33,11 @@ check: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python scripts/shape.py --check
+
+# The tree in figures: folders, modules, functions, imports, names. ARGS="--beside REV" adds those of a git revision.
+shape:
+	$(PYTHON) scripts/shape.py $(ARGS)
 
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix .

@@ -26,21 +26,19 @@ from temporalio.converter import StorageDriver
 from temporalio.worker import PollerBehaviorAutoscaling, Worker
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
-from activities.attempt.confinement import environment_of
+from activities.attempt.environment import environment_of
 from activities.attempt.run import tool_activity
-from activities.lifecycle.agent_history import AgentHistory
+from activities.lifecycle.agent_history import AgentHistory, AgentTracker
 from activities.lifecycle.check_plan import PlanChecker
 from activities.lifecycle.compare_files import compare_files
-from activities.lifecycle.record_end import EndRecorder
+from activities.lifecycle.record_end import EndRecorder, SummaryWriter
 from activities.lifecycle.snapshot_workspace import SnapshotTaker
-from activities.lifecycle.summary import SummaryWriter
-from activities.lifecycle.track_agent import AgentTracker
 from activities.llm.ask_llm import AskLlm
 from activities.llm.model import LanguageModel
 from activities.provenance.journal import Journal
 from activities.provenance.undo import FileChanges
 from activities.tools.registry import load_tools
-from activities.tools.tool import Tool
+from activities.tools.tool import Tool, no_fault
 from activities.workspace.effect_log import EFFECTS, Effects
 from plans.errors import PlanError
 from plans.model import ToolSpec
@@ -52,21 +50,13 @@ from runtime.storage import LocalDirectory
 from runtime.task_queues import WORKER
 from runtime.value_store import ValueStore
 from runtime.worker_pool import Processes
-from runtime.workflow_runner import ContextFreeRunner, needs_no_context, with_patience
+from runtime.workflow_runner import ContextFreeRunner, needs_no_context, passed_through, with_patience
 from workflows.agent import AgentWorkflow
 from workflows.file_changes import ChangesWorkflow
 from workflows.plan import PlanWorkflow
 
-PASSED_THROUGH = (
-    *("plans", "pydantic", "pydantic_core", "annotated_types", "typing_inspection"),
-    *("jmespath", "jsonschema", "jsonschema_specifications", "referencing", "rpds", "attr", "attrs", "xxhash"),
-    *("re2", "_re2"),
-    *(f"workflows.{name}" for name in ("approval_timers", "drafting", "edit_handlers", "inputs", "llm")),
-    *(f"workflows.{name}" for name in ("outcomes", "policies", "recovery", "resume_check", "search_attributes")),
-    *(f"workflows.{name}" for name in ("timers", "tool_call", "worker_facts")),
-)
-"""Modules the workflow sandbox does not load anew for every run: pure code, which a test of the imports guards, and
-parts of the workflows, without which each waiting plan takes 130 kB of memory instead of 200."""
+WORKFLOWS: tuple[type, ...] = (ChangesWorkflow, PlanWorkflow, AgentWorkflow)
+PASSED_THROUGH = passed_through(WORKFLOWS)
 STICKY = timedelta(seconds=2)
 """How long a plan waits for the worker that knew it, before any other takes over."""
 BEAT = timedelta(seconds=1)
@@ -82,18 +72,20 @@ def build(
     *,
     indexed: bool,
     cached: int = CACHED_WORKFLOWS,
-    workflows: Sequence[type] = (ChangesWorkflow, PlanWorkflow, AgentWorkflow),
+    workflows: Sequence[type] = WORKFLOWS,
+    fault: Callable[[str], None] = no_fault,
 ) -> Worker:
     """A worker for the settings' task queue, not yet started. `indexed`: the server knows what plans tell it.
 
-    `cached` plans are kept in memory; any other is replayed from its history when something happens to it.
+    `cached` plans are kept in memory; any other is replayed from its history when something happens to it. Tests pass
+    a `fault` that is called at the points of a tool where the death of the worker matters.
     """
     worker = Worker(
         client,
         task_queue=settings.task_queue,
         identity=f"{WORKER}{os.getpid()}@{socket.gethostname()}",
         workflows=workflows,
-        activities=_activities(client, settings, tools, indexed),
+        activities=_activities(client, settings, tools, indexed, fault),
         workflow_runner=_runner(client),
         activity_executor=ThreadPoolExecutor(settings.max_activities + 2, thread_name_prefix="step"),
         max_concurrent_activities=settings.max_activities,
@@ -122,13 +114,13 @@ def _stores_here(client: Client) -> bool:
 
 
 def _activities(
-    client: Client, settings: Settings, tools: Mapping[str, Tool], indexed: bool
+    client: Client, settings: Settings, tools: Mapping[str, Tool], indexed: bool, fault: Callable[[str], None]
 ) -> list[Callable[..., object]]:
     """The tools, and what the workflows want done besides."""
     specs = {name: tool.spec for name, tool in tools.items()}
     values, summaries = ValueStore(_driver(client, settings), settings.inline_bytes), SummaryWriter(settings.state_dir)
     effects = Effects.at(settings.state_dir / EFFECTS, strict=settings.edits == "strict")
-    site = environment_of(settings, effects)
+    site = environment_of(settings, effects, fault)
     llm = LanguageModel(settings.openai_base_url, settings.openai_api_key, settings.model, settings.llm_timeout)
     changes = FileChanges(effects, site.watcher.journal if site.watcher else Journal(settings.state_dir))
     return [
@@ -160,10 +152,11 @@ def _driver(client: Client, settings: Settings) -> StorageDriver:
     return external.drivers[0] if external else storage(settings)
 
 
-async def serve(settings: Settings, child: int | None = None) -> None:
+async def serve(settings: Settings, child: int | None = None, fault: Callable[[str], None] = no_fault) -> None:
     """Listen until told to stop; raises PlanError when there is no server, or a setting cannot be used.
 
-    `child` is the number of a process among several; it stops also when its standard input closes.
+    `child` is the number of a process among several; it stops also when its standard input closes. `fault` is that of
+    `build`.
     """
     settings.make_state_dir()
     tools = load_tools(settings.tools)
@@ -177,10 +170,11 @@ async def serve(settings: Settings, child: int | None = None) -> None:
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(settings.max_activities + 8))
     collector = asyncio.create_task(gc_tuning.keep_small())
     async with AsyncExitStack() as workers:
-        await workers.enter_async_context(build(connection.client, settings, tools, indexed=indexed))
+        await workers.enter_async_context(build(connection.client, settings, tools, indexed=indexed, fault=fault))
         for queue in settings.queues:
             bound = settings.with_flags(task_queue=queue)
-            await workers.enter_async_context(build(connection.client, bound, tools, indexed=indexed, workflows=()))
+            steps_only = build(connection.client, bound, tools, indexed=indexed, workflows=(), fault=fault)
+            await workers.enter_async_context(steps_only)
         _say(("" if child is None else f"Worker {child}: ") + _greeting(connection, settings, len(tools)))
         await stopped.wait()
         _say(f"Stopping: running steps have {settings.grace:g} s to finish.")

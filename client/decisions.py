@@ -6,8 +6,6 @@ An update is answered at once; it needs a worker that listens.
 
 from __future__ import annotations
 
-import asyncio
-import time
 from typing import Any, Literal
 
 from temporalio.client import Client, RPCTimeoutOrCancelledError, WorkflowUpdateFailedError
@@ -21,6 +19,7 @@ from plans.model import Value
 from plans.run import Decision
 from plans.views.models import BriefView, EntryView
 from plans.views.queries import BRIEF
+from runtime.until import until
 
 Verb = Literal["approve", "deny"]
 Control = Literal["begin", "pause", "unpause"]
@@ -94,8 +93,7 @@ async def _number(client: Client, plan: str) -> int | None:
 
 
 async def _outcome(client: Client, plan: str, verb: str, step_id: str | None, before: int) -> str:
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
+    async def look() -> str | None:
         log = (await ask_view(client, plan, BriefView, "plan", BRIEF)).log
         fresh = [entry for entry in log if entry.seq > before]
         mine = [entry for entry in fresh if entry.step_id == step_id and entry.kind == _DONE[verb]]
@@ -105,9 +103,13 @@ async def _outcome(client: Client, plan: str, verb: str, step_id: str | None, be
         if refusal:
             code, _, sentence = refusal.text.removeprefix("REFUSED:").partition(f" {verb}: ")
             raise Refused(sentence, code)
-        await asyncio.sleep(0.1)
-    text = f"{verb} was delivered, but the plan has not recorded it after {PATIENCE:.0f} s; see `plan show {plan}`"
-    raise PlanError(text, "UNCONFIRMED")
+        return None
+
+    try:
+        return str(await until(look, PATIENCE, every=0.1))
+    except TimeoutError:
+        text = f"{verb} was delivered, but the plan has not recorded it after {PATIENCE:.0f} s; see `plan show {plan}`"
+        raise PlanError(text, "UNCONFIRMED") from None
 
 
 def _refuses(entry: EntryView, verb: str, step_id: str | None) -> bool:

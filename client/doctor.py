@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from activities.attempt.confinement import sandbox_of
+from activities.attempt.environment import sandbox_of
 from activities.sandbox.sandbox import describe, missing
 from activities.workspace.atomic_swap import is_supported
 from activities.workspace.effect_log import EFFECTS, EffectLog

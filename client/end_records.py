@@ -23,8 +23,7 @@ from temporalio.client import Client
 from client.ids import workflow_id
 from plans.activity_io import EndRecord, LargeValue
 from plans.execution.messages import Shown, read
-from plans.run import Run
-from plans.run_json import run_of
+from plans.run import Run, run_of
 from plans.views import queries
 from runtime.value_store import ValueStore
 

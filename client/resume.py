@@ -6,8 +6,6 @@ The second run of plan `x` is plan `x-r2`, and so on. A run names the one it goe
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -29,6 +27,7 @@ from plans.execution import resume as resumption
 from plans.execution.resume import Replacement, base_id, rerun_from, rerun_only, run_id
 from plans.model import Value
 from plans.run import Run, Status
+from runtime.until import until
 
 MAX_RUNS = 1_000
 ENDING_SECONDS = 20.0
@@ -80,11 +79,15 @@ async def _agents_left(client: Client, run: Run) -> dict[str, dict[str, Any]]:
 
 async def _until_ended(client: Client, agent: str) -> None:
     """An agent whose plan was cancelled ends a moment after it. Raises NOT_ENDED when it does not."""
-    until = time.monotonic() + ENDING_SECONDS
-    while (await describe(client, agent)).status is WorkflowExecutionStatus.RUNNING:
-        if time.monotonic() > until:
-            raise Refused(f"agent '{agent}' has not ended yet; try again, or end it: plan cancel {agent}", "NOT_ENDED")
-        await asyncio.sleep(0.2)
+
+    async def has_ended() -> bool:
+        return (await describe(client, agent)).status is not WorkflowExecutionStatus.RUNNING
+
+    try:
+        await until(has_ended, ENDING_SECONDS, every=0.2)
+    except TimeoutError:
+        text = f"agent '{agent}' has not ended yet; try again, or end it: plan cancel {agent}"
+        raise Refused(text, "NOT_ENDED") from None
 
 
 async def rerun(

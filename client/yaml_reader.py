@@ -46,7 +46,7 @@ class _Loader(_SafeLoader):
             if not isinstance(key, str):
                 raise _unreadable(f"the key {key!r} is no text; put it in quotes", key_node.start_mark)
             if key in found:
-                text = f"'{key}' stands twice in one object; keep one of them"
+                text = f"'{key}' appears twice in one object; remove one of them"
                 raise _unreadable(text, key_node.start_mark, "PLAN_DUPLICATE_KEY")
             found[key] = self.construct_object(value_node, deep=deep)
         return found

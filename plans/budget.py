@@ -1,7 +1,7 @@
-"""What LLM calls have cost, and whether another may be made: warn, then ask a person, then stop.
+"""LLM usage and budget: whether another LLM request may be made (warn, then ask a person, then stop).
 
-`Usage` adds up; a `Ledger` keeps the sums by step and by model for one run. `decide` compares them with a `Budget`
-before the next call. It never counts time by itself: the seconds spent are given to it.
+`Usage` is additive; a `Ledger` keeps totals by step and by model for one run. `decide` compares them with a `Budget`
+before the next request. It never reads a clock: the seconds spent are passed in.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ __all__ = ["OVERRUN_CODE", "Budget", "Judgement", "Ledger", "Usage", "Verdict", 
 
 Verdict = Literal["ok", "warn", "ask", "stop"]
 OVERRUN_CODE = "LLM_BUDGET"
-"""The code of a step or run that ended because its budget was spent."""
+"""Error code of a step or run that ended because its budget was exhausted."""
 
 
 class Usage(Value):
-    """What one or more calls of an LLM took."""
+    """Tokens and number of one or more LLM requests."""
 
-    calls: int = Field(default=0, ge=0, description="Requests the endpoint was sent and answered.")
+    calls: int = Field(default=0, ge=0, description="Requests the endpoint answered.")
     prompt_tokens: int = Field(default=0, ge=0, description="Tokens of the messages.")
     completion_tokens: int = Field(default=0, ge=0, description="Tokens of the answers.")
-    total_tokens: int = Field(default=0, ge=0, description="All tokens the endpoint counted.")
+    total_tokens: int = Field(default=0, ge=0, description="All tokens, as counted by the endpoint.")
 
     def plus(self, other: Usage) -> Usage:
-        """Both together."""
+        """The sum of both."""
         return Usage(
             calls=self.calls + other.calls,
             prompt_tokens=self.prompt_tokens + other.prompt_tokens,
@@ -38,35 +38,35 @@ class Usage(Value):
 
 
 class Ledger(Value):
-    """The usage of one run, by step and by model. Calls that serve no step (planning) stand under an empty step id."""
+    """Usage of one run by step and by model. Requests not made for a step (planning) are under the empty step id."""
 
     by_step: dict[str, Usage] = Field(default_factory=dict)
     by_model: dict[str, Usage] = Field(default_factory=dict)
 
     @property
     def total(self) -> Usage:
-        """The whole run's."""
+        """Usage of the whole run."""
         total = Usage()
         for usage in self.by_step.values():
             total = total.plus(usage)
         return total
 
     def plus(self, usage: Usage, *, model: str, step_id: str = "") -> Ledger:
-        """The ledger with one more entry."""
+        """A new ledger with `usage` added."""
         steps = self.by_step | {step_id: self.by_step.get(step_id, Usage()).plus(usage)}
         models = self.by_model | {model: self.by_model.get(model, Usage()).plus(usage)}
         return Ledger(by_step=steps, by_model=models)
 
 
 class Judgement(Value):
-    """Whether the next call may be made, and why not."""
+    """Whether the next LLM request may be made, and why not."""
 
     verdict: Verdict = "ok"
-    reason: str = Field(default="", description="Which limit, and how much of it is spent; empty when all is well.")
+    reason: str = Field(default="", description="Which limit, and how much of it is spent; empty if ok.")
 
 
 def decide(budget: Budget, spent: Usage, seconds: float = 0.0) -> Judgement:
-    """What is to be done before the next call, by the limit that is nearest to being used up."""
+    """Judge the next LLM request by the limit with the largest share spent. `seconds`: LLM time so far."""
     limits = (
         ("tokens", budget.tokens, float(spent.total_tokens)),
         ("calls", budget.calls, float(spent.calls)),

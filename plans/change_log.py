@@ -1,6 +1,6 @@
-"""The change log of a plan: one Revision per accepted change, bounded, with what the change was.
+"""The change log of a plan: one Revision per accepted change, bounded, with its diff.
 
-`differences` compares two plans step by step, by id, in sentences of one line for people.
+`differences` compares two plans step by step, by id, as one line of text per difference.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from plans.model import Plan, Step, Value
 
 MAX_REVISIONS = 100
 MAX_KEPT = 3
-"""Earlier plans kept whole, after the LLM replaced them."""
+"""Number of complete earlier plans retained after the LLM replaced them."""
 MAX_LINES = 60
 MAX_CHARACTERS = 300
 
@@ -24,17 +24,17 @@ MAX_CHARACTERS = 300
 class Revision(Value):
     """One change of a plan."""
 
-    version: int = Field(description="The version it made.")
-    by: str = Field(default="", description="Who; `llm` for a regenerated plan and for recovery.")
+    version: int = Field(description="Version after the change.")
+    by: str = Field(default="", description="Author; `llm` for regeneration and recovery.")
     time: datetime
     reason: str = ""
     ops: list[str] = Field(default_factory=list, description="The operations, in order.")
-    diff: list[str] = Field(default_factory=list, description="What became different, one line each.")
-    before: Plan | None = Field(default=None, description="The plan before it, when all of it was replaced.")
+    diff: list[str] = Field(default_factory=list, description="Differences, one line each.")
+    before: Plan | None = Field(default=None, description="The complete previous plan, if all of it was replaced.")
 
 
 def logged(revisions: list[Revision], revision: Revision) -> list[Revision]:
-    """The change log with one more entry, within its bounds."""
+    """The change log with `revision` appended, trimmed to MAX_REVISIONS entries and MAX_KEPT complete plans."""
     found = [*revisions, revision][-MAX_REVISIONS:]
     whole = [index for index, each in enumerate(found) if each.before is not None]
     for index in whole[:-MAX_KEPT]:
@@ -43,7 +43,7 @@ def logged(revisions: list[Revision], revision: Revision) -> list[Revision]:
 
 
 def differences(old: Plan, new: Plan) -> list[str]:
-    """What differs between two plans, at most MAX_LINES lines."""
+    """Differences between two plans, at most MAX_LINES lines plus a count of the rest."""
     lines = list(_differences(old, new))
     more = len(lines) - MAX_LINES
     return lines if more <= 0 else [*lines[:MAX_LINES], f"and {more} more"]
@@ -78,7 +78,7 @@ def _head(plan: Plan) -> dict[str, Any]:
 
 
 def _flat(step: Step) -> dict[str, Any]:
-    """A step's fields, its arguments one by one."""
+    """A step's fields, with each argument as a field of its own."""
     fields = step.model_dump(mode="json", exclude={"args", "order"}, exclude_none=True)
     return fields | {f"args.{name}": value for name, value in step.args.items()}
 

@@ -1,11 +1,11 @@
-"""The edits of a plan as values: set, add, remove, move, skip, unskip; what a person sends, and what recovery does.
+"""Edits of a plan: set, add, remove, move, skip, unskip. Sent by people; LLM recovery uses the same.
 
     {"op": "set", "stepId": "s2", "path": "args.path", "value": "b.txt"}     without stepId: title, maxParallel, ...
     {"op": "add", "step": {"id": "s9", ...}, "after": "s2"}                  or before; else at the end
     {"op": "move", "stepId": "s3", "after": "s1"}                            without after: to the front
     {"op": "remove" | "skip" | "unskip", "stepId": "s4"}
 
-What they mean, and whether they may be applied, is decided by `plans.execution.apply_edits`.
+`plans.execution.apply_edits` validates and applies them.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from pydantic import Field
 from plans.model import StepId, Value
 
 MAX_BYTES = 262_144
-"""Largest message with edits, as JSON."""
+"""Maximum size of an edit message, in bytes of JSON."""
 MAX_EDITS = 200
 
 
 class SetField(Value):
-    """Give a field of a step, or of the plan, another value; null takes it away."""
+    """Set a field of a step, or of the plan if `stepId` is absent; null removes it."""
 
     op: Literal["set"]
     step_id: StepId | None = None
@@ -31,7 +31,7 @@ class SetField(Value):
 
 
 class AddStep(Value):
-    """Put in a step."""
+    """Add a step."""
 
     op: Literal["add"]
     step: dict[str, Any]
@@ -40,14 +40,14 @@ class AddStep(Value):
 
 
 class RemoveStep(Value):
-    """Take a step out."""
+    """Remove a step."""
 
     op: Literal["remove"]
     step_id: StepId
 
 
 class MoveStep(Value):
-    """Put a step after another in the list."""
+    """Move a step after another one; without `after`, to the front."""
 
     op: Literal["move"]
     step_id: StepId
@@ -55,7 +55,7 @@ class MoveStep(Value):
 
 
 class SkipStep(Value):
-    """Leave a step out; what depends on it runs, unless it uses its value."""
+    """Skip a step. Its dependents run unless they reference its value."""
 
     op: Literal["skip"]
     step_id: StepId
@@ -63,7 +63,7 @@ class SkipStep(Value):
 
 
 class UnskipStep(Value):
-    """Take a skip back."""
+    """Undo a skip."""
 
     op: Literal["unskip"]
     step_id: StepId
@@ -73,16 +73,18 @@ Edit = Annotated[SetField | AddStep | RemoveStep | MoveStep | SkipStep | UnskipS
 
 
 class EditPlan(Value):
-    """Edits to be applied together, all or none."""
+    """Edits to apply atomically: all or none."""
 
-    expect_version: int | None = Field(default=None, strict=True, description="Refuse when the plan has moved on.")
+    expect_version: int | None = Field(
+        default=None, strict=True, description="Reject if the plan has another version now."
+    )
     edits: list[Edit] = Field(min_length=1, max_length=MAX_EDITS)
     by: str = Field(default="", max_length=200)
     comment: str = Field(default="", max_length=2_000)
 
 
 class Regenerate(Value):
-    """The LLM is to revise the plan."""
+    """Ask the LLM to revise the plan."""
 
     feedback: str = Field(min_length=1, max_length=10_000)
     expect_version: int | None = Field(default=None, strict=True)

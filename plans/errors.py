@@ -1,21 +1,21 @@
-"""The exceptions of the project, one tree, each with a stable code.
+"""The exception hierarchy of the project; every class has a stable error code.
 
-    PlanError                 base; workflows declare it, so that it fails a run instead of wedging it
+    PlanError                 base; a workflow failure type: it fails the run, not the workflow task
     ├── InvalidPlan           a plan with problems; carries all of them
     ├── Refused               a message (approval, edit, control) that cannot be accepted now
-    │   └── UnknownQueue      an edit binds a step to a queue whose workers have told nothing yet
-    ├── Unanswered            the LLM gave no answer that can be used, or may not be asked again
+    │   └── UnknownQueue      an edit binds a step to a task queue whose workers have not reported yet
+    ├── Unanswered            the LLM gave no usable answer, or may not be asked again
     ├── BadReference          a `$step` or `{{step}}` that cannot be filled in
-    ├── BadExpression         a JMESPath expression that cannot be read or applied
-    ├── IllegalMove           a status that cannot follow from the present one
-    ├── ToolError             a tool could not do its work; says whether another attempt may help
-    │   └── LlmError          an LLM call that gave no answer; activities/llm/errors.py
+    ├── BadExpression         a JMESPath expression that does not parse or apply
+    ├── IllegalMove           an invalid status transition
+    ├── ToolError             a tool failed; says whether a retry may help
+    │   └── LlmError          an LLM request that failed; activities/llm/errors.py
     ├── StorageError          stored data is missing or damaged; runtime/storage.py
     ├── HistoryWriteFailed    an agent's history could not be written; activities/lifecycle/agent_history.py
     └── ...                   the client's own; client/errors.py
 
-A message says what is wrong, where, and what to do now. The codes are those of the fault list; they appear in `--json`
-output and in a step's result.
+A message says what is wrong, where, and what to do next. docs/errors.md lists the codes; they appear in
+`--json` output and in a step's result.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class PlanError(Exception):
-    """Base of every error of the project. `code` is stable, in capitals; the text is for people."""
+    """Base class of all errors of the project. `code` is a stable upper-case identifier; `message` is for people."""
 
     code = "PLAN_ERROR"
 
@@ -40,7 +40,7 @@ class PlanError(Exception):
 
 
 class InvalidPlan(PlanError):
-    """A plan that cannot run as it is. `problems` holds every one of them, never only the first."""
+    """A plan that failed validation. `problems` lists every problem, not only the first."""
 
     code = "INVALID_PLAN"
 
@@ -51,23 +51,23 @@ class InvalidPlan(PlanError):
 
 
 class Refused(PlanError):
-    """A message that changes nothing: unknown step, decided already, stale version. `code` says which."""
+    """A rejected message: unknown step, already decided, stale version. Nothing was changed; `code` says why."""
 
     code = "REFUSED"
 
 
 class UnknownQueue(Refused):
-    """A step is to be bound to a queue whose workers have not been asked about their tools and workspace."""
+    """An edit binds a step to a task queue whose workers have not reported their tools and workspace yet."""
 
     code = "UNKNOWN_QUEUE"
 
     def __init__(self, step_id: str, queue: str) -> None:
-        super().__init__(f"step '{step_id}' cannot be bound to queue '{queue}': nothing is known of its workers")
+        super().__init__(f"step '{step_id}' cannot be bound to queue '{queue}': its workers have not reported yet")
         self.queue = queue
 
 
 class Unanswered(PlanError):
-    """The LLM gave no answer that can be used. `problems` says what was wrong with the last one, `text` is that one."""
+    """The LLM gave no usable answer. `text` is its last answer, `problems` what was wrong with it."""
 
     code = "LLM_BAD_ANSWER"
 
@@ -78,29 +78,29 @@ class Unanswered(PlanError):
 
 
 class BadReference(PlanError):
-    """A reference to a value that is not there, or that does not fit where it stands."""
+    """A reference to a missing value, or to one that does not fit its place."""
 
     code = "BAD_REFERENCE"
 
 
 class BadExpression(PlanError):
-    """An expression that cannot be read, or not be applied to the values it is given."""
+    """An expression that does not parse, or does not apply to its values."""
 
     code = "BAD_EXPRESSION"
 
 
 class IllegalMove(PlanError):
-    """A status that cannot follow from the present one: a mistake in the caller, never in a plan."""
+    """An invalid status transition: a bug in the caller, never a fault of a plan."""
 
     code = "ILLEGAL_MOVE"
 
 
 class ToolError(PlanError):
-    """A tool could not do its work.
+    """A tool failed.
 
-    `retryable` is true when the same call may succeed later (a busy server, a time limit), false when it cannot (a
-    missing file, a conflict): then no further attempt is made, whatever the step's retry rule says. `retry_after` is
-    in seconds and replaces the step's own delay before the next attempt.
+    `retryable` is true when the same call may succeed later (a busy server, a timeout) and false when it cannot (a
+    missing file, a conflict): no further attempt is made then, whatever the step's retry policy says. `retry_after`, in
+    seconds, replaces the step's own delay before the next attempt.
     """
 
     def __init__(self, code: str, message: str, *, retryable: bool = False, retry_after: float | None = None) -> None:

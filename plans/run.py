@@ -8,6 +8,9 @@ Steps, log entries and status changes share one counter, `seq`, so that "everyth
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple
@@ -250,3 +253,29 @@ class Run(State):
         """The step's arguments, the approver's where they were changed."""
         changed = self.steps[step.id].args
         return step.args if changed is None else changed
+
+
+def text_of(run: Run) -> str:
+    """The Run as JSON text, defaults left out: what continue-as-new carries and what is kept of an ended plan."""
+    return run.model_dump_json(exclude_defaults=True)
+
+
+def run_of(text: str | bytes) -> Run:
+    """The Run of a text; raises pydantic's ValidationError."""
+    with gc_disabled():
+        return Run.model_validate_json(text)
+
+
+@contextmanager
+def gc_disabled() -> Iterator[None]:
+    """Disable the garbage collector while a Run is parsed: with it enabled, a Run of 10,000 steps takes 4x as long.
+
+    A parsed Run has no cycles, and nothing a workflow decides depends on the collector.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

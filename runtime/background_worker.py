@@ -18,10 +18,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from plans.errors import PlanError
-from runtime import daemon
+from runtime import daemon, lock
 from runtime.connect import Connection, Origin
 from runtime.settings import Settings
 from runtime.task_queues import WORKER, listeners
+from runtime.until import until
 
 START_SECONDS = 60.0
 DRAIN_SECONDS = 86_400
@@ -58,7 +59,7 @@ async def ensure_worker(settings: Settings, connection: Connection) -> Backgroun
     if not settings.auto_worker or not connection.is_on_this_machine:
         return None
     settings.make_state_dir()
-    async with daemon.lock(settings.state_dir / "worker.lock"):
+    async with lock.locked_async(settings.state_dir / "worker.lock"):
         record = _record(settings, connection)
         environ = worker_environ(settings, connection)
         present = BackgroundWorker.read(record)
@@ -75,7 +76,7 @@ async def ensure_worker(settings: Settings, connection: Connection) -> Backgroun
 async def stop_workers(settings: Settings) -> list[BackgroundWorker]:
     """Stop every background worker of this state directory gracefully; returns those that ran."""
     settings.make_state_dir()
-    async with daemon.lock(settings.state_dir / "worker.lock"):
+    async with lock.locked_async(settings.state_dir / "worker.lock"):
         running = recorded(settings)
         await asyncio.gather(*(each.stop(settings.grace) for each in running))
         for record in settings.state_dir.glob("worker-*.json"):
@@ -152,14 +153,17 @@ def _start(settings: Settings, connection: Connection, environ: dict[str, str], 
 
 async def _wait_until_it_listens(worker: BackgroundWorker, connection: Connection, record: Path) -> None:
     log = record.with_suffix(".log")
+
+    async def listens() -> bool:
+        if worker.identity in await listeners(connection.client, worker.queue):
+            return True
+        if not worker.is_alive():
+            raise WorkerFailed(f"The background worker ended at once. Its log, {log}, ends:\n{daemon.tail(log)}")
+        return False
+
     try:
         async with asyncio.timeout(START_SECONDS):
-            while worker.identity not in await listeners(connection.client, worker.queue):
-                if not worker.is_alive():
-                    raise WorkerFailed(
-                        f"The background worker ended at once. Its log, {log}, ends:\n{daemon.tail(log)}"
-                    )
-                await asyncio.sleep(0.05)
+            await until(listens)
     except TimeoutError:
         text = f"The background worker does not listen after {START_SECONDS:.0f} s. Its log, {log}, ends:\n"
         raise WorkerFailed(text + daemon.tail(log)) from None

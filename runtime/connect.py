@@ -13,7 +13,7 @@ import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, cast
 
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
@@ -24,7 +24,8 @@ from temporalio.service import RPCError, RPCStatusCode
 from runtime import server as embedded
 from runtime.errors import NotConnected
 from runtime.settings import SettingError, Settings
-from runtime.storage import LocalDirectory, converter
+from runtime.storage import LocalDirectory, converter, s3_driver
+from runtime.until import until
 
 LOCAL = f"localhost:{embedded.PORT}"
 SECONDS = 10.0
@@ -110,14 +111,17 @@ async def healthy(seconds: float, **options: Any) -> Client:
 
     Raises TimeoutError when it is not ready after so many seconds, RuntimeError when it cannot be connected to.
     """
+
+    async def connected() -> Client | None:
+        try:
+            return await Client.connect(**options)
+        except RuntimeError as error:  # what the SDK raises for every failure to connect
+            if any(sign in str(error) for sign in STARTING):
+                return None
+            raise
+
     async with asyncio.timeout(seconds):
-        while True:
-            try:
-                return await Client.connect(**options)
-            except RuntimeError as error:  # what the SDK raises for every failure to connect
-                if not any(sign in str(error) for sign in STARTING):
-                    raise
-                await asyncio.sleep(0.1)
+        return cast(Client, await until(connected, every=0.1))
 
 
 def _config(settings: Settings) -> Mapping[str, Any]:
@@ -140,8 +144,6 @@ def storage(settings: Settings) -> StorageDriver:
     """Where data too large for history is kept: a directory, or with PLANS_STORAGE=s3://BUCKET the SDK's S3 driver."""
     if settings.storage == "local":
         return LocalDirectory(settings.state_dir / "values")
-    from runtime.s3 import s3_driver  # boto3 takes a while to load, and only some need it
-
     return s3_driver(settings.storage.removeprefix("s3://"))
 
 

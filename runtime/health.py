@@ -1,6 +1,6 @@
-"""`python -m runtime.health`: exit code 0 while a worker of ours on this machine listens to its queue, else 1.
+"""`python -m runtime.health`: a container health check. Exit code 0 while a worker on this host polls its queue.
 
-For the health check of a container. It asks the server, so a worker that lost its connection is not healthy.
+It asks the server, so a worker that has lost its connection is unhealthy.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from runtime.task_queues import WORKER, listeners
 
 
 async def trouble(settings: Settings) -> str | None:
-    """Why no worker of this machine can be found at the server; None when all is well."""
+    """Why the server sees no worker of this host; None if it does."""
     connection = await find(settings)
     if connection is None:
         return "no Temporal server is running"
@@ -31,7 +31,7 @@ async def trouble(settings: Settings) -> str | None:
 
 
 def main() -> None:
-    """Check, say what is wrong, and leave with the exit code."""
+    """Run the check, print the problem, and exit."""
     try:
         wrong = asyncio.run(trouble(Settings.read(os.environ)))
     except PlanError as error:

@@ -1,7 +1,7 @@
-"""Whether a server can index our plans, and telling it how where it lets us.
+"""Registers our custom search attributes on a server, and detects which ones it has.
 
-A workflow that sets a search attribute its server does not know is stuck until it does. So a worker looks first, and
-nothing is set that is not known: a plan is indexed as far as its server can, and runs all the same where it cannot.
+A workflow that upserts an unregistered search attribute is stuck (TEMPORAL.md 5). So a worker checks first and sets
+registered ones only: plans are indexed as far as the server supports it, and run without otherwise.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ TYPES = {
     "Text": IndexedValueType.INDEXED_VALUE_TYPE_TEXT,
 }
 TOLD = frozenset({"PlanStatus", "PlanPending", "PlanTitle"})
-"""Those a workflow sets by itself, if its worker says that the server knows them all; others only who starts it."""
+"""Upserted by workflows, if all of them are registered; the others are set by the client at start only."""
 
 
 async def ensure(client: Client) -> frozenset[str]:
-    """Those of our search attributes the server knows, after asking it to add the others. Never raises."""
+    """Register our missing search attributes; returns the registered ones. Never raises."""
     try:
         missing = await _missing(client)
         if missing:
             attributes = {name: TYPES[SEARCH_ATTRIBUTES[name]] for name in missing}
             request = AddSearchAttributesRequest(namespace=client.namespace, search_attributes=attributes)
             await client.operator_service.add_search_attributes(request)
-    except RPCError:  # not allowed, or not supported: it may know them all the same
+    except RPCError:  # not allowed or not supported; they may be registered anyway
         pass
     return await known(client)
 
 
 async def known(client: Client) -> frozenset[str]:
-    """Those of our search attributes the server knows; nothing is added. Never raises."""
+    """Those of our search attributes that are registered; registers nothing. Never raises."""
     if await _finds(client, *SEARCH_ATTRIBUTES):
         return frozenset(SEARCH_ATTRIBUTES)
     return frozenset([name for name in SEARCH_ATTRIBUTES if await _finds(client, name)])
 
 
 async def _finds(client: Client, *names: str) -> bool:
-    """Whether the server takes a query with these names: what it does not know it refuses."""
+    """Whether the server accepts a visibility query with these names; it rejects unregistered ones."""
     try:
         await client.count_workflows(" AND ".join(f"{name} = 'none'" for name in names))
     except RPCError:

@@ -8,21 +8,20 @@ start one after the other, so that no two take the same ports.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import random
 import socket
 import sys
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
-from runtime import daemon
+from runtime import daemon, lock
 from runtime.errors import NotConnected
 from runtime.settings import Settings
 from runtime.temporal_binary import find_temporal
+from runtime.until import until
 
 HOST = "127.0.0.1"
 PORT, UI_PORT = 7233, 8233
@@ -95,7 +94,7 @@ def recorded(settings: Settings) -> Server | None:
 async def ensure(settings: Settings, say: Callable[[str], None] = lambda _: None) -> Server:
     """The embedded server, started if need be; raises NotConnected. `say` is told what takes long."""
     settings.make_state_dir()
-    async with daemon.lock(settings.state_dir / "server.lock"):
+    async with lock.locked_async(settings.state_dir / "server.lock"):
         server = recorded(settings)
         if server is not None:
             await _wait_until_it_listens(server, settings)
@@ -110,7 +109,7 @@ async def ensure(settings: Settings, say: Callable[[str], None] = lambda _: None
 async def stop(settings: Settings) -> Server | None:
     """Stop the embedded server; returns the one that ran, or None. Its data stays."""
     settings.make_state_dir()
-    async with daemon.lock(settings.state_dir / "server.lock"):
+    async with lock.locked_async(settings.state_dir / "server.lock"):
         server = recorded(settings)
         if server is not None:
             await server.stop(STOP_SECONDS)
@@ -157,15 +156,19 @@ def _record(settings: Settings) -> Path:
 @asynccontextmanager
 async def _others_kept_waiting() -> AsyncIterator[None]:
     """Nobody else on this machine starts an embedded server meanwhile: two at once would find the same ports free."""
-    deadline = time.monotonic() + START_SECONDS
     with socket.socket(socket.AF_UNIX) as held:
-        while sys.platform == "linux" and time.monotonic() < deadline:
-            try:
-                held.bind(STARTING)
-                break
-            except OSError:
-                await asyncio.sleep(0.05)
+        if sys.platform == "linux":
+            with suppress(TimeoutError):
+                await until(lambda: _has_bound(held), START_SECONDS)
         yield
+
+
+def _has_bound(held: socket.socket) -> bool:
+    try:
+        held.bind(STARTING)
+    except OSError:
+        return False
+    return True
 
 
 async def _start(settings: Settings, temporal: Path) -> Server:
@@ -173,12 +176,14 @@ async def _start(settings: Settings, temporal: Path) -> Server:
     held = os.open(settings.state_dir / "temporal.db.lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
         # A server killed just now counts as gone before its last thread has let go of it.
-        if not await daemon.take_lock(held, FREED_SECONDS):
+        try:
+            await until(lambda: lock.try_lock(held), FREED_SECONDS)
+        except TimeoutError:
             raise NotConnected(
                 f"Another Temporal server uses the data in {settings.state_dir}, but its record is gone. "
                 f"Find it with `fuser {settings.state_dir / 'temporal.db.lock'}`, stop it, and try again.",
                 "SERVER_FAILED",
-            )
+            ) from None
         command = [str(temporal), *flags(port, ui_port, settings.state_dir / "temporal.db")]
         # The server inherits the lock and holds it until it ends, however it ends.
         pid, began = daemon.start(command, _log(settings), os.environ, keep_open=[held])
@@ -190,12 +195,15 @@ async def _start(settings: Settings, temporal: Path) -> Server:
 
 
 async def _wait_until_it_listens(server: Server, settings: Settings) -> None:
+    def listens() -> bool:
+        if server.accepts():
+            return True
+        if not server.is_alive():
+            raise _failed("ended at once", settings)
+        return False
+
     try:
-        async with asyncio.timeout(START_SECONDS):
-            while not server.accepts():
-                if not server.is_alive():
-                    raise _failed("ended at once", settings)
-                await asyncio.sleep(0.05)
+        await until(listens, START_SECONDS)
     except TimeoutError:
         raise _failed(f"does not listen on {server.address} after {START_SECONDS:.0f} s", settings) from None
 

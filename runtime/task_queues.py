@@ -1,4 +1,4 @@
-"""Who listens to a task queue."""
+"""The workers that poll a task queue."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from temporalio.client import Client
 from runtime import daemon
 
 WORKER = "plans-worker-"
-"""How the identity of a worker of ours begins; its process id and its machine follow."""
+"""Identity prefix of our workers, followed by `<pid>@<host>`."""
 SEEN_SECONDS = 90.0
-"""A poll lasts a minute: who was not seen for longer does not listen any more."""
+"""A long poll lasts one minute: a poller not seen for longer is gone."""
 
 
 async def listeners(client: Client, queue: str) -> list[str]:
-    """The identities of the workers that listen to a queue. Those of ours that died on this machine do not count."""
+    """Identities of the workers that poll a task queue, except workers of ours that have died on this machine."""
     request = DescribeTaskQueueRequest(
         namespace=client.namespace,
         task_queue=TaskQueue(name=queue),
@@ -31,7 +31,7 @@ async def listeners(client: Client, queue: str) -> list[str]:
 
 
 async def serves_this_machine(client: Client, queue: str) -> bool:
-    """Whether a worker of the queue shares this machine's directories; a queue nobody listens to will be served so."""
+    """Whether a worker of the queue shares this machine's directories; true for a queue without pollers."""
     hosts = [identity.rpartition("@")[2] for identity in await listeners(client, queue)]
     return not hosts or socket.gethostname() in hosts
 
@@ -41,7 +41,7 @@ def _age(poller: PollerInfo) -> float:
 
 
 def _is_dead(identity: str) -> bool:
-    """Whether it names a worker of ours on this machine that has ended."""
+    """Whether the identity is that of a worker of ours on this machine that has exited."""
     pid, _, host = identity.removeprefix(WORKER).partition("@")
     if not identity.startswith(WORKER) or host != socket.gethostname() or not pid.isdigit():
         return False

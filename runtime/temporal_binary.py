@@ -1,6 +1,6 @@
-"""Where the `temporal` program comes from: PATH, the cache directory, the SDK's download, or a Go build.
+"""Locates or installs the `temporal` program: PATH, the cache directory, the SDK's download, or a Go build.
 
-Nothing is fetched when it is there already. What was fetched is kept in the cache directory for the next time.
+Nothing is downloaded if the program exists; a download or build is cached.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ INSTRUCTIONS = (
 
 
 def installed(settings: Settings) -> Path | None:
-    """The program if it is on PATH or in the cache; nothing is fetched."""
+    """The program on PATH or in the cache; downloads nothing."""
     places = os.pathsep.join([os.environ.get("PATH", os.defpath), str(settings.cache_dir / "bin")])
     found = shutil.which("temporal", path=places)
     return Path(found) if found else None
 
 
 async def find_temporal(settings: Settings, say: Callable[[str], None] = lambda _: None) -> Path:
-    """The program, fetched if need be; raises NotConnected NO_TEMPORAL. `say` is told before something takes long."""
+    """Locate the program, or install it. Raises NotConnected NO_TEMPORAL. `say` announces slow work."""
     found = installed(settings)
     if found:
         return found
@@ -47,8 +47,8 @@ async def find_temporal(settings: Settings, say: Callable[[str], None] = lambda 
 
 
 async def _download(folder: Path, say: Callable[[str], None]) -> str | None:
-    """Let the SDK fetch its server: it can only do so by starting one. Returns why not, or None."""
-    from temporalio.testing import WorkflowEnvironment  # takes a while to load, and is needed once on a machine
+    """Let the SDK download its server, which it only does by starting one. Returns the failure, or None."""
+    from temporalio.testing import WorkflowEnvironment  # slow to import, and needed once per machine
 
     del say
     try:
@@ -67,7 +67,7 @@ async def _download(folder: Path, say: Callable[[str], None]) -> str | None:
 
 
 async def _build(folder: Path, say: Callable[[str], None]) -> str | None:
-    """Build it from its Go module. Returns why not, or None."""
+    """Build the program from its Go module. Returns the failure, or None."""
     go = shutil.which("go")
     if go is None:
         return "Go is not installed."

@@ -1,6 +1,6 @@
-"""Values of steps too large for history: kept by a storage driver, named by a claim and the hash of their JSON text.
+"""Stores step values too large for history in a storage driver, addressed by a claim and the hash of their JSON text.
 
-They are handed from step to step by reference: the workflow never sees them, and the activity that needs one loads it.
+Large values pass from step to step by reference: the workflow never loads them, only the activity that uses one does.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from plans.errors import ToolError
 from runtime.storage import StorageError
 
 INLINE_BYTES = 8_192
-"""Longest JSON text of a value that stays in history."""
+"""Values whose JSON text is longer than this many bytes are stored outside history."""
 MAX_BYTES = 64 * 1024 * 1024
-"""Longest JSON text of a value that is kept at all."""
+"""Maximum length of a value's JSON text, in bytes."""
 
 
 class ValueStore:
-    """Values whose JSON text is longer than `inline_bytes`, in the care of a storage driver."""
+    """A store for values whose JSON text is longer than `inline_bytes`."""
 
     def __init__(self, driver: StorageDriver, inline_bytes: int = INLINE_BYTES) -> None:
         self.driver = driver
         self.inline_bytes = inline_bytes
 
     async def kept(self, json_text: str) -> LargeValue | None:
-        """What stands for a JSON text in history that is too long for it; None when it stays there. Raises as `put`."""
+        """Store a JSON text if it is too long for history; None if it stays inline. Raises as `put`."""
         is_large = len(json_text) > self.inline_bytes or len(json_text.encode()) > self.inline_bytes
         return await self.put(json_text) if is_large else None
 
     async def put(self, json_text: str) -> LargeValue:
-        """Keep a JSON text. Raises what the driver raises when it cannot: OSError for a directory."""
+        """Store a JSON text. Raises what the driver raises: OSError for a directory."""
         data = json_text.encode()
         payload = Payload(metadata={"encoding": b"json/plain"}, data=data)
         claim = (await self.driver.store(StorageDriverStoreContext(), [payload]))[0]
@@ -51,11 +51,11 @@ class ValueStore:
         )
 
     async def get(self, large: LargeValue) -> Any:
-        """The value. Raises ToolError VALUE_MISSING or VALUE_CORRUPT."""
+        """Load a value. Raises ToolError VALUE_MISSING or VALUE_CORRUPT."""
         return await asyncio.to_thread(json.loads, await self.text(large))
 
     async def text(self, large: LargeValue) -> bytes:
-        """Its JSON text. Raises ToolError VALUE_MISSING or VALUE_CORRUPT."""
+        """Load a value's JSON text. Raises ToolError VALUE_MISSING or VALUE_CORRUPT."""
         try:
             payload = (await self.driver.retrieve(StorageDriverRetrieveContext(), [StorageDriverClaim(large.claim)]))[0]
         except StorageError as error:

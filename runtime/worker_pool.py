@@ -1,9 +1,9 @@
-"""Several processes of one command: started together, each started again when it dies, stopped together.
+"""A pool of processes of one command: started together, restarted individually when they die, stopped together.
 
-A worker process uses about one core, so a machine with more runs more of them on the same queue. The command gets
-`--child N` at its end and a pipe as standard input: when that closes, the parent is gone, and the child stops as if
-told to. Children have sessions of their own, so that Ctrl-C reaches the parent alone, and each of them once. A child
-that cannot start for the first time (exit code 2 or 3) ends the others as well: it has said why itself.
+A worker process uses about one core, so a machine with more cores runs several on the same queue. The command gets
+`--child N` appended and a pipe as standard input: when that closes, the parent is gone and the child shuts down
+gracefully. Children run in their own sessions, so that Ctrl-C reaches the parent only, which signals each of them once.
+A child whose first start fails (exit code 2 or 3) stops the others too; it has printed the reason itself.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 WAITS = 1.0, 30.0
-"""Seconds before a child that died is started again; doubled up to the second figure while it keeps dying at once."""
+"""Initial and maximum delay in seconds before a dead child is restarted; doubles while it dies early."""
 STEADY_SECONDS = 60.0
-"""Who ran for so long did not die of how it was started."""
+"""A child that ran this long resets the delay."""
 CANNOT_START = (2, 3)
 
 
 class Processes:
-    """`count` processes of a command, kept running."""
+    """Keeps `count` processes of a command running."""
 
     def __init__(self, command: Sequence[str], count: int, say: Callable[[str], None]) -> None:
         self._command, self._count, self._say = list(command), count, say
@@ -31,14 +31,14 @@ class Processes:
         self._cannot_start = 0
 
     async def run(self) -> int:
-        """Keep them running until SIGTERM or SIGINT; returns the worst exit code of those that were told to stop."""
+        """Keep them running until SIGTERM or SIGINT; returns the highest exit code."""
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self.stop)
         codes = await asyncio.gather(*(self._keep(number) for number in range(1, self._count + 1)))
         return self._cannot_start or max(codes)
 
     def stop(self) -> None:
-        """Tell all of them to stop; who is told twice ends at once."""
+        """Send SIGTERM to all; a second call makes them exit at once."""
         self._stopping.set()
         for process in self._running.values():
             with suppress(ProcessLookupError):

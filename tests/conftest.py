@@ -11,6 +11,7 @@ import signal
 import uuid
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -40,10 +41,34 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 os.environ.pop("NO_COLOR", None)  # pictures of the screen are in colour
 
-hypothesis.settings.register_profile(
-    "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
-)
-hypothesis.settings.load_profile("any machine")
+_ANY_MACHINE: dict[str, Any] = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
+hypothesis.settings.register_profile("default examples", max_examples=25, **_ANY_MACHINE)
+hypothesis.settings.register_profile("nightly", max_examples=100, **_ANY_MACHINE)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`make test-all` runs with `--nightly`."""
+    parser.addoption(
+        "--nightly",
+        action="store_true",
+        help="run everything: tests marked slow, every mode of the workflow tests, four times the examples",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the marks known, and choose how many examples hypothesis tries."""
+    config.addinivalue_line("markers", "slow: left to the nightly run (--nightly), or asked for with -m slow")
+    hypothesis.settings.load_profile("nightly" if config.getoption("nightly") else "default examples")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the tests marked slow to the nightly run, unless an expression with -m chooses."""
+    if config.getoption("nightly") or config.getoption("markexpr"):
+        return
+    left = [item for item in items if item.get_closest_marker("slow")]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if not item.get_closest_marker("slow")]
 
 
 def pytest_xdist_auto_num_workers() -> int:

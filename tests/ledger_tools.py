@@ -50,7 +50,7 @@ def append(text: str, context: ToolContext) -> None:
     Returns:
         Nothing.
     """
-    context.crash("before_effect")
+    context.fault("before_effect")
     _write(context, text)
 
 

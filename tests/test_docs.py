@@ -1,7 +1,8 @@
 """The documentation is true: its commands run and print what it says, its plans are sound, its links lead somewhere.
 
-Every ```console block of README.md is run, in order, in a directory with a copy of `examples`, on an embedded server
-of its own. What a block shows must come, in that order; `…` stands for any text, on a line of its own for any lines.
+Every ```console block of a page is run, in order, in a directory with a copy of `examples` and the files that the page
+tells its reader to save, on an embedded server of its own. What a block shows must come, in that order; `…` stands for
+any text, on a line of its own for any lines.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from client.yaml_reader import parse_yaml
 from plans import model
 from plans.definition.validation import errors
 from runtime.settings import Settings
+from tests.contract import PAGE, promised_commands
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
@@ -34,6 +36,7 @@ SOURCES = [
     path for name in ("plans", "runtime", "activities", "workflows", "client") for path in (ROOT / name).rglob("*.py")
 ]
 SOURCES += [ROOT / "worker.py"]
+RUN_PAGES = [page for page in PAGES if "```console" in page.read_text()]
 CEILING = 600.0
 MARK = "@@@ ended with"
 
@@ -60,6 +63,13 @@ def commands(page: Path) -> list[Command]:
         else:
             found[-1].shown.append(row)
     return found
+
+
+def saved_files(page: Path) -> dict[str, str]:
+    """The files that a page tells its reader to save, by name."""
+    return dict(
+        re.findall(r"ave this as\s`([\w.]+)`:\n\n```\w+\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    )
 
 
 def is_shown(shown: list[str], printed: str) -> bool:
@@ -93,22 +103,30 @@ def shell(tmp_path: Path, temporal_binary: Path) -> dict[str, str]:
     }
 
 
-async def test_the_commands_in_the_readme_print_what_it_says(shell: dict[str, str], tmp_path: Path) -> None:
-    told = commands(ROOT / "README.md")
-    assert len(told) > 15
+def test_the_pages_that_show_commands_are_run() -> None:
+    run = {str(page.relative_to(ROOT)): len(commands(page)) for page in RUN_PAGES}
+    assert run.keys() >= {"README.md", "docs/tutorial.md", "docs/tools.md", "docs/testing.md"}
+    assert sum(run.values()) > 35
+
+
+@pytest.mark.parametrize("page", RUN_PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+async def test_the_commands_of_a_page_print_what_it_says(page: Path, shell: dict[str, str], tmp_path: Path) -> None:
+    shown_commands = commands(page)
     (tmp_path / "home").mkdir()
     shutil.copytree(ROOT / "examples", tmp_path / "clone" / "examples", ignore=shutil.ignore_patterns("__pycache__"))
-    script = "\n".join(f"{{ {each.text}\n}} 2>&1\ncode=$?; echo; echo '{MARK}' $code" for each in told)
+    for name, text in saved_files(page).items():
+        (tmp_path / "clone" / name).write_text(text)
+    script = "\n".join(f"{{ {each.text}\n}} 2>&1\ncode=$?; echo; echo '{MARK}' $code" for each in shown_commands)
     try:
         printed = await output_of("bash", "-c", script, environ=shell, directory=tmp_path / "clone")
     finally:
         await output_of("plan", "down", environ=shell, directory=tmp_path)
     parts = re.split(rf"^{MARK} (\d+)\n", printed, flags=re.MULTILINE)
-    for each, text, code in zip(told, parts[::2], parts[1::2], strict=False):
+    for each, text, code in zip(shown_commands, parts[::2], parts[1::2], strict=False):
         if code != "0" or (each.shown and not is_shown(each.shown, text)):
             shown = "\n".join(each.shown)
-            pytest.fail(f"$ {each.text}\nprinted, with exit code {code}:\n{text}\nThe README shows:\n{shown}")
-    assert len(parts) == 2 * len(told) + 1, f"took longer than {CEILING:g} s:\n{parts[-1]}"
+            pytest.fail(f"$ {each.text}\nprinted, with exit code {code}:\n{text}\nThe page shows:\n{shown}")
+    assert len(parts) == 2 * len(shown_commands) + 1, f"took longer than {CEILING:g} s:\n{parts[-1]}"
 
 
 async def output_of(*command: str, environ: dict[str, str], directory: Path) -> str:
@@ -157,14 +175,14 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def test_every_setting_is_in_the_readme_and_nothing_else() -> None:
-    listed = re.findall(r"^\| `((?:PLANS|OPENAI)_\w+)` \|", (ROOT / "README.md").read_text(), re.MULTILINE)
+def test_every_setting_is_listed_and_nothing_else() -> None:
+    listed = re.findall(r"^\| `((?:PLANS|OPENAI)_\w+)` \|", (ROOT / "docs/settings.md").read_text(), re.MULTILINE)
     fields = [name.upper() for name in Settings.model_fields if name != "temporal"]
     assert sorted(listed) == sorted(name if name.startswith("OPENAI_") else f"PLANS_{name}" for name in fields)
 
 
-def test_the_readme_gives_the_default_of_every_setting() -> None:
-    rows = dict(re.findall(r"^\| `PLANS_(\w+)` \| `(\S+)` \|", (ROOT / "README.md").read_text(), re.MULTILINE))
+def test_the_default_of_every_setting_is_given() -> None:
+    rows = dict(re.findall(r"^\| `PLANS_(\w+)` \| `(\S+)` \|", (ROOT / "docs/settings.md").read_text(), re.MULTILINE))
     for name, info in Settings.model_fields.items():
         default = info.get_default()
         if name.upper() not in rows or name in ("state_dir", "cache_dir"):
@@ -182,7 +200,7 @@ def written(value: object) -> str:
 def codes() -> Iterator[str]:
     """Every error code the sources can give, as they are written there."""
     libraries = ("TEMPORAL_", "OPENAI_", "TEXTUAL_", "XDG_", "CAP_", "SQLITE_", "CGO_")
-    not_codes = ("PLANS_", *libraries, "CRASH_", "OVERRUN_CODE")
+    not_codes = ("PLANS_", *libraries, "OVERRUN_CODE", "SC_CLK_TCK")
     for path in SOURCES:
         for code in re.findall(r'"([A-Z]{2,}(?:_[A-Z]+)+|CONFLICT|EXISTS|DENIED|CANCELLED)"', path.read_text()):
             if not code.startswith(not_codes):
@@ -190,14 +208,20 @@ def codes() -> Iterator[str]:
 
 
 def test_every_error_code_is_explained() -> None:
-    explained = set(re.findall(r"^\| `([A-Z_:<>a-z]+)` \|", (ROOT / "docs/faults.md").read_text(), re.MULTILINE))
+    explained = set(re.findall(r"^\| `([A-Z_:<>a-z]+)` \|", (ROOT / "docs/errors.md").read_text(), re.MULTILINE))
     assert sorted(set(codes()) - explained) == []
 
 
-def test_every_command_is_in_the_contract() -> None:
-    contract = (ROOT / "docs/contract.md").read_text()
-    told = set(re.findall(r"`(?:plan )?([a-z-]+)", contract))
-    assert sorted({str(command.name) for command in app.registered_commands} - told) == []
+def test_every_command_is_in_the_contract_and_nothing_else() -> None:
+    assert promised_commands(PAGE.read_text()) == {str(command.name) for command in app.registered_commands}
+
+
+@pytest.mark.parametrize("command", ["watch", "undo", "codec"])
+def test_a_command_missing_from_the_table_is_missing_from_the_contract(command: str) -> None:
+    page = PAGE.read_text()
+    assert command in promised_commands(page)
+    rest = re.sub(rf"`(plan )?{command}( [^`]*)?`", "", page, count=1)
+    assert promised_commands(page) - promised_commands(f"{rest}\nElsewhere a word like `{command}`.") == {command}
 
 
 MODELS: dict[str, type[BaseModel]] = {

@@ -1,4 +1,5 @@
-"""Imports point one way, and plans/ is pure: checked on the source, since the workflow sandbox passes plans/ through.
+"""Imports point one way, and plans/ and workflows/ are pure: checked on the source, since the workflow sandbox guards
+only the modules that define a workflow and passes the others through.
 
     plans <- runtime <- activities; plans <- workflows; all of them <- client; worker.py never imports client
 
@@ -8,9 +9,8 @@ Each rule has its control: a seeded bad module must be caught.
 from __future__ import annotations
 
 import ast
-import subprocess
-import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -44,12 +44,30 @@ PURE_STDLIB = {
     "shlex", "string", "textwrap", "types", "typing", "unicodedata", "urllib", "uuid", "warnings",
 }
 # fmt: on
-IMPURE_CALLS = {"open", "input", "print", "exec", "eval", "compile", "__import__", "breakpoint", "globals"}
+IMPURE_CALLS = {"open", "input", "print", "exec", "eval", "compile", "__import__", "breakpoint", "globals", "hash"}
 IMPURE_ATTRIBUTES = {
     *(("datetime", "now"), ("datetime", "utcnow"), ("datetime", "today"), ("date", "today")),
     *(("uuid", "uuid1"), ("uuid", "uuid4")),
 }
 IMPURE_MODULES = {"urllib.request", "uuid.uuid1", "uuid.uuid4"}
+# What a workflow may use besides. The workflow's event loop makes asyncio's clock and tasks deterministic.
+WORKFLOW_LIBRARIES = {
+    "asyncio",
+    "temporalio.api.common.v1",
+    "temporalio.common",
+    "temporalio.exceptions",
+    "temporalio.workflow",
+}
+# fmt: off
+IMPURE_ASYNCIO = {
+    "as_completed", "create_subprocess_exec", "create_subprocess_shell", "get_event_loop", "new_event_loop",
+    "open_connection", "open_unix_connection", "run", "run_coroutine_threadsafe", "Runner", "start_server",
+    "start_unix_server", "to_thread", "wait",
+}
+# fmt: on
+ORDERED_USES = {"list", "tuple", "enumerate", "iter", "reversed", "zip", "map", "filter", "fromkeys", "join", "extend"}
+SET_METHODS = {"union", "intersection", "difference", "symmetric_difference"}
+UNORDERED_USES = {"all", "any", "frozenset", "len", "max", "min", "set", "sorted", "sum", "update"}
 
 
 def modules(package: str) -> list[Path]:
@@ -57,8 +75,14 @@ def modules(package: str) -> list[Path]:
     return [single] if single.exists() else sorted((ROOT / package).rglob("*.py"))
 
 
-def imported(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
+@cache
+def nodes(source: str) -> tuple[ast.AST, ...]:
+    """The nodes of a module, the module itself first; parsed once for all rules."""
+    return tuple(ast.walk(ast.parse(source)))
+
+
+def imported(source: str) -> Iterator[str]:
+    for node in nodes(source):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -69,24 +93,34 @@ def imported(tree: ast.AST) -> Iterator[str]:
 
 def import_problems(package: str, source: str) -> list[str]:
     """What a module of a package imports of ours although it must not."""
-    tree = ast.parse(source)
-    names = {name.partition(".")[0] for name in imported(tree)} & OURS
+    names = {name.partition(".")[0] for name in imported(source)} & OURS
     found = [f"{package} must not import {name}" for name in sorted(names - MAY_IMPORT[package])]
-    if package != "activities" and any(name.partition(".")[0] == "openai" for name in imported(tree)):
+    if package != "activities" and any(name.partition(".")[0] == "openai" for name in imported(source)):
         found.append("openai is imported at run time by the worker alone")
     return found
 
 
-def purity_problems(source: str) -> list[str]:
-    """What a module of plans/ does although pure code must not."""
-    tree = ast.parse(source)
-    allowed = PURE_LIBRARIES | PURE_STDLIB | {"plans"}
+def purity_problems(source: str, package: str = "plans") -> list[str]:
+    """What a module of plans/ or workflows/ does although pure code must not."""
+    every = nodes(source)
+    allowed = PURE_LIBRARIES | PURE_STDLIB | MAY_IMPORT[package]
     found = [
-        f"imports {name}" for name in imported(tree) if name.partition(".")[0] not in allowed or name in IMPURE_MODULES
+        f"imports {name}"
+        for name in imported(source)
+        if (name.partition(".")[0] not in allowed or name in IMPURE_MODULES)
+        and not (package == "workflows" and _is_for_workflows(name))
     ]
-    for node in ast.walk(tree):
-        found += list(_impure_node(node))
-    return found + list(_module_state(tree))
+    for node in every:
+        found += [*_impure_node(node), *_set_order(node)]
+        if package != "workflows" and isinstance(node, ast.AsyncFunctionDef | ast.Await):
+            found.append(f"line {node.lineno}: {type(node).__name__}")
+    return found + list(_module_state(every[0]))
+
+
+def _is_for_workflows(name: str) -> bool:
+    if name == "temporalio" or name.partition(".")[2] in IMPURE_ASYNCIO:
+        return name == "temporalio"  # `from temporalio import ...`: what is imported is named by itself as well
+    return any(name == each or name.startswith(f"{each}.") for each in WORKFLOW_LIBRARIES)
 
 
 def _impure_node(node: ast.AST) -> Iterator[str]:
@@ -94,16 +128,94 @@ def _impure_node(node: ast.AST) -> Iterator[str]:
         yield f"line {node.lineno}: calls {node.func.id}"
     if isinstance(node, ast.Attribute) and (_last_name(node.value), node.attr) in IMPURE_ATTRIBUTES:
         yield f"line {node.lineno}: uses {_last_name(node.value)}.{node.attr}"
-    if isinstance(node, ast.AsyncFunctionDef | ast.Await | ast.Global):
-        yield f"line {node.lineno}: {type(node).__name__}"
+    if isinstance(node, ast.Attribute) and _last_name(node.value) == "asyncio" and node.attr in IMPURE_ASYNCIO:
+        yield f"line {node.lineno}: uses asyncio.{node.attr}"
+    if isinstance(node, ast.Attribute) and _last_name(node.value) == "unsafe" and node.attr != "imports_passed_through":
+        yield f"line {node.lineno}: uses {ast.unparse(node)}"
+    if isinstance(node, ast.Global):
+        yield f"line {node.lineno}: Global"
+
+
+def _set_order(node: ast.AST) -> Iterator[str]:
+    """Where the order of a set of strings, another one in every process, may decide on what follows."""
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module):
+        return
+    own = list(_own_nodes(node))
+    sets = _set_names(node, own)
+    unordered = {
+        id(each)
+        for call in own
+        if isinstance(call, ast.Call) and _last_name(call.func) in UNORDERED_USES
+        for each in call.args
+    }
+    for each in own:
+        for place in _ordered_places(each):
+            if id(each) not in unordered and _is_set(place, sets):
+                yield f"line {place.lineno}: depends on the order of a set: {ast.unparse(place)[:60]}"
+
+
+def _own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a function, or of a module, without those of the functions in it."""
+    for child in ast.iter_child_nodes(scope):
+        yield child
+        if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield from _own_nodes(child)
+
+
+def _ordered_places(node: ast.AST) -> Iterator[ast.expr]:
+    """The expressions whose elements the node takes one after the other."""
+    if isinstance(node, ast.For | ast.AsyncFor):
+        yield node.iter
+    elif isinstance(node, ast.ListComp | ast.GeneratorExp | ast.DictComp):
+        yield node.generators[0].iter
+    elif isinstance(node, ast.Starred):
+        yield node.value
+    elif isinstance(node, ast.Call) and _last_name(node.func) in ORDERED_USES:
+        yield from (each for each in node.args if not isinstance(each, ast.Starred))
+
+
+def _set_names(scope: ast.AST, own: list[ast.AST]) -> set[str]:
+    """The names that hold a set in a function, as far as its text tells."""
+    names: set[str] = set()
+    if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef):
+        given = [*scope.args.posonlyargs, *scope.args.args, *scope.args.kwonlyargs]
+        names |= {each.arg for each in given if each.annotation is not None and _is_set_type(each.annotation)}
+    for node in own:
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and _is_set_type(node.annotation):
+            names.add(node.target.id)
+        if isinstance(node, ast.Assign) and _is_set(node.value, names):
+            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    return names
+
+
+def _is_set_type(annotation: ast.expr) -> bool:
+    return ast.unparse(annotation).partition("[")[0] in ("set", "frozenset", "AbstractSet", "Set")
+
+
+def _is_set(node: ast.expr, names: set[str]) -> bool:
+    if isinstance(node, ast.Set | ast.SetComp):
+        return not isinstance(node, ast.Set) or len(node.elts) > 1 or isinstance(node.elts[0], ast.Starred)
+    if isinstance(node, ast.Name):
+        return node.id in names
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd | ast.BitOr | ast.BitXor | ast.Sub):
+        sides = (node.left, node.right)
+        return any(_is_set(side, names) or _is_keys(side) for side in sides)
+    if isinstance(node, ast.Call):
+        return _last_name(node.func) in {"set", "frozenset"} | SET_METHODS
+    return False
+
+
+def _is_keys(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "keys"
 
 
 def _last_name(node: ast.AST) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
-def _module_state(tree: ast.Module) -> Iterator[str]:
+def _module_state(tree: ast.AST) -> Iterator[str]:
     """Module-level collections that are not constants by their name would be state shared between runs."""
+    assert isinstance(tree, ast.Module)
     for node in tree.body:
         targets = (
             node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
@@ -125,17 +237,10 @@ def test_imports_point_one_way(package: str) -> None:
     assert not bad
 
 
-def test_a_worker_imports_nothing_of_the_user_side() -> None:
-    program = "import sys, worker; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
-    loaded = set(done.stdout.split())
-    assert {"plans", "runtime", "activities", "workflows"} <= loaded
-    assert not loaded & {"client", "typer", "textual", "textual_serve", "aiohttp"}
-
-
-def test_plans_is_pure() -> None:
-    bad = {path.name: found for path in modules("plans") if (found := purity_problems(path.read_text()))}
-    assert not bad
+@pytest.mark.parametrize("package", ["plans", "workflows"])
+def test_what_decides_and_what_orders_is_pure(package: str) -> None:
+    found = {str(path.relative_to(ROOT)): purity_problems(path.read_text(), package) for path in modules(package)}
+    assert not {path: problems for path, problems in found.items() if problems}
 
 
 @pytest.mark.parametrize(
@@ -184,6 +289,107 @@ def test_a_seeded_impure_module_is_caught(source: str) -> None:
     assert purity_problems(source)
 
 
-@pytest.mark.parametrize("source", ["from datetime import datetime", "LIMITS = {'a': 1}", "_KINDS = [1]", "x = (1, 2)"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import time\nbegan = time.time()",
+        "from time import monotonic",
+        "from datetime import datetime\ndef f():\n    return datetime.now()",
+        "import datetime\nasync def f():\n    return datetime.datetime.now(datetime.UTC)",
+        "from datetime import date\nx = date.today()",
+        "import random\nx = random.random()",
+        "import secrets",
+        "from uuid import uuid4",
+        "import uuid\nx = uuid.uuid4()",
+        "import os\nx = os.environ['HOME']",
+        "from os import getenv",
+        "async def f():\n    return open('x')",
+        "from pathlib import Path",
+        "import subprocess",
+        "import logging",
+        "import threading",
+        "import aiohttp",
+        "from temporalio.client import Client",
+        "from temporalio import activity",
+        "import temporalio.worker",
+        "import temporalio.workflow, temporalio.activity",
+        "import asyncio\nasync def f():\n    await asyncio.to_thread(print)",
+        "import asyncio\nasync def f(tasks):\n    await asyncio.wait(tasks)",
+        "from asyncio import as_completed",
+        "import asyncio\nasync def f():\n    await asyncio.create_subprocess_exec('ls')",
+        "from temporalio import workflow\ndef f():\n    with workflow.unsafe.sandbox_unrestricted():\n        pass",
+        "async def f():\n    global x\n    x = 1",
+        "seen = {}",
+        "x = hash('a')",
+        "async def f(names: set[str]):\n    for name in names:\n        await g(name)",
+        "def f(names):\n    return list(set(names))",
+    ],
+)
+def test_a_seeded_impure_workflow_is_caught(source: str) -> None:
+    assert purity_problems(source, "workflows")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "for x in {a, b}: pass",
+        "return [y for y in set(z)]",
+        "return {y: 1 for y in {*a, *b}}",
+        "return ', '.join(frozenset(y))",
+        "return list(y.keys() - z)",
+        "return list(a.intersection(b))",
+        "return dict.fromkeys(set(y))",
+        "return next(iter({a, b}))",
+        "return [*{a, b}]",
+        "x = {1, 2} | y; return tuple(x)",
+        "x: set[str] = g(); return enumerate(x)",
+        "return ' '.join(y for y in given)",
+    ],
+)
+def test_what_depends_on_the_order_of_a_set_is_caught(line: str) -> None:
+    for package in ("plans", "workflows"):
+        (problem,) = purity_problems(f"def f(given: frozenset[str]):\n    {line}", package)
+        assert "the order of a set" in problem
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "return sorted(set(y))",
+        "return any(y in z for y in {a, b})",
+        "return {y for y in {a, b}}",
+        "return 1 in given",
+        "return len({a, b} & c)",
+        "return list(y)",
+    ],
+)
+def test_sets_whose_order_does_not_matter_pass(line: str) -> None:
+    assert not purity_problems(f"def f(given: frozenset[str]):\n    {line}")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from datetime import datetime",
+        "LIMITS = {'a': 1}",
+        "_KINDS = [1]",
+        "x = (1, 2)",
+    ],
+)
 def test_pure_code_passes(source: str) -> None:
     assert not purity_problems(source)
+    assert not purity_problems(source, "workflows")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from temporalio import workflow\nx = workflow.now()",
+        "from temporalio import workflow\nx = workflow.uuid4()",
+        "import asyncio\nasync def f():\n    await asyncio.gather(asyncio.create_task(g()))",
+        "from temporalio.exceptions import ActivityError",
+        "from workflows import timers\nfrom plans.run import Run",
+    ],
+)
+def test_what_a_workflow_needs_passes(source: str) -> None:
+    assert not purity_problems(source, "workflows")

@@ -6,6 +6,8 @@ import asyncio
 import os
 import re
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 from temporalio.client import Client
@@ -15,6 +17,8 @@ from runtime.task_queues import listeners
 from tests.driving import Plans, step
 from tests.test_worker import line, worker_process
 from tests.waiting import until
+
+ROOT = Path(__file__).parent.parent
 
 
 async def pids(client: Client, queue: str) -> set[int]:
@@ -93,3 +97,11 @@ async def test_two_workers_with_different_directories_each_take_the_steps_bound_
         assert view["status"] == "completed", view["log"]
         assert (workspace / "copy.txt").read_text() == "from afar " * 2_000
         assert [item["name"] for item in step(view, "list")["result"]["value"]] == ["data.txt"]
+
+
+def test_a_worker_imports_nothing_of_the_user_side() -> None:
+    program = "import sys, worker; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert {"plans", "runtime", "activities", "workflows"} <= loaded
+    assert not loaded & {"client", "typer", "textual", "textual_serve", "aiohttp"}

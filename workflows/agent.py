@@ -29,11 +29,10 @@ with workflow.unsafe.imports_passed_through():
     from plans.views import markdown
     from plans.views.summary import summary_of
     from workflows import agent_reporting, resume_check, search_attributes
-    from workflows.agent_inputs import AgentRequest, read_agent_request
     from workflows.agent_llm import answered
     from workflows.execution import Execution
     from workflows.handlers import MessageHandlers
-    from workflows.inputs import invalid
+    from workflows.inputs import AgentRequest, invalid, read_agent_request
     from workflows.worker_facts import facts_about
 
 EVENTS = 8_000

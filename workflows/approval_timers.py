@@ -1,7 +1,7 @@
-"""The timers of steps that wait for a person: how long each may wait, and which have waited long enough.
+"""Timers for approvals: one per step that awaits approval until a deadline.
 
-What follows from a deadline that passed is not decided here. Deadlines stand in the Run as well, so that these timers
-can be set anew in another run of the workflow.
+What a passed deadline means is decided by `plans.execution.next_action.after_timeout`. The deadlines are in the Run as
+well, so that the timers can be started again after continue-as-new.
 """
 
 from __future__ import annotations

@@ -9,22 +9,18 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
+from pydantic import ValidationError
 from temporalio import workflow
 from temporalio.common import TypedSearchAttributes
 from temporalio.exceptions import ApplicationError, ChildWorkflowError, is_cancelled_exception
 
-with workflow.unsafe.imports_passed_through():
-    from pydantic import ValidationError
-
-    from plans.agents.order import AgentOrder, agent_of_step, asks_the_same, order_of_step
-    from plans.agents.run import AgentRun, for_step
-    from plans.budget import Usage
-    from plans.execution.tool_history import MAX_PAST
-    from plans.model import Step
-    from plans.run import Options, PastCall, PlanStatus, Run
-    from workflows import search_attributes
-
-TOOL = "agent"
+from plans.agents.order import AgentOrder, agent_of_step, asks_the_same, order_of_step
+from plans.agents.run import AgentRun, for_step
+from plans.budget import Usage
+from plans.execution.tool_history import MAX_PAST
+from plans.model import Step
+from plans.run import Options, PastCall, PlanStatus, Run
+from workflows import search_attributes
 
 
 class ChildAgents:

@@ -16,8 +16,7 @@ from temporalio.exceptions import FailureError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
     from plans.activity_io import EndRecord
-    from plans.run import Run
-    from plans.run_json import text_of
+    from plans.run import Run, text_of
     from plans.views.summary import summary_of
     from workflows import policies
     from workflows.raw import of_json

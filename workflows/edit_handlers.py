@@ -13,18 +13,17 @@ from typing import Any
 from temporalio import workflow
 from temporalio.exceptions import FailureError, is_cancelled_exception
 
-with workflow.unsafe.imports_passed_through():
-    from plans.edits import MAX_BYTES, EditPlan, Regenerate
-    from plans.errors import InvalidPlan, PlanError, Refused, UnknownQueue
-    from plans.execution import apply_edits
-    from plans.execution.apply_edits import Revised, newly_bound, revise
-    from plans.execution.messages import read
-    from plans.execution.regeneration import replaced
-    from plans.run import PlanStatus, Run
-    from plans.views import queries
-    from workflows import drafting, worker_facts
-    from workflows.handlers import MessageHandlers
-    from workflows.inputs import refusal
+from plans.edits import MAX_BYTES, EditPlan, Regenerate
+from plans.errors import InvalidPlan, PlanError, Refused, UnknownQueue
+from plans.execution import apply_edits
+from plans.execution.apply_edits import Revised, newly_bound, revise
+from plans.execution.messages import read
+from plans.execution.regeneration import replaced
+from plans.run import PlanStatus, Run
+from plans.views import queries
+from workflows import drafting, worker_facts
+from workflows.handlers import MessageHandlers
+from workflows.inputs import refusal
 
 
 class EditHandlers(MessageHandlers):

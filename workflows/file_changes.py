@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import ValidationError
 from temporalio import workflow
 
-with workflow.unsafe.imports_passed_through():
-    from pydantic import ValidationError
-
-    from plans.errors import PlanError
-    from plans.files.undo import ChangesReport, ChangesRequest
-    from workflows import policies
+from plans.errors import PlanError
+from plans.files.undo import ChangesReport, ChangesRequest
+from workflows import policies
 
 
 @workflow.defn(name="ChangesWorkflow", failure_exception_types=[PlanError, ValidationError])

@@ -1,7 +1,7 @@
-"""What people and programs send to a running plan, and what they can ask of it.
+"""Signal, update and query handlers shared by PlanWorkflow and AgentWorkflow.
 
-Messages may come at any moment, also before the plan is checked: each is read by `plans.execution.messages`, decided by
-`plans.execution.approvals`, and a bad one becomes a line in the run's log. Nothing that arrives can wedge a run.
+A message may arrive at any moment, also before the plan is checked. `plans.execution.messages` parses it,
+`plans.execution.approvals` decides on it; a bad signal becomes an entry in the run's log. No message can block a run.
 """
 
 from __future__ import annotations
@@ -13,18 +13,17 @@ from temporalio import workflow
 from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError
 
-with workflow.unsafe.imports_passed_through():
-    from plans.errors import PlanError, Refused
-    from plans.execution import approvals, file_tracking
-    from plans.execution.messages import AgentProgress, Approve, Control, Decide, Deny, FilesChanged, read
-    from plans.execution.resume import INTERRUPTED
-    from plans.model import Problem
-    from plans.run import ENDED, PlanStatus
-    from plans.views import queries
-    from plans.views.agent_progress import note_progress
-    from plans.views.summary import summary_of
-    from workflows.execution import Execution
-    from workflows.inputs import invalid, step_of
+from plans.errors import PlanError, Refused
+from plans.execution import approvals, file_tracking
+from plans.execution.messages import AgentProgress, Approve, Control, Decide, Deny, FilesChanged, read
+from plans.execution.resume import INTERRUPTED
+from plans.model import Problem
+from plans.run import ENDED, PlanStatus
+from plans.views import queries
+from plans.views.agent_progress import note_progress
+from plans.views.summary import summary_of
+from workflows.execution import Execution
+from workflows.inputs import invalid
 
 
 class MessageHandlers:
@@ -65,12 +64,12 @@ class MessageHandlers:
     )
     def approve(self, *arguments: Any) -> None:
         """A person lets a step start. Counts also before the step waits."""
-        self._try("approve", step_of(arguments), lambda: self._signal_decision(read(Approve, arguments), True))
+        self._try("approve", _step_of(arguments), lambda: self._signal_decision(read(Approve, arguments), True))
 
     @workflow.signal(description='Skip a waiting step: {"stepId": "...", "by": "...", "comment": "..."}')
     def deny(self, *arguments: Any) -> None:
         """A person does not let a step start."""
-        self._try("deny", step_of(arguments), lambda: self._signal_decision(read(Deny, arguments), False))
+        self._try("deny", _step_of(arguments), lambda: self._signal_decision(read(Deny, arguments), False))
 
     @workflow.signal(description="Start no further step until unpause.")
     def pause(self, *arguments: Any) -> None:
@@ -113,7 +112,7 @@ class MessageHandlers:
 
     @workflow.signal(dynamic=True)
     def unknown(self, name: str, _: Sequence[RawValue]) -> None:
-        """A signal nobody knows is said so in the log."""
+        """An unknown signal becomes an entry in the log."""
 
         def refuse() -> None:
             raise Refused(f"there is no signal '{name[:100]}'", "UNKNOWN_SIGNAL")
@@ -187,3 +186,9 @@ class MessageHandlers:
             raise Refused(f"the plan is {schedule.run.status} and cannot be paused", "NOT_RUNNING")
         elif what == "unpause" and not schedule.unpause(now, f"unpaused{by}"):
             raise Refused(f"the plan is {schedule.run.status}, not paused", "NOT_PAUSED")
+
+
+def _step_of(arguments: Sequence[Any]) -> str | None:
+    """The id of the step that a message names, if it names one."""
+    found = arguments[0].get("stepId") if len(arguments) == 1 and isinstance(arguments[0], dict) else None
+    return found if isinstance(found, str) else None

@@ -1,21 +1,20 @@
-"""What starts a PlanWorkflow, read without trust: any shape of input becomes a request or a clean failure."""
+"""Start arguments of the workflows, read without trust: any shape becomes a request or a clean failure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from temporalio import workflow
+from pydantic import Field, ValidationError
 from temporalio.exceptions import ApplicationError
 
-with workflow.unsafe.imports_passed_through():
-    from pydantic import Field, ValidationError
-
-    from plans.definition.validation import bounded
-    from plans.errors import InvalidPlan, PlanError
-    from plans.model import Problem, Value
-    from plans.run import Options, Run
-    from plans.run_json import run_of, without_collecting
+from plans.agents.order import AgentOrder
+from plans.agents.run import AgentRun
+from plans.definition.validation import bounded
+from plans.errors import InvalidPlan, PlanError
+from plans.model import Problem, Value
+from plans.run import Options, Run, gc_disabled, run_of
 
 
 class PlanRequest(Value):
@@ -32,21 +31,48 @@ class PlanRequest(Value):
     run: Run | None = None
 
 
+class AgentRequest(Value):
+    """What an AgentWorkflow is started with: an order and options; or, continued or resumed, the agent's run so far."""
+
+    order: AgentOrder | None = None
+    options: Options = Field(default_factory=Options)
+    agent: AgentRun | None = None
+
+
 def read_request(arguments: Sequence[Any]) -> PlanRequest:
-    """The workflow's one argument. Raises InvalidPlan when it is missing, doubled or of another shape."""
-    if len(arguments) != 1 or not isinstance(arguments[0], dict):
-        text = 'start the workflow with one JSON object: {"plan": {"steps": [...]}, "options": {}}'
-        raise InvalidPlan([Problem(code="PLAN_SCHEMA", message=text)])
+    """The one argument of a PlanWorkflow. Raises InvalidPlan when it is missing, doubled or of another shape."""
+    sent = _only_object(arguments, "PLAN_SCHEMA", '{"plan": {"steps": [...]}, "options": {}}')
+    with _schema_errors("PLAN_SCHEMA"), gc_disabled():
+        carried = sent.get("run")
+        if isinstance(carried, str):  # a big Run is carried as text: parsed in one go, it takes a quarter of the time
+            return PlanRequest(run=run_of(carried))
+        return PlanRequest.model_validate(sent)
+
+
+def read_agent_request(arguments: Sequence[Any]) -> AgentRequest:
+    """The one argument of an AgentWorkflow. Raises InvalidPlan, as `read_request` does."""
+    example = '{"order": {"request": "..."}, "options": {}}'
+    sent = _only_object(arguments, "AGENT_SCHEMA", example, ("order", "agent"))
+    with _schema_errors("AGENT_SCHEMA"):
+        return AgentRequest.model_validate(sent)
+
+
+def _only_object(arguments: Sequence[Any], code: str, example: str, one_of: Sequence[str] = ()) -> dict[str, Any]:
+    found = arguments[0] if len(arguments) == 1 else None
+    if isinstance(found, dict) and (not one_of or found.keys() & set(one_of)):
+        return found
+    raise InvalidPlan([Problem(code=code, message=f"start the workflow with one JSON object: {example}")])
+
+
+@contextmanager
+def _schema_errors(code: str) -> Iterator[None]:
+    """Raise InvalidPlan with the first problem of a value that does not fit its model."""
     try:
-        with without_collecting():
-            carried = arguments[0].get("run")
-            if isinstance(carried, str):  # how a big Run is carried on: read at once, it takes a quarter of the time
-                return PlanRequest(run=run_of(carried))
-            return PlanRequest.model_validate(arguments[0])
+        yield
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
-        raise InvalidPlan([Problem(code="PLAN_SCHEMA", field=place, message=first["msg"])]) from error
+        raise InvalidPlan([Problem(code=code, field=place, message=first["msg"])]) from error
 
 
 def refusal(error: PlanError, run: Run | None = None) -> ApplicationError:
@@ -62,9 +88,3 @@ def invalid(problems: Sequence[Problem]) -> ApplicationError:
     problems = bounded(list(problems))
     detail = [problem.model_dump(mode="json", exclude_none=True) for problem in problems]
     return ApplicationError(InvalidPlan(problems).message[:8_000], detail, type="INVALID_PLAN", non_retryable=True)
-
-
-def step_of(arguments: Sequence[Any]) -> str | None:
-    """The step a message speaks of, if it can be told."""
-    found = arguments[0].get("stepId") if len(arguments) == 1 and isinstance(arguments[0], dict) else None
-    return found if isinstance(found, str) else None

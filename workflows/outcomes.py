@@ -1,19 +1,16 @@
-"""How an activity's end becomes a step's outcome: one function per way to end."""
+"""Turns the end of an activity into a step's outcome: one function per way to end."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
 
-from temporalio import workflow
+from pydantic import ValidationError
 from temporalio.exceptions import ActivityError, ApplicationError, CancelledError, TimeoutError
 
-with workflow.unsafe.imports_passed_through():
-    from pydantic import ValidationError
-
-    from plans.activity_io import Return
-    from plans.execution.schedule import Outcome
-    from plans.run import Result, Status
+from plans.activity_io import Return
+from plans.execution.schedule import Outcome
+from plans.run import Result, Status
 
 CANCELLED_TEXT = "cancelled while it ran"
 

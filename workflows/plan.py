@@ -11,29 +11,27 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from pydantic import ValidationError
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
-with workflow.unsafe.imports_passed_through():
-    from pydantic import ValidationError
-
-    from plans.activity_io import Facts
-    from plans.change_log import Revision
-    from plans.definition.parsing import read_plan
-    from plans.definition.validation import condition_problems, errors, input_values
-    from plans.errors import InvalidPlan, PlanError
-    from plans.execution.apply_edits import Revised
-    from plans.execution.history_limit import HistoryLimit, Move
-    from plans.execution.resume import was_cut_short
-    from plans.model import Plan, Problem
-    from plans.run import PlanStatus, Run
-    from plans.views import markdown
-    from workflows import drafting, resume_check, search_attributes
-    from workflows.completion import carried, recorded
-    from workflows.edit_handlers import EditHandlers
-    from workflows.execution import Execution
-    from workflows.inputs import PlanRequest, invalid, read_request
-    from workflows.worker_facts import facts_about
+from plans.activity_io import Facts
+from plans.change_log import Revision
+from plans.definition.parsing import read_plan
+from plans.definition.validation import condition_problems, errors, input_values
+from plans.errors import InvalidPlan, PlanError
+from plans.execution.apply_edits import Revised
+from plans.execution.history_limit import HistoryLimit, Move
+from plans.execution.resume import was_cut_short
+from plans.model import Plan, Problem
+from plans.run import PlanStatus, Run
+from plans.views import markdown
+from workflows import drafting, resume_check, search_attributes
+from workflows.completion import carried, recorded
+from workflows.edit_handlers import EditHandlers
+from workflows.execution import Execution
+from workflows.inputs import PlanRequest, invalid, read_request
+from workflows.worker_facts import facts_about
 
 
 @workflow.defn(name="PlanWorkflow", failure_exception_types=[PlanError, ValidationError])

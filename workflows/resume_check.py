@@ -1,14 +1,13 @@
-"""What a run that goes on from another does before it begins: see which of the files it knows are not as they were."""
+"""Before a resumed run begins: checks which files differ from what the earlier run saw."""
 
 from __future__ import annotations
 
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, is_cancelled_exception
 
-with workflow.unsafe.imports_passed_through():
-    from plans.files.file_check import FilesChanged, FilesSeen
-    from plans.run import Run
-    from workflows import policies
+from plans.files.file_check import FileDifferences, FilesSeen
+from plans.run import Run
+from workflows import policies
 
 MAX_TOLD = 50
 
@@ -24,10 +23,10 @@ async def look_at_files(run: Run) -> list[str]:
     if not seen.stamps:
         return []
     try:
-        found: FilesChanged = await workflow.execute_activity(
+        found: FileDifferences = await workflow.execute_activity(
             "compare_files",
             seen,
-            result_type=FilesChanged,
+            result_type=FileDifferences,
             task_queue=run.plan.queue,
             activity_id="compare_files",
             summary=f"look whether {len(seen.stamps)} files are as they were",

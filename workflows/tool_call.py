@@ -1,6 +1,7 @@
-"""One call of a tool: a step's arguments with the references filled in, and the activity that gets them.
+"""One call of a tool: the activity of the tool's name, and the `Call` it gets.
 
-Whether and when a step is called is decided by `workflows.execution`; time limits and attempts by `workflows.policies`.
+`plans.execution.next_action` decides whether a step is called, `workflows.execution` when; time limits and attempts
+are those of `workflows.policies`.
 """
 
 from __future__ import annotations
@@ -10,51 +11,22 @@ from typing import Any
 from temporalio import workflow
 from temporalio.workflow import ActivityCancellationType
 
-with workflow.unsafe.imports_passed_through():
-    from plans.activity_io import Call
-    from plans.agents.as_plan import TOOL
-    from plans.agents.order import check_step
-    from plans.definition.references import Filled, fill, find
-    from plans.errors import BadReference
-    from plans.execution import approvals
-    from plans.execution.file_tracking import known
-    from plans.execution.step_values import StepValues, size_of
-    from plans.execution.tool_history import note_call
-    from plans.model import Step, ToolSpec
-    from plans.run import Run
-    from workflows import policies
-    from workflows.policies import Policy
-    from workflows.timers import check_seconds
-
-MAX_ARGS_CHARACTERS = 16_000_000
-"""Arguments of one step, references filled in: a small plan can multiply values without end."""
+from plans.activity_io import Call
+from plans.definition.references import Filled
+from plans.execution import approvals
+from plans.execution.file_tracking import known
+from plans.execution.next_action import StepValues
+from plans.execution.tool_history import note_call
+from plans.model import Step, ToolSpec
+from plans.run import Run
+from workflows import policies
+from workflows.policies import Policy
 
 
-def fill_args(run: Run, step: Step, spec: ToolSpec, values: StepValues) -> Filled:
-    """The arguments of a step's next call; raises BadReference."""
-    args = run.args_of(step)
-    if run.literal:
-        return Filled(args, [])
-    values.add(reference.root for reference in find(args))
-    return fill(args, values.inline, spec.quoting, values.large)
-
-
-def check_args(spec: ToolSpec, filled: Filled) -> None:
-    """Raise BadReference for arguments this workflow cannot work with; the others are judged by the tool itself."""
-    if size_of(filled.args) > MAX_ARGS_CHARACTERS:
-        text = f"the arguments are longer than {MAX_ARGS_CHARACTERS} characters; pass the data in a file"
-        raise BadReference(text, "ARGS_TOO_LARGE")
-    if spec.durable:
-        check_seconds(spec, filled)
-    if spec.name == TOOL:
-        check_step(filled.args)
-
-
-def start(
-    run: Run, step: Step, spec: ToolSpec, filled: Filled, values: StepValues
-) -> workflow.ActivityHandle[dict[str, Any]]:
+def start(run: Run, step: Step, filled: Filled, values: StepValues) -> workflow.ActivityHandle[dict[str, Any]]:
     """Call the tool of a step that is running, and note that it was called."""
-    state, policy = run.steps[step.id], policies.of_step(run.plan, step, spec, filled.args)
+    spec, state = run.facts.tools[step.tool], run.steps[step.id]
+    policy = policies.of_step(run.plan, step, spec, filled.args)
     state.calls += 1
     note_call(run, step, filled.args)
     call = _call(run, step, spec, filled, values, policy)

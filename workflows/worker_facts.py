@@ -1,4 +1,4 @@
-"""What a workflow learns about its workers: the activity `check_plan`, once per task queue that steps are bound to.
+"""Facts about the workers: the activity `check_plan`, once per task queue that steps are bound to.
 
 An edit may need tools, or a queue, that the plan did not use before: their workers are asked then.
 """
@@ -11,14 +11,13 @@ from temporalio import workflow
 from temporalio.common import RawValue
 from temporalio.exceptions import ActivityError, is_cancelled_exception
 
-with workflow.unsafe.imports_passed_through():
-    from plans.activity_io import CheckRequest, Facts
-    from plans.definition.validation import errors
-    from plans.errors import InvalidPlan, Refused
-    from plans.model import Plan
-    from plans.run import Run
-    from workflows import policies
-    from workflows.raw import of_json
+from plans.activity_io import CheckRequest, Facts
+from plans.definition.validation import errors
+from plans.errors import InvalidPlan, Refused
+from plans.model import Plan
+from plans.run import Run
+from workflows import policies
+from workflows.raw import of_json
 
 
 async def facts_about(run: Run, plan: Plan | None, *, all_tools: bool, first: bool = True) -> Facts:

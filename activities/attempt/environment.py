@@ -1,19 +1,25 @@
 """What a worker gives every tool besides the call and the log of effects: a sandbox for its commands, a watcher that
-puts down what they change, and the secrets that no text may carry out.
+records what they change, and the secrets that no text may carry out. Worker and doctor make the sandbox here.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic import SecretStr
+
 from activities.attempt.redaction import Secrets
 from activities.provenance.watcher import Watcher
-from activities.sandbox.sandbox import Sandbox
-from activities.tools.tool import Tool, ToolContext
+from activities.sandbox.sandbox import Limits, Sandbox, choose
+from activities.tools.tool import Tool, ToolContext, no_fault
+from activities.workspace.effect_log import Effects
+from runtime.settings import Settings
+
+MEBIBYTE = 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -23,6 +29,8 @@ class ToolEnvironment:
     sandbox: Sandbox = field(default_factory=Sandbox)
     watcher: Watcher | None = None
     secrets: Secrets = field(default_factory=lambda: Secrets([]))
+    fault: Callable[[str], None] = no_fault
+    """See `ToolContext.fault`."""
 
     @asynccontextmanager
     async def around(self, tool: Tool, context: ToolContext, args: dict[str, Any]) -> AsyncIterator[None]:
@@ -45,3 +53,30 @@ class ToolEnvironment:
         """The call has failed for good: no further attempt will come."""
         if self.watcher is not None:
             self.watcher.forget(context.call.key)
+
+
+def sandbox_of(settings: Settings) -> Sandbox:
+    """The sandbox for commands."""
+    limits = Limits(
+        cpu=settings.limit_cpu,
+        file=settings.limit_file_mb and settings.limit_file_mb * MEBIBYTE,
+        memory=settings.limit_memory_mb and settings.limit_memory_mb * MEBIBYTE,
+        open_files=settings.limit_open_files,
+        processes=settings.limit_processes,
+        free=settings.limit_free_mb and settings.limit_free_mb * MEBIBYTE,
+    )
+    return choose(
+        settings.sandbox,
+        network=settings.sandbox_network,
+        limits=limits,
+        state=settings.state_dir,
+        readable=settings.sandbox_read,
+    )
+
+
+def environment_of(settings: Settings, effects: Effects, fault: Callable[[str], None] = no_fault) -> ToolEnvironment:
+    """What a worker with these settings gives its tools."""
+    effects.preimages.max_total = settings.undo_mb * MEBIBYTE
+    token = settings.temporal.get("TEMPORAL_API_KEY")
+    secrets = Secrets([settings.openai_api_key, SecretStr(token) if token else None])
+    return ToolEnvironment(sandbox_of(settings), Watcher(settings.state_dir, settings.undo), secrets, fault)

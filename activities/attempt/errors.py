@@ -48,6 +48,11 @@ def tool_error(error: BaseException) -> ToolError:
     )
 
 
+def one_line(text: str) -> str:
+    """The text on one line, without characters that cannot be printed."""
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
+
+
 def bounded(text: str, limit: int = MAX_MESSAGE_BYTES) -> str:
     """The text as valid Unicode of at most `limit` bytes, cut in the middle."""
     data = text.encode("utf-8", "backslashreplace")

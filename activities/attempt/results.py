@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 from pydantic import BaseModel
 
@@ -51,6 +51,15 @@ def json_text(value: Any) -> str:
     if _depth(value) > MAX_DEPTH:
         raise _bad(f"it is nested deeper than {MAX_DEPTH}")
     return text
+
+
+def json_value(text: str | bytes) -> Any:
+    """The value of a JSON text. Raises ValueError, for NaN and the infinities too, or RecursionError."""
+    return json.loads(text, parse_constant=_not_finite)
+
+
+def _not_finite(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _model(value: Any) -> Any:

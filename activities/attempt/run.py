@@ -1,9 +1,7 @@
 """One attempt of a step: its tool, called with its arguments, as a Temporal activity under the tool's name.
 
-Order: fill in the deferred references, check the arguments, call the tool within its time, keep its value. A
-heartbeat about every second carries the tool's progress line and the number of tool errors so far. That number, not
-Temporal's own attempt count, decides when a step has failed: the death of a worker uses up no attempt (FAULTS, rule
-3), so the workflow schedules these activities with attempts without limit and a heartbeat timeout.
+Order: fill in the deferred references, check the arguments, call the tool within its time, store its value. Meanwhile
+`activities.attempt.heartbeat` reports progress and counts the tool's errors.
 """
 
 from __future__ import annotations
@@ -11,16 +9,16 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from datetime import timedelta
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from pydantic import ValidationError
 from temporalio import activity
-from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
+from temporalio.exceptions import ApplicationError
 
 from activities.attempt.environment import ToolEnvironment
 from activities.attempt.errors import tool_error
+from activities.attempt.heartbeat import Heartbeat
 from activities.attempt.redaction import Secrets
 from activities.attempt.results import keep
 from activities.attempt.run_once import once
@@ -33,7 +31,6 @@ from plans.definition.references import fill_at
 from plans.errors import ToolError
 from runtime.value_store import ValueStore
 
-BEAT_SECONDS = 1.0
 LONGEST_WAIT = 86_400.0
 """Seconds between two attempts, at most."""
 THREAD_GRACE = 2.0
@@ -52,28 +49,26 @@ def tool_activity(
 
     @activity.defn(name=tool.spec.name)
     async def attempt(call: Call) -> Return:
-        errors = _errors_so_far(activity.info().heartbeat_details)
         again = activity.info().attempt > 1
-        context = ToolContext(call, Workspace(call.workspace), effects, tool.spec.name, again)
+        context = ToolContext(call, Workspace(call.workspace), effects, tool.spec.name, again, fault=here.fault)
+        heartbeat = Heartbeat(lambda: context.line)
         started = time.monotonic()
 
         async def work() -> Return:
             value = await keep(await _call(tool, call, context, values, here), values, here.secrets)
-            return await _return(value, context, _since(started), errors + 1, values)
+            return await _return(value, context, _since(started), heartbeat.errors + 1, values)
 
-        beat = asyncio.create_task(_beat(context, errors))
         try:
-            return await (work() if call.repeatable else once(context, work))
+            with heartbeat.beating():
+                return await (work() if call.repeatable else once(context, work))
         except (Exception, asyncio.CancelledError) as error:
             if _is_cancelled(error):
                 raise
-            beat.cancel()
-            failure = _failed(tool_error(error), context, errors, _since(started), here.secrets)
+            failure = _failure(tool_error(error), heartbeat, context, _since(started), here.secrets)
             if failure.non_retryable:
                 here.ended(context)
             raise failure from None
         finally:
-            beat.cancel()
             context.cancel()
 
     return attempt
@@ -152,14 +147,6 @@ def _guarded(function: Callable[..., Any], keywords: dict[str, Any]) -> Any:
         raise ToolError("TOOL_FAILED", f"{type(error).__name__}: {error}", retryable=True) from None
 
 
-async def _beat(context: ToolContext, errors: int) -> None:
-    allowed = activity.info().heartbeat_timeout
-    pause = min(BEAT_SECONDS, allowed.total_seconds() / 3) if allowed else BEAT_SECONDS
-    while True:
-        await asyncio.sleep(pause)
-        activity.heartbeat({"errors": errors, "line": context.line})
-
-
 async def _return(kept: Any, context: ToolContext, duration: float, attempt: int, values: ValueStore) -> Return:
     large = isinstance(kept, LargeValue)
     return Return(
@@ -184,22 +171,11 @@ async def _kept_note(note: Note, values: ValueStore) -> Note:
     return note.model_copy(update={"text": None, "large": text}) if isinstance(text, LargeValue) else note
 
 
-def _failed(error: ToolError, context: ToolContext, errors: int, duration: float, secrets: Secrets) -> ApplicationError:
-    """What Temporal is told: whether there is another attempt, and when."""
-    call, failed = context.call, errors + 1
-    message = secrets.out_of(error.message)
-    final = not error.retryable or failed >= call.retry.attempts
-    if not final:
-        activity.heartbeat({"errors": failed, "line": message[:200]})
-    wait = error.retry_after if error.retry_after is not None else call.retry.delay * call.retry.factor**errors
-    return ApplicationError(
-        message,
-        {"code": error.code, "duration": duration, "attempt": failed, **_left(context)},
-        type=error.code,
-        non_retryable=final,
-        next_retry_delay=None if final else timedelta(seconds=min(max(wait, 0.001), LONGEST_WAIT)),
-        category=ApplicationErrorCategory.BENIGN,
-    )
+def _failure(
+    error: ToolError, heartbeat: Heartbeat, context: ToolContext, duration: float, secrets: Secrets
+) -> ApplicationError:
+    details = {"duration": duration, **_left(context)}
+    return heartbeat.failure(error, context.call.retry, secrets.out_of(error.message), details, LONGEST_WAIT)
 
 
 def _left(context: ToolContext) -> dict[str, Any]:
@@ -220,11 +196,6 @@ def _is_cancelled(error: BaseException) -> bool:
     """Whether we are told to stop, as opposed to a tool that lost a task of its own."""
     task = asyncio.current_task()
     return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
-
-
-def _errors_so_far(details: Sequence[Any]) -> int:
-    errors = details[0].get("errors") if details and isinstance(details[0], dict) else 0
-    return errors if isinstance(errors, int) and errors >= 0 else 0
 
 
 def _since(started: float) -> float:

@@ -24,16 +24,16 @@ async def once(context: ToolContext, work: Callable[[], Awaitable[Return]]) -> R
         return _earlier(context, claim)
     claim = Effect(key, "call")
     await asyncio.to_thread(log.begin, claim)
-    context.crash("after_intent")
+    context.fault("after_intent")
     try:
         done = await work()
     except Exception as error:
         told = tool_error(error)
         await asyncio.to_thread(log.settle, claim, "failed", {"code": told.code, "message": told.message})
         raise
-    context.crash("after_effect")
+    context.fault("after_effect")
     await asyncio.to_thread(log.settle, claim, "done", done.model_dump(mode="json"))
-    context.crash("after_done")
+    context.fault("after_done")
     return done
 
 

@@ -9,16 +9,18 @@ on, for the server's record of the runs is the truth.
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
 import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
+
+from temporalio import activity
 
 from plans.agents import history as agents
 from plans.agents.history import AgentEvent, Entry, History
@@ -26,6 +28,7 @@ from plans.agents.history_file import Damage, entry_of_summary, history_text, re
 from plans.definition.parsing import MAX_BYTES
 from plans.errors import PlanError
 from runtime.atomic_file import write_whole
+from runtime.lock import locked
 
 TRIES = 3
 LOCK_SECONDS = 30.0
@@ -185,13 +188,8 @@ class AgentHistory:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(self.directory / ".agent-history.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            _lock(descriptor, self.lock_seconds / TRIES)
+        with locked(self.directory / ".agent-history.lock", self.lock_seconds / TRIES):
             yield
-        finally:
-            os.close(descriptor)
 
     def _sweep(self) -> None:
         """Remove what killed writers left; whoever holds the lock is the only writer."""
@@ -200,14 +198,19 @@ class AgentHistory:
                 path.unlink()
 
 
-def _lock(descriptor: int, seconds: float) -> None:
-    """Take the lock; OSError when somebody else keeps it all that time."""
-    deadline = time.monotonic() + seconds
-    while True:
+@dataclass(frozen=True)
+class AgentTracker:
+    """The activity `track_agent`: a run's begin, end, interruption or resumption goes into the history.
+
+    It never fails a run: what could not be written is returned as a warning, for the run's log. It is repeatable.
+    """
+
+    history: AgentHistory
+
+    @activity.defn(name="track_agent")
+    def track_agent(self, event: AgentEvent) -> str:
+        """Record the event; returns a warning, empty when all is well."""
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError as error:
-            if time.monotonic() > deadline:
-                raise TimeoutError(error.errno, f"another process held its lock for {seconds:g} s") from error
-            time.sleep(0.005)
+            return self.history.record(event).warning
+        except HistoryWriteFailed as error:
+            return f"{error.code}: {error.message}"

@@ -10,7 +10,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from temporalio import activity
 
@@ -82,8 +81,3 @@ def _trouble(path: Path) -> str:
 
 def _bad(message: str) -> Problem:
     return Problem(code="BAD_WORKSPACE", field="workspace", message=message)
-
-
-def specs_of(tools: Mapping[str, Any]) -> dict[str, ToolSpec]:
-    """The descriptions of a registry's tools, by name."""
-    return {name: tool.spec for name, tool in tools.items()}

@@ -8,16 +8,16 @@ from activities.workspace.contents import stamp_at
 from activities.workspace.workspace import Workspace
 from plans.errors import ToolError
 from plans.file_stamps import Stamp
-from plans.files.file_check import FilesChanged, FilesSeen
+from plans.files.file_check import FileDifferences, FilesSeen
 
 
 @activity.defn(name="compare_files")
-def compare_files(seen: FilesSeen) -> FilesChanged:
+def compare_files(seen: FilesSeen) -> FileDifferences:
     """The files that were changed, and those that are gone or cannot be read any more."""
     workspace = Workspace(seen.workspace)
     now = {path: _stamp(workspace, path) for path in seen.stamps}
     changed = [path for path, stamp in seen.stamps.items() if (there := now[path]) and not stamp.is_same_as(there)]
-    return FilesChanged(changed=changed, deleted=[path for path, stamp in now.items() if stamp is None])
+    return FileDifferences(changed=changed, deleted=[path for path, stamp in now.items() if stamp is None])
 
 
 def _stamp(workspace: Workspace, path: str) -> Stamp | None:

@@ -1,4 +1,4 @@
-"""The activity `record_end`: what is left of a plan that has ended.
+"""The activities `record_end` and `write_summary`: what is left of a plan that has ended.
 
 SUMMARY.md for people, in the state directory; and as its result the summary, the text and the Run, which anybody can
 read who reads history: whoever looks at an ended plan needs no worker, and none must replay it. It is repeatable: the
@@ -9,22 +9,37 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from temporalio import activity
 from temporalio.common import RawValue
 
-from activities.lifecycle.summary import SummaryWriter
 from plans.activity_io import EndRecord, SummaryFile
-from plans.run import Run
-from plans.run_json import run_of
+from plans.run import Run, run_of
 from plans.views.queries import TEXT_STEPS
 from plans.views.summary import summary_markdown, summary_of
 from plans.views.text import text
+from runtime.atomic_file import write_whole
 from runtime.value_store import ValueStore
 
 LISTED = 500
 """Steps of a plan that SUMMARY.md lists one by one."""
+
+
+@dataclass(frozen=True)
+class SummaryWriter:
+    """Keeps summaries under `directory`/runs/<plan id>/SUMMARY.md."""
+
+    directory: Path
+
+    @activity.defn(name="write_summary")
+    def write_summary(self, file: SummaryFile) -> str:
+        """Write the summary; returns its path. OSError (a full disk, say) is tried again by the activity's policy."""
+        folder = self.directory / "runs" / Path(file.plan_id).name
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(folder / "SUMMARY.md", file.markdown.encode(), ".summary-")
+        return str(folder / "SUMMARY.md")
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ class _Bounded(httpx.AsyncBaseTransport):
 
     def __init__(self, base_url: str) -> None:
         encrypted = httpx.URL(base_url).scheme == "https"
-        self._http = httpx.AsyncHTTPTransport(verify=_tls() if encrypted else False, trust_env=False)
+        self._http = httpx.AsyncHTTPTransport(verify=tls_context() if encrypted else False, trust_env=False)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         response = await self._http.handle_async_request(request)
@@ -112,5 +112,6 @@ class _BoundedStream(httpx.AsyncByteStream):
 
 
 @cache
-def _tls() -> ssl.SSLContext:
+def tls_context() -> ssl.SSLContext:
+    """The certificates that come with httpx, whatever the environment says. Loading them takes a while: one for all."""
     return httpx.create_ssl_context(trust_env=False)

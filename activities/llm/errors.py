@@ -20,6 +20,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+from activities.attempt.errors import one_line
 from plans.budget import Usage
 from plans.errors import ToolError
 
@@ -159,6 +160,5 @@ def _seconds(wait: float) -> str:
 
 
 def _one_line(text: str) -> str:
-    printable = "".join(char if char.isprintable() else " " for char in text[: 4 * SHOWN_CHARACTERS])
-    line = " ".join(printable.split())
+    line = one_line(text[: 4 * SHOWN_CHARACTERS])
     return line if len(line) <= SHOWN_CHARACTERS else line[:SHOWN_CHARACTERS] + "..."

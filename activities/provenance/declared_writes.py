@@ -1,5 +1,4 @@
-"""Which paths of a workspace a call says it writes, by its command or program: see
-`activities.provenance.shell_writes`."""
+"""Paths a call writes according to the text of its command or program; see `activities.provenance.shell_writes`."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ MAX_NAMED = 200
 
 
 def named_by(tool: str, args: dict[str, Any], workspace: Workspace) -> list[str]:
-    """Paths relative to the workspace; what lies outside is left out."""
+    """Paths written, relative to the workspace; those outside it are omitted."""
     found: dict[str, None] = {}
     for path in _texts(tool, args)[:MAX_NAMED]:
         try:

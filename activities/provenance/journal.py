@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime
@@ -18,6 +16,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from plans.files.undo import CallChanges
+from runtime.atomic_file import write_whole
 
 UNDONE = "undone.json"
 
@@ -59,16 +58,8 @@ class Journal:
         return {}
 
     def _put(self, path: Path, text: str) -> None:
-        """Replace a file as a whole."""
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            Path(temporary).replace(path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        write_whole(path, text.encode(), durable=False)  # a journal that a crash has emptied is left out
 
     def _folder(self, plan_id: str) -> Path:
         return self.directory / hashlib.sha256(plan_id.encode()).hexdigest()[:24]

@@ -1,8 +1,7 @@
-"""What files are known to hold, as long as the file system says of them what it said when they were looked at.
+"""Cache of content hashes, valid while a file's (ctime, size, inode) is unchanged.
 
-A worker's memory of file contents by their marks: what a step read, wrote, or is about to write is kept (see
-`activities.workspace.content_store`), so that what a later command makes of it can be shown and put back. Never more
-than a hint: a file whose mark has changed is not known.
+Records the content of files that a step read, wrote or is about to write (see `activities.workspace.content_store`), so
+that the changes of a later command can be shown and undone. Only a cache: an entry whose mark has changed is ignored.
 """
 
 from __future__ import annotations
@@ -21,38 +20,38 @@ MAX_STATES = 200_000
 
 
 class KnownStates:
-    """The states of paths, by workspace."""
+    """States of paths, keyed by workspace and path."""
 
     def __init__(self) -> None:
         self._states: dict[tuple[str, str], tuple[Mark, str]] = {}
 
     def of(self, root: str, path: str, mark: Mark | None) -> str | None:
-        """The state of a path that has this mark; None when it is not known."""
+        """The cached state of a path with this mark; None if unknown."""
         if mark is not None and mark[1] == FOLDER_SIZE:
             return FOLDER
         known = self._states.get((root, path))
         return known[1] if known and known[0] == mark else None
 
     def remember(self, root: str, path: str, mark: Mark, state: str | None) -> None:
-        """A path with this mark is in that state."""
+        """Cache the state of a path with this mark."""
         if len(self._states) > MAX_STATES:
             self._states.clear()
         if state is not None:
             self._states[root, path] = (mark, state)
 
     def keep(self, workspace: Workspace, paths: Iterable[str], preimages: ContentStore) -> None:
-        """Learn the states of these paths now and keep their contents, as far as they are not too long."""
+        """Hash these paths now and store their contents, up to the store's limit per file."""
         for path in paths:
             mark = mark_at(workspace, path)
             if mark is None or mark[1] > preimages.max_file or self.of(workspace.root, path, mark) is not None:
                 continue
             state = kept_state(workspace, path, preimages)
-            if mark_at(workspace, path) == mark:  # nobody wrote it while we read
+            if mark_at(workspace, path) == mark:  # not written while we read it
                 self.remember(workspace.root, path, mark, state)
 
 
 def mark_at(workspace: Workspace, path: str) -> Mark | None:
-    """The mark of a path; None when nothing is there, or it leads out."""
+    """The mark of a path; None if it does not exist or leads out of the workspace."""
     try:
         with workspace.file(path, follow=False) as place:
             return mark_of(place.status) if place.status else None

@@ -1,4 +1,4 @@
-"""The state of a path in a workspace, as `plans.files.undo` speaks of it, and putting a path into a state."""
+"""Reads and restores the state of a path in a workspace, in the format defined by `plans.files.undo`."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from plans.errors import ToolError
 from plans.files.undo import FOLDER
 
 MAX_HASHED = 64 * 1024 * 1024
-"""The state of a longer file is not learned: it would cost too much."""
+"""Files larger than this many bytes are not hashed."""
 
 
 def state_of(workspace: Workspace, path: str) -> str | None:
-    """The state; empty when nothing is there, None when it cannot be told."""
+    """The state of a path; empty if it does not exist, None if it cannot be determined."""
     try:
         with workspace.file(path, follow=False) as place:
             return state_at(place)
@@ -32,7 +32,7 @@ def state_of(workspace: Workspace, path: str) -> str | None:
 
 
 def state_at(place: Place) -> str | None:
-    """The state of a place. Raises OSError when it cannot be read."""
+    """The state of an opened place; None if it is too large. Raises OSError when it cannot be read."""
     if place.status is None:
         return ""
     if stat.S_ISDIR(place.status.st_mode):
@@ -43,7 +43,7 @@ def state_at(place: Place) -> str | None:
 
 
 def kept_state(workspace: Workspace, path: str, preimages: ContentStore) -> str | None:
-    """The state, with the content kept."""
+    """The state of a path, with its content saved in the store if it fits."""
     data = content_of(workspace, path, preimages.max_file)
     if data is None or not preimages.keep(data):
         return state_of(workspace, path)
@@ -51,7 +51,7 @@ def kept_state(workspace: Workspace, path: str, preimages: ContentStore) -> str 
 
 
 def content_of(workspace: Workspace, path: str, most: int) -> bytes | None:
-    """The content of a plain file of at most so many bytes."""
+    """Content of a regular file of at most `most` bytes; None otherwise."""
     with suppress(ToolError, OSError), workspace.file(path, follow=False) as place:
         if place.is_regular:
             descriptor = os.open(place.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=place.directory)
@@ -62,7 +62,7 @@ def content_of(workspace: Workspace, path: str, most: int) -> bytes | None:
 
 
 def put(place: Place, target: str, mode: int | None, preimages: ContentStore) -> None:
-    """Put a place into a state. Raises ToolError NOT_KEPT when its content is gone, OSError when it cannot be done."""
+    """Restore a place to a state. Raises ToolError NOT_KEPT when the content is not stored, OSError on failure."""
     if target == "":
         _remove(place)
         return
@@ -72,7 +72,7 @@ def put(place: Place, target: str, mode: int | None, preimages: ContentStore) ->
         return
     data = preimages.get(target) if not target.startswith("link:") else b""
     if data is None:
-        raise ToolError("NOT_KEPT", f"the content of '{place.path}' before is not kept any more")
+        raise ToolError("NOT_KEPT", f"the content of '{place.path}' before is no longer stored")
     place.make_folders()
     temporary = f".plans-undo-{secrets.token_hex(8)}.tmp"
     if target.startswith("link:"):

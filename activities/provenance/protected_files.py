@@ -1,7 +1,7 @@
-"""Protected files that a command made or changed all the same, so that people are told of them.
+"""Detects protected files that a command changed or created despite the sandbox, and warns.
 
-Landlock cannot keep a command from single files of a workspace it may write to, and no sandbox from making one that was
-not there. Looked at are the protected files of a look, and what lies directly in protected directories.
+Landlock cannot protect single files in a writable workspace, and no sandbox prevents creating one that did not exist.
+Checked are the protected files of a snapshot and the direct entries of protected directories.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAX_TOLD = 10
 
 
 def guarded(root: str, protected: Iterable[str]) -> dict[str, Mark]:
-    """The marks of protected files, and of those in protected directories; paths relative to the workspace."""
+    """Marks of protected files and of the entries of protected directories; paths relative to the workspace."""
     found: dict[str, Mark] = {}
     for path in protected:
         with suppress(OSError):
@@ -36,10 +36,10 @@ def guarded(root: str, protected: Iterable[str]) -> dict[str, Mark]:
 
 
 def warning(before: Mapping[str, Mark], after: Mapping[str, Mark]) -> str:
-    """What people are told; empty when nothing protected was touched."""
+    """The warning for people; empty if no protected file changed."""
     touched = [path for path in dict.fromkeys([*before, *after]) if before.get(path) != after.get(path)]
     if not touched:
         return ""
     more = f" and {len(touched) - MAX_TOLD} more" if len(touched) > MAX_TOLD else ""
     names = ", ".join(shown(path) for path in touched[:MAX_TOLD])
-    return f"protected files were made or changed while the command ran: {names}{more}; look at them"
+    return f"protected files were created or changed while the command ran: {names}{more}; check them"

@@ -1,9 +1,9 @@
-"""A look at a workspace: every file in it with what the file system says of it, so that two looks tell what changed.
+"""A metadata snapshot of a workspace. Diff two snapshots to find what changed.
 
-Nothing is opened but directories. Left out, and so never reported: version control (`.git` and its kin), directories
-that hold what programs fetched or computed (`node_modules`, `__pycache__`, `.venv`, those marked by a CACHEDIR.TAG),
-temporary files of our own, and the worker's state. Links are seen, never followed. A workspace of more than MAX_ENTRIES
-is told as incomplete.
+Opens directories only, never files. Excluded, and so never reported: version control (`.git` and the like), caches and
+installed dependencies (`node_modules`, `__pycache__`, `.venv`, directories with a CACHEDIR.TAG), our own temporary
+files, and the worker's state directory. Symbolic links are recorded, never followed. Beyond MAX_ENTRIES entries the
+snapshot is marked incomplete.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SKIPPED = frozenset((
     *(".nox", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis", ".eggs", ".gradle", ".terraform", ".cache"),
     ".direnv",
 ))  # fmt: skip
-"""Directories that are not entered."""
+"""Names of directories that are not scanned."""
 CACHE_MARK = "CACHEDIR.TAG"
 _GUARDED_IN_GIT = ("hooks", "config", "info/attributes")
 _ODD_NAMES = frozenset((
@@ -33,12 +33,11 @@ FOLDER = -1
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 Mark = tuple[int, int, int]
-"""When the file last changed in any way (which no program can set back), its size, its inode. Of a directory: 0, FOLDER
-and its inode."""
+"""Version of a path: ctime in ns (which programs cannot set), size, inode. For a directory: 0, FOLDER, inode."""
 
 
 class Difference(NamedTuple):
-    """What is not the same in two looks; sorted paths."""
+    """The difference between two snapshots, as sorted paths."""
 
     created: list[str]
     changed: list[str]
@@ -47,16 +46,16 @@ class Difference(NamedTuple):
 
 @dataclass
 class WorkspaceScan:
-    """What was there."""
+    """A snapshot: the mark of every path."""
 
     marks: dict[str, Mark] = field(default_factory=dict)
     protected: list[str] = field(default_factory=list)
-    """Protected files and directories that exist, relative."""
+    """Protected files and directories that exist, relative to the workspace."""
     complete: bool = True
     most: int = MAX_ENTRIES
 
     def difference(self, later: WorkspaceScan) -> Difference:
-        """What became different until a later look."""
+        """The difference to a later snapshot."""
         created = [path for path in later.marks if path not in self.marks]
         deleted = [path for path in self.marks if path not in later.marks]
         changed = [path for path, mark in later.marks.items() if self.marks.get(path, mark) != mark]
@@ -64,7 +63,7 @@ class WorkspaceScan:
 
 
 def look(root: str, skipped: str = "", most: int = MAX_ENTRIES) -> WorkspaceScan:
-    """Look at a directory; `skipped` is an absolute directory to leave out. Raises OSError when it cannot be opened."""
+    """Scan a directory, except the absolute directory `skipped`. Raises OSError when `root` cannot be opened."""
     found = WorkspaceScan(most=most)
     descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -75,7 +74,7 @@ def look(root: str, skipped: str = "", most: int = MAX_ENTRIES) -> WorkspaceScan
 
 
 def mark_of(status: os.stat_result) -> Mark:
-    """What tells one version of a file from another."""
+    """The mark of a path from its lstat result."""
     is_folder = stat.S_ISDIR(status.st_mode)
     return (0, FOLDER, status.st_ino) if is_folder else (status.st_ctime_ns, status.st_size, status.st_ino)
 

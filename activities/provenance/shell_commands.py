@@ -1,6 +1,6 @@
-"""Which of a program's arguments name files that it makes: what `activities.provenance.shell_writes` knows about cp,
-tee
-and other programs that everybody uses. An argument is the texts it may stand for, none when that is not known.
+"""Output files of common programs (cp, tee, sed -i, ...), determined from their arguments.
+
+Used by `activities.provenance.shell_writes`. Each argument is the tuple of its possible values, empty if unknown.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ Texts = tuple[str, ...]
 
 
 def written_by_program(name: str, arguments: list[Texts]) -> list[Texts]:
-    """The arguments, or parts of them, that name files the program makes; none for a program that is not known."""
+    """The arguments, or parts of them, that name files the program writes; empty for an unknown program."""
     return _WRITERS[name](arguments) if name in _WRITERS else []
 
 
 def _plain(arguments: list[Texts], with_value: str = "") -> list[Texts]:
-    """The arguments that are no options; `with_value` names the short options that take one."""
+    """Positional arguments; `with_value` lists the short options that take a value."""
     plain: list[Texts] = []
     skip = False
     for index, texts in enumerate(arguments):
@@ -39,7 +39,7 @@ def _all(arguments: list[Texts]) -> list[Texts]:
 
 
 def _last(arguments: list[Texts]) -> list[Texts]:
-    """The target of cp and its kin; in a directory when it is said to be one."""
+    """The target of cp and the like; one path per source if the target is a directory."""
     target = _option("t", "target-directory")(arguments)
     sources = _plain(arguments, "tSmog")
     if not target:
@@ -51,7 +51,7 @@ def _last(arguments: list[Texts]) -> list[Texts]:
 
 
 def _option(*names: str) -> Callable[[list[Texts]], list[Texts]]:
-    """A reader of the value of an option: `-o x`, `-ox`, `--output x`, `--output=x`."""
+    """A function that extracts the value of an option: `-o x`, `-ox`, `--output x`, `--output=x`."""
 
     def read(arguments: list[Texts]) -> list[Texts]:
         found: list[Texts] = []
@@ -69,7 +69,7 @@ def _option(*names: str) -> Callable[[list[Texts]], list[Texts]]:
 
 
 def _in_place(arguments: list[Texts]) -> list[Texts]:
-    """sed -i and perl -i: the files after the program."""
+    """sed -i and perl -i: the files after the script."""
     options = [texts[0] for texts in arguments if texts and texts[0].startswith("-")]
     if not any(re.match(r"-[nEerspw]*i|--in-place", option) for option in options):
         return []
@@ -83,7 +83,7 @@ def _dd(arguments: list[Texts]) -> list[Texts]:
 
 
 def _archive(arguments: list[Texts]) -> list[Texts]:
-    """tar, when it makes an archive."""
+    """tar, when it creates or updates an archive."""
     flags = (arguments[0] or ("",))[0].lstrip("-") if arguments else ""
     made = flags.isalpha() and any(letter in flags for letter in "cru")
     return arguments[1:2] if made and "f" in flags else []
@@ -111,4 +111,4 @@ _WRITERS: dict[str, Callable[[list[Texts]], list[Texts]]] = {
     "wget": _option("O", "output-document"),
     **dict.fromkeys(("curl", "sort", "cc", "gcc", "g++", "clang", "go", "rustc", "ld", "pandoc", "openssl"), _OUTPUT),
 }
-"""Programs that make files, and how their arguments tell which."""
+"""Programs that write files, and how to extract those files from their arguments."""

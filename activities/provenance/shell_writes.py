@@ -1,10 +1,9 @@
-"""Which files a shell command may write, read off its text with a real parser (tree-sitter's grammar of bash).
+"""Static analysis of the files a shell command may write, using tree-sitter's bash grammar. Nothing is run.
 
-Found are redirections (`>`, `>>`, `>|`, `&>`, `2>`, `<>`), whatever is quoted or stands in a here-document, `tee`, and
-the programs that everybody uses to make files (cp, mv, touch, sed -i, dd, curl -o ...); programs inside programs
-(`sh -c`, `python -c`, here-documents for them) are read in their turn. A name counts where its text follows from the
-command itself: literal, or by variables, loops and `cd` with literal values. It is a reading, not a proof; what really
-changed is seen by `activities.provenance.scan`.
+Detects redirections (`>`, `>>`, `>|`, `&>`, `2>`, `<>`) with quotes and here-documents taken into account, `tee`, and
+common programs that write files (cp, mv, touch, sed -i, dd, curl -o ...); nested programs (`sh -c`, `python -c`, their
+here-documents) are analysed in turn. A path counts if it follows from the command itself: a literal, or variables,
+loops and `cd` with literal values. An estimate; `activities.provenance.scan` sees what really changed.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ from plans.files.python_writes import written_by_python
 
 MAX_VALUES = 50
 MAX_DEPTH = 200
-"""Constructs inside each other that are looked into."""
+"""Maximum nesting depth of the syntax tree."""
 MAX_PROGRAMS = 5
-"""Programs inside each other that are read."""
+"""Maximum nesting depth of programs."""
 
 _BASH = Language(tree_sitter_bash.language())
 _WRITING = frozenset((">", ">>", ">|", "&>", "&>>", ">&", "<>"))
@@ -33,7 +32,7 @@ _OWN_SCOPE = frozenset(("subshell", "command_substitution", "process_substitutio
 _BEFORE = frozenset(
     ("sudo", "nohup", "time", "nice", "exec", "command", "builtin", "env", "stdbuf", "ionice", "setsid")
 )
-"""Programs that run the one named after them."""
+"""Prefix programs: they run the command that follows."""
 _SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh"))
 _PYTHON = re.compile(r"python[\d.]*")
 _GLOB = re.compile(r"[*?\[]")
@@ -42,7 +41,7 @@ _ESCAPED_IN_QUOTES = re.compile(r'\\([\\"$`\n])')
 
 
 def written_by_shell(command: str) -> list[str]:
-    """The files a command may write, relative to where it runs, or absolute. Its home is where it runs."""
+    """Paths a command may write, relative to its working directory (which is also its HOME), or absolute."""
     scan = _Scan()
     scan.program(command, _Scope())
     return list(scan.found)
@@ -50,28 +49,28 @@ def written_by_shell(command: str) -> list[str]:
 
 @dataclass(frozen=True)
 class _Scope:
-    """What is known at one place of a command."""
+    """The state of the analysis at one point of a command."""
 
     folder: str | None = "."
-    """Where it works; None once that cannot be told any more."""
+    """The working directory; None once unknown."""
     variables: dict[str, Texts] = field(default_factory=lambda: {"HOME": (".",), "PWD": (".",)})
     programs: int = 0
     heredoc: str = ""
 
 
 class _Scan:
-    """Goes through a command in reading order."""
+    """Walks the syntax tree of a command in source order."""
 
     def __init__(self) -> None:
         self.found: dict[str, None] = {}
 
     def program(self, text: str, scope: _Scope) -> None:
-        """A shell program; what it assigns stays its own."""
+        """Analyse a shell program; its assignments are local to it."""
         if scope.programs <= MAX_PROGRAMS:
             self._visit(Parser(_BASH).parse(text.encode("utf-8", "replace")).root_node, scope, 0)
 
     def add(self, texts: Texts, scope: _Scope) -> None:
-        """These are written."""
+        """Record these paths as written."""
         for text in texts:
             path = text if text.startswith("/") or scope.folder is None else posixpath.join(scope.folder, text)
             is_known = bool(text) and "\0" not in text and (text.startswith("/") or scope.folder is not None)
@@ -79,7 +78,7 @@ class _Scan:
                 self.found.setdefault(posixpath.normpath(path))
 
     def _visit(self, node: Node, scope: _Scope, depth: int) -> _Scope:
-        """Look into a construct; returns what is known after it."""
+        """Visit a node; returns the state after it."""
         if depth > MAX_DEPTH:
             return scope
         if node.type == "variable_assignment":
@@ -120,12 +119,12 @@ class _Scan:
         if not operator or target is None:
             return
         if operator == ">&" and re.fullmatch(r"[0-9]+-?|-", _text(target)):
-            return  # another descriptor, no file
+            return  # duplicates a file descriptor
         self.add(_texts(target, scope), scope)
 
     def _command(self, node: Node, scope: _Scope, depth: int) -> _Scope:
         own = scope
-        for child in node.children:  # X=y before a command holds for that command
+        for child in node.children:  # `X=y command` assigns for that command only
             own = self._visit(child, own, depth + 1)
         words = [_texts(child, own) for child in _words(node)]
         while words and (words[0] or ("",))[0].rpartition("/")[2] in _BEFORE:
@@ -157,7 +156,7 @@ class _Scan:
 
 
 def _program_text(name: str, arguments: list[Texts], heredoc: str) -> Texts:
-    """The program that an interpreter is given on its command line or in a here-document."""
+    """The program passed to an interpreter by -c or as a here-document."""
     if name == "eval":
         return (" ".join(texts[0] for texts in arguments),) if all(arguments) else ()
     for index, texts in enumerate(arguments[:-1]):
@@ -181,7 +180,7 @@ def _words(command: Node) -> Iterator[Node]:
     if name is not None:
         yield name
     yield from command.children_by_field_name("argument")
-    after = command.next_named_sibling  # `cmd > file more words`: the grammar takes the words for destinations
+    after = command.next_named_sibling  # `cmd > file more words`: the grammar parses the words as destinations
     if command.parent is not None and command.parent.type == "redirected_statement":
         while after is not None:
             if after.type == "file_redirect":
@@ -190,7 +189,7 @@ def _words(command: Node) -> Iterator[Node]:
 
 
 def _without_prefix(words: list[Texts]) -> Iterator[Texts]:
-    """The words after `sudo`, `env X=y` and their kin."""
+    """The words after a prefix program with its options and assignments (`sudo -n`, `env X=y`)."""
     rest = words[1:]
     while rest and rest[0] and (rest[0][0].startswith("-") or "=" in rest[0][0]):
         rest = rest[1:]
@@ -198,7 +197,7 @@ def _without_prefix(words: list[Texts]) -> Iterator[Texts]:
 
 
 def _heredoc(statement: Node) -> str:
-    """The text of a here-document that nothing is inserted into."""
+    """The text of the statement's here-document; empty if there is none."""
     for child in statement.children:
         if child.type == "heredoc_redirect":
             body = next((each for each in child.children if each.type == "heredoc_body"), None)
@@ -207,7 +206,7 @@ def _heredoc(statement: Node) -> str:
 
 
 def _texts(node: Node, scope: _Scope) -> Texts:
-    """The texts a word may stand for; none when that cannot be told."""
+    """The possible values of a word; empty if unknown."""
     kind = node.type
     if kind == "word" or kind == "number":
         return _word(_text(node))

@@ -8,7 +8,6 @@ done, unless asked to go on. It can be repeated: what is back already stays.
 from __future__ import annotations
 
 import asyncio
-import difflib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,6 +20,7 @@ from activities.provenance.journal import Journal
 from activities.provenance.path_state import content_of, put, state_at, state_of
 from activities.workspace.effect_log import Effect, Effects
 from activities.workspace.locks import locked
+from activities.workspace.text_diff import Bounds, content_diff
 from activities.workspace.workspace import Workspace
 from plans.errors import ToolError
 from plans.files.undo import (
@@ -34,12 +34,12 @@ from plans.files.undo import (
     decide_undo,
 )
 
-MAX_DIFF_LINES = 200
+MAX_COMPARED = 128 * 1024
+DIFF = Bounds(lines=200, compared_bytes=MAX_COMPARED)
 MAX_DIFF_BYTES = 256 * 1024
 """Of all diffs of an answer together."""
 MAX_CHANGES = 5_000
 """Changes in one answer; the rest is counted."""
-MAX_COMPARED = 128 * 1024
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class FileChanges:
         return shown
 
     def _diff(self, call: CallChanges, change: FileChange) -> str:
-        return diff(change.path, self._content(change.before), self._after(call.workspace, change))
+        return _diff(change.path, self._content(change.before), self._after(call.workspace, change))
 
     def _after(self, workspace: str, change: FileChange) -> bytes | None:
         kept = self._content(change.after)
@@ -155,7 +155,8 @@ class FileChanges:
             for change in call.changes if call.step_id == refusal.step_id else ():
                 if change.path == refusal.path:
                     now = content_of(Workspace(call.workspace), change.path, MAX_COMPARED)
-                    return refusal.model_copy(update={"diff": diff(change.path, self._content(change.after), now)})
+                    diff = _diff(change.path, self._content(change.after), now)
+                    return refusal.model_copy(update={"diff": diff})
         return refusal
 
 
@@ -172,18 +173,8 @@ def _linked(calls: list[CallChanges]) -> Iterator[CallChanges]:
         yield call.model_copy(update={"changes": changes})
 
 
-def diff(path: str, before: bytes | None, after: bytes | None) -> str:
-    """A unified diff of at most 200 lines; empty where there is no text to compare."""
-    if before is None or after is None or max(len(before), len(after)) > MAX_COMPARED:
-        return ""
-    try:
-        old, new = before.decode().splitlines(keepends=True), after.decode().splitlines(keepends=True)
-    except UnicodeDecodeError:
-        return ""
-    lines = list(difflib.unified_diff(old, new, f"a/{path}", f"b/{path}"))
-    cut = [f"... {len(lines) - MAX_DIFF_LINES} more lines\n"] if len(lines) > MAX_DIFF_LINES else []
-    shown = [*lines[:MAX_DIFF_LINES], *cut]
-    return "".join(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in shown)
+def _diff(path: str, before: bytes | None, after: bytes | None) -> str:
+    return content_diff(path, before, after, DIFF) or ""
 
 
 def _of_effect(effect: Effect, time: float, plan_id: str) -> CallChanges:

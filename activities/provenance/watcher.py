@@ -1,9 +1,9 @@
-"""Who changed what: a look at the workspace before and after a tool that may do anything, and its call is put down.
+"""Attributes file changes to calls: snapshots the workspace before and after an opaque tool and journals the diff.
 
-Steps that run at the same time are told apart as far as possible: what file tools of this worker wrote is theirs; a
-file that changed while two such calls ran is put down for each whose looks saw it change, marked as shared. Several
-attempts of one call are one: the first look is kept until the call has ended, also over the death of the worker.
-Between workers of different processes the mark is missing.
+Concurrent steps are told apart as far as possible: what this worker's file tools wrote is theirs; a file that changed
+while two opaque calls ran is recorded for each whose snapshots saw the change, marked as shared. All attempts of a call
+count as one: the first snapshot is kept on disk until the call has ended, across crashes of the worker. Changes by
+workers in other processes are not marked as shared.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from plans.file_stamps import SAMPLED_FROM, Stamp
 from plans.files.undo import FOLDER, CallChanges, FileChange
 
 MAX_LISTED = 500
-"""Paths that the run is told of one call."""
+"""Changed paths per call reported to the run."""
 MAX_KEPT = 5_000
-"""Paths that the journal holds of one call."""
+"""Changed paths per call stored in the journal."""
 SLACK_NS = 20_000_000
-"""The file system's clock is coarse, and behind ours."""
+"""Tolerance in ns: file timestamps are coarse and lag behind the system clock."""
 
 Undo = Literal["off", "files", "full"]
 
 
 @dataclass(eq=False)
 class _Watch:
-    """One call that is being watched."""
+    """One call in progress."""
 
     key: str
     root: str
@@ -54,17 +54,17 @@ class _Watch:
     began: int
     ended: int = 0
     resumed: bool = False
-    """An earlier attempt took the first look."""
+    """An earlier attempt took the first snapshot."""
     beside: list[_Watch] = field(default_factory=list)
-    """Calls that ran at the same time, for some time at least."""
+    """Calls that overlapped with this one in time."""
     named: dict[str, Mark | None] = field(default_factory=dict)
-    """Paths the call's text says it writes, as they were."""
+    """Marks before the call of the paths that its text says it writes."""
     guarded: dict[str, Mark] = field(default_factory=dict)
-    """Protected files, as they were."""
+    """Marks of protected files before the call."""
 
 
 class Watcher:
-    """Watches the calls of one worker. `state` is the worker's own directory."""
+    """Tracks the file changes of one worker's calls. `state` is the worker's state directory."""
 
     def __init__(self, state: Path, undo: Undo = "files", most: int = MAX_ENTRIES) -> None:
         self.journal = Journal(state / "changes")
@@ -76,7 +76,7 @@ class Watcher:
 
     @asynccontextmanager
     async def watching(self, context: ToolContext, args: dict[str, Any]) -> AsyncIterator[None]:
-        """Look before and after; what changed is in the context afterwards, whatever became of the call."""
+        """Snapshot before and after; adds the changes to the context, also when the call fails."""
         watch = await asyncio.to_thread(self._begin, context, args)
         done = False
         try:
@@ -88,11 +88,11 @@ class Watcher:
                 self.forget(context.call.key)
 
     def read(self, context: ToolContext) -> None:
-        """A tool that only reads has ended: what a command makes of these files can be shown and put back later."""
+        """A read-only tool has finished: store the files read, so that later changes can be shown and undone."""
         self._keep(context, context.files_read)
 
     def wrote(self, context: ToolContext) -> None:
-        """A file tool has ended: what it wrote is nobody else's, and can be shown and put back later."""
+        """A file tool has finished: its writes are its own, and stored so that later changes can be undone."""
         self._keep(context, context.files_written)
         with self._lock:
             if not any(watch.root == context.workspace.root for watch in self._active):
@@ -103,7 +103,7 @@ class Watcher:
                 self._written[context.workspace.root, path] = mark
 
     def forget(self, key: str) -> None:
-        """The call has ended for good: its first look is not needed any more."""
+        """The call has ended, with no attempt to follow: delete its first snapshot."""
         self._look_file(key).unlink(missing_ok=True)
 
     def _begin(self, context: ToolContext, args: dict[str, Any]) -> _Watch:
@@ -137,7 +137,7 @@ class Watcher:
         try:
             after = look(watch.root, str(self._state), self._most)
         except OSError as error:
-            return context.warn(f"what the call changed is not known: the workspace cannot be read ({error.strerror})")
+            return context.warn(f"the changes of the call are unknown: the workspace cannot be read ({error.strerror})")
         if told := warning(watch.guarded, guarded(watch.root, after.protected)):
             context.warn(told)
         difference = self._difference(watch, after, context)
@@ -150,7 +150,7 @@ class Watcher:
     def _difference(self, watch: _Watch, after: WorkspaceScan, context: ToolContext) -> Difference:
         complete = watch.before.complete and after.complete
         if not complete:
-            context.warn("the workspace is too large to be watched; only what the command's text names is listed")
+            context.warn("the workspace is too large to track; only files named in the command are listed")
         found = watch.before.difference(after) if complete else Difference([], [], [])
         theirs = {path for root, path in self._written if root == watch.root}
         created = [path for path in found.created if not (path in theirs and self._is_written(watch, path, after))]
@@ -159,7 +159,7 @@ class Watcher:
             now = mark_at(context.workspace, path)
             if now is None or now == mark or (path in after.marks and complete):
                 continue
-            (changed if mark else created).append(path)  # where looks do not go
+            (changed if mark else created).append(path)  # in a directory that is not scanned
             after.marks[path] = now
         return Difference(created, changed, found.deleted)
 
@@ -182,7 +182,7 @@ class Watcher:
         _tell(context, changes, more, after.marks)
 
     def _changed(self, watch: _Watch, path: str, mark: Mark, context: ToolContext) -> FileChange | None:
-        """A path that is new or not as it was; None when its content proves to be the same."""
+        """The change of a new or modified path; None if its content turns out to be the same."""
         earlier = watch.before.marks.get(path) or watch.named.get(path)
         before = self._known.of(watch.root, path, earlier) if earlier else ""
         keeping, preimages = self._undo != "off", context.effects.preimages
@@ -212,7 +212,7 @@ class Watcher:
             )
         )
         if not kept:
-            context.warn("what the call changed could not be written down, so it cannot be undone; look at the disk")
+            context.warn("the changes of the call could not be recorded, so they cannot be undone; check the disk")
 
     def _keep(self, context: ToolContext, paths: Iterable[str]) -> None:
         if self._undo != "off":
@@ -223,12 +223,12 @@ class Watcher:
 
     def _save(self, key: str, before: WorkspaceScan) -> None:
         data = marshal.dumps((before.marks, before.protected, before.complete))
-        with suppress(OSError):  # then a later attempt begins with a look of its own
+        with suppress(OSError):  # a later attempt then starts from a snapshot of its own
             self._looks.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._look_file(key).write_bytes(xxhash.xxh3_128_digest(data) + data)
 
     def _load(self, key: str) -> WorkspaceScan | None:
-        """The first look of an earlier attempt; proved by its hash, since a damaged one must not be read."""
+        """The first snapshot of an earlier attempt; verified by hash, because marshal must not read damaged data."""
         with suppress(OSError, ValueError, EOFError, TypeError):
             data = self._look_file(key).read_bytes()
             if xxhash.xxh3_128_digest(data[16:]) == data[:16]:
@@ -237,7 +237,7 @@ class Watcher:
 
 
 def _tell(context: ToolContext, changes: list[FileChange], more: int, marks: dict[str, Mark]) -> None:
-    """Put it into the context, for the run."""
+    """Add the changes to the context, for the run."""
     told = list(_telling(changes))
     for change in told[:MAX_LISTED]:
         if change.kind == "deleted":
@@ -250,7 +250,7 @@ def _tell(context: ToolContext, changes: list[FileChange], more: int, marks: dic
 
 
 def _telling(changes: list[FileChange]) -> Iterator[FileChange]:
-    """Without the directories that go without saying, because something in them was made or deleted as well."""
+    """Omit directories with a created or deleted entry of their own: the entry implies them."""
     holding = {(change.path.rpartition("/")[0], change.kind) for change in changes}
     for change in changes:
         is_folder = FOLDER in (change.before, change.after)
@@ -259,7 +259,7 @@ def _telling(changes: list[FileChange]) -> Iterator[FileChange]:
 
 
 def _stamp(change: FileChange, mark: Mark) -> Stamp | None:
-    """What the run made it knows; what it changed by a command it must read again before it edits it."""
+    """A stamp for files the call created; files it modified must be read again before they are edited."""
     is_file = change.after and change.after != FOLDER and ":" not in change.after
     if change.kind != "created" or change.shared or not is_file or mark[1] > SAMPLED_FROM:
         return None
@@ -267,6 +267,6 @@ def _stamp(change: FileChange, mark: Mark) -> Stamp | None:
 
 
 def _was_within(mark: Mark, other: _Watch) -> bool:
-    """Whether the file last changed while the other call ran; of a directory that is not known."""
+    """Whether the path last changed while the other call ran; always true for a directory, whose ctime is unknown."""
     last = other.ended or time.time_ns()
     return mark[1] == FOLDER_SIZE or other.began - SLACK_NS <= mark[0] <= last + SLACK_NS

@@ -1,8 +1,8 @@
-"""Landlock: a process gives up for good what it may do to files and the network. Linux, no privilege needed; level 1.
+"""Landlock: irrevocably restricts a process's file system and network access. Linux, unprivileged; sandbox level 1.
 
-Standard library only: the launcher loads this file by itself. What a kernel does not know yet is left out (TCP needs
-ABI 4, signals and abstract sockets ABI 6). Landlock does not guard permission bits, owners and times of files, and Unix
-sockets with a name; a sandbox of level 2 does. Of the network it guards TCP: for the rest there is seccomp.py.
+Standard library only: the launcher loads this file on its own. Rights unknown to the kernel are left out (TCP needs ABI
+4, signals and abstract sockets ABI 6). Landlock does not cover file modes, owners and timestamps, nor named Unix
+sockets; sandbox level 2 does. Of the network it covers TCP only; seccomp.py covers the rest.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _EXECUTE, _WRITE, _READ, _READ_DIR, _TRUNCATE, _IOCTL = 1 << 0, 1 << 1, 1 << 2, 
 _OF_FILES = _EXECUTE | _WRITE | _READ | _TRUNCATE | _IOCTL
 _READING = _EXECUTE | _READ | _READ_DIR
 _KNOWN = {1: 13, 2: 14, 3: 15, 4: 15}
-"""By ABI, how many rights over files there are; 16 from ABI 5 on."""
+"""Number of file access rights by ABI; 16 from ABI 5 on."""
 _TCP, _SCOPES = 3, 3
 
 
@@ -33,16 +33,16 @@ class _Beneath(ctypes.Structure):
 
 
 def abi() -> int:
-    """The version this system has; 0: none."""
+    """The Landlock ABI version of this kernel; 0 if unavailable."""
     with suppress(AttributeError, OSError):
         return max(0, int(ctypes.CDLL(None).syscall(_CREATE, None, 0, 1)))
     return 0
 
 
 def restrict(writable: Iterable[str], readable: Iterable[str], network: bool) -> None:
-    """From now on this process, and all it starts, reads and writes below these paths only. Raises OSError.
+    """Restrict this process and its descendants to these paths. Raises OSError.
 
-    `network` false: it neither connects nor listens by TCP. It can no longer gain privileges.
+    With `network` false they can neither connect nor listen over TCP. Sets no_new_privs.
     """
     version, libc = abi(), ctypes.CDLL(None, use_errno=True)
     if not version:
@@ -64,7 +64,7 @@ def _allow(libc: ctypes.CDLL, rules: int, path: str, rights: int) -> None:
     try:
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
-        return  # what is not there need not be allowed
+        return  # a missing path needs no rule
     try:
         if not stat.S_ISDIR(os.fstat(place).st_mode):
             rights &= _OF_FILES

@@ -1,17 +1,17 @@
-"""The parent of a command: starts it, and lets nothing of it live on. A program of its own, standard library only.
+"""Parent process of a command: starts it and kills everything it leaves behind. Standalone, standard library only.
 
     python -I -S launcher.py CONTROL DIRECTORY GRACE RULES COMMAND ...
 
-CONTROL is the reading end of a pipe whose writing end only the worker holds. When it closes, the worker is dead (or
-has given up waiting) and every process of the command is killed at once; a byte on it asks for the same, politely
-first: SIGTERM, GRACE seconds, SIGKILL. When the command itself ends, what it left behind is killed too. As a child
-subreaper this process inherits orphans, so that double forks and new sessions do not get away. It exits with the
-command's code, 128 + n for a signal. It runs in a process of its own because a threaded worker must not fork code
-by itself. A command that kills this process by force can leave something behind: only a sandbox prevents that.
+CONTROL is the read end of a pipe whose write end only the worker holds. When it closes, the worker is dead (or has
+stopped waiting) and every process of the command is killed at once; a byte on it requests a graceful stop: SIGTERM,
+GRACE seconds, SIGKILL. When the command itself exits, its leftover processes are killed too. As a child subreaper this
+process inherits orphans, so double forks and new sessions do not escape. It exits with the command's exit code, or
+128 + n for a signal. It is a separate process because a multi-threaded worker must not run code between fork and exec.
+A command that SIGKILLs this process can leave processes behind; only a sandbox prevents that.
 
-RULES is a JSON object: `limits` of resources, `disks` that must keep some room, `landlock` (see landlock.py), `wrapped`
-when COMMAND is bubblewrap. A command with too many processes, or that takes the last room of a disk, is killed; this
-process then ends by the signal TOO_MANY or NO_ROOM, which no exit code of a command can be taken for.
+RULES is a JSON object: resource `limits`, `disks` that must keep free space, `landlock` (see landlock.py), and
+`wrapped` if COMMAND is bubblewrap. A command that exceeds its process limit or fills a disk is killed; this process
+then terminates itself with the signal TOO_MANY or NO_ROOM, which cannot be confused with an exit code.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from typing import Any
 SET_PDEATHSIG, SET_CHILD_SUBREAPER = 1, 36
 MAX_OPEN_FILES = 4_096
 TOO_MANY, NO_ROOM = signal.SIGUSR1, signal.SIGUSR2
-"""More processes, less room on a disk than allowed."""
+"""Signals that report too many processes, or too little free disk space."""
 WATCH_SECONDS = 0.5
 KILL_SECONDS = 30.0
-"""How long to go on killing: a process stuck in the kernel must not keep us for ever."""
+"""Give up killing after this long: a process stuck in the kernel must not block us indefinitely."""
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command to its end; returns its exit code."""
+    """Run the command to completion; returns its exit code."""
     control, directory, grace = int(arguments[0]), int(arguments[1]), float(arguments[2])
     rules, command = json.loads(arguments[3]), arguments[4:]
     _prctl(SET_CHILD_SUBREAPER, 1)
@@ -65,7 +65,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _start(command: list[str], control: int, directory: int, rules: dict[str, Any]) -> int:
-    """Start the command in a session of its own; returns its process id."""
+    """Start the command in a new session; returns its pid."""
     parent = os.getpid()
     child = os.fork()
     if child:
@@ -79,7 +79,7 @@ def _start(command: list[str], control: int, directory: int, rules: dict[str, An
         _prctl(SET_PDEATHSIG, signal.SIGKILL)
         _limit(rules.get("limits", {}))
         for number in (signal.SIGPIPE, signal.SIGXFSZ):
-            signal.signal(number, signal.SIG_DFL)  # Python ignores them, and a command inherits that
+            signal.signal(number, signal.SIG_DFL)  # Python ignores these, and the command would inherit that
         if rules.get("landlock"):
             _landlock(rules["landlock"])
         if os.getppid() == parent:
@@ -102,13 +102,13 @@ def _limit(limits: dict[str, int | None]) -> None:
             _, most = resource.getrlimit(kind)
             most = 2**62 if most == resource.RLIM_INFINITY else most
             soft = min(limit, most)
-            # One second more, so that the end by SIGXCPU tells why.
+            # The hard limit is one second later, so that SIGXCPU arrives first and shows the reason.
             hard = {resource.RLIMIT_NOFILE: most, resource.RLIMIT_CPU: min(soft + 1, most)}.get(kind, soft)
             resource.setrlimit(kind, (soft, hard))
 
 
 def _excess(limits: dict[str, int | None], room: dict[str, int]) -> int:
-    """TOO_MANY or NO_ROOM when the command is beyond a limit; a disk that was full before is not its doing."""
+    """TOO_MANY or NO_ROOM if the command exceeds a limit, else 0. A disk that was full at the start does not count."""
     most, least = limits.get("processes"), limits.get("free")
     if most and _on_host() > most and len(_descendants(os.getpid())) > most:
         return TOO_MANY
@@ -118,7 +118,7 @@ def _excess(limits: dict[str, int | None], room: dict[str, int]) -> int:
 
 
 def _on_host() -> int:
-    """Processes and threads there are at all: read at no cost, as long as they are few."""
+    """Number of processes and threads on the host: a cheap upper bound, checked before scanning /proc."""
     with suppress(OSError, ValueError, IndexError):
         return int(Path("/proc/loadavg").read_text().split()[3].partition("/")[2])
     return 2**62
@@ -132,15 +132,18 @@ def _free(disk: str) -> int:
 
 
 def _landlock(rule: dict[str, Any]) -> None:
-    """Give up what the rule does not allow."""
-    landlock, seccomp = _beside("landlock"), _beside("seccomp")  # afterwards they may be out of reach
+    """Apply the Landlock rule, and the seccomp filter unless the network is allowed."""
+    landlock, seccomp = (
+        _beside("landlock"),
+        _beside("seccomp"),
+    )  # load both first: afterwards their files may be unreadable
     landlock.restrict(rule["writable"], rule["readable"], rule["network"])
     if not rule["network"] and seccomp.is_possible():
         seccomp.give_up()
 
 
 def _beside(name: str) -> Any:
-    """The module in the file beside this one: nothing is importable here but the standard library."""
+    """Load a sibling module by file name: under -I only the standard library is importable."""
     spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
     if spec is None or spec.loader is None:
         raise OSError(f"{name}.py is missing")
@@ -150,7 +153,7 @@ def _beside(name: str) -> Any:
 
 
 def _ask_to_end(main_child: int, codes: dict[int, int], woken: int, grace: float, wrapped: bool) -> None:
-    """SIGTERM to the command's group, and time to clean up. The wrapper itself must stay: its end would be theirs."""
+    """SIGTERM the command's process group and wait. Not bubblewrap itself: its exit would kill the group at once."""
     for process in _inside(main_child) if wrapped else [-main_child]:
         with suppress(ProcessLookupError):
             os.kill(process, signal.SIGTERM)
@@ -162,7 +165,7 @@ def _ask_to_end(main_child: int, codes: dict[int, int], woken: int, grace: float
 
 
 def _kill_all(codes: dict[int, int]) -> None:
-    """SIGKILL to every descendant until there is none. Repeated, because a process may fork while we look."""
+    """SIGKILL every descendant until none is left. Repeated, because a process may fork during the scan."""
     deadline = time.monotonic() + KILL_SECONDS
     while _reap(codes) and time.monotonic() < deadline:
         for process in _descendants(os.getpid()):
@@ -172,7 +175,7 @@ def _kill_all(codes: dict[int, int]) -> None:
 
 
 def _descendants(top: int) -> list[int]:
-    """Process ids below `top`, read from /proc. An orphan is below us: we are its subreaper."""
+    """Pids of all descendants of `top`, from /proc. Orphans are included, because we are their subreaper."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -189,7 +192,7 @@ def _descendants(top: int) -> list[int]:
 
 
 def _inside(wrapper: int) -> list[int]:
-    """The processes of the command's group, without bubblewrap's own two: itself and the first in its name space."""
+    """The command's process group without bubblewrap's own two processes: itself and its pid 1."""
     own = {wrapper, *(process for process in _descendants(wrapper) if _parent(process) == wrapper)}
     found = []
     for process in _descendants(wrapper):
@@ -206,7 +209,7 @@ def _parent(process: int) -> int:
 
 
 def _reap(codes: dict[int, int]) -> bool:
-    """Collect ended children; whether any child is left."""
+    """Reap exited children into `codes`; returns whether any child is left."""
     with suppress(ChildProcessError):
         while True:
             process, status = os.waitpid(-1, os.WNOHANG)
@@ -217,7 +220,7 @@ def _reap(codes: dict[int, int]) -> bool:
 
 
 def _wake_on_signals() -> int:
-    """A descriptor that becomes readable when a child ends. Signals to end are left to the control pipe."""
+    """A descriptor that becomes readable when a child exits. Signals to stop come by the control pipe only."""
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
     os.set_blocking(writing, False)
@@ -228,7 +231,7 @@ def _wake_on_signals() -> int:
 
 
 def _prctl(option: int, value: int) -> None:
-    with suppress(AttributeError, OSError):  # not on Linux: orphans cannot be inherited there
+    with suppress(AttributeError, OSError):  # not Linux: there is no subreaper
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 

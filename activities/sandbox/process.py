@@ -1,9 +1,9 @@
-"""Run a command to its end and take in its output: the worker's side of `activities.sandbox.launcher`.
+"""Runs a command to completion and captures its output: the worker's side of `activities.sandbox.launcher`.
 
-Nothing of the command outlives the call: cancelling it asks the command to end, kills the whole tree after a short
-grace and waits for that; the death of the worker kills it at once. Of each output the first and the last 128 KiB
-are kept, with a line `...[N bytes cut]...` between, so memory stays constant; bytes that are not UTF-8 are
-replaced. What it may do is for `activities.sandbox.sandbox` to say: `rules` hand that on to the launcher.
+No process of the command outlives the call: cancellation sends SIGTERM, kills the whole tree after a grace period and
+waits for that; if the worker dies, the tree is killed at once. The first and the last 128 KiB of each stream are kept,
+with a line `...[N bytes cut]...` between them, so memory is bounded; invalid UTF-8 is replaced.
+`activities.sandbox.sandbox` decides what the command may do; `rules` pass that on to the launcher.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import Any
 
 KEPT_BYTES = 128 * 1024
-"""Kept of the beginning and of the end of each output."""
+"""Bytes kept of the start, and of the end, of each stream."""
 GRACE_SECONDS = 2.0
-"""Between SIGTERM and SIGKILL."""
+"""Seconds between SIGTERM and SIGKILL."""
 MAX_COMMAND_BYTES = 128 * 1024 - 1
-"""One argument of a process, at most (Linux)."""
+"""Maximum length of one process argument (Linux)."""
 
 DRAIN_SECONDS = 2.0
-"""How long output is waited for once the launcher has ended."""
+"""Seconds to wait for end of file on the pipes after the launcher has exited."""
 
 _LAUNCHER = str(Path(__file__).with_name("launcher.py"))
 _PASSED_ON = ("PATH", "LANG", "TZ", "TMPDIR")
@@ -34,7 +34,7 @@ _PASSED_ON = ("PATH", "LANG", "TZ", "TMPDIR")
 
 @dataclass(frozen=True)
 class Ended:
-    """What a command left."""
+    """Output and exit code of a finished command."""
 
     stdout: str
     stderr: str
@@ -43,14 +43,14 @@ class Ended:
 
 @dataclass
 class Output:
-    """The beginning and the end of a stream of bytes."""
+    """The start and the end of a byte stream."""
 
     head: bytearray = field(default_factory=bytearray)
     tail: bytearray = field(default_factory=bytearray)
     cut: int = 0
 
     def add(self, data: bytes) -> None:
-        """Take in the next piece."""
+        """Append the next chunk."""
         room = KEPT_BYTES - len(self.head)
         self.head += data[:room]
         self.tail += data[room:] if room > 0 else data
@@ -58,7 +58,7 @@ class Output:
             self._shorten()
 
     def text(self) -> str:
-        """What was kept, as text."""
+        """The captured output as text."""
         self._shorten()
         if not self.cut:
             return (self.head + self.tail).decode("utf-8", "replace")
@@ -66,7 +66,7 @@ class Output:
         return f"{head.rstrip(chr(0xFFFD))}\n...[{self.cut} bytes cut]...\n{tail.lstrip(chr(0xFFFD))}"
 
     def last_line(self) -> str:
-        """The last line that is not empty, as far as it has come."""
+        """The last non-empty line so far, possibly partial."""
         recent = bytes((self.tail or self.head)[-1_000:]).decode("utf-8", "replace").rstrip()
         return recent.rpartition("\n")[2].rpartition("\r")[2]
 
@@ -84,16 +84,16 @@ async def run(
     on_line: Callable[[str], None],
     rules: Mapping[str, Any] | None = None,
 ) -> Ended:
-    """Run `command` in an open directory. When cancelled, all of it is dead before this returns.
+    """Run `command` in an open directory. When cancelled, all its processes are dead before this returns.
 
-    `rules` are what `activities.sandbox.launcher` calls RULES.
+    `rules` is the RULES argument of `activities.sandbox.launcher`.
     """
     control_out, control_in = os.pipe()
     work = asyncio.ensure_future(_run([json.dumps(rules or {}), *command], control_out, directory, env, on_line))
     try:
         return await asyncio.shield(work)
     except asyncio.CancelledError:
-        with suppress(BrokenPipeError):  # the launcher has ended by itself
+        with suppress(BrokenPipeError):  # the launcher has exited already
             os.write(control_in, b"t")
         await asyncio.wait([work], timeout=GRACE_SECONDS + 2 * DRAIN_SECONDS)
         raise
@@ -103,13 +103,13 @@ async def run(
 
 
 def environment(base: Mapping[str, str], home: str, extra: Mapping[str, str]) -> dict[str, str]:
-    """What a command finds in its environment: an allow list, its home in the workspace, and what the plan gives it."""
+    """The environment of a command: an allow-list, HOME in the workspace, and the variables the plan sets."""
     passed = {name: value for name, value in base.items() if name in _PASSED_ON or name.startswith("LC_")}
     return {"PATH": os.defpath, "LANG": "C.UTF-8", **passed, "HOME": home, "TERM": "dumb", **extra}
 
 
 class _Launched(asyncio.SubprocessProtocol):
-    """Takes in what a launcher says, until it has ended and, with all it started, let go of the pipes."""
+    """Captures a launcher's output until it has exited and all pipes are closed."""
 
     def __init__(self, on_line: Callable[[str], None]) -> None:
         self.outputs = {1: Output(), 2: Output()}
@@ -134,7 +134,7 @@ async def _run(
     transport = await _launch(launched, command, control, os.dup(directory), env)
     try:
         await launched.exited.wait()
-        with suppress(TimeoutError):  # somebody has killed the launcher and still holds a pipe
+        with suppress(TimeoutError):  # the launcher was killed and a process still holds a pipe
             await asyncio.wait_for(launched.silent.wait(), DRAIN_SECONDS)
     finally:
         transport.close()
@@ -145,7 +145,7 @@ async def _run(
 async def _launch(
     launched: _Launched, command: Sequence[str], control: int, directory: int, env: Mapping[str, str]
 ) -> asyncio.SubprocessTransport:
-    """Start the launcher. The descriptors are its own from then on, whoever stops waiting for it."""
+    """Start the launcher, which takes over the descriptors; ours are closed in any case."""
     launcher = [sys.executable, "-I", "-S", _LAUNCHER, str(control), str(directory), str(GRACE_SECONDS)]
     try:
         transport, _ = await asyncio.get_running_loop().subprocess_exec(

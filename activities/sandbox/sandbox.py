@@ -1,11 +1,10 @@
-"""How far commands are shut in: which level the host has, and what it means for one command.
+"""The sandbox for commands: which level the host supports, and how a command is wrapped at that level.
 
 Level 2 (`bwrap`, bubblewrap): the host read-only and without homes, the worker's state and temporary files; the
-workspace writable, except protected files in it that exist; processes of its own, gone with the worker. Level 1
-(`landlock`): reads and writes below the same places only. Level 0 (`none`): the rights of the worker's user.
-PLANS_SANDBOX chooses: `auto` takes the best that works here, `required` and `bwrap` refuse less than level 2,
-`landlock` less than level 1, `off` takes none. What works is found out by trying it, never by version. Limits of
-resources hold on every level.
+workspace writable, except existing protected files; a PID namespace that dies with the worker. Level 1 (`landlock`):
+reads and writes restricted to the same places. Level 0 (`none`): the rights of the worker's user. PLANS_SANDBOX
+selects: `auto` the strongest level that works here, `required` and `bwrap` level 2 or refuse, `landlock` level 1 or
+refuse, `off` none. Support is probed by running a command, not by version. Resource limits apply at every level.
 """
 
 from __future__ import annotations
@@ -28,16 +27,15 @@ from plans.errors import ToolError
 Level = Literal["bwrap", "landlock", "none"]
 Mode = Literal["auto", "off", "required", "landlock", "bwrap"]
 Network = Literal["step", "on", "off"]
-"""Who has the network: commands that ask for it, all, none."""
+"""Which commands have network access: those of steps that ask for it, all, none."""
 
-LEVELS: dict[Level, int] = {"none": 0, "landlock": 1, "bwrap": 2}
 MAX_PROTECTED = 200
-"""Protected files of a workspace that are bound read-only."""
+"""Maximum number of protected files bound read-only per command."""
 PROBE_SECONDS = 10.0
 _LAUNCHER = str(Path(__file__).with_name("launcher.py"))
 _SECRET_FILES = ("etc/shadow*", "etc/gshadow*", "etc/sudoers", "etc/ssh/ssh_host_*_key", "etc/ssl/private")
 _KEPT_CAPABILITIES = ("CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_CHOWN")
-"""What root needs to work in a directory of another user; the rest of its power goes."""
+"""Capabilities that root needs to work in another user's directory; all others are dropped."""
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")
 
 
@@ -46,53 +44,53 @@ _TOOLS_AT_HOME = (
     *(".cargo", ".sdkman", ".ghcup", ".opam", ".juliaup", ".dotnet", ".nix-profile", "go", "miniconda3", "anaconda3"),
     *(".local/bin", ".local/lib", ".local/share/uv", ".local/share/pipx", ".local/share/mise", ".local/share/pnpm"),
 )
-"""Where programs are installed in homes."""
+"""Directories in a home where programs are installed."""
 _SECRETS_OF_TOOLS = (".cargo/credentials*",)
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Resources of each process of a command; None: as the worker has them."""
+    """Resource limits of a command, per process unless noted; None: the worker's own limit."""
 
     cpu: int | None = None
-    """Seconds of processor time."""
+    """CPU time, in seconds."""
     file: int | None = None
-    """Bytes of one file."""
+    """File size, in bytes."""
     memory: int | None = None
-    """Bytes of address space."""
+    """Address space, in bytes."""
     open_files: int = 4_096
     processes: int | None = None
-    """Of the whole command, at the same time."""
+    """Concurrent processes of the whole command."""
     free: int | None = None
-    """Bytes that must stay free on the disks it writes to: of the whole command."""
+    """Bytes that must stay free on the disks it writes to; for the whole command."""
 
 
 @dataclass(frozen=True)
 class Confined:
-    """A command as it is to be launched."""
+    """A wrapped command, ready to launch."""
 
     command: list[str]
     rules: dict[str, Any] = field(default_factory=dict)
-    """For `activities.sandbox.launcher`."""
+    """The RULES argument of `activities.sandbox.launcher`."""
     env: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Sandbox:
-    """What is done with every command of a worker."""
+    """The sandbox configuration of a worker, applied to every command."""
 
     level: Level = "none"
     problem: str = ""
-    """Why commands are refused: the level asked for cannot be had."""
+    """Why commands are refused: the requested level is unavailable."""
     network: Network = "step"
     limits: Limits = Limits()
     state: Path | None = None
-    """The worker's own data, out of reach of commands."""
+    """The worker's state directory, hidden from commands."""
     readable: tuple[str, ...] = ()
-    """Further directories that commands may read although they lie in the home or another hidden place."""
+    """Additional readable directories below the home or another hidden place."""
 
     def has_network(self, asked: bool) -> bool:
-        """Whether a command that asked for the network, or did not, has it. Raises ToolError NO_NETWORK."""
+        """Whether a command has network access, given whether its step asked for it. Raises ToolError NO_NETWORK."""
         if asked and self.network == "off" and self.level != "none":
             raise ToolError(
                 "NO_NETWORK", "the step asks for the network, and this worker has PLANS_SANDBOX_NETWORK=off"
@@ -102,7 +100,7 @@ class Sandbox:
     def confine(
         self, command: Sequence[str], workspace: str, directory: str, protected: Iterable[str], *, network: bool = False
     ) -> Confined:
-        """The command with its walls. `protected` are absolute paths; `network`: it asks for it.
+        """Wrap a command. `protected`: absolute paths to bind read-only; `network`: the step asks for network access.
 
         Raises ToolError SANDBOX_UNAVAILABLE, NO_NETWORK.
         """
@@ -142,7 +140,7 @@ class Sandbox:
         yield from ("--chdir", directory)
 
     def _hidden(self) -> list[str]:
-        """What commands do not see: homes, the worker's state, temporary files, sockets of services, keys."""
+        """Paths hidden from commands: homes, the worker's state, temporary files, service sockets, keys."""
         places = {str(Path.home()), "/root", "/home", "/run", "/tmp", "/var/tmp", tempfile.gettempdir()}  # noqa: S108
         places |= {str(self.state)} if self.state else set()
         places |= {str(path) for pattern in _SECRET_FILES for path in Path("/").glob(pattern)}
@@ -150,7 +148,7 @@ class Sandbox:
         return [path for path in found if not any(_is_below(path, other) for other in found)]
 
     def _visible(self, workspace: str) -> list[str]:
-        """What programs need although it is hidden: Python, what is on PATH or installed in a home, name servers."""
+        """Paths visible although hidden by a parent: Python, PATH entries, tools installed in homes, resolv.conf."""
         hidden = self._hidden()
         searched = [_installed(path, hidden) for path in os.environ.get("PATH", "").split(os.pathsep)]
         homes = [str(Path.home() / name) for name in _TOOLS_AT_HOME]
@@ -165,7 +163,7 @@ class Sandbox:
         return self.state is not None and (path == str(self.state) or _is_below(str(self.state), path))
 
     def _temporary(self, workspace: str) -> str:
-        """A directory for temporary files, the same for all commands in the workspace."""
+        """A temporary directory shared by all commands in the workspace."""
         name = hashlib.sha256(workspace.encode()).hexdigest()[:16]
         base = self.state or Path(tempfile.gettempdir()) / f"plans-{os.geteuid()}"
         place = base / "tmp" / name
@@ -182,14 +180,14 @@ def choose(
     readable: Iterable[str] = (),
     path: str | None = None,
 ) -> Sandbox:
-    """The sandbox that a setting means on this host. `path`: where bubblewrap is looked for, instead of PATH."""
+    """The sandbox for a setting on this host. `path` replaces PATH when searching for bubblewrap."""
     level, problem = _level(mode, path)
     place = state.absolute() if state else None
     return Sandbox(level, problem, network, limits or Limits(), place, tuple(readable))
 
 
 def missing(path: str | None = None) -> dict[Level, str]:
-    """The levels this host does not have, and why."""
+    """The levels this host does not support, and why."""
     found: dict[Level, str] = {"bwrap": _bwrap_problem(path)}
     found["landlock"] = "" if landlock.abi() else "the kernel has no Landlock, or it is switched off"
     return {level: problem for level, problem in found.items() if problem}
@@ -210,9 +208,9 @@ def _level(mode: Mode, path: str | None) -> tuple[Level, str]:
 
 @cache
 def _bwrap_problem(path: str | None) -> str:
-    """Why bubblewrap cannot be used; found out by using it."""
+    """Why bubblewrap is unusable; empty if a probe command runs in it."""
     if not shutil.which("bwrap", path=path):
-        return "there is no `bwrap` (package bubblewrap)"
+        return "`bwrap` is not installed (package bubblewrap)"
     command = [*Sandbox("bwrap")._bwrap("/usr", "/usr", "/usr", (), network=False), "--", "/bin/sh", "-c", "exit 7"]
     try:
         ended = _tried(command)
@@ -223,7 +221,7 @@ def _bwrap_problem(path: str | None) -> str:
 
 
 def _tried(command: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
-    """Run a command to its end by the launcher, which leaves nothing of it behind, no zombie either."""
+    """Run a command through the launcher, so that no process is left behind, not even a zombie."""
     control, held = os.pipe()
     directory = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
     launcher = [sys.executable, "-I", "-S", _LAUNCHER, str(control), str(directory), "1", "{}"]
@@ -241,7 +239,7 @@ def _tried(command: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
 
 
 def _installed(directory: str, hidden: Sequence[str]) -> str:
-    """What a directory on PATH belongs to: `shims` and `bin` need what lies beside them."""
+    """The installation a PATH directory belongs to: `shims` and `bin` need their sibling directories."""
     path = Path(directory)
     above = str(path.parent)
     is_part = path.name in ("bin", "sbin", "shims") and path.parent.name != ".local"
@@ -263,7 +261,7 @@ def _is_below(path: str, folder: str) -> bool:
 
 
 def _without(top: str, hidden: Sequence[str]) -> Iterator[str]:
-    """The largest parts of a directory that hold none of the hidden places."""
+    """The largest subtrees of a directory that contain none of the hidden paths."""
     if top in hidden:
         return
     if not any(_is_below(path, top) for path in hidden):
@@ -276,7 +274,7 @@ def _without(top: str, hidden: Sequence[str]) -> Iterator[str]:
 
 
 def describe(sandbox: Sandbox) -> str:
-    """A sentence for people about what commands can do here."""
+    """One sentence for people about what commands can do on this host."""
     if sandbox.problem:
         return f"commands are refused: {sandbox.problem}"
     words: Mapping[Level, str] = {

@@ -1,9 +1,9 @@
-"""No network: a process gives up for good making sockets that reach beyond this host's files. Linux, no privilege.
+"""A seccomp filter that irrevocably denies network sockets to a process. Linux, unprivileged.
 
-Standard library only: the launcher loads this file by itself. A seccomp filter refuses every family of sockets but Unix
-and netlink ones (TCP, UDP, MPTCP, raw ones alike: the network is unreachable), and io_uring, which would get past it.
-Landlock's own rules guard TCP alone, and MPTCP gets round them. Programs for another kind of processor (32 bits) are
-killed: their calls have other numbers.
+Standard library only: the launcher loads this file on its own. The filter denies every socket family except Unix and
+netlink (TCP, UDP, MPTCP and raw sockets fail with ENETUNREACH), and io_uring, which would bypass it. Landlock alone
+covers only TCP and is bypassed by MPTCP. Programs for another architecture (32-bit) are killed, because their system
+call numbers differ.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import platform
 
 _NO_NEW_PRIVS, _SECCOMP, _FILTER = 38, 22, 2
 _MACHINES = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}
-"""What the kernel calls them, and their number of the call `socket`."""
+"""AUDIT_ARCH constant and number of the `socket` system call, by machine."""
 _IO_URING = 425
 _OF_32_BITS = 0x40000000
-"""Numbers from here on are calls of programs for x32."""
+"""System call numbers from here on belong to the x32 ABI."""
 _NUMBER, _ARCHITECTURE, _FAMILY = 0, 4, 16
-"""Where they stand in what a filter is shown."""
+"""Offsets in struct seccomp_data."""
 _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 _ALLOW, _KILL, _REFUSE = 0x7FFF0000, 0x80000000, 0x00050000
 _UNIX, _NETLINK = 1, 16
@@ -35,12 +35,12 @@ class _Program(ctypes.Structure):
 
 
 def is_possible() -> bool:
-    """Whether the filter is known for this kind of processor."""
+    """Whether the filter supports this architecture."""
     return platform.machine() in _MACHINES
 
 
 def give_up() -> None:
-    """From now on this process, and all it starts, makes no such socket. Raises OSError where it cannot be done."""
+    """Deny network sockets to this process and its descendants. Raises OSError if unsupported."""
     if not is_possible():
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
     rows = _rows(*_MACHINES[platform.machine()])
@@ -53,7 +53,7 @@ def give_up() -> None:
 
 
 def _rows(architecture: int, socket: int) -> list[tuple[int, int, int, int]]:
-    """The filter: what to do, how many rows to pass over if so and if not, with which value."""
+    """The BPF program: rows of (code, jump if true, jump if false, operand)."""
     return [
         (_LOAD, 0, 0, _ARCHITECTURE),
         (_EQUAL, 1, 0, architecture),

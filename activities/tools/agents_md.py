@@ -14,15 +14,14 @@ from activities.workspace.paths import shown
 from activities.workspace.workspace import Place
 from plans.activity_io import Note
 from plans.errors import ToolError
-from plans.file_stamps import note_paths
+from plans.file_stamps import new_notes
 
 
 def collect(context: ToolContext, path: str) -> None:
     """Add to the context the agents.md that concern the file and were not brought in before."""
     left = context.call.notes_left
-    for candidates in note_paths(path):
-        if not set(candidates) & set(context.call.notes_seen):
-            left -= _of_directory(context, candidates, left)
+    for candidates in new_notes(path, context.call.notes_seen):
+        left -= _of_directory(context, candidates, left)
 
 
 def _of_directory(context: ToolContext, candidates: list[str], left: int) -> int:

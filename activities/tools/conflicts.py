@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
-from itertools import islice
-
 from activities.workspace.paths import shown
+from activities.workspace.text_diff import Bounds, content_diff
 from activities.workspace.workspace import Place
 from plans.errors import ToolError
 from plans.file_stamps import Stamp
 
-DIFF_LINES = 60
-DIFF_CHARACTERS = 4_000
-_DIFFED_BYTES = 256 * 1024
-_LINE_CHARACTERS = 300
+BOUNDS = Bounds(lines=60, characters=4_000, line_characters=300, compared_bytes=256 * 1024)
 AGAIN = "Nothing was written; read_file again and decide anew"
 
 
@@ -42,25 +37,11 @@ def meanwhile(place: Place) -> ToolError:
     )
 
 
-def diff(path: str, before: bytes, now: bytes) -> str | None:
-    """The change as a unified diff of bounded length; None when it cannot be shown as text."""
-    if max(len(before), len(now)) > _DIFFED_BYTES or b"\0" in before + now:
-        return None
-    try:
-        old, new = before.decode().splitlines(), now.decode().splitlines()
-    except UnicodeDecodeError:
-        return None
-    lines = list(islice(difflib.unified_diff(old, new, f"a/{path}", f"b/{path}", lineterm="", n=2), DIFF_LINES + 1))
-    shortened = [line[:_LINE_CHARACTERS] for line in lines[:DIFF_LINES]]
-    text = "\n".join(shortened + (["...[more]"] if len(lines) > DIFF_LINES else []))
-    return text if len(text) <= DIFF_CHARACTERS else text[:DIFF_CHARACTERS] + "\n...[more]"
-
-
 def _difference(path: str, seen: Stamp, before: bytes | None, now: bytes | None) -> str:
-    text = diff(path, before, now) if before is not None and now is not None else None
-    if text:
-        return f":\n{text}"
-    if before is not None and now is not None and text == "":
+    if before is not None and now is not None and before.splitlines() == now.splitlines():
         return " (only its line ends differ)"
+    text = content_diff(path, before, now, BOUNDS, context=2)
+    if text:
+        return f":\n{text.rstrip()}"
     size = "" if now is None else f", {len(now)} now"
     return f" ({seen.size} bytes then{size})"

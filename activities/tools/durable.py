@@ -1,4 +1,8 @@
-"""The tool agent: described here, done by a workflow of its own, whose tool calls and files count to the step."""
+"""The tools that no activity runs, described here: sleep and agent.
+
+The workflow sleeps itself, by a durable timer that needs no worker alive. An agent is a workflow of its own, whose tool
+calls and files count to the step.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,19 @@ from pydantic import Field
 
 from activities.tools.tool import tool
 from plans.errors import ToolError
+
+
+@tool(effect="pure", durable=True, timeout=31_536_000.0)
+def sleep(seconds: Annotated[float, Field(ge=0, le=31_536_000)]) -> NoReturn:  # noqa: ARG001
+    """Wait. The time runs on while workers and servers are down.
+
+    Args:
+        seconds: How long, up to a year.
+
+    Returns:
+        {until}, the moment the time was over.
+    """
+    raise ToolError("BAD_TOOL", "sleep is a timer of the workflow; a worker must not register it as an activity")
 
 
 @tool(effect="opaque", durable=True, timeout=86_400.0)

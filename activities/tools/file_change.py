@@ -48,12 +48,12 @@ class Change:
 
     def check(self) -> None:
         """Raise CONFLICT unless the file is as the run last saw it, or as its own steps left it; or was never seen."""
-        call, place = self.context.call, self.place
-        seen = call.stamps.get(place.path)
-        if seen is None or seen.state == "deleted" or self._is_as_seen(seen):
+        seen = self.context.call.stamps.get(self.place.path)
+        if seen is None or seen.state == "deleted" or not seen.has_changed(self.now):
             return
-        before = self.context.effects.preimages.get(seen.hash)
-        raise conflicts.conflict(place, seen, before, self.data)
+        if self._as_left_by_the_run(seen).has_changed(self.now):
+            before = self.context.effects.preimages.get(seen.hash)
+            raise conflicts.conflict(self.place, seen, before, self.data)
 
     def write(self, data: bytes, value: Any) -> None:
         """Put this content there. Raises CONFLICT when somebody saves the file at the same moment."""
@@ -61,10 +61,10 @@ class Change:
         self._keep_preimage()
         self.place.make_folders()
         self._sweep()
-        self._crash("before_effect")
+        self.context.fault("before_effect")
         name = self._temporary()
         write_beside(self.place, name, data)
-        self._crash("after_temporary")
+        self.context.fault("after_temporary")
         try:
             effect = self._begin("write", name, xxhash.xxh3_128_hexdigest(data), len(data), value)
         except BaseException:
@@ -76,13 +76,13 @@ class Change:
             self._remove(name)
             self.context.effects.log.forget(effect)
             raise
-        self._crash("after_swap")
+        self.context.fault("after_swap")
         self._end(effect)
 
     def delete(self, value: Any) -> None:
         """Remove the file, or the link. Raises CONFLICT as `write` does."""
         self._keep_preimage()
-        self._crash("before_effect")
+        self.context.fault("before_effect")
         name, place = self._temporary(), self.place
         effect = self._begin("delete", name, "", 0, value)
         os.rename(place.name, name, src_dir_fd=place.directory, dst_dir_fd=place.directory)
@@ -91,28 +91,28 @@ class Change:
                 put_new(name, place.name, place.directory)
             self.context.effects.log.forget(effect)
             raise conflicts.meanwhile(place)
-        self._crash("after_swap")
+        self.context.fault("after_swap")
         os.fsync(place.directory)
         self.context.effects.log.settle(effect, "done")
         self._end(effect)
 
     def make_directory(self, value: Any) -> None:
         """Make the directory and those above it."""
-        self._crash("before_effect")
+        self.context.fault("before_effect")
         effect = self._begin("directory", "", "", 0, value)
         self.place.missing = (*self.place.missing, self.place.name)
         self.place.make_folders()
-        self._crash("after_swap")
+        self.context.fault("after_swap")
         self._end(effect)
 
-    def _is_as_seen(self, seen: Stamp) -> bool:
-        call, place = self.context.call, self.place
-        if self.now is None or seen.state == "stale" or (place.linked and not seen.linked):
-            return False
-        if self.now.is_same_as(seen):
-            return True
-        root, path = self.context.workspace.root, "/".join(place.real_parts)
-        return self.context.effects.log.leads(run_of(call.key), root, path, seen.hash, self.now.hash)
+    def _as_left_by_the_run(self, seen: Stamp) -> Stamp:
+        """The stamp with the content that is there now, if the run's own steps made it out of what was seen."""
+        if self.now is None:
+            return seen
+        run, root = run_of(self.context.call.key), self.context.workspace.root
+        if not self.context.effects.log.leads(run, root, "/".join(self.place.real_parts), seen.hash, self.now.hash):
+            return seen
+        return self.now.model_copy(update={"state": seen.state, "linked": seen.linked})
 
     def _begin(self, kind: Kind, name: str, after: str, size: int, value: Any) -> Effect:
         """Log what is about to happen."""
@@ -120,7 +120,7 @@ class Change:
         root = self.context.workspace.root
         effect = Effect(self.context.call.key, kind, root, path, name, before, after, size, value)
         self.context.effects.log.begin(effect)
-        self._crash("after_intent")
+        self.context.fault("after_intent")
         return effect
 
     def _before(self) -> str:
@@ -155,9 +155,9 @@ class Change:
         if effect.temporary:
             self._remove(effect.temporary)
         os.fsync(self.place.directory)
-        self._crash("after_effect")
+        self.context.fault("after_effect")
         self.context.effects.log.settle(effect, "done")
-        self._crash("after_done")
+        self.context.fault("after_done")
 
     def _keep_preimage(self) -> None:
         if self.data is not None:
@@ -181,9 +181,6 @@ class Change:
         with suppress(FileNotFoundError):
             os.unlink(name, dir_fd=self.place.directory)
 
-    def _crash(self, point: str) -> None:
-        self.context.crash(point)
-
 
 @contextmanager
 def changing(context: ToolContext, path: str, *, follow: bool = True) -> Iterator[Change]:
@@ -191,7 +188,7 @@ def changing(context: ToolContext, path: str, *, follow: bool = True) -> Iterato
     effects, workspace = context.effects, context.workspace
     with workspace.file(path, follow=follow) as first:
         real = "/".join(first.real_parts)
-    context.crash("before_lock")
+    context.fault("before_lock")
     with (
         locked(effects.locks, workspace.root, real, lambda: context.cancelled),
         workspace.file(path, follow=follow) as place,

@@ -7,11 +7,11 @@ attempted. Overwriting a file the run neither made nor read, and writing protect
 
 from __future__ import annotations
 
-import json
-from typing import Annotated, Any, NoReturn, TypedDict, cast
+from typing import Annotated, Any, TypedDict, cast
 
 from pydantic import Field
 
+from activities.attempt.results import json_value
 from activities.tools.agents_md import collect
 from activities.tools.file_change import Change, changing
 from activities.tools.text_edit import Edit, find_edit
@@ -92,7 +92,7 @@ def read_json(path: str, context: ToolContext) -> Any:
     with context.workspace.file(path) as place:
         text = _read(place, context)
     try:
-        value = json.loads(text.removeprefix("\ufeff"), parse_constant=_not_finite)
+        value = json_value(text.removeprefix("\ufeff"))
     except (ValueError, RecursionError) as error:
         raise ToolError("BAD_JSON", f"{shown(path)} is not JSON: {error}; mend the file or use read_file") from None
     return value
@@ -283,7 +283,3 @@ def _encoded(text: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError:
         raise ToolError("INVALID_ARGS", "the text is not valid Unicode (lone surrogates); give plain text") from None
-
-
-def _not_finite(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON number")

@@ -11,15 +11,14 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import ssl
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
-from functools import cache
-from typing import Annotated, Any, Literal, NoReturn, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 
 import httpx
 from pydantic import Field
 
+from activities.attempt.results import json_value
+from activities.llm.client import tls_context
+from activities.llm.errors import retry_after
 from activities.tools.tool import Tool, ToolContext, tool
 from activities.workspace.paths import shown
 from plans.errors import ToolError
@@ -137,13 +136,8 @@ async def _send(request: httpx.Request, timeout: float) -> tuple[httpx.Response,
 
 
 def _client(url: httpx.URL) -> httpx.AsyncClient:
-    verify = _tls() if url.scheme == "https" else False
+    verify = tls_context() if url.scheme == "https" else False
     return httpx.AsyncClient(trust_env=False, follow_redirects=False, timeout=MAX_SECONDS, verify=verify)
-
-
-@cache
-def _tls() -> ssl.SSLContext:
-    return httpx.create_ssl_context(trust_env=False)
 
 
 async def _exchange(client: httpx.AsyncClient, request: httpx.Request) -> tuple[httpx.Response, bytes]:
@@ -189,7 +183,7 @@ def _body(response: httpx.Response, content: bytes) -> Any:
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content and (kind == "application/json" or kind.endswith("+json")):
         try:
-            return json.loads(content, parse_constant=_not_finite)
+            return json_value(content)
         except (ValueError, RecursionError):
             pass  # it only says it is JSON
     try:
@@ -208,22 +202,11 @@ def _check_status(url: str, response: httpx.Response, body: Any) -> None:
         "HTTP_STATUS",
         f"{shown(url)} answered {status} {response.reason_phrase}" + (f": {text}" if text else ""),
         retryable=retryable,
-        retry_after=_retry_after(response.headers.get("retry-after", "")) if retryable else None,
+        retry_after=_retry_after(response) if retryable else None,
     )
 
 
-def _retry_after(value: str) -> float | None:
+def _retry_after(response: httpx.Response) -> float | None:
     """Seconds the server asks us to wait, bounded; None when it does not say."""
-    try:
-        seconds = float(value)
-    except ValueError:
-        try:
-            moment = parsedate_to_datetime(value)
-        except ValueError:
-            return None
-        seconds = (moment.astimezone(UTC) - datetime.now(UTC)).total_seconds()
-    return min(max(seconds, 0.0), MAX_RETRY_AFTER) if math.isfinite(seconds) else None
-
-
-def _not_finite(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON number")
+    wait = retry_after(response.headers)
+    return min(wait, MAX_RETRY_AFTER) if wait is not None and math.isfinite(wait) else None

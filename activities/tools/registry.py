@@ -14,12 +14,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
-from activities.tools.durable import agent
+from activities.tools.durable import agent, sleep
 from activities.tools.files import FILE_TOOLS
 from activities.tools.http import HTTP_TOOLS
 from activities.tools.search import SEARCH_TOOLS
 from activities.tools.shell import SHELL_TOOLS
-from activities.tools.sleep import sleep
 from activities.tools.tool import Tool
 from plans.errors import PlanError
 

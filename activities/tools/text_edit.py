@@ -6,10 +6,10 @@ Line endings stay: in a file with CRLF throughout, passages given with LF are me
 from __future__ import annotations
 
 import difflib
-import re
 from dataclasses import dataclass
 
 from activities.workspace.paths import shown
+from activities.workspace.text_diff import unified_diff
 from plans.errors import ToolError
 
 NEAREST = 3
@@ -39,7 +39,7 @@ class Edit:
         first, after = _window(self.text, self.start, self.start + len(self.old))
         before = self.text[first:after]
         changed = self.text[first : self.start] + self.new + self.text[self.start + len(self.old) : after]
-        return _unified_diff(self.path, before, changed, skipped=self.text.count("\n", 0, first))
+        return unified_diff(self.path, before, changed, context=_CONTEXT, skipped=self.text.count("\n", 0, first))
 
 
 def find_edit(path: str, text: str, old: str, new: str) -> Edit:
@@ -59,18 +59,6 @@ def find_edit(path: str, text: str, old: str, new: str) -> Edit:
             " take in more of the surrounding text",
         )
     return Edit(path, text, starts[0], old, new)
-
-
-def _unified_diff(path: str, before: str, after: str, skipped: int) -> str:
-    """Two texts as a unified diff; line numbers count from `skipped` lines further up."""
-    lines = difflib.unified_diff(_lines(before), _lines(after), f"a/{path}", f"b/{path}", n=_CONTEXT)
-    whole = "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
-    return re.sub(
-        r"^@@ -(\d+)((?:,\d+)?) \+(\d+)((?:,\d+)?) @@$",
-        lambda at: f"@@ -{int(at[1]) + skipped}{at[2]} +{int(at[3]) + skipped}{at[4]} @@",
-        whole,
-        flags=re.MULTILINE,
-    )
 
 
 def _with_crlf(text: str) -> str:
@@ -105,8 +93,3 @@ def _window(text: str, start: int, end: int) -> tuple[int, int]:
         following = text.find("\n", end)
         end = len(text) if following < 0 else following + 1
     return start, end
-
-
-def _lines(text: str) -> list[str]:
-    """Lines with their ends; only LF ends one, so that nothing else is mistaken for it."""
-    return re.findall(r"[^\n]*\n|[^\n]+", text)

@@ -27,10 +27,10 @@ from typing import Any, Literal, overload
 
 from pydantic import BaseModel
 
+from activities.attempt.errors import one_line
 from activities.sandbox.sandbox import Sandbox
 from activities.tools.tool_schema import bad_tool, describe
 from activities.workspace.contents import stamp_at
-from activities.workspace.crash import crash
 from activities.workspace.effect_log import Effects
 from activities.workspace.workspace import Workspace
 from plans.activity_io import Call, Note
@@ -39,6 +39,10 @@ from plans.model import Retry, ToolSpec
 
 MAX_PROGRESS_CHARACTERS = 200
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,199}")
+
+
+def no_fault(_: str) -> None:
+    """What happens at such a point in production: nothing."""
 
 
 @dataclass
@@ -64,6 +68,8 @@ class ToolContext:
     warnings: list[str] = field(default_factory=list)
     sandbox: Sandbox = field(default_factory=Sandbox)
     """What commands are to be run in."""
+    fault: Callable[[str], None] = no_fault
+    """Called with the name of each point at which the death of the worker matters; tests let it die there."""
     protected: list[str] = field(default_factory=list)
     """Protected files and directories of the workspace, absolute: a sandbox keeps commands from changing them."""
     level: str = ""
@@ -88,14 +94,9 @@ class ToolContext:
         """Tell people something about the call that is no failure; it goes into the run's log."""
         self.warnings.append(text)
 
-    def crash(self, point: str) -> None:
-        """A point where a test may let the worker die; otherwise nothing."""
-        crash(point, self.tool, again=self.again)
-
     def progress(self, text: str) -> None:
         """Say in one line where the work stands; shown with the next heartbeat."""
-        printable = "".join(char if char.isprintable() else " " for char in text[-4 * MAX_PROGRESS_CHARACTERS :])
-        self.line = " ".join(printable.split())[:MAX_PROGRESS_CHARACTERS]
+        self.line = one_line(text[-4 * MAX_PROGRESS_CHARACTERS :])[:MAX_PROGRESS_CHARACTERS]
 
     @property
     def cancelled(self) -> bool:

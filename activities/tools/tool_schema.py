@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, get_type_hints
 
+from docstring_parser import Docstring, DocstringStyle, ParseError, parse
 from pydantic import BaseModel, ConfigDict, Field, create_model
 from pydantic.alias_generators import to_camel
 from pydantic.errors import PydanticUserError
@@ -22,8 +23,7 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from plans.errors import PlanError
 
-_SECTION = re.compile(r"^(Args|Arguments|Returns|Raises|Yields|Notes?|Examples?):[ \t]*(.*)$")
-_ARGUMENT = re.compile(r"^(?: {2,4}|\t)(\w+)(?: ?\([^)]*\))?:[ \t]*(.*)$")
+_TITLE_WITH_TEXT = re.compile(r"^(Returns|Yields|Raises):[ \t]+(\S.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class Description:
 
 def describe(function: Callable[..., Any], context_type: type) -> Description:
     """The description of a function. Raises PlanError BAD_TOOL, naming the function and what to add."""
-    sections = _sections(inspect.getdoc(function) or "")
-    texts = _argument_texts(sections.get("Args", []))
+    docstring = _docstring(function)
+    texts = {param.arg_name: _joined(param.description) for param in docstring.params}
     hints = _hints(function)
     fields: dict[str, Any] = {}
     context = None
@@ -59,9 +59,10 @@ def describe(function: Callable[..., Any], context_type: type) -> Description:
     unknown = sorted(set(texts) - set(fields))
     if unknown:
         raise bad_tool(function, f"describes '{unknown[0]}' under Args:, which it does not take; remove the line")
-    if not sections.get(""):
+    text = _joined(docstring.description)
+    if not text:
         raise bad_tool(function, "has no docstring; say in a sentence what it does")
-    return Description(_joined(sections[""]), _joined(sections.get("Returns", [])), _model(function, fields), context)
+    return Description(text, _returned(docstring), _model(function, fields), context)
 
 
 def bad_tool(function: Callable[..., Any], problem: str) -> PlanError:
@@ -109,35 +110,22 @@ def _model(function: Callable[..., Any], fields: dict[str, Any]) -> type[BaseMod
     return model
 
 
-def _sections(doc: str) -> dict[str, list[str]]:
-    """Lines of the docstring by section; the text before the first one under ``."""
-    sections: dict[str, list[str]] = {"": []}
-    current = sections[""]
-    for line in doc.splitlines():
-        header = _SECTION.match(line)
-        if header:
-            name = "Args" if header[1] == "Arguments" else header[1]
-            current = sections.setdefault(name, [])
-            line = header[2]
-        if line.strip() or current:
-            current.append(line)
-    return sections
+def _docstring(function: Callable[..., Any]) -> Docstring:
+    """The docstring, parsed as Google style; the text of a section may begin beside its title."""
+    text = _TITLE_WITH_TEXT.sub(r"\1:\n    \2", inspect.getdoc(function) or "")
+    try:
+        return parse(text, DocstringStyle.GOOGLE)
+    except ParseError as error:
+        raise bad_tool(function, f"has a docstring that cannot be parsed: {error}") from None
 
 
-def _argument_texts(lines: list[str]) -> dict[str, str]:
-    texts: dict[str, str] = {}
-    name = ""
-    for line in lines:
-        argument = _ARGUMENT.match(line)
-        if argument:
-            name = argument[1]
-            texts[name] = argument[2].strip()
-        elif name and line.strip():
-            texts[name] = f"{texts[name]} {line.strip()}".strip()
-    return texts
+def _returned(docstring: Docstring) -> str:
+    """The text under `Returns:`, in which a word before a colon is not a type: signatures say the types."""
+    found = docstring.returns
+    return _joined(": ".join(filter(None, (found.type_name, found.description)))) if found else ""
 
 
-def _joined(lines: list[str]) -> str:
-    """Paragraphs kept, lines within one joined."""
-    paragraphs = "\n".join(line.strip() for line in lines).strip().split("\n\n")
+def _joined(text: str | None) -> str:
+    """Paragraphs stay, lines within one are joined."""
+    paragraphs = (text or "").split("\n\n")
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs if paragraph.strip())

@@ -7,11 +7,12 @@ contents go first when there are too many. What is given back is proved by its h
 from __future__ import annotations
 
 import os
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 
 import xxhash
+
+from runtime.atomic_file import write_whole
 
 MAX_FILE_BYTES = 1024 * 1024
 """Longest content that is kept."""
@@ -55,14 +56,7 @@ class ContentStore:
 
     def _write(self, path: Path, content: bytes) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(content)
-            Path(name).replace(path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        write_whole(path, content, durable=False)  # `get` checks the hash
         self._kept += 1
         if self._kept % _SWEEP_EVERY == 0:
             self._sweep()

@@ -143,6 +143,9 @@ def too_large(path: str) -> ToolError:
     )
 
 
+# Not `runtime.atomic_file.write_whole`: the directory is an open descriptor that no link can redirect, the name stands
+# in the effect log, mode and owner are those of the file to be replaced, and the swap is the caller's, after it has
+# logged the effect.
 def _write_new(place: Place, name: str, data: bytes) -> None:
     descriptor = os.open(name, _CREATE, 0o666, dir_fd=place.directory)
     with os.fdopen(descriptor, "wb") as file:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +12,7 @@ from rich.text import Text
 
 from activities.lifecycle.agent_history import AgentHistory
 from client import agents, runs
-from client.cli import output, session
+from client.cli import environment, output, session
 from client.cli.follow.ctrl_c import after_ctrl_c
 from client.cli.follow.follow import exit_code, follow, show_summary
 from client.cli.make import Asked, Out, check_out, follow_making
@@ -31,7 +30,6 @@ from plans.errors import PlanError
 from plans.run import Options
 from plans.views.markdown import line, safe
 from plans.views.models import AgentView
-from runtime.settings import Settings
 
 Request = Annotated[str, typer.Argument(metavar="REQUEST", help="What is to be reached.")]
 Tools = Annotated[str | None, typer.Option("--tools", metavar="A,B", help="The only tools it may call.")]
@@ -103,7 +101,7 @@ def history(
     as_json: AsJson = False,
 ) -> None:
     """Show the runs of agents on this machine. Who ran, on what, how it ended, who went on with it."""
-    store = AgentHistory(Settings.read(os.environ).state_dir)
+    store = AgentHistory(environment.settings().state_dir)
     if rebuild:
         found = session.run(lambda here: agents.recorded(here.client), worker=False)
         store.replace(found)

@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import metadata
 from typing import Annotated, Any
 
@@ -25,6 +25,7 @@ from client.cli import (
     codec,
     control,
     edit,
+    environment,
     files,
     make,
     output,
@@ -133,8 +134,13 @@ def main() -> None:
     os._exit(code)
 
 
-def run(arguments: list[str]) -> int:
-    """Run a command; returns its exit code."""
+def run(arguments: list[str], environ: Mapping[str, str] | None = None) -> int:
+    """Run a command; returns its exit code. `environ`: its environment variables, unless they are the process's."""
+    with environment.environment(environ):
+        return _run(arguments)
+
+
+def _run(arguments: list[str]) -> int:
     as_json = "--json" in arguments
     rest = [argument for argument in arguments if argument != "--debug"] or ["--help"]
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from client.cli import output
+from client.cli import environment, output
 from client.cli.options import AsJson, File
 from client.local_tools import known_tools
 from client.plan_file import PlanFile, check, load
@@ -19,7 +18,6 @@ from plans.definition.validation import errors, problems
 from plans.errors import InvalidPlan, PlanError
 from plans.model import Plan, Problem, ToolSpec
 from plans.views.markdown import Node, line
-from runtime.settings import Settings
 
 INVALID = 2
 """Exit code of everything that is wrong with what was given."""
@@ -29,7 +27,7 @@ UNDRAWN = ("UNKNOWN_DEPENDENCY", "BAD_REFERENCE", "PLAN_CYCLE", "PLAN_DUPLICATE_
 
 def check_file(file: File, as_json: AsJson = False) -> None:
     """Tell every problem of a plan file. No server is needed."""
-    tools = known_tools(Settings.read(os.environ))
+    tools = known_tools(environment.settings())
     try:
         found = load(file)
     except InvalidPlan as error:
@@ -58,7 +56,7 @@ def tools(
     as_json: AsJson = False,
 ) -> None:
     """List the tools that steps may call. With a name, its arguments."""
-    known = known_tools(Settings.read(os.environ))
+    known = known_tools(environment.settings())
     if name is not None and name not in known:
         raise PlanError(f"there is no tool '{name}'; `plan tools` lists them", "UNKNOWN_TOOL")
     if as_json:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import threading
 from typing import Annotated
 
 import typer
 
-from client.cli import output
+from client.cli import environment, output
 from client.codec_server import PORT, CodecServer
 from plans.errors import PlanError
 from runtime.connect import find, storage
@@ -26,7 +25,7 @@ def codec(
     ] = None,
 ) -> None:
     """Serve large values to the Temporal UI and CLI. They show references otherwise. Until Ctrl-C."""
-    settings = Settings.read(os.environ)
+    settings = environment.settings()
     origins = origin or asyncio.run(ui_origins(settings))
     try:
         server = CodecServer(storage(settings), origins, port)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Annotated
 
@@ -10,6 +9,7 @@ import typer
 
 from client import runs
 from client.cli import output, session
+from client.cli.environment import environ
 from client.cli.options import Id
 from client.cli.session import Connected, who
 from client.ids import plan_id
@@ -53,4 +53,4 @@ async def show(here: Connected, plan: str, *, until_begun: bool = False) -> bool
 
 
 def _in_a_browser() -> bool:
-    return bool(os.environ.get("TEXTUAL_DRIVER"))
+    return bool(environ().get("TEXTUAL_DRIVER"))

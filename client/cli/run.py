@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
 from client import runs
-from client.cli import output, session
+from client.cli import environment, output, session
 from client.cli import review as reviewing
 from client.cli.follow.ctrl_c import INTERRUPTED, after_ctrl_c
 from client.cli.follow.follow import exit_code, follow, show_summary
@@ -19,7 +18,6 @@ from client.cli.session import Connected
 from client.draft import drafted
 from client.runs import Started, Summary
 from plans.model import MAX_PARALLEL
-from runtime.settings import Settings
 from runtime.task_queues import serves_this_machine
 
 Workspace = Annotated[str | None, typer.Option("--workspace", metavar="DIR", help="Directory the tools work in.")]
@@ -46,7 +44,7 @@ def _from_file(begin: Callable[[Request, bool], None]) -> Callable[..., None]:
         as_json: AsJson = False,
     ) -> None:
         flags = Flags(workspace, yes, max_parallel, review, tuple(inputs or ()), plan_id)
-        begin(prepare(file, flags, Settings.read(os.environ)), as_json)
+        begin(prepare(file, flags, environment.settings()), as_json)
 
     command.__doc__ = begin.__doc__
     return command

@@ -12,7 +12,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from client.cli import output
+from client.cli import environment, output
 from client.cli.options import AsJson
 from client.cli.output import say
 from client.doctor import Finding, Verdict, examine
@@ -27,12 +27,12 @@ _VERDICTS = {Verdict.GOOD: ("✓", "green"), Verdict.WARNING: ("!", "yellow"), V
 
 def up() -> None:
     """Run server, Temporal UI and worker in the foreground. Until Ctrl-C; all data is kept."""
-    raise typer.Exit(asyncio.run(_up(Settings.read(os.environ))))
+    raise typer.Exit(asyncio.run(_up(environment.settings())))
 
 
 def down(as_json: AsJson = False) -> None:
     """Stop the server and worker left running in the background. All data is kept."""
-    asyncio.run(_down(Settings.read(os.environ), as_json))
+    asyncio.run(_down(environment.settings(), as_json))
 
 
 def worker(context: typer.Context) -> None:
@@ -44,7 +44,7 @@ def worker(context: typer.Context) -> None:
 
 def doctor(as_json: AsJson = False) -> None:
     """Say what is there and what is missing. Nothing is started or changed."""
-    findings = asyncio.run(examine(os.environ))
+    findings = asyncio.run(examine(environment.environ()))
     if as_json:
         output.show_json([finding.model_dump(mode="json") for finding in findings])
     else:
@@ -69,9 +69,9 @@ async def _up(settings: Settings) -> int:
 
 async def _work(settings: Settings, connection: Connection) -> int:
     """A worker in the foreground until it ends, or until it is told to stop and has done so."""
-    kept = {name: text for name, text in os.environ.items() if not name.startswith(("PLANS_", "TEMPORAL_"))}
-    environ = kept | worker_environ(settings, connection)
-    process = await asyncio.create_subprocess_exec(*worker_command(), env=environ, start_new_session=True)
+    kept = {name: text for name, text in environment.environ().items() if not name.startswith(("PLANS_", "TEMPORAL_"))}
+    variables = kept | worker_environ(settings, connection)
+    process = await asyncio.create_subprocess_exec(*worker_command(), env=variables, start_new_session=True)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, process.send_signal, number)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import getpass
-import os
 import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 from client import end_records
+from client.cli import environment
 from client.cli.output import say
 from runtime.background_worker import ensure_worker
 from runtime.connect import Connection, reach
@@ -56,7 +56,7 @@ def look(plan: str, query: str, action: Callable[[Connected], Awaitable[T]]) -> 
 
 
 async def _run(action: Callable[[Connected], Awaitable[T]], worker: bool, asked: tuple[str, str] | None = None) -> T:
-    settings = Settings.read(os.environ)
+    settings = environment.settings()
     connection = await reach(settings, say)
     due = worker and not (asked and await _is_left(connection.client, *asked))
     kept = await ensure_worker(settings, connection) if due else None

@@ -13,7 +13,6 @@ from pydantic import Field, field_validator
 
 from plans.agents.limits import AgentLimits
 from plans.definition.output_schema import schema_problem
-from plans.errors import BadReference
 from plans.model import Value
 
 MAX_REQUEST = 20_000
@@ -56,13 +55,6 @@ def request_text(order: AgentOrder) -> str:
     if order.output_schema is None:
         return order.request
     return f"{order.request}\n\nThe final answer must be a JSON text of this schema:\n{json.dumps(order.output_schema)}"
-
-
-def check_step(args: Mapping[str, Any]) -> None:
-    """Raise BadReference INVALID_ARGS when a step's arguments, right for the tool, are no order all the same."""
-    problem = schema_problem(args.get("outputSchema") or {})
-    if problem:
-        raise BadReference(f"Invalid args for agent: args.outputSchema: {problem}", "INVALID_ARGS")
 
 
 def order_of_step(args: Mapping[str, Any], plan_id: str, step_id: str) -> AgentOrder:

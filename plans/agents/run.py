@@ -20,9 +20,10 @@ from plans.agents.order import AgentOrder
 from plans.agents.question import Outcome, as_text
 from plans.agents.tasks import TaskList, TaskStatus
 from plans.definition.output_schema import form_problem, value_of
+from plans.execution import schedule
 from plans.llm.prompt_parts import READ_RESULT
 from plans.model import Plan, Step, ToolSpec
-from plans.run import DONE, Options, PlanStatus, Run, State, Status, StepState
+from plans.run import DONE, Options, PlanStatus, Run, State, Status
 
 KEPT_CHARACTERS = 500
 """Of each argument of a call that has ended, when the run goes on in a new run of the workflow."""
@@ -146,13 +147,12 @@ def answer_value(agent: AgentRun) -> Any:
 
 def conclude(agent: AgentRun, end: End, why: str, now: datetime) -> None:
     """The run has ended so; its status follows from that and not from the calls that failed on the way."""
-    run, agent.end = agent.run, end
     statuses = {
         "completed": PlanStatus.COMPLETED, "failed": PlanStatus.FAILED,
         "interrupted": PlanStatus.CANCELLED, "cancelled": PlanStatus.CANCELLED,
     }  # fmt: skip
-    run.status, run.ended = statuses.get(end, PlanStatus.PARTIAL), now
-    run.stopped = run.stopped or why
+    schedule.conclude(agent.run, statuses.get(end, PlanStatus.PARTIAL), why, now)
+    agent.end = end
 
 
 def reason(agent: AgentRun, end: AgentEnd) -> str:
@@ -209,8 +209,8 @@ def resumed(agent: AgentRun, new_id: str, now: datetime, by: str = "") -> AgentR
     made = agent.model_copy(deep=True)
     run, old = made.run, agent.run.plan.id or ""
     run.plan = run.plan.model_copy(update={"id": new_id})
-    run.resumes, run.stopped, run.interrupted, run.started, run.ended = old, "", False, None, None
-    run.status = PlanStatus.DRAFT
+    schedule.reset_to_draft(run)
+    run.resumes, run.interrupted = old, False
     made.end, made.nudges, made.usage = None, 0, AgentUsage()
     pending = [name for name in made.called if run.steps[name].status not in DONE]
     made.unsent += [
@@ -221,7 +221,7 @@ def resumed(agent: AgentRun, new_id: str, now: datetime, by: str = "") -> AgentR
     ]  # fmt: skip
     made.called = []
     for name in pending:
-        run.steps[name] = StepState(status=Status.SKIPPED, never=True, reason="the run was interrupted")
+        run.steps[name] = schedule.left_out("the run was interrupted", opens=False)
     run.note("resumes", f"resumes '{old}'{f' by {by}' if by else ''}: {made.position}", now)
     return made
 

@@ -1,7 +1,7 @@
-"""A tool's own schema applied to arguments: field by field, in sentences that say how to mend them.
+"""Validates arguments against a tool's JSON Schema, field by field, in sentences that say how to fix them.
 
-The schema is JSON Schema, so a workflow, the command line and a tool's activity judge by one rule, also for tools that
-are described elsewhere. A place that holds a reference is not judged before its value is known.
+Workflow, command line and activity apply the same schema, also for tools that are registered on other workers. A field
+that holds a reference is validated only once its value is known.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from plans.model import ToolSpec
 
 
 def argument_problems(spec: ToolSpec, args: Mapping[str, Any], known: Container[str] = ()) -> list[tuple[str, str]]:
-    """What is wrong with arguments that may hold references, as (field, sentence), in a stable order."""
+    """Problems of arguments that may contain references, as (field, sentence), in a stable order."""
     errors = list(spec.validator.iter_errors(dict(args)))
     if not errors:
-        return []  # by far the most calls; looking for references in long texts takes longer than all the rest
+        return []  # the common case; searching long texts for references costs more than everything else here
     pending = [reference for reference in find(dict(args)) if not is_literal(reference, known)]
     found = [
         sentence
@@ -32,7 +32,7 @@ def argument_problems(spec: ToolSpec, args: Mapping[str, Any], known: Container[
 
 
 def _waits(error: ValidationError, reference: Reference) -> bool:
-    """Whether the error may be gone once the reference is filled in; one inserted into a text stays a text."""
+    """Whether the error may disappear once the reference is filled in. An insertion into a text remains a string."""
     if error.validator in ("required", "additionalProperties"):
         return False
     path = tuple(error.absolute_path)
@@ -52,11 +52,11 @@ def _sentences(spec: ToolSpec, error: ValidationError) -> list[tuple[str, str]]:
         known = list(schema.get("properties", {}))
         return [(f"{path}.{name}", _unknown(spec, str(name), known)) for name in instance if name not in known]
     if error.validator == "type":
-        return [(path, f"{_short(instance)} is no {_kinds(error.validator_value)}")]
+        return [(path, f"{_short(instance)} is not of type {_kinds(error.validator_value)}")]
     if error.validator == "anyOf":
         options: Any = error.validator_value
         kinds = " or ".join(str(option.get("type", "value")) for option in options)
-        return [(path, f"{_short(instance)} is no {kinds}, or out of its bounds")]
+        return [(path, f"{_short(instance)} is not of type {kinds}, or out of bounds")]
     return [(path, " ".join(error.message.split())[:300])]
 
 

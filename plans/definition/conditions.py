@@ -1,7 +1,7 @@
 """Conditions (`when`): JMESPath over the values of finished steps and the inputs.
 
-The names at the root of an expression are step ids, or `inputs`. JMESPath has no calls into Python, no assignment and
-no loops; its length and depth are bounded here (FAULTS, T17).
+Root names in an expression are step ids, or `inputs`. JMESPath cannot call into Python, assign or loop; the length and
+depth of an expression are limited here so that it cannot stall a workflow task (FAULTS T17).
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _FUNCTIONS = tuple(sorted(Functions.FUNCTION_TABLE))
 
 
 def compiled(expression: str) -> Any:
-    """The parsed expression. Raises BadExpression with the place of the mistake."""
+    """The parsed expression (cached). Raises BadExpression with the position of the error."""
     if len(expression) > MAX_CHARACTERS:
         raise BadExpression(f"the expression has {len(expression)} characters; {MAX_CHARACTERS} are allowed")
     if max(expression.count(mark) for mark in "([{!&|") > 2 * MAX_DEPTH:
-        raise BadExpression(f"the expression is nested deeper than {MAX_DEPTH}; take the value apart in a step")
+        raise BadExpression(f"the expression is nested deeper than {MAX_DEPTH}; split the value up in a step first")
     try:
         found = _parse(expression)
     except (JMESPathError, RecursionError) as error:
-        raise BadExpression(f"'{expression[:80]}' is no JMESPath expression: {_one_line(error)}") from error
+        raise BadExpression(f"'{expression[:80]}' is not a JMESPath expression: {_one_line(error)}") from error
     _check(found.parsed)
     return found
 
@@ -41,7 +41,7 @@ def _parse(expression: str) -> Any:
 
 
 def search(expression: str, value: Any) -> Any:
-    """What the expression finds in a value. Raises BadExpression when it does not fit the value."""
+    """Evaluate the expression on a value. Raises BadExpression when it does not apply to the value."""
     try:
         return compiled(expression).search(value)
     except (JMESPathError, RecursionError, TypeError, ValueError, ArithmeticError) as error:
@@ -49,13 +49,13 @@ def search(expression: str, value: Any) -> Any:
 
 
 def holds(expression: str, values: Mapping[str, Any]) -> bool:
-    """Whether the condition is true: JMESPath's own rule, where null, false, `""`, `[]` and `{}` are not."""
+    """Whether the condition is true by JMESPath's rule: null, false, `""`, `[]` and `{}` are false."""
     found = search(expression, dict(values))
     return found not in (None, False, "", [], {}) or (found == 0 and found is not False)
 
 
 def roots_of(expression: str | None) -> list[str]:
-    """The names an expression takes from its surroundings, in order, each once; `@` for all of them at once."""
+    """The root names an expression uses, in order, without repeats; `@` stands for the whole scope."""
     if not expression:
         return []
     return list(dict.fromkeys(_roots(compiled(expression).parsed)))
@@ -75,12 +75,12 @@ def _roots(node: dict[str, Any]) -> list[str]:
 
 
 def _check(parsed: dict[str, Any]) -> None:
-    """Refuse unknown functions, and nesting that the recursive ones could not follow. Itself iterative."""
+    """Reject unknown functions, and nesting too deep for the recursive evaluator. Iterative itself."""
     stack = [(parsed, 1)]
     while stack:
         node, depth = stack.pop()
         if depth > MAX_DEPTH:
-            raise BadExpression(f"the expression is nested deeper than {MAX_DEPTH}; take the value apart in a step")
+            raise BadExpression(f"the expression is nested deeper than {MAX_DEPTH}; split the value up in a step first")
         if node["type"] == "function_expression" and node["value"] not in Functions.FUNCTION_TABLE:
             raise BadExpression(f"there is no function '{node['value']}'; JMESPath has {', '.join(_FUNCTIONS)}")
         stack.extend((child, depth + 1) for child in node.get("children", []) if isinstance(child, dict))

@@ -1,7 +1,7 @@
-"""Rings in a graph of needs: steps that wait for each other, so that none of them can ever begin.
+"""Finds dependency cycles: steps that wait for each other, so that none of them can start.
 
-Iterative and linear: a ring of 20,000 steps, or 10,000 rings of two, cost what reading the plan costs. No ring shares
-a step with another; when one is mended, a second look may find the next.
+Iterative and linear: a cycle of 20,000 steps, or 10,000 cycles of two, cost no more than parsing the plan. The cycles
+returned are disjoint; fixing one may reveal another.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 
 def find_cycles(needs: Mapping[str, Sequence[str]]) -> list[list[str]]:
-    """Rings as names from a step over what it needs back to itself: `["a", "b", "a"]`, in the order of `needs`."""
+    """Disjoint cycles as paths from a step back to itself, `["a", "b", "a"]`, in the order of `needs`."""
     peel = _Peel(needs)
     found: list[list[str]] = []
     for name in needs:
@@ -31,7 +31,7 @@ def _ring(needs: Mapping[str, Sequence[str]], peel: _Peel, name: str) -> list[st
 
 
 class _Peel:
-    """What is left when, again and again, every step that needs nothing that is left is taken away."""
+    """Topological peeling: `left` is what remains after repeatedly removing steps without open dependencies."""
 
     def __init__(self, needs: Mapping[str, Sequence[str]]) -> None:
         self._dependents: dict[str, list[str]] = {name: [] for name in needs}
@@ -43,7 +43,7 @@ class _Peel:
         self.take([name for name, count in self.left.items() if not count])
 
     def take(self, names: Sequence[str]) -> None:
-        """Take these away, and all that then needs nothing any more."""
+        """Remove `names`, and then every step left without open dependencies."""
         free = deque(names)
         while free:
             name = free.popleft()

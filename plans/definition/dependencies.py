@@ -1,4 +1,4 @@
-"""What a step depends on: the steps it names, and those whose values its arguments and its condition use."""
+"""Dependencies of a step: those in `dependsOn`, and those its arguments and condition reference."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from plans.model import Step
 
 
 def dependencies(step: Step) -> dict[str, bool]:
-    """The steps this one needs, in reading order; true where it uses the value."""
+    """Ids of the steps this one depends on, in reading order; true where it uses the value."""
     found = dict.fromkeys(step.depends_on, False)
     for reference in find(step.args):
         found[reference.root] = True

@@ -1,4 +1,4 @@
-"""A place inside JSON data, written as people write it: `args.rows[0].name`; setting what stands there."""
+"""Sets a value inside JSON data by a dotted path, such as `args.rows[0].name`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ _PART = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]")
 
 
 class PathError(ValueError):
-    """A place that is not there."""
+    """A path that is malformed or does not exist in the data."""
 
 
 def put(data: dict[str, Any], path: str, value: Any) -> None:
-    """Set what stands at the path; None takes it away. Objects on the way are made. Raises PathError."""
+    """Set the value at `path`; None removes it. Missing objects on the way are created. Raises PathError."""
     *parents, last = parts(path)
     place: Any = data
     for part in parents:
@@ -26,14 +26,14 @@ def put(data: dict[str, Any], path: str, value: Any) -> None:
     elif isinstance(place, list) and str(last).isdigit() and int(last) <= len(place):
         _put_item(place, int(last), value)
     else:
-        raise PathError(f"there is no place '{last}' here")
+        raise PathError(f"there is no field '{last}' here")
 
 
 def parts(path: str) -> list[str]:
-    """The names and numbers of a path. Raises PathError."""
+    """Split a path into names and indexes. Raises PathError."""
     found = [match[1] or match[2] for match in _PART.finditer(path)]
     if not found or "".join(match[0] for match in _PART.finditer(path)) != path:
-        raise PathError("this is no path; write names with dots between them: args.path")
+        raise PathError("this is not a path; write names separated by dots: args.path")
     return found
 
 

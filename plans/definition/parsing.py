@@ -1,9 +1,9 @@
-"""From text or data to a Plan: structure, before meaning.
+"""Parses text or data into a Plan: syntax and structure, not semantics.
 
-`parse_json` turns text into data and refuses what JSON readers quietly accept: repeated keys, NaN and infinities,
-lone surrogates, bottomless nesting. `read_plan` turns data into a Plan, or into every problem of its shape, each with
-its step and field; `sound_part` is what can be judged beside them. What the plan means (tools, cycles, references) is
-judged by `plans.definition.validation`.
+`parse_json` turns text into data and rejects what JSON parsers silently accept: duplicate keys, NaN and infinities,
+lone surrogates, unbounded nesting. `read_plan` turns data into a Plan, or into every structural problem, each with its
+step and field; `sound_part` returns what can still be validated beside them. Semantics (tools, cycles, references) are
+checked by `plans.definition.validation`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FENCE = re.compile(r"\s*```[a-zA-Z]*\n(.*)\n```\s*", re.DOTALL)
 
 
 class Unreadable(ValueError):
-    """A text that is no plan at all; carries the one problem there is to tell."""
+    """Text or data that cannot be parsed as a plan at all; carries the single problem."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -35,7 +35,7 @@ class Unreadable(ValueError):
 
 
 def parse_json(text: str | bytes) -> Any:
-    """The data in a JSON text. Raises Unreadable with code, line and mend (FAULTS 1-19, 33)."""
+    """Parse JSON text strictly. Raises Unreadable with a code, the line, and how to fix it."""
     source = _decode(text)
     fenced = _FENCE.fullmatch(source)
     source = fenced[1] if fenced else source
@@ -46,7 +46,7 @@ def parse_json(text: str | bytes) -> Any:
         data = json.loads(source, object_pairs_hook=_no_repeats, parse_constant=_not_finite, parse_int=_bounded_int)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
-        raise Unreadable("PLAN_NOT_JSON", f"this is no JSON at {where}: {error.msg}") from error
+        raise Unreadable("PLAN_NOT_JSON", f"this is not valid JSON at {where}: {error.msg}") from error
     except RecursionError as error:
         raise Unreadable("PLAN_TOO_DEEP", f"nested deeper than {MAX_DEPTH}") from error
     check_values(data)
@@ -54,7 +54,7 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def check_depth(text: str) -> None:
-    """Refuse a text nested deeper than any plan needs, before a recursive parser sees it."""
+    """Reject text nested deeper than MAX_DEPTH before a recursive parser sees it. Raises Unreadable."""
     depth = 0
     for match in re.finditer(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', text, re.DOTALL):
         mark = match[0]
@@ -64,25 +64,27 @@ def check_depth(text: str) -> None:
 
 
 def check_values(data: Any) -> None:
-    """Refuse values that no plan can carry: infinities, lone surrogates, bottomless nesting."""
+    """Reject values a plan cannot carry: infinities, lone surrogates, nesting beyond MAX_DEPTH. Raises Unreadable."""
     stack: list[tuple[Any, int]] = [(data, 1)]
     while stack:
         item, depth = stack.pop()
         if depth > MAX_DEPTH + 1:
             raise Unreadable("PLAN_TOO_DEEP", f"nested deeper than {MAX_DEPTH}; flatten the arguments")
-        if isinstance(item, str):  # most of a big plan is short texts: nothing dearer comes before them
+        if isinstance(item, str):  # first, because most values of a big plan are short strings
             if not item.isascii() and re.search("[\ud800-\udfff]", item):
-                raise Unreadable("PLAN_BAD_TEXT", "a text holds half a character (a lone surrogate); write it whole")
+                raise Unreadable(
+                    "PLAN_BAD_TEXT", "a text contains half a character (a lone surrogate); write the whole character"
+                )
         elif isinstance(item, float) and item - item != 0:
-            raise Unreadable("PLAN_NOT_FINITE", f"{item} is no JSON number; write a finite one, or a string")
+            raise Unreadable("PLAN_NOT_FINITE", f"{item} is not a JSON number; write a finite one, or a string")
         elif isinstance(item, list):
             stack += [(each, depth + 1) for each in item]
-        elif isinstance(item, (dict, Mapping)):  # nearly always a dict, which is found out much sooner
+        elif isinstance(item, (dict, Mapping)):  # isinstance with dict is far cheaper than with Mapping
             stack += [(each, depth + 1) for pair in item.items() for each in pair]
 
 
 def read_plan(data: Any) -> Plan | list[Problem]:
-    """A Plan, or every problem of the data's shape."""
+    """Validate the structure of `data`: a Plan, or a list of every structural problem."""
     problems = _shape(data)
     if problems:
         return problems
@@ -97,9 +99,9 @@ def read_plan(data: Any) -> Plan | list[Problem]:
 
 
 def sound_part(data: Any) -> Plan | None:
-    """The plan without its misshapen fields, to tell what else is wrong with it; None when it is no plan without them.
+    """The plan without its malformed fields, so that the rest can be validated too; None if nothing valid remains.
 
-    Arguments and inputs are never left out: what uses them would be wrong for that alone.
+    Malformed `args` and `inputs` are never dropped: every step that uses them would then be reported as well.
     """
     if _shape(data):
         return None
@@ -146,13 +148,13 @@ def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise Unreadable("PLAN_DUPLICATE_KEY", f"'{key}' stands twice in one object; keep one of them")
+            raise Unreadable("PLAN_DUPLICATE_KEY", f"'{key}' appears twice in one object; remove one of them")
         found[key] = value
     return found
 
 
 def _not_finite(text: str) -> Any:
-    raise Unreadable("PLAN_NOT_FINITE", f"{text} is no JSON number; write a finite one, or a string")
+    raise Unreadable("PLAN_NOT_FINITE", f"{text} is not a JSON number; write a finite one, or a string")
 
 
 def _bounded_int(text: str) -> int:
@@ -180,10 +182,10 @@ def _sizes(plan: Plan) -> list[Problem]:
         written = encode(step.args)
         size = len(written.encode())
         if size > MAX_ARGS_BYTES:
-            text = f"the arguments have {size} bytes, {MAX_ARGS_BYTES} are allowed; put the data into a file"
+            text = f"the arguments have {size} bytes, {MAX_ARGS_BYTES} are allowed; put the data in a file"
             problems.append(Problem(code="PLAN_TOO_LARGE", step_id=step.id, field="args", message=text))
         if "\\u0000" in written and any("\0" in text for place, text in strings(step.args) if place[-1] == "path"):
-            text = "a path cannot hold a NUL character; take it out"
+            text = "a path cannot contain a NUL character; remove it"
             problems.append(Problem(code="PLAN_BAD_TEXT", step_id=step.id, field="args.path", message=text))
     return problems
 
@@ -226,7 +228,7 @@ def _sentence(detail: ErrorDetails, in_step: bool) -> str:
     if kind == "string_pattern_mismatch" and detail["loc"][-2:-1] in (("dependsOn",), ("depends_on",)):
         return f"Unknown dependency: {_short(detail['input'])}; name a step of the plan"
     if kind == "string_pattern_mismatch":
-        return f"{_short(detail['input'])} is no id: write 1 to 128 letters, digits, '_' or '-'"
+        return f"{_short(detail['input'])} is not a valid id: write 1 to 128 letters, digits, '_' or '-'"
     text = detail["msg"].removeprefix("Value error, ").replace("Input should be", "should be")
     return f"{text}; it is {_short(detail['input'])}"
 
@@ -236,7 +238,7 @@ def _unknown_field(detail: ErrorDetails, name: str, in_step: bool) -> str:
     model = _MODELS[parents[-1] if parents else ("steps" if in_step else "")]
     known = [field.alias or key for key, field in model.model_fields.items()]
     if name in ("status", "result"):
-        return f"'{name}' is set by the run, not by the plan; take it out"
+        return f"'{name}' is set by the run, not by the plan; remove it"
     near = get_close_matches(name, known, 1)
     return f"there is no field '{name}'; " + (f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}")
 

@@ -1,7 +1,7 @@
-"""Values inserted into code never become code: shell commands get quoted words, Python code gets literals.
+"""Quotes values inserted into code, so that they never become code: shell words and Python literals.
 
-What stands around an insertion decides how it is written. Where that cannot be told for certain, the insertion is
-refused with the way to write it instead: a refusal is mended in a minute, an injected command is not (FAULTS, T7).
+The context of an insertion decides its quoting. Where the context is ambiguous, the insertion is rejected with an
+alternative: a rejected plan is fixed in a minute, an injected command is not (FAULTS T7).
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ _INTERPRETER = r"(?:ba|da|z|k|a)?sh\b|(?:python[\d.]*|perl|ruby|node|php)\b"
 _READS_CODE = re.compile(
     rf"{_START}(?:[\w/.-]*/)?(?:{_INTERPRETER})[^|;&\n]*\s-\w*[cer]\b|{_START}(?:awk|gawk|mawk|sed)\s|(?:^|[;|&({{])\s*(?:source|\.)\s"
 )
-"""Commands that read one of their arguments as code: no value may stand inside quotes with it."""
+"""Commands that treat one argument as code: no value may be inserted inside quotes."""
 _AT_CODE = re.compile(rf"{_START}(?:[\w/.-]*/)?(?:{_INTERPRETER})[^|;&\n]*\s-\w*[cer]\s*$")
-"""What follows is that argument itself."""
+"""Matches when the next word is that argument itself."""
 _ALL_CODE = re.compile(
     rf"{_START}(?:eval|ssh|su)\s|(?:^|[;|&({{]|\b(?:then|do|else))\s*(?:trap|let|declare|typeset|watch|parallel)\s"
     rf"|\|\s*(?:\w*/)*(?:{_INTERPRETER})\s*(?:-s?\s*)?(?:$|[;&|)\n])"
 )
-"""Commands that read everything they are given as code, and a pipe into an interpreter."""
+"""Commands that treat all their arguments as code, and pipes into an interpreter."""
 _CASE = re.compile(rf"{_START}case\s.*\sin\s", re.DOTALL)
 
 
 def join_shell(literals: list[str], values: list[str]) -> str:
-    """A shell command with each value as one inert piece of text, whatever characters it holds."""
+    """A shell command with each value inserted as inert text, whatever characters it contains. Raises BadReference."""
     command, before, scan = literals[0], literals[0], _ShellScan(literals[0])
     whole = "".join(literals)
     for value, literal in zip(values, literals[1:], strict=True):
         if "\0" in value:
-            raise BadReference("a value with a NUL character cannot be part of a command; take it out")
+            raise BadReference("a value with a NUL character cannot be part of a command; remove it")
         context = scan.context()
         _refuse_inner_code(context, before, whole)
         command += _shell_text(value, context) + literal
@@ -56,7 +56,7 @@ def _refuse_inner_code(context: str, before: str, whole: str) -> None:
 
 
 def join_python(literals: list[str], values: list[Any]) -> str:
-    """Python code with each value as a literal. Refused where a literal cannot stand, as inside quotes."""
+    """Python code with each value as a literal. Raises BadReference where none is allowed, as inside quotes."""
     stem = "_inserted_value_"
     while any(stem in literal for literal in literals):
         stem += "_"
@@ -65,12 +65,12 @@ def join_python(literals: list[str], values: list[Any]) -> str:
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise BadReference(f"the Python code cannot be read with its values in place: {error}") from error
+        raise BadReference(f"the Python code does not parse with its values inserted: {error}") from error
     free = _names(tree) - {name for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for name in _names(node)}
     if not free.issuperset(names):
         raise BadReference("a value in Python code must stand by itself, outside quotes: data = {{step}}")
     texts = {name: f"({value!r})" for name, value in zip(names, values, strict=True)}
-    # One pass: a value that looks like the name of another must not be replaced in its turn.
+    # One pass, so that a value that looks like a placeholder is not replaced again.
     return re.sub("|".join(map(re.escape, names)), lambda match: texts[match[0]], code)
 
 
@@ -83,11 +83,11 @@ def _shell_text(value: str, context: str) -> str:
         return value.replace("'", "'\\''")
     if context == "double":
         return _DOUBLE.sub(r"\\\1", value)
-    return "'" + value.replace("'", "'\\''") + "'"  # always: a bare `if`, `a=b` or `~x` means something
+    return "'" + value.replace("'", "'\\''") + "'"  # always quoted: a bare `if`, `a=b` or `~x` has a meaning
 
 
 class _ShellScan:
-    """Follows the quotes of a POSIX shell command far enough to know what an insertion stands in."""
+    """Tracks quoting in a POSIX shell command, just enough to know the context of each insertion."""
 
     def __init__(self, text: str) -> None:
         self._stack = ["plain"]
@@ -98,7 +98,7 @@ class _ShellScan:
         self.feed(text)
 
     def context(self) -> str:
-        """`plain`, `single` or `double`. Raises BadReference where it cannot be told."""
+        """`plain`, `single` or `double`. Raises BadReference where the context is ambiguous."""
         refused = self._refused or ("a backslash" if self._skip else "a dollar sign" if self._dollar else "")
         if refused:
             raise BadReference(
@@ -108,7 +108,7 @@ class _ShellScan:
         return self._stack[-1]
 
     def feed(self, text: str) -> None:
-        """Read on over literal text."""
+        """Advance over literal text."""
         index = 0
         while index < len(text):
             index += self._step(text, index)
@@ -140,7 +140,7 @@ class _ShellScan:
         if char == "'":
             self._stack.append("single")
         elif text.startswith("((", index) or (self._word_start and re.match(r"\[\[\s", text[index:])):
-            self._refuse(text[index : index + 2])  # arithmetic runs what it finds in an index: a[$(x)]
+            self._refuse(text[index : index + 2])  # arithmetic evaluates command substitutions in an index: a[$(x)]
         elif char == "(":
             self._stack.append("plain")
         elif char == ")" and len(self._stack) > 1:

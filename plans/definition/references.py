@@ -1,13 +1,13 @@
-"""References in arguments: find them, and fill them in.
+"""Finds references in arguments and fills them in.
 
 - A whole string `$step_1` is that step's value; `$step_1.rows[0].name` reaches inside with JMESPath.
 - `{{step_1.name}}` inserts a value into a longer text: texts as they are, everything else as JSON.
 - `inputs` is a root like a step: `$inputs.name`, `{{inputs.name}}`.
 - A string that begins with `$$` is that string with one dollar sign less; `{{{{x}}}}` is the literal `{{x}}`.
-- Any other dollar sign is left as it is; so are `$1.50`, and `$5` unless a step is called `5` (REQUIREMENTS B2).
-- An argument that is code takes values only inside a text: a whole reference would make the value itself the code.
+- Any other dollar sign is left as it is; so are `$1.50`, and `$5` unless a step has the id `5` (REQUIREMENTS B2).
+- An argument that is code accepts insertions only: a whole reference would make the value itself the code.
 
-A text produced by filling is never looked at again, so a value cannot smuggle a reference in.
+Filled text is never scanned again, so a value cannot inject a reference.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from plans.definition.quoting import join_python, join_shell
 from plans.errors import BadExpression, BadReference
 
 INPUTS = "inputs"
-"""The root under which a plan's inputs are found."""
+"""The root name of a plan's inputs."""
 
 Place = list[str | int]
-"""Where in the arguments a string stands: keys and indexes from the outside in."""
+"""Location of a string in the arguments: keys and indexes, outermost first."""
 Quoting = Mapping[str, Literal["shell", "python"]]
 
 _ID = r"[A-Za-z0-9_][A-Za-z0-9_-]*"
 _WHOLE = re.compile(rf"\$({_ID})((?:\.|\[).*)?", re.DOTALL)
-# Nothing that opens or closes: each character is looked at once or twice. No possessive quantifier (`*+`) around a
-# lookahead: Python before 3.11.5 matches it wrongly.
+# Neither `{{` nor `}}`, in linear time. No possessive quantifier (`*+`) around a lookahead: Python before 3.11.5
+# matches it incorrectly.
 _INSIDE = r"(?:(?!\{\{|\}\}).)*"
 _INSERT = re.compile(rf"\{{{{4}}({_INSIDE})\}}{{4}}|\{{{{2}}\s*({_ID})\s*((?:\.|\[|\|){_INSIDE})?\}}{{2}}", re.DOTALL)
 
@@ -45,7 +45,7 @@ _WHOLE_CODE = (
 
 @dataclass(frozen=True)
 class Reference:
-    """One mention of a step's or the inputs' value: where it stands, what it names, which part of it."""
+    """One reference to a step's value or an input: its location, the root it names, and the path into the value."""
 
     place: tuple[str | int, ...]
     root: str
@@ -56,7 +56,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Filled:
-    """Arguments with their references filled in, except in the places named, whose values were not at hand."""
+    """Arguments with their references filled in, except at the `deferred` locations: those values are not loaded."""
 
     args: dict[str, Any]
     deferred: list[Place]
@@ -70,7 +70,7 @@ def find(args: Any) -> list[Reference]:
 def in_text(text: str, place: tuple[str | int, ...] = ()) -> list[Reference]:
     """The references in one string."""
     if "$" not in text and "{{" not in text:
-        return []  # nearly all texts; the patterns below cost ten times as much
+        return []  # the common case; the patterns below cost ten times as much
     if text == "$":
         return [Reference(place, "", "", text, True)]
     if text.startswith("$$"):
@@ -88,12 +88,12 @@ def in_text(text: str, place: tuple[str | int, ...] = ()) -> list[Reference]:
 
 
 def is_literal(reference: Reference, known: Container[str]) -> bool:
-    """Whether it only looks like a reference: `$5` where no step is called `5`."""
+    """Whether it only looks like a reference: `$5` where no step has the id `5`."""
     return reference.whole and reference.root.isdigit() and reference.root not in known
 
 
 def literal(text: str) -> str:
-    """The argument that stands for exactly this text, whatever it looks like."""
+    """Escape `text` so that filling yields exactly this text."""
     if text.startswith("$"):
         return f"${text}"
     return _INSERT.sub(lambda match: match[0] if match[2] is None else "{{" + match[0] + "}}", text)
@@ -108,7 +108,7 @@ def path_of(rest: str | None) -> str:
 
 
 def strings(value: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Every string in a JSON value with its place. Iterative: depth is bounded by the reader, not by the stack."""
+    """Every string in a JSON value with its location. Iterative, so that depth cannot overflow the stack."""
     stack: list[tuple[tuple[str | int, ...], Any]] = [(place, value)]
     while stack:
         where, item = stack.pop()
@@ -121,10 +121,10 @@ def strings(value: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[tup
 
 
 def fill(args: dict[str, Any], values: Mapping[str, Any], quoting: Quoting, absent: Container[str] = ()) -> Filled:
-    """Arguments with every reference replaced by its value.
+    """Replace every reference by its value.
 
-    Strings that mention a root in `absent` (values kept elsewhere) are left as they stand and their places returned.
-    Raises BadReference when a value, or the part of it a path asks for, does not exist or does not fit.
+    Strings that mention a root in `absent` (large values in external storage) are left as they are and their locations
+    returned. Raises BadReference when a value, or what the path selects in it, does not exist or does not fit.
     """
     deferred: list[Place] = []
 
@@ -138,7 +138,7 @@ def fill(args: dict[str, Any], values: Mapping[str, Any], quoting: Quoting, abse
 
 
 def fill_at(args: dict[str, Any], places: list[Place], values: Mapping[str, Any], quoting: Quoting) -> dict[str, Any]:
-    """Arguments in which only the strings at `places` are filled in: the second half of `fill`."""
+    """Fill in only the strings at `places`: the second half of `fill`, once the deferred values are loaded."""
     wanted = {tuple(place) for place in places}
 
     def one(text: str, place: tuple[str | int, ...]) -> Any:
@@ -148,7 +148,7 @@ def fill_at(args: dict[str, Any], places: list[Place], values: Mapping[str, Any]
 
 
 def fill_text(text: str, values: Mapping[str, Any], language: str | None = None) -> Any:
-    """The value a string stands for: another string, or for a whole reference any JSON value."""
+    """The filled value of one string: a string, or any JSON value for a whole reference."""
     if text.startswith("$$"):
         return text[1:]
     references = in_text(text)
@@ -160,7 +160,7 @@ def fill_text(text: str, values: Mapping[str, Any], language: str | None = None)
 
 
 def check_code(text: Any, language: str) -> None:
-    """Whether values may stand where a code argument mentions them. Raises BadReference where they may not."""
+    """Check that every reference in a code argument can be quoted safely. Raises BadReference otherwise."""
     if not isinstance(text, str):
         return
     references = in_text(text)
@@ -172,7 +172,7 @@ def check_code(text: Any, language: str) -> None:
 
 
 def look_up(reference: Reference, values: Mapping[str, Any]) -> Any:
-    """The value a reference names. Raises BadReference when there is none."""
+    """Resolve a reference. Raises BadReference when it selects nothing."""
     if reference.root not in values:
         raise BadReference(f"'{reference.text}' names '{reference.root}', which has no value")
     value = values[reference.root]
@@ -191,12 +191,12 @@ def look_up(reference: Reference, values: Mapping[str, Any]) -> Any:
 
 
 def as_text(value: Any) -> str:
-    """How a value looks inside a text: a string as it is, anything else as compact JSON."""
+    """A value as inserted into text: a string as it is, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def describe(value: Any) -> str:
-    """The kind of a value in a few words, for error messages."""
+    """A short description of a value's type, for error messages."""
     if isinstance(value, Mapping):
         return f"an object with {', '.join(map(str, list(value)[:8])) or 'no fields'}"
     if isinstance(value, list):

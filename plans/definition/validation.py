@@ -1,7 +1,7 @@
-"""Whether a plan is sound: every problem at once, each with its step, its field and the way to mend it.
+"""Validates a plan: reports every problem at once, each with its step, its field and how to fix it.
 
-Judged here: ids, dependencies, cycles, tools and their arguments, references, conditions, inputs. The shape of the data
-was judged before, by `plans.definition.parsing`. A plan without problems of severity `error` can run.
+Checks ids, dependencies, cycles, tools and their arguments, references, conditions and inputs. The structure of the
+data has been checked before, by `plans.definition.parsing`. A plan without problems of severity `error` can run.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from plans.errors import BadExpression, BadReference
 from plans.model import Input, Plan, Problem, Step, ToolSpec
 
 MAX_HINTED = 1_000
-"""Names among which the nearest is looked for: that takes time, and a plan may hold many mistakes."""
+"""Above this many known names, "did you mean" is skipped: it costs O(names) per mistake."""
 
 MAX_PROBLEMS = 200
-"""Problems that are sent on; a plan with more of them is mended with `plan check`."""
+"""At most this many problems go into history; `plan check` shows all of them."""
 
 
 def problems(plan: Plan, tools: Mapping[str, ToolSpec], elsewhere: Container[str] = ()) -> list[Problem]:
-    """Everything wrong with a plan, in the order of its steps, those of the whole plan last.
+    """All problems of a plan, in step order; those of the plan as a whole come last.
 
-    The tools of the steps in `elsewhere` are not judged: workers of another queue have them.
+    Tools of the steps in `elsewhere` are not checked: they run on workers of another task queue.
     """
     known = {step.id for step in plan.steps}
     found = list(_ids(plan))
@@ -45,17 +45,17 @@ def problems(plan: Plan, tools: Mapping[str, ToolSpec], elsewhere: Container[str
 
 
 def call_problems(step: Step, tools: Mapping[str, ToolSpec], usable: set[str], inputs: set[str]) -> list[Problem]:
-    """Everything wrong with a step's call alone, when it may use the values of the `usable` steps."""
+    """All problems of one step's call, given that it may reference the values of the `usable` steps."""
     return [*_tool(step, tools, usable), *_references(step, usable, inputs), *_code(step, tools)]
 
 
 def errors(found: list[Problem]) -> list[Problem]:
-    """Those problems that keep a plan from running."""
+    """The problems that prevent a plan from running (severity `error`)."""
     return [problem for problem in found if problem.severity == "error"]
 
 
 def bounded(found: list[Problem]) -> list[Problem]:
-    """At most MAX_PROBLEMS of them, errors first, with a last one that counts the rest: history has its limits."""
+    """At most MAX_PROBLEMS, errors first, plus one that counts the rest: history size is limited."""
     if len(found) <= MAX_PROBLEMS:
         return found
     kept = sorted(found, key=lambda problem: problem.severity != "error")[:MAX_PROBLEMS]
@@ -64,7 +64,7 @@ def bounded(found: list[Problem]) -> list[Problem]:
 
 
 def input_values(plan: Plan, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
-    """The values of a plan's inputs, defaults filled in, and what is wrong with those given."""
+    """The plan's input values with defaults applied, and the problems of the values given."""
     values: dict[str, Any] = {}
     found = [
         Problem(
@@ -81,7 +81,7 @@ def input_values(plan: Plan, given: Mapping[str, Any]) -> tuple[dict[str, Any], 
             text = f"the input '{name}' is required; give it with --input {name}=VALUE"
             found.append(Problem(code="MISSING_INPUT", field=f"inputs.{name}", message=text))
         elif name in given and not _has_type(value, declared):
-            text = f"{_short(value)} is no {declared.type}; give one"
+            text = f"{_short(value)} is not of type {declared.type}; pass one that is"
             found.append(Problem(code="BAD_INPUT", field=f"inputs.{name}", message=text))
         values[name] = value
     return values, found
@@ -100,7 +100,7 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
 def _defaults(plan: Plan) -> Iterator[Problem]:
     for name, declared in plan.inputs.items():
         if declared.default is not None and not _has_type(declared.default, declared):
-            text = f"the default {_short(declared.default)} is no {declared.type}; write one, or change the type"
+            text = f"the default {_short(declared.default)} is not of type {declared.type}; change one of them"
             yield Problem(code="BAD_INPUT", field=f"inputs.{name}.default", message=text)
 
 
@@ -124,14 +124,14 @@ def _ids(plan: Plan) -> Iterator[Problem]:
         seen.setdefault(folded, step.id)
         exact.add(step.id)
         if step.id == INPUTS:
-            text = f"'{INPUTS}' is the name of the plan's inputs; call the step something else"
+            text = f"'{INPUTS}' is the name of the plan's inputs; give the step another id"
             yield Problem(code="PLAN_SCHEMA", step_id=step.id, field="id", message=text)
 
 
 def _dependencies(step: Step, known: set[str]) -> Iterator[Problem]:
     for name in dict.fromkeys(step.depends_on):
         if name == step.id:
-            text = "Plan contains circular dependencies: the step depends on itself; take that out"
+            text = "Plan contains circular dependencies: the step depends on itself; remove that"
             yield Problem(code="PLAN_CYCLE", step_id=step.id, field="dependsOn", message=text)
         elif name not in known:
             text = f"Unknown dependency: {name}; no step has that id{_near(name, known)}"
@@ -150,7 +150,7 @@ def _tool(step: Step, tools: Mapping[str, ToolSpec], known: set[str]) -> Iterato
 
 
 def _form(step: Step) -> Iterator[tuple[str, str]]:
-    """What is wrong with the form that the answer of a step's agent is to have."""
+    """Problems of the `outputSchema` of an agent step, as (field, sentence)."""
     schema = step.args.get("outputSchema")
     if step.tool == AGENT and isinstance(schema, dict) and not find(schema):
         problem = schema_problem(schema)
@@ -172,7 +172,7 @@ def _references(step: Step, known: set[str], inputs: set[str]) -> Iterator[Probl
 
 def _reference_problem(root: str, path: str, text: str, step: Step, known: set[str], inputs: set[str]) -> str:
     if not root:
-        return "'$' alone names no step; write $STEP, or $$ for a dollar sign"
+        return "'$' alone does not name a step; write $STEP, or $$ for a dollar sign"
     if root == step.id:
         return f"'{text}' is the step's own value, which it cannot have yet; name an earlier step"
     if root == INPUTS:
@@ -182,12 +182,12 @@ def _reference_problem(root: str, path: str, text: str, step: Step, known: set[s
         return ""
     if root not in known:
         literal = f"${text}" if text.startswith("$") else "{{" + text + "}}"
-        return f"'{text}' names no step of the plan{_near(root, known)}; for the literal text write {literal}"
+        return f"'{text}' is not a step of the plan{_near(root, known)}; for the literal text write {literal}"
     return ""
 
 
 def _code(step: Step, tools: Mapping[str, ToolSpec]) -> Iterator[Problem]:
-    """Values in code, where they could not be told from the code: said before the plan starts."""
+    """References inside code arguments that cannot be quoted safely: reported before the plan starts."""
     quoting = tools[step.tool].quoting if step.tool in tools else {}
     for name, language in quoting.items():
         text = step.args.get(name)
@@ -198,7 +198,7 @@ def _code(step: Step, tools: Mapping[str, ToolSpec]) -> Iterator[Problem]:
 
 
 def condition_problems(plan: Plan) -> list[Problem]:
-    """The conditions that cannot be read: while there is one, nothing tells what its step depends on."""
+    """Conditions that do not parse. The dependencies of their steps are unknown until they do."""
     return [problem for step in plan.steps if step.when is not None for problem in _expression(step.when, step, "when")]
 
 
@@ -209,7 +209,7 @@ def _condition(step: Step, known: set[str]) -> Iterator[Problem]:
     yield from found
     for root in [] if found else roots_of(step.when):
         if root == step.id or (root not in known and root != INPUTS):
-            text = f"'{root}' is no earlier step and not `{INPUTS}`; write STEP.field{_near(root, known)}"
+            text = f"'{root}' is neither an earlier step nor `{INPUTS}`; write STEP.field{_near(root, known)}"
             yield Problem(code="BAD_REFERENCE", step_id=step.id, field="when", message=text)
 
 
@@ -221,7 +221,7 @@ def _expression(expression: str, step: Step, field: str) -> Iterator[Problem]:
 
 
 def _cycles(plan: Plan, known: set[str]) -> list[Problem]:
-    """A problem per cycle, naming its steps; and one per reference in it that waits for its own step."""
+    """One problem per cycle, naming its steps, plus one per reference that is part of it."""
     steps = {step.id: step for step in plan.steps}
     needs = {
         name: [other for other in _needs(step) if other in known and other != name] for name, step in steps.items()
@@ -229,7 +229,7 @@ def _cycles(plan: Plan, known: set[str]) -> list[Problem]:
     found: list[Problem] = []
     for ring in find_cycles(needs):
         shown = " -> ".join(ring if len(ring) <= 12 else [*ring[:10], "...", ring[-1]])
-        text = f"Plan contains circular dependencies: {shown} ({len(ring) - 1} steps); take one of them out"
+        text = f"Plan contains circular dependencies: {shown} ({len(ring) - 1} steps); remove one of these dependencies"
         found.append(Problem(code="PLAN_CYCLE", step_id=ring[0], field="dependsOn", message=text))
         for name, needed in pairwise(ring):
             if needed not in steps[name].depends_on:
@@ -250,7 +250,7 @@ def _field(place: tuple[str | int, ...]) -> str:
 
 def _needs(step: Step) -> list[str]:
     roots = [reference.root for reference in find(step.args)]
-    with suppress(BadExpression):  # told already, with its place
+    with suppress(BadExpression):  # reported already, with its location
         roots += roots_of(step.when)
     return list(dict.fromkeys([*step.depends_on, *roots]))
 

@@ -1,8 +1,8 @@
-"""Who must be asked before a step starts, and what a decision does to a run.
+"""Which steps need approval, and what a decision does to a run.
 
-A decision may come before the step waits; the first one counts, a later one is refused and said so (REQUIREMENTS B6).
-It is bound to the plan's version when it names one. Arguments put in place of the step's are validated before
-anything changes.
+A decision may come before the step awaits it; the first one counts and a later one is refused (REQUIREMENTS B6).
+It is bound to the plan's version when it names one. Arguments that replace the step's are validated before anything
+changes.
 """
 
 from __future__ import annotations

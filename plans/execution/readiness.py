@@ -1,8 +1,7 @@
-"""Where a run stands: which steps are ready, ask, run or wait, what each one waits for, how the plan would end.
+"""Indexes over a Run (ready, awaiting, running, open dependencies), rebuilt from it and updated on each transition.
 
-Derived from the Run when it is made, and kept as counters and lists, so that looking costs nothing on a big plan; the
-Run alone is carried on. It answers questions and changes no status: `plans.execution.schedule` builds the moves on it,
-and lists a step anew after each one.
+A question costs nothing on a big plan, since nothing is scanned. Continue-as-new carries the Run alone. Nothing here
+changes a status: `plans.execution.schedule` builds the moves on it, and lists a step again after each one.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class ReadinessIndex:
         self._dependents: dict[str, list[str]] = {step.id: [] for step in run.plan.steps}
         self._open: dict[str, int] = {}
         self._ready: dict[str, None] = {}
-        self._asking: dict[str, None] = {}
+        self._awaiting: dict[str, None] = {}
         self._recovering: dict[str, None] = {}
         self._running: dict[str, None] = {}
         self._recent: deque[str] = deque(maxlen=20)
@@ -55,14 +54,14 @@ class ReadinessIndex:
         self._open[step.id] = sum(self.run.steps[name].status not in DONE for name in needs)
 
     def _list(self, step_id: str) -> None:
-        """Put a step into the list of those that are ready, ask, run or have ended, as its status says."""
-        for listed in (self._ready, self._asking, self._recovering, self._running):
+        """Put a step into the index that its status says: ready, awaiting, recovering, running or recently finished."""
+        for listed in (self._ready, self._awaiting, self._recovering, self._running):
             listed.pop(step_id, None)
         state = self.run.steps[step_id]
         if state.status is Status.READY and state.awaiting == "recovery":
             self._recovering[step_id] = None
         elif state.status is Status.READY:
-            (self._asking if state.awaiting else self._ready)[step_id] = None
+            (self._awaiting if state.awaiting else self._ready)[step_id] = None
         elif state.status is Status.RUNNING:
             self._running[step_id] = None
         elif state.status in DONE:
@@ -70,17 +69,17 @@ class ReadinessIndex:
 
     @property
     def ready(self) -> Mapping[str, None]:
-        """Steps that may start at once, in the order they became ready."""
+        """Steps that may start now, in the order they became ready."""
         return self._ready
 
     @property
     def awaiting(self) -> Mapping[str, None]:
-        """Ready steps that wait for a person, in the order they asked."""
-        return self._asking
+        """Steps awaiting approval, in the order they began to."""
+        return self._awaiting
 
     @property
     def recovering(self) -> Mapping[str, None]:
-        """Steps that failed, while the LLM is asked what to do about them."""
+        """Failed steps about which the LLM is being asked."""
         return self._recovering
 
     @property
@@ -91,15 +90,15 @@ class ReadinessIndex:
     @property
     def idle(self) -> bool:
         """Whether nothing runs and nothing is ready: the plan has come to its end."""
-        return not (self.running or self._ready or self._asking or self._recovering)
+        return not (self.running or self._ready or self._awaiting or self._recovering)
 
     def step(self, step_id: str) -> Step:
         """The step of that id."""
         return self.run.plan.steps[self._position[step_id]]
 
     def moving(self, limit: int) -> list[str]:
-        """The steps worth showing of a big plan: asking, running, then ready ones, then those that ended last."""
-        names = [*islice(self._asking, limit), *islice(self._running, limit), *islice(self._ready, limit)]
+        """The steps worth showing of a big plan: awaiting, running, ready, then those that finished last."""
+        names = [*islice(self._awaiting, limit), *islice(self._running, limit), *islice(self._ready, limit)]
         return [*names, *reversed(self._recent)][:limit]
 
     def open_needs(self, step_id: str) -> list[str]:

@@ -32,7 +32,7 @@ def begun(run: Run) -> dict[str, Step]:
     """The steps that have begun, and those they depend on, by id in the order of the plan."""
     steps = {step.id: step for step in run.plan.steps}
     found = {name for name in steps if has_begun(run, name)}
-    left = list(found)
+    left = sorted(found)
     while left:
         fresh = [name for name in dependencies(steps[left.pop()]) if name in steps and name not in found]
         found.update(fresh)
@@ -75,5 +75,5 @@ def _kept(old: Step | None, new: Step) -> Step:
     if old is None or old.tool != new.tool:
         return new.model_copy(update={"queue": None})
     asks = True if old.requires_approval else new.requires_approval
-    answered = {name: getattr(new, name) for name in {*_ANSWERED, *new.model_fields_set} - {"queue"}}
+    answered = {name: getattr(new, name) for name in sorted({*_ANSWERED, *new.model_fields_set} - {"queue"})}
     return old.model_copy(update={**answered, "requires_approval": asks})

@@ -19,8 +19,9 @@ from pydantic import Field, ValidationError
 from plans.definition.dependencies import dependencies
 from plans.definition.json_path import PathError, put
 from plans.errors import Refused
+from plans.execution.schedule import left_out, reset_to_draft
 from plans.model import Plan, Step, Value
-from plans.run import PlanStatus, Result, Run, Status, StepState
+from plans.run import Result, Run, Status, StepState
 
 INTERRUPTED = "interrupted"
 """How the reason begins for which a run that was interrupted has stopped."""
@@ -81,7 +82,7 @@ def rerun_only(
     made = _next(run, plan, {step_id}, new_id, _sentence(f"reruns only '{step_id}'", run, {step_id}, by), now)
     for name, state in run.steps.items():
         if name != step_id and not _is_done(state):
-            made.steps[name] = _left_out(f"only '{step_id}' was to run again", now)
+            made.steps[name] = _not_wanted(f"only '{step_id}' was to run again", now)
     return made
 
 
@@ -101,7 +102,7 @@ def _next(run: Run, plan: Plan, again: Collection[str], new_id: str, sentence: s
     made = run.model_copy(deep=True)
     made.plan = plan.model_copy(update={"id": new_id, "task_id": plan.task_id or plan.id})
     made.options = run.options.model_copy(update={"review": False})
-    made.status, made.stopped, made.started, made.ended = PlanStatus.DRAFT, "", None, None
+    reset_to_draft(made)
     made.resumes, made.interrupted, made.aborted, made.agents = run.plan.id or "", False, False, {}
     for name in again:
         kept = run.decisions.get(name)
@@ -112,9 +113,8 @@ def _next(run: Run, plan: Plan, again: Collection[str], new_id: str, sentence: s
     return made
 
 
-def _left_out(reason: str, now: datetime) -> StepState:
-    result = Result(ok=False, error=reason, code=LEFT_OUT, timestamp=now)
-    return StepState(status=Status.SKIPPED, reason=reason, result=result)
+def _not_wanted(reason: str, now: datetime) -> StepState:
+    return left_out(reason, Result(ok=False, error=reason, code=LEFT_OUT, timestamp=now))
 
 
 def _code(state: StepState) -> str | None:

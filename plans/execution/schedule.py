@@ -1,4 +1,4 @@
-"""THE decision: which status follows from what. Nothing else in the project sets a status.
+"""THE decision: which status follows from what. The only writer of a status, a step's or a plan's, in the project.
 
 Rules (DESIGN 2.5)
 - Before the plan begins every step is pending. Then a step with open dependencies is blocked, one without is ready.
@@ -9,7 +9,7 @@ Rules (DESIGN 2.5)
 - The plan ends when nothing runs and nothing can start; then no step is running, ready or pending.
 - A move that cannot follow raises IllegalMove and changes nothing.
 
-    pending -> blocked -> ready -> running -> completed | failed | skipped
+`plans.transitions` lists every legal move; ARCHITECTURE.md draws them.
 
 Counters, not rescans: a settled step costs its dependents, not the plan. `plans.execution.readiness` derives them from
 the Run.
@@ -25,7 +25,8 @@ from typing import Literal, NamedTuple
 from plans.errors import IllegalMove
 from plans.execution.readiness import ReadinessIndex
 from plans.model import Plan
-from plans.run import DONE, ENDED, Change, PlanStatus, Result, Status, StepState
+from plans.run import DONE, ENDED, Change, PlanStatus, Result, Run, Status, StepState
+from plans.transitions import PLAN_MOVES, STEP_MOVES
 
 
 class Outcome(NamedTuple):
@@ -34,15 +35,6 @@ class Outcome(NamedTuple):
     status: Status
     result: Result
     opens: bool = True
-
-
-_MOVES = {
-    Status.PENDING: {Status.BLOCKED, Status.READY, Status.SKIPPED},
-    Status.BLOCKED: {Status.READY, Status.SKIPPED},
-    Status.READY: {Status.RUNNING, Status.SKIPPED, Status.FAILED, Status.BLOCKED},
-    Status.RUNNING: {Status.COMPLETED, Status.FAILED, Status.SKIPPED, Status.READY},
-    Status.SKIPPED: {Status.PENDING},
-}
 
 
 SKIPPED = "SKIPPED"
@@ -57,7 +49,8 @@ class Schedule(ReadinessIndex):
         """The plan begins, or goes on after a review: every pending step becomes ready or blocked."""
         if self.run.status not in (PlanStatus.DRAFT, PlanStatus.REVIEW):
             raise IllegalMove(f"a plan that is {self.run.status} cannot begin")
-        self.run.status, self.run.started = PlanStatus.RUNNING, self.run.started or now
+        _turn(self.run, PlanStatus.RUNNING)
+        self.run.started = self.run.started or now
         self._place(now)
         return list(self._ready)
 
@@ -101,13 +94,13 @@ class Schedule(ReadinessIndex):
         """The plan waits for a person to begin it; of one that runs, what runs goes on and nothing else starts."""
         if self.run.status not in (PlanStatus.DRAFT, PlanStatus.RUNNING, PlanStatus.PAUSED):
             raise IllegalMove(f"a plan that is {self.run.status} cannot go into review")
-        self.run.status = PlanStatus.REVIEW
+        _turn(self.run, PlanStatus.REVIEW)
 
     def pause(self, now: datetime, text: str) -> bool:
         """No step starts until `unpause`. False when there was nothing to pause."""
         if self.run.status is not PlanStatus.RUNNING:
             return False
-        self.run.status = PlanStatus.PAUSED
+        _turn(self.run, PlanStatus.PAUSED)
         self.run.note("paused", text, now)
         return True
 
@@ -115,7 +108,7 @@ class Schedule(ReadinessIndex):
         """Steps may start again. False when the plan was not paused."""
         if self.run.status is not PlanStatus.PAUSED:
             return False
-        self.run.status = PlanStatus.RUNNING
+        _turn(self.run, PlanStatus.RUNNING)
         self.run.note("unpaused", text, now)
         return True
 
@@ -123,7 +116,7 @@ class Schedule(ReadinessIndex):
         """A ready step runs. Not while the plan is paused, nor while the step waits for a person."""
         if self.run.status is not PlanStatus.RUNNING:
             raise IllegalMove(f"step '{step_id}' cannot start: the plan is {self.run.status}")
-        if step_id in self._asking:
+        if step_id in self._awaiting:
             raise IllegalMove(f"step '{step_id}' cannot start: it waits for {self.run.steps[step_id].awaiting}")
         self._move(step_id, Status.RUNNING, now)
 
@@ -134,9 +127,9 @@ class Schedule(ReadinessIndex):
         deadline: datetime | None = None,
         awaiting: Literal["approval", "recovery"] = "approval",
     ) -> None:
-        """A ready step waits for a person's approval, one that ran is ready again and asks; or for its recovery."""
+        """Mark a step as awaiting approval or recovery. A running step goes back to ready first."""
         state = self._state(step_id)
-        if self.run.stopped or step_id in self._asking:
+        if self.run.stopped or step_id in self._awaiting:
             raise IllegalMove(f"step '{step_id}' cannot ask: {self.run.stopped or 'it asks already'}")
         if state.status is Status.RUNNING:
             self._move(step_id, Status.READY, now)
@@ -148,8 +141,8 @@ class Schedule(ReadinessIndex):
         self._list(step_id)
 
     def answered(self, step_id: str) -> None:
-        """A person, or the LLM, decided: the step goes on as a ready one."""
-        if step_id in self._asking or step_id in self._recovering:
+        """A person, or the LLM, decided: the step is ready again."""
+        if step_id in self._awaiting or step_id in self._recovering:
             self.run.steps[step_id].awaiting = self.run.steps[step_id].deadline = None
             self._list(step_id)
 
@@ -175,7 +168,7 @@ class Schedule(ReadinessIndex):
             return
         self.run.stopped = reason
         self.run.note("stopped", reason, now)
-        for name in [*self._ready, *self._asking]:
+        for name in [*self._ready, *self._awaiting]:
             state = self.run.steps[name]
             if state.failure is not None:  # it was to be mended
                 self._move(name, Status.FAILED, now)
@@ -193,7 +186,8 @@ class Schedule(ReadinessIndex):
                 self._move(name, Status.BLOCKED, now)
             if state.status is Status.BLOCKED and not state.never:
                 self._never(state, self.run.stopped or self._why_not(name))
-        self.run.status, self.run.ended = self._last_status(cancelled), now
+        _turn(self.run, self._last_status(cancelled))
+        self.run.ended = now
         return self.run.status
 
     def _release(self, step_id: str, now: datetime) -> list[str]:
@@ -221,7 +215,7 @@ class Schedule(ReadinessIndex):
 
     def _move(self, step_id: str, to: Status, now: datetime) -> None:
         state = self._state(step_id)
-        if state.never or to not in _MOVES.get(state.status, ()) or self.run.status in ENDED:
+        if state.never or to not in STEP_MOVES.get(state.status, ()) or self.run.status in ENDED:
             raise IllegalMove(f"step '{step_id}' is {state.status} and cannot become {to}")
         self.counts[state.status] -= 1
         self.counts[to] += 1
@@ -234,3 +228,28 @@ class Schedule(ReadinessIndex):
         if step_id not in self.run.steps:
             raise IllegalMove(f"the plan has no step '{step_id}'")
         return self.run.steps[step_id]
+
+
+def conclude(run: Run, status: PlanStatus, reason: str, now: datetime) -> None:
+    """The end of an agent's run: its status follows from its answer and limits, not from the calls that failed."""
+    if status not in ENDED:
+        raise IllegalMove(f"an agent's run cannot end as {status}")
+    if status is not run.status:
+        _turn(run, status)
+    run.ended, run.stopped = now, run.stopped or reason
+
+
+def reset_to_draft(run: Run) -> None:
+    """A run copied from an ended one, to go on from it: a draft that has not begun. Its steps stay as they are."""
+    run.status, run.stopped, run.started, run.ended = PlanStatus.DRAFT, "", None, None
+
+
+def left_out(reason: str, result: Result | None = None, opens: bool = True) -> StepState:
+    """The state of a step that a new run leaves out from the beginning."""
+    return StepState(status=Status.SKIPPED, reason=reason, result=result, never=not opens)
+
+
+def _turn(run: Run, to: PlanStatus) -> None:
+    if to not in PLAN_MOVES.get(run.status, ()):
+        raise IllegalMove(f"a plan that is {run.status} cannot become {to}")
+    run.status = to

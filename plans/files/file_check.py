@@ -1,4 +1,4 @@
-"""What crosses the border when a run asks which of the files it knows are not as it last saw them."""
+"""Input and output types of the `compare_files` activity: which tracked files changed since a run last saw them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from plans.file_stamps import FileTracker, Stamp
 from plans.model import Value
 
 MAX_FILES = 5_000
-"""The last ones seen, when there are more."""
+"""Files compared at most; the most recently seen ones."""
 
 
 class FilesSeen(Value):
@@ -21,14 +21,14 @@ class FilesSeen(Value):
 
     @classmethod
     def of(cls, files: FileTracker, workspace: str, scopes: Collection[str] = ()) -> FilesSeen:
-        """Those of a tracker that are in the workspace; files of the queues in `scopes` are on other machines."""
+        """The tracked files in the workspace, without those of the task queues in `scopes` (on other machines)."""
         far = tuple(f"{scope}:" for scope in scopes)
         known = [name for name, stamp in files.stamps.items() if stamp.state == "known" and not name.startswith(far)]
         return cls(workspace=workspace, stamps={name: files.stamps[name] for name in known[-MAX_FILES:]})
 
 
-class FilesChanged(Value):
-    """Those that are not as they were."""
+class FileDifferences(Value):
+    """Result of the activity `compare_files`: files that differ from what the run last saw."""
 
     changed: list[str] = Field(default_factory=list)
     deleted: list[str] = Field(default_factory=list)

@@ -1,9 +1,9 @@
-"""Which files a Python program may write, read off its source with `ast`. The program is never run.
+"""Static analysis of the files a Python program may write, using `ast`. The program is never run.
 
-Found are the calls that write a file: open in any writing mode, pathlib, shutil, os, archives, and `to_csv` and its
-kin. A path counts where its text follows from literals: names, f-strings, `+`, `/`, `os.path.join`, loops over literals
-and the arguments that functions of the program are called with. It is a reading, not a proof: a path that cannot be
-told is left out, one on a way not taken is named. What really changed is seen by `activities.provenance.scan`.
+Detects calls that write a file: `open` in a writing mode, pathlib, shutil, os, archives, `to_csv` and the like. A path
+counts if it follows from literals: names, f-strings, `+`, `/`, `os.path.join`, loops over literals, and the arguments
+that the program's own functions are called with. An estimate: a path that cannot be determined is left out, one in a
+branch that is not taken is reported. `activities.provenance.scan` sees what really changed.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from itertools import product
 from typing import NamedTuple
 
 MAX_VALUES = 50
-"""Texts that one expression may stand for."""
+"""Maximum possible values tracked per expression."""
 MAX_DEPTH = 20
-"""Names behind names that are followed."""
+"""Maximum depth of name resolution."""
 
 _OPENERS = frozenset((
     *("open", "io.open", "codecs.open", "gzip.open", "bz2.open", "lzma.open", "tarfile.open", "zipfile.ZipFile"),
@@ -32,7 +32,7 @@ _WRITES_SECOND = frozenset(
     }.items()
     for name in names
 )
-"""Functions that write what their second argument names."""
+"""Functions whose second argument is the path written."""
 _SECOND_NAMES = ("dst", "target")
 _WRITES_FIRST = frozenset((
     *("os.mkdir", "os.makedirs", "os.mknod", "os.mkfifo", "os.truncate", "sqlite3.connect", "shelve.open", "dbm.open"),
@@ -40,13 +40,13 @@ _WRITES_FIRST = frozenset((
     *("matplotlib.pyplot.savefig", "urllib.request.urlretrieve"),
 ))  # fmt: skip
 _PATH_METHODS = frozenset(("write_text", "write_bytes", "touch", "mkdir", "symlink_to", "hardlink_to"))
-"""Methods of a path that write it."""
+"""Methods of a `Path` that write to it."""
 _PATH_MOVES = frozenset(("rename", "replace"))
 _SAVERS = frozenset((
     *("to_csv", "to_json", "to_excel", "to_parquet", "to_html", "to_pickle", "to_feather", "to_hdf", "to_markdown"),
     *("savefig", "save", "tofile"),
 ))  # fmt: skip
-"""Methods of tables, figures and arrays whose first argument is the file."""
+"""Methods of tables, figures and arrays whose first argument is the path written."""
 _SHELLS = frozenset((
     *("os.system", "os.popen", "subprocess.getoutput", "subprocess.getstatusoutput"),
     *("subprocess.run", "subprocess.call", "subprocess.check_call", "subprocess.check_output", "subprocess.Popen"),
@@ -56,16 +56,16 @@ _URLRETRIEVE = "urllib.request.urlretrieve"
 
 
 class Written(NamedTuple):
-    """What was found in a program."""
+    """The paths a program may write and the shell commands it runs."""
 
     paths: list[str]
-    """Relative to where it runs, or absolute."""
+    """Relative to its working directory, or absolute."""
     commands: list[str]
-    """Shell commands it runs, to be read in their turn."""
+    """Shell commands it runs, to be analysed in turn."""
 
 
 def written_by_python(code: str) -> Written:
-    """What a program may write; nothing when it is no Python program."""
+    """What a program may write; empty if it does not parse as Python."""
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -83,7 +83,7 @@ def written_by_python(code: str) -> Written:
 
 
 class _Reader:
-    """The texts that expressions of one program may stand for."""
+    """Constant propagation over one program: the strings its expressions may evaluate to."""
 
     def __init__(self, tree: ast.Module) -> None:
         self._imports = dict(_imports(tree))
@@ -93,7 +93,7 @@ class _Reader:
             self._collect(node)
 
     def paths(self, call: ast.Call) -> list[str]:
-        """The files a call writes."""
+        """The paths a call writes."""
         name, first = self._name(call.func), call.args[0] if call.args else None
         if name in _OPENERS:
             opened = first or _keyword(call, "file", "filename", "name")
@@ -138,7 +138,7 @@ class _Reader:
         return any(set(text) & set("wax+") for text in self._texts(mode))
 
     def _is_path(self, node: ast.expr, depth: int = 0) -> bool:
-        """Whether an expression is a pathlib path, as far as can be told."""
+        """Whether an expression is known to be a pathlib path."""
         if depth > MAX_DEPTH:
             return False
         if isinstance(node, ast.Call):
@@ -151,7 +151,7 @@ class _Reader:
         return isinstance(node, ast.Attribute) and node.attr == "parent" and self._is_path(node.value, depth + 1)
 
     def _collect(self, node: ast.AST) -> None:
-        """Note what a name is bound to, wherever that happens."""
+        """Record every binding of a name, regardless of control flow."""
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 self._bind(target, node.value)
@@ -182,7 +182,7 @@ class _Reader:
                 self._bind(one, each)
 
     def _name(self, node: ast.expr) -> str:
-        """The full name of a function: `shutil.copy`, whatever it was imported as."""
+        """The qualified name of a function, such as `shutil.copy`, whatever alias it was imported under."""
         names: list[str] = []
         while isinstance(node, ast.Attribute):
             names.append(node.attr)
@@ -192,7 +192,7 @@ class _Reader:
         return ".".join([self._imports.get(node.id, node.id), *reversed(names)])
 
     def _texts(self, node: ast.expr | None, depth: int = 0) -> list[str]:
-        """The texts an expression may stand for; none when that cannot be told."""
+        """The strings an expression may evaluate to; empty if unknown."""
         if node is None or depth > MAX_DEPTH:
             return []
         found: Iterator[str] = iter(())
@@ -218,7 +218,7 @@ class _Reader:
         name = self._name(call.func)
         if name in ("str", "os.fspath", "pathlib.Path", "pathlib.PurePath", "pathlib.PosixPath", "os.path.join"):
             return self._joined(call.args, "/", depth)
-        if name in ("pathlib.Path.cwd", "os.getcwd", "pathlib.Path.home"):  # a command's home is where it runs
+        if name in ("pathlib.Path.cwd", "os.getcwd", "pathlib.Path.home"):  # HOME of a command is its working directory
             return iter(["."])
         if name in ("os.path.expanduser", "os.path.abspath", "os.path.normpath"):
             return (text.replace("~", ".", 1) for text in self._texts(call.args[0] if call.args else None, depth + 1))
@@ -256,7 +256,7 @@ def _renamed(path: str, new: str, suffix: bool) -> str:
 
 
 def _items(node: ast.expr) -> list[ast.expr]:
-    """What a loop runs over: a literal list, a literal mapping's keys, or a small range."""
+    """The items a loop iterates over: a literal list, the keys of a literal dict, or a small range."""
     if isinstance(node, ast.List | ast.Tuple | ast.Set):
         return node.elts[:MAX_VALUES]
     if isinstance(node, ast.Dict):
@@ -281,7 +281,7 @@ def _keyword(call: ast.Call, *names: str) -> ast.expr | None:
 
 
 def _is_number(node: ast.expr | None) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, int)  # a descriptor, no path
+    return isinstance(node, ast.Constant) and isinstance(node.value, int)  # a file descriptor, not a path
 
 
 def _is_path(text: str) -> bool:

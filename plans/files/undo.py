@@ -1,8 +1,8 @@
-"""What calls changed in files, and what taking that back means: values and the one decision, no I/O.
+"""File changes made by tool calls, and the decision how to undo them. Pure: no I/O.
 
-A state of a path is a text: the xxh3-128 hash of a file's content, `link:TARGET`, FOLDER, or empty for nothing there;
-None when it was not learned. Changes are undone backwards, per path, and only where the file is still as the run left
-it: what somebody else has changed since is refused, never overwritten.
+The state of a path is a string: the xxh3-128 hash of a file's content, `link:TARGET`, FOLDER, or empty if nothing is
+there; None if unknown. Changes are undone in reverse order, per path, and only while the file is still as the run left
+it: a file that somebody else has changed since is a conflict and never overwritten.
 """
 
 from __future__ import annotations
@@ -20,58 +20,58 @@ FOLDER = "folder"
 
 
 class FileChange(Value):
-    """One path that a call changed."""
+    """One path changed by a tool call."""
 
     path: str = Field(description="Relative to the workspace.")
     kind: Literal["created", "changed", "deleted"]
-    before: str | None = Field(default=None, description="State before; null: not known.")
-    after: str | None = Field(default=None, description="State after; null: not known.")
+    before: str | None = Field(default=None, description="State before; null if unknown.")
+    after: str | None = Field(default=None, description="State after; null if unknown.")
     mode: int | None = Field(default=None, description="Permission bits before.")
-    shared: bool = Field(default=False, description="Another step that ran at the same time may have done it.")
-    diff: str = Field(default="", description="Unified diff, where both contents are kept and are text.")
+    shared: bool = Field(default=False, description="A concurrent step may have made the change.")
+    diff: str = Field(default="", description="Unified diff, if both contents are stored and are text.")
 
 
 class CallChanges(Value):
-    """What one call of a tool changed."""
+    """The file changes of one tool call."""
 
-    key: str = Field(description="The call's own, the same over all its attempts.")
+    key: str = Field(description="Idempotency key of the call, the same for all its attempts.")
     plan_id: str
     step_id: str
     tool: str = ""
     workspace: str
     time: datetime
     changes: list[FileChange] = Field(default_factory=list)
-    more: int = Field(default=0, description="Further changes, not listed.")
-    undone: datetime | None = Field(default=None, description="When it was taken back.")
+    more: int = Field(default=0, description="Number of further changes that are not listed.")
+    undone: datetime | None = Field(default=None, description="When it was undone.")
 
 
 class ChangesRequest(Value):
-    """What a plan changed, as the worker that has its workspace knows it; with `undo`, take it back."""
+    """Input of the `file_changes` activity: list the file changes of a plan, or undo them."""
 
     plan_id: str
-    step_id: str | None = Field(default=None, description="Of this step only.")
+    step_id: str | None = Field(default=None, description="Only the changes of this step.")
     undo: bool = False
-    dry_run: bool = Field(default=True, description="Only say what undoing would do.")
-    partly: bool = Field(default=False, description="Undo what can be undone; else one refusal is enough for nothing.")
+    dry_run: bool = Field(default=True, description="Report what undo would do, without doing it.")
+    partly: bool = Field(default=False, description="Undo what can be undone; otherwise any conflict undoes nothing.")
     diffs: bool = True
     queues: list[str] = Field(
-        default_factory=list, description="Task queues whose workers are asked; none: the default."
+        default_factory=list, description="Task queues whose workers are asked; empty: the default queue."
     )
 
 
 class Restore(Value):
-    """A path that is put back."""
+    """A path to restore."""
 
     workspace: str
     path: str
-    expected: str = Field(description="State it must be in.")
-    target: str = Field(description="State it is put into.")
+    expected: str = Field(description="State the path must be in now.")
+    target: str = Field(description="State to restore.")
     mode: int | None = None
-    done: bool = Field(default=False, description="It is in that state already, or was put into it.")
+    done: bool = Field(default=False, description="It is in the target state already, or was restored to it.")
 
 
 class Refusal(Value):
-    """A path that is not put back, and why."""
+    """A path that is not restored, and why."""
 
     path: str
     step_id: str
@@ -81,16 +81,18 @@ class Refusal(Value):
 
 
 class ChangesReport(Value):
-    """The answer: what was changed, and for an undo what is or was restored and what is refused."""
+    """Output of the `file_changes` activity: the changes, and for an undo what was restored and what was refused."""
 
     calls: list[CallChanges] = Field(default_factory=list)
-    restored: list[Restore] = Field(default_factory=list, description="What is put back, or would be; latest first.")
+    restored: list[Restore] = Field(
+        default_factory=list, description="Paths restored (or to be restored), latest change first."
+    )
     refused: list[Refusal] = Field(default_factory=list)
     dry_run: bool = True
 
 
 class _Link(Value):
-    """One change of a path, with the call it belongs to."""
+    """One change of a path, with its call."""
 
     call: CallChanges
     change: FileChange
@@ -102,10 +104,10 @@ def decide_undo(
     now: Callable[[str, str], str],
     is_kept: Callable[[str], bool],
 ) -> tuple[list[Restore], list[Refusal]]:
-    """What to put back, latest change first, and what cannot be.
+    """Decide which paths to restore, latest change first, and which to refuse.
 
-    `calls` are oldest first; `now(workspace, path)` is a path's present state; `is_kept` tells whether a content is
-    there.
+    `calls` are in chronological order; `now(workspace, path)` returns a path's current state; `is_kept` tells whether
+    the content with a given hash is stored.
     """
     chains: dict[tuple[str, str], list[_Link]] = {}
     for call in calls:
@@ -122,7 +124,7 @@ def decide_undo(
             refused.append(found)
         else:
             restored.append((chosen[-1].call.time, found))
-    # A created directory goes after what is in it, a deleted one comes before.
+    # Remove a created directory after its contents; restore a deleted one before them.
     ordered = sorted(restored, key=lambda each: (each[0], each[1].path.count("/"), each[1].path), reverse=True)
     return [each for _, each in ordered], refused
 
@@ -138,16 +140,16 @@ def _decide(
         return _refusal(last, "CONFLICT", f"step '{other}' changed it later; undo that step first")
     target = first.change.before
     if target is None and start:
-        target = links[start - 1].change.after  # nothing else of this run came between
+        target = links[start - 1].change.after  # the state before is what the previous change of this run left
     broken = next((link for one, link in pairwise(chosen) if _is_broken(one, link)), None)
     if broken is not None:
         return _refusal(broken, "CONFLICT", f"something else changed it before step '{broken.call.step_id}' did")
     if target is not None and now == target:
         return Restore(workspace=workspace, path=path, expected=now, target=target, done=True)
     if last.change.after is None or now != last.change.after:
-        return _refusal(last, "CONFLICT", "it was changed since; look at it, and mend it by hand")
+        return _refusal(last, "CONFLICT", "it was changed since; check it and restore it by hand")
     if target is None or not (target in ("", FOLDER) or target.startswith("link:") or is_kept(target)):
-        return _refusal(last, "NOT_KEPT", "its content before is not kept (see PLANS_UNDO); it must be mended by hand")
+        return _refusal(last, "NOT_KEPT", "its previous content is not stored (see PLANS_UNDO); restore it by hand")
     return Restore(workspace=workspace, path=path, expected=now, target=target, mode=first.change.mode)
 
 

@@ -17,8 +17,7 @@ from plans.agents.limits import AgentLimits, AgentUsage
 from plans.agents.tasks import Task
 from plans.budget import Usage
 from plans.model import Budget, Defaults, Problem, Step, Value
-from plans.run import Entry, PlanStatus, Status
-from plans.run_json import without_collecting
+from plans.run import Entry, PlanStatus, Status, gc_disabled
 
 
 class View(Value):
@@ -30,7 +29,7 @@ class View(Value):
 
         Raises pydantic's ValidationError.
         """
-        with without_collecting():
+        with gc_disabled():
             if isinstance(answer, bytes):
                 return cls.model_validate_json(answer, extra="ignore")
             return cls.model_validate(answer, extra="ignore")

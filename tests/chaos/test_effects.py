@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from activities.workspace.crash import POINTS
 from tests.chaos.conftest import KILLS, ROOT, Chaos
+from tests.chaos.faults import POINTS, command
 from tests.driving import statuses, step
 from tests.waiting import until
 
@@ -169,7 +169,7 @@ async def test_killed_workers_of_a_real_server_lose_and_double_nothing(chaos: Ch
         }
         for number in range(count)
     ]
-    chaos.worker.environ["CRASH_AT"] = point
+    chaos.worker.command = command(point, "kill")
     await chaos.worker.up()
     plan = await chaos.plans.start(steps)
     for _ in range(count):

@@ -16,6 +16,7 @@ import pytest
 import pytest_asyncio
 
 from tests.chaos.conftest import Chaos, WorkerProcess
+from tests.chaos.faults import command
 from tests.driving import Started, statuses
 from tests.waiting import until
 
@@ -35,7 +36,7 @@ class Two:
 
     async def freeze(self, tool: str, point: str, steps: list[dict[str, Any]]) -> Started:
         """A plan whose first step has frozen its worker, with the other worker at hand."""
-        self.frozen.environ |= {"CRASH_AT": f"{tool}:{point}", "CRASH_BY": "stop"}
+        self.frozen.command = command(f"{tool}:{point}", "stop")
         await self.chaos.worker.up()
         await self.frozen.up()
         queue = self.frozen.environ["PLANS_TASK_QUEUE"]

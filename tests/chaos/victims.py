@@ -17,10 +17,12 @@ from typing import Any
 
 from temporalio.exceptions import ApplicationError
 
+from activities.attempt.environment import ToolEnvironment
 from activities.workspace.effect_log import Effects
 from runtime.storage import LocalDirectory
 from runtime.value_store import ValueStore
 from tests.activities.attempts import Attempts
+from tests.chaos.faults import killed_at
 
 
 def main() -> None:
@@ -44,10 +46,9 @@ def _attempt(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def _outcome(case: dict[str, Any]) -> dict[str, Any]:
-    if "point" in case:
-        os.environ["CRASH_AT"] = f"{case['tool']}:{case['point']}"
+    site = ToolEnvironment(fault=killed_at(case["point"])) if "point" in case else ToolEnvironment()
     state = Path(case["state"])
-    attempts = Attempts(Path(case["workspace"]), ValueStore(LocalDirectory(state / "values")), Effects.at(state))
+    attempts = Attempts(Path(case["workspace"]), ValueStore(LocalDirectory(state / "values")), Effects.at(state), site)
     try:
         done = attempts.but(step=case["step"], again=case.get("again", False)).run(case["tool"], **case["args"])
         return {"value": asyncio.run(done).value}

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from activities.lifecycle.check_plan import specs_of
 from activities.tools.registry import load_tools
 from client.plan_file import PlanFileError, check, load
 from plans.definition.parsing import MAX_BYTES
@@ -100,7 +99,8 @@ def test_a_file_knows_where_its_relative_paths_begin(tmp_path: Path) -> None:
     ],
 )
 def test_every_problem_is_told_at_once(data: Any, codes: set[str]) -> None:
-    assert {problem.code for problem in check(data, specs_of(load_tools(())))[1]} == codes
+    specs = {name: tool.spec for name, tool in load_tools(()).items()}
+    assert {problem.code for problem in check(data, specs)[1]} == codes
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from plans.file_stamps import MIB, SAMPLED_FROM, FileTracker, Fingerprint, Stamp, note_paths, notes_above, stamp_of
+from plans.file_stamps import MIB, SAMPLED_FROM, FileTracker, Fingerprint, Stamp, new_notes, note_paths, stamp_of
 
 PATH = "src/tools/read-file.ts"
 NOTES = {"src/agents.md": "outer", "src/tools/agents.md": "inner"}
@@ -164,7 +164,17 @@ def test_samples_alone_never_prove_a_long_file_unchanged() -> None:
 
 def test_both_spellings_of_agents_md_count_once_per_directory() -> None:
     assert note_paths("a/b.txt") == [["AGENTS.md", "agents.md"], ["a/AGENTS.md", "a/agents.md"]]
-    assert notes_above("a/b.txt", ["agents.md", "AGENTS.md", "a/agents.md", "b/agents.md"]) == [
-        "AGENTS.md",
-        "a/agents.md",
-    ]
+    available = {name: name for name in ("agents.md", "AGENTS.md", "a/agents.md", "b/agents.md")}
+    tracker = FileTracker()
+    assert tracker.get_agents_md_if_new("a/b.txt", available) == "AGENTS.md\n\na/agents.md"
+    assert tracker.get_agents_md_if_new("a/c.txt", available) is None
+    assert new_notes("a/c/d.txt", tracker.notes_seen) == [["a/c/AGENTS.md", "a/c/agents.md"]]
+
+
+def test_a_link_where_a_file_was_is_a_change_even_to_the_same_content() -> None:
+    file, link = stamp_of(b"x"), stamp_of(b"x", linked=True)
+    assert file.has_changed(link)
+    assert not link.has_changed(file)
+    assert not link.has_changed(link)
+    tracker = FileTracker(stamps={PATH: file})
+    assert tracker.has_been_modified_since_read(PATH, link)

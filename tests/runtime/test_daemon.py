@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from runtime import daemon
 from runtime.daemon import Process
 
@@ -60,23 +62,18 @@ def test_a_zombie_does_not_count_as_alive() -> None:
     child.wait()
 
 
-async def test_one_holder_of_a_lock_at_a_time(tmp_path: Path) -> None:
-    inside = 0
-
-    async def enter() -> None:
-        nonlocal inside
-        async with daemon.lock(tmp_path / "lock"):
-            inside += 1
-            assert inside == 1
-            await asyncio.sleep(0.01)
-            inside -= 1
-
-    await asyncio.gather(*(enter() for _ in range(5)))
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+def test_the_beginning_is_in_ticks_since_boot_as_older_records_have_it() -> None:
+    fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    assert daemon.began(os.getpid()) == fields[19]
 
 
-async def test_a_lock_that_somebody_holds_is_waited_for_only_so_long(tmp_path: Path) -> None:
-    async with daemon.lock(tmp_path / "lock"):
-        with (tmp_path / "lock").open("rb") as other:
-            assert not await daemon.take_lock(other.fileno(), 0.1)
-    with (tmp_path / "lock").open("rb") as other:
-        assert await daemon.take_lock(other.fileno(), 0.1)
+def test_a_number_that_no_process_has_began_never() -> None:
+    assert daemon.began(2**22 + 1) is None
+
+
+def test_a_record_is_for_its_owner_only_and_replaced_as_a_whole(tmp_path: Path) -> None:
+    for pid in (1, 2):
+        Process(pid=pid, began="x").write(tmp_path / "x.json")
+    assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
+    assert (tmp_path / "x.json").stat().st_mode & 0o777 == 0o600

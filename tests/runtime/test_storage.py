@@ -22,8 +22,7 @@ from temporalio.converter import (
 
 from plans.activity_io import LargeValue
 from plans.errors import ToolError
-from runtime.s3 import s3_driver
-from runtime.storage import LocalDirectory, OnePayloadConverter, StorageError, converter
+from runtime.storage import LocalDirectory, OnePayloadConverter, StorageError, converter, s3_driver
 from runtime.value_store import ValueStore
 
 STORE, RETRIEVE = StorageDriverStoreContext(), StorageDriverRetrieveContext()

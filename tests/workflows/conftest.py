@@ -1,13 +1,15 @@
-"""The ways every plan here is run: as it comes, and with a history so short that it continues as new all the time.
+"""The ways plans run here: plainly, with a history so short that they continue as new all the time, uncached.
 
-PLANS_TEST_MODES names the modes to run, comma separated: plain, short, uncached. Uncached workers replay a plan from
-its history at every turn; by default only the tests marked for it run so.
+An uncached worker replays a plan from its history at every workflow task. By default a test runs plainly, and with a
+short history as well when it is marked `crosses_runs`: something of it must outlive the run it began in. The nightly
+run (--nightly) takes every test through all modes. `modes` names the only ones that a test can run in.
+PLANS_TEST_MODES names the modes to run, comma separated.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,19 +39,30 @@ MODES = {mode.name: mode for mode in (Mode("plain"), Mode("short", history_limit
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the mark known."""
-    config.addinivalue_line("markers", "modes(*names): run the test in these modes")
+    """Make the marks known."""
+    config.addinivalue_line("markers", "modes(*names): the only modes that the test can run in")
+    config.addinivalue_line("markers", "crosses_runs: with a short history in the default run as well")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run every test in its modes: those it is marked with, else plain and short."""
+    """Run every test in its modes."""
     if "mode" not in metafunc.fixturenames:
         return
     marker = metafunc.definition.get_closest_marker("modes")
-    wanted = list(marker.args) if marker else ["plain", "short"]
+    crosses_runs = metafunc.definition.get_closest_marker("crosses_runs") is not None
     chosen = os.environ.get("PLANS_TEST_MODES")
-    names = [name for name in chosen.split(",") if name in MODES] if chosen and not marker else wanted
+    names = modes(
+        tuple(marker.args) if marker else tuple(MODES),
+        crosses_runs,
+        chosen.split(",") if chosen else list(MODES) if metafunc.config.getoption("nightly") else None,
+    )
     metafunc.parametrize("mode", [MODES[name] for name in names], ids=names)
+
+
+def modes(possible: Sequence[str], crosses_runs: bool, chosen: Sequence[str] | None) -> list[str]:
+    """The modes of a test. `possible`: those it can run in; `chosen`: those asked for, if any are."""
+    wanted = chosen or (["plain", "short"] if crosses_runs else ["plain"])
+    return [name for name in possible if name in wanted] or list(possible[:1])
 
 
 MakeWorker = Callable[..., Worker]

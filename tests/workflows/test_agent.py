@@ -31,6 +31,7 @@ def _writes(name: str, done: str = "") -> dict[str, Any]:
     return says({"tool_calls": [call("write_file", path=name, content=name)], "task_completed": done or None})
 
 
+@pytest.mark.crosses_runs
 async def test_an_agent_finishes_all_four_objectives_although_the_model_wants_to_stop_after_the_first(
     serve: Serving,
 ) -> None:
@@ -97,6 +98,7 @@ async def test_what_looks_like_a_reference_is_written_as_it_stands(serve: Servin
     assert view["status"] == "completed"
 
 
+@pytest.mark.crosses_runs
 async def test_a_command_waits_for_approval_and_a_denial_is_told_to_the_model(serve: Serving) -> None:
     story = [
         says({"tool_calls": [call("run_command", command="echo one > one.txt")]}),
@@ -148,6 +150,7 @@ async def test_a_long_result_is_cut_and_the_model_reads_on(serve: Serving) -> No
     ("limits", "end"),
     [({"iterations": 2}, "iterations"), ({"tokens": 10}, "tokens"), ({"seconds": 0.000001}, "timeout")],
 )
+@pytest.mark.crosses_runs
 async def test_a_limit_ends_a_run_in_a_state_that_says_so(serve: Serving, limits: dict[str, Any], end: str) -> None:
     again = says({"tool_calls": [call("list_directory", path=".")]}, times=0)
     async with serve([again]) as agents:

@@ -29,7 +29,7 @@ def gate(step_id: str = "gate", *needs: str, **more: Any) -> dict[str, Any]:
     return work(step_id, *needs, requiresApproval=True, **more)
 
 
-@pytest.mark.modes("plain", "short", "uncached")
+@pytest.mark.crosses_runs
 async def test_an_approval_lets_the_waiting_step_start(plans: Plans) -> None:
     plan = await plans.start([work("a"), gate("gate", "a"), work("b", "gate")])
     view = await plan.until_asked("gate")
@@ -42,6 +42,7 @@ async def test_an_approval_lets_the_waiting_step_start(plans: Plans) -> None:
     assert any(entry["text"] == "step 'gate' approved by ann: fine" for entry in view["log"])
 
 
+@pytest.mark.crosses_runs
 async def test_an_approval_that_comes_before_there_is_a_worker_counts(idle: Plans, make_worker: MakeWorker) -> None:
     plan = await idle.start([work("a"), gate("gate", "a")])
     await plan.approve("gate")
@@ -50,6 +51,7 @@ async def test_an_approval_that_comes_before_there_is_a_worker_counts(idle: Plan
     assert view["status"] == "completed"
 
 
+@pytest.mark.crosses_runs
 async def test_an_approval_that_comes_before_the_step_is_ready_counts(plans: Plans) -> None:
     plan = await plans.start([work("a", seconds=0.5), gate("gate", "a")])
     await plan.until_status("a", "running")
@@ -59,6 +61,7 @@ async def test_an_approval_that_comes_before_the_step_is_ready_counts(plans: Pla
     assert "early" in next(entry["text"] for entry in view["log"] if entry["kind"] == "approved")
 
 
+@pytest.mark.crosses_runs
 async def test_a_second_decision_changes_nothing_and_is_said_so(plans: Plans) -> None:
     plan = await plans.start([gate(), gate("other")])
     await plan.until_asked("gate")
@@ -83,6 +86,7 @@ async def test_a_decision_about_a_step_that_is_done_or_does_not_exist_is_refused
     assert (await plan.ended())["status"] == "completed"
 
 
+@pytest.mark.crosses_runs
 async def test_a_decision_about_another_version_of_the_plan_is_refused(plans: Plans) -> None:
     plan = await plans.start([gate()], version=3)
     await plan.until_asked("gate")
@@ -93,6 +97,7 @@ async def test_a_decision_about_another_version_of_the_plan_is_refused(plans: Pl
     assert (await plan.ended())["status"] == "completed"
 
 
+@pytest.mark.crosses_runs
 async def test_arguments_of_the_approver_are_checked_and_used(plans: Plans) -> None:
     plan = await plans.start([gate()])
     await plan.until_asked("gate")
@@ -105,7 +110,7 @@ async def test_arguments_of_the_approver_are_checked_and_used(plans: Plans) -> N
     assert step(view, "gate")["args"] == {"name": "gate", "value": 42}
 
 
-@pytest.mark.modes("plain", "short", "uncached")
+@pytest.mark.crosses_runs
 async def test_a_denied_step_is_skipped_and_blocks_what_depends_on_it(plans: Plans) -> None:
     plan = await plans.start([gate(), work("after", "gate"), work("beside")])
     await plan.until_asked("gate")
@@ -121,6 +126,7 @@ async def test_a_denied_step_is_skipped_and_blocks_what_depends_on_it(plans: Pla
     ("answer", "status", "code"),
     [("deny", "skipped", "DENIED"), ("approve", "completed", None), ("fail", "failed", "APPROVAL_TIMEOUT")],
 )
+@pytest.mark.crosses_runs
 async def test_when_the_time_is_over_the_rule_decides(plans: Plans, answer: str, status: str, code: str | None) -> None:
     view = await plans.run([gate(approval={"timeout": 0.3, "onTimeout": answer})])
     assert step(view, "gate")["status"] == status
@@ -128,6 +134,7 @@ async def test_when_the_time_is_over_the_rule_decides(plans: Plans, answer: str,
     assert any("nobody decided" in entry["text"] for entry in view["log"])
 
 
+@pytest.mark.crosses_runs
 async def test_a_decision_in_time_stops_the_clock(plans: Plans) -> None:
     plan = await plans.start([gate(approval={"timeout": 5.0, "onTimeout": "deny"}, seconds=5.5)])
     await plan.until_asked("gate")
@@ -202,6 +209,7 @@ async def test_yes_to_all_asks_nobody(plans: Plans) -> None:
     assert (await plans.run([command, gate()], {"approveAll": True}))["status"] == "completed"
 
 
+@pytest.mark.crosses_runs
 async def test_a_strict_worker_honours_no_waiver(idle: Plans, make_worker: MakeWorker) -> None:
     command = {"id": "asks", "tool": "run_command", "args": {"command": "echo a"}, "requiresApproval": False}
     async with make_worker(approvals="strict"):
@@ -224,6 +232,7 @@ async def test_writing_over_a_file_the_run_does_not_know_asks_first(plans: Plans
     assert set(await plan.scheduled()) == {"write", "write#2"}
 
 
+@pytest.mark.crosses_runs
 async def test_writing_over_a_file_the_run_read_or_made_asks_nobody(plans: Plans) -> None:
     (plans.workspace / "read.txt").write_text("theirs")
     steps = [
@@ -248,6 +257,7 @@ async def test_temporals_own_command_line_approves(plans: Plans, temporal_binary
     assert (await plan.ended())["status"] == "completed"
 
 
+@pytest.mark.crosses_runs
 async def test_many_contrary_decisions_at_once_give_one_decision_each(plans: Plans) -> None:
     names = [f"gate{number}" for number in range(8)]
     plan = await plans.start([gate(name) for name in [*names, "last"]])
@@ -260,6 +270,7 @@ async def test_many_contrary_decisions_at_once_give_one_decision_each(plans: Pla
     assert {text.split()[0] for text in refusals(view)} <= {"REFUSED:ALREADY_DECIDED", "REFUSED:TOO_LATE"}
 
 
+@pytest.mark.crosses_runs
 async def test_an_approval_can_be_remembered_for_the_tool_in_this_run(plans: Plans) -> None:
     risky = [{"id": name, "tool": "run_command", "args": {"command": f"echo {name}"}} for name in ("a", "b")]
     later = {"id": "c", "tool": "run_command", "args": {"command": "echo c"}, "dependsOn": ["a", "b"]}
@@ -274,6 +285,7 @@ async def test_an_approval_can_be_remembered_for_the_tool_in_this_run(plans: Pla
     assert statuses(await plan.ended())["d"] == "skipped"
 
 
+@pytest.mark.crosses_runs
 async def test_a_remembered_approval_of_commands_does_not_give_them_the_network(plans: Plans) -> None:
     quiet = {"id": "a", "tool": "run_command", "args": {"command": "echo a"}}
     loud = {"id": "b", "tool": "run_command", "args": {"command": "echo b", "network": True}, "dependsOn": ["a"]}

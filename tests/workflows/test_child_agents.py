@@ -33,6 +33,7 @@ def serve(idle: Plans, make_worker: Callable[..., Any]) -> Serving:
     return serving(idle, make_worker)
 
 
+@pytest.mark.crosses_runs
 async def test_an_agents_answer_files_and_calls_are_those_of_its_step(serve: Serving) -> None:
     story = [
         says({"tool_calls": [call("plan_actions", reason="two")]}),
@@ -70,6 +71,7 @@ async def test_a_step_that_wants_no_possible_form_fails_before_its_agent_begins(
     assert "args.outputSchema: this is no JSON Schema: type: 'strng'" in result["error"]
 
 
+@pytest.mark.crosses_runs
 async def test_an_agent_that_used_up_its_limit_fails_its_step(serve: Serving) -> None:
     again = says({"tool_calls": [call("list_directory", path=".")]}, times=0)
     async with serve([again]) as agents:
@@ -114,6 +116,7 @@ async def _recorded(client: Client, *names: str) -> dict[str, Entry]:
 
 
 @pytest.mark.parametrize("stopped_by", ["interrupt", "cancel"])
+@pytest.mark.crosses_runs
 async def test_a_resumed_plan_goes_on_with_the_agent_of_its_step_and_repeats_none_of_its_calls(
     serve: Serving, stopped_by: str
 ) -> None:
@@ -169,6 +172,7 @@ async def _has_ended(client: Client, name: str) -> bool:
     return (await client.get_workflow_handle(name).describe()).close_time is not None
 
 
+@pytest.mark.crosses_runs
 async def test_an_agent_that_is_asked_for_something_else_begins_anew(serve: Serving) -> None:
     other = [says({"answer": "something else", "confidence": "high"}, when={"last": "Do something else."})]
     async with serve([*STORY[:4], *other]) as agents:
@@ -203,6 +207,7 @@ async def test_the_task_list_of_an_agent_is_the_progress_of_its_step(serve: Serv
     assert told == [0, 33, 66, 100]
 
 
+@pytest.mark.crosses_runs
 async def test_a_file_changed_while_an_agent_was_interrupted_is_told_to_its_model(serve: Serving) -> None:
     story = [
         says({"tool_calls": [call("write_file", path="a.txt", content="1"), call("work", name="two", **WAITS)]}),

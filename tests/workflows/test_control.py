@@ -17,6 +17,7 @@ def _tree(nap: str) -> str:
     return f"{nap} & (setsid sh -c 'exec {nap}' &) ; {nap}"
 
 
+@pytest.mark.crosses_runs
 async def test_a_paused_plan_starts_no_step_until_it_is_unpaused(plans: Plans) -> None:
     plan = await plans.start([work("a", args=WAITS), work("b", "a")])
     await plan.until_status("a", "running")
@@ -45,6 +46,7 @@ async def test_pausing_a_paused_plan_is_refused_and_said_so(plans: Plans) -> Non
     assert (await plan.ended())["status"] == "completed"
 
 
+@pytest.mark.crosses_runs
 async def test_an_approval_during_a_pause_counts_afterwards(plans: Plans) -> None:
     plan = await plans.start([work("gate", requiresApproval=True)])
     await plan.until_asked("gate")
@@ -56,6 +58,7 @@ async def test_an_approval_during_a_pause_counts_afterwards(plans: Plans) -> Non
     assert (await plan.ended())["status"] == "completed"
 
 
+@pytest.mark.crosses_runs
 async def test_a_plan_in_review_starts_when_it_is_begun(plans: Plans) -> None:
     plan = await plans.start([work("a")], {"review": True})
     view = await plan.until(lambda view: view["status"] == "review", "review")
@@ -78,7 +81,7 @@ async def test_cancelling_ends_the_running_command_and_all_it_started(plans: Pla
     assert running(nap) == []
 
 
-@pytest.mark.modes("plain", "short", "uncached")
+@pytest.mark.crosses_runs
 async def test_cancelling_a_plan_that_waits_or_sleeps_ends_it(plans: Plans) -> None:
     nap = {"id": "nap", "tool": "sleep", "args": {"seconds": 600.0}}
     gate = work("gate", requiresApproval=True, approval={"timeout": 600.0})
@@ -90,6 +93,7 @@ async def test_cancelling_a_plan_that_waits_or_sleeps_ends_it(plans: Plans) -> N
     assert statuses(view) == {"nap": "failed", "gate": "blocked", "after": "blocked"}
 
 
+@pytest.mark.crosses_runs
 async def test_cancelling_a_paused_plan_ends_it(plans: Plans) -> None:
     plan = await plans.start([work("gate", requiresApproval=True)])
     await plan.until_asked("gate")

@@ -20,6 +20,7 @@ GOOD = answer(write("one"), write("two", "one", content="$one.path"))
 MINE = {"op": "set", "stepId": "one", "path": "args.content", "value": "mine"}
 
 
+@pytest.mark.crosses_runs
 async def test_a_request_becomes_a_plan_that_is_reviewed_and_runs(idle: Plans, make_worker: MakeWorker) -> None:
     (idle.workspace / "seen.txt").write_text("something to see")
     async with talking(make_worker, GOOD) as llm:
@@ -111,6 +112,7 @@ async def test_a_question_the_model_has_no_room_for_is_asked_once_and_said(
         await plan.handle.cancel()
 
 
+@pytest.mark.crosses_runs
 async def test_a_draft_with_problems_is_mended_by_hand_bit_by_bit(idle: Plans, make_worker: MakeWorker) -> None:
     bad = answer({**write("one"), "tool": "rm_rf"}, write("two", "nobody"))
     async with talking(make_worker, {"reply": bad, "times": 0}):
@@ -178,6 +180,7 @@ async def test_what_an_answer_may_not_set_is_left_out_and_noted(idle: Plans, mak
     assert (idle.workspace / "precious.txt").exists()
 
 
+@pytest.mark.crosses_runs
 async def test_a_regenerated_plan_is_shown_as_a_difference_and_goes_back_to_review(
     idle: Plans, make_worker: MakeWorker
 ) -> None:
@@ -214,6 +217,7 @@ async def test_a_plan_that_temporal_itself_started_is_found_by_the_title_the_llm
         await until(partial(count, idle.client, renamed), "found by its second title")
 
 
+@pytest.mark.crosses_runs
 async def test_an_edit_made_while_the_llm_regenerates_is_not_lost(idle: Plans, make_worker: MakeWorker) -> None:
     async with talking(make_worker, GOOD, {**GOOD, "delay": 4.0}) as llm:
         plan = await reviewed(idle, "write two notes")
@@ -230,6 +234,7 @@ async def test_an_edit_made_while_the_llm_regenerates_is_not_lost(idle: Plans, m
     assert (idle.workspace / "one.txt").read_text() == "mine"
 
 
+@pytest.mark.crosses_runs
 async def test_the_budget_ends_the_corrections(idle: Plans, make_worker: MakeWorker) -> None:
     async with talking(make_worker, {"reply": {"text": "no"}, "times": 0}) as llm:
         plan = await reviewed(idle, "write two notes", budget={"calls": 2})

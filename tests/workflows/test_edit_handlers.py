@@ -39,6 +39,7 @@ async def in_review(plans: Plans, *steps: dict[str, Any], **plan: Any) -> Starte
     return started
 
 
+@pytest.mark.crosses_runs
 async def test_every_kind_of_edit_in_review_makes_the_plan_that_runs(plans: Plans) -> None:
     plan = await in_review(plans, work("a"), work("b", "a"), work("c"), work("d", "b"))
     answer = await edit(
@@ -66,6 +67,7 @@ async def test_every_kind_of_edit_in_review_makes_the_plan_that_runs(plans: Plan
     assert [(each["version"], each["by"]) for each in view["changes"]] == [(2, "ann")]
 
 
+@pytest.mark.crosses_runs
 async def test_a_skip_is_taken_back_before_the_step_begins(plans: Plans) -> None:
     plan = await in_review(plans, work("a"), work("b", "a", args={"value": "$a"}))
     await edit(plan, {"op": "skip", "stepId": "a"})
@@ -117,6 +119,7 @@ async def test_an_edit_that_cannot_be_applied_changes_nothing(
     assert (await plan.ended())["status"] == "completed"
 
 
+@pytest.mark.crosses_runs
 async def test_of_two_reviewers_one_is_refused_and_shown_the_newer_version(plans: Plans) -> None:
     plan = await in_review(plans, work("a"), work("b"))
     both = await asyncio.gather(
@@ -138,6 +141,7 @@ async def test_of_two_reviewers_one_is_refused_and_shown_the_newer_version(plans
     assert [step(view, name)["result"]["value"] for name in ("a", "b")] == ["ann's", "bob's"]
 
 
+@pytest.mark.crosses_runs
 async def test_a_running_plan_is_edited_where_nothing_has_begun(plans: Plans) -> None:
     plan = await plans.start([work("a"), work("gate", "a", requiresApproval=True), work("b", "gate")])
     await plan.until_asked("gate")
@@ -155,6 +159,7 @@ async def test_a_running_plan_is_edited_where_nothing_has_begun(plans: Plans) ->
     assert step(view, "b")["result"]["value"] == "new"
 
 
+@pytest.mark.crosses_runs
 async def test_a_step_that_waits_for_approval_asks_again_when_its_arguments_are_edited(plans: Plans) -> None:
     plan = await plans.start([work("first", requiresApproval=True), work("gate", "first", requiresApproval=True)])
     await plan.until_asked("first")
@@ -176,6 +181,7 @@ async def test_a_step_that_waits_for_approval_asks_again_when_its_arguments_are_
     assert step(view, "gate")["result"]["value"] == "third"
 
 
+@pytest.mark.crosses_runs
 async def test_edits_survive_continuing_as_new(plans: Plans) -> None:
     chain = [work("s0"), *(work(f"s{n}", f"s{n - 1}") for n in range(1, 8))]
     plan = await in_review(plans, *chain)

@@ -34,6 +34,7 @@ async def finished(started: Started, step_id: str = "edit") -> View:
     return await started.ended()
 
 
+@pytest.mark.crosses_runs
 async def test_an_edit_after_a_change_from_outside_is_refused_with_a_diff(plans: Plans) -> None:
     path = plans.workspace / "x"
     path.write_text("one\ntwo\n")
@@ -47,6 +48,7 @@ async def test_an_edit_after_a_change_from_outside_is_refused_with_a_diff(plans:
     assert path.read_text() == "eins\ntwo\n"
 
 
+@pytest.mark.crosses_runs
 async def test_a_touched_file_is_edited_and_the_edit_is_known_to_the_next(plans: Plans) -> None:
     path = plans.workspace / "x"
     path.write_text("one two\n")
@@ -58,6 +60,7 @@ async def test_a_touched_file_is_edited_and_the_edit_is_known_to_the_next(plans:
     assert path.read_text() == "1 2\n"
 
 
+@pytest.mark.crosses_runs
 async def test_a_file_reported_as_changed_must_be_read_again(plans: Plans) -> None:
     (plans.workspace / "x").write_text("one")
     started = await held(plans, edit("one", "two", "read", requiresApproval=True))
@@ -69,6 +72,7 @@ async def test_a_file_reported_as_changed_must_be_read_again(plans: Plans) -> No
     assert (plans.workspace / "x").read_text() == "one"
 
 
+@pytest.mark.crosses_runs
 async def test_reading_again_makes_a_stale_file_known(plans: Plans) -> None:
     (plans.workspace / "x").write_text("one")
     again = read("again", dependsOn=["read"], requiresApproval=True)
@@ -90,6 +94,7 @@ async def test_a_malformed_report_of_changes_is_refused(plans: Plans, message: A
     await started.handle.cancel()
 
 
+@pytest.mark.crosses_runs
 async def test_parallel_edits_of_one_file_are_all_there(plans: Plans) -> None:
     (plans.workspace / "x").write_text("".join(f"<{number}>" for number in range(8)))
     edits = [edit(f"<{number}>", f"[{number}]", "read", step_id=f"s{number}") for number in range(8)]
@@ -107,6 +112,7 @@ async def test_two_plans_on_one_file_never_overwrite_each_other_unseen(plans: Pl
     assert (plans.workspace / "x").read_text() == "1 b"
 
 
+@pytest.mark.crosses_runs
 async def test_agents_md_are_listed_with_the_step_that_brought_them_in(plans: Plans) -> None:
     (plans.workspace / "src").mkdir()
     (plans.workspace / "src" / "x").write_text("x")
@@ -137,6 +143,7 @@ async def test_reads_at_the_same_time_take_in_no_more_agents_md_than_one_session
     assert [entry["kind"] for entry in view["log"] if entry["kind"] == "warning"]
 
 
+@pytest.mark.crosses_runs
 async def test_the_run_answers_how_it_last_saw_its_files(plans: Plans) -> None:
     (plans.workspace / "x").write_text("one")
     started = await held(plans, edit("one", "two", "read", requiresApproval=True))

@@ -34,6 +34,7 @@ async def test_the_clients_limit_comes_before_the_plans(plans: Plans) -> None:
     assert _most_at_once(plans.ledger) == 1
 
 
+@pytest.mark.crosses_runs
 async def test_a_step_waits_for_all_it_depends_on_and_all_it_refers_to(plans: Plans) -> None:
     steps = [
         work("last", "b", args={"value": "$c"}),
@@ -47,7 +48,7 @@ async def test_a_step_waits_for_all_it_depends_on_and_all_it_refers_to(plans: Pl
     assert step(view, "last")["result"]["value"] == "c"
 
 
-@pytest.mark.modes("plain", "short", "uncached")
+@pytest.mark.crosses_runs
 async def test_references_and_templates_are_filled_in(plans: Plans) -> None:
     rows = {"rows": [{"name": "ann", "n": 1}, {"name": "bob", "n": 2}]}
     steps = [
@@ -70,6 +71,7 @@ async def test_a_reference_to_a_part_that_is_not_there_fails_the_step_alone(plan
     assert step(view, "b")["result"]["code"] == "BAD_REFERENCE"
 
 
+@pytest.mark.crosses_runs
 async def test_a_condition_that_does_not_hold_skips_the_step_and_opens_what_follows(plans: Plans) -> None:
     steps = [
         work("count", args={"value": 3}),
@@ -86,7 +88,7 @@ async def test_a_condition_that_does_not_hold_skips_the_step_and_opens_what_foll
     assert "condition not met" in step(view, "many")["reason"]
 
 
-@pytest.mark.modes("plain", "short", "uncached")
+@pytest.mark.crosses_runs
 async def test_a_large_value_goes_from_step_to_step_without_going_through_history(plans: Plans) -> None:
     content = "".join(f"{number} {os.urandom(20).hex()} äöü\n" for number in range(21_000))
     (plans.workspace / "big.txt").write_text(content)
@@ -123,6 +125,7 @@ async def test_defaults_hold_for_steps_that_say_nothing_else(plans: Plans) -> No
     assert scheduled["a"].start_to_close_timeout.seconds - scheduled["b"].start_to_close_timeout.seconds == 2
 
 
+@pytest.mark.crosses_runs
 async def test_a_failed_step_blocks_what_depends_on_it_and_nothing_else(plans: Plans) -> None:
     refuse = {"id": "bad", "tool": "refuse", "args": {"code": "CONFLICT"}}
     view = await plans.run([refuse, work("after", "bad"), work("later", "after"), work("a"), work("b", "a")])
@@ -134,6 +137,7 @@ async def test_a_failed_step_blocks_what_depends_on_it_and_nothing_else(plans: P
     assert step(view, "later")["blockedBy"] == ["after"]
 
 
+@pytest.mark.crosses_runs
 async def test_a_critical_step_that_fails_stops_the_plan_and_lets_running_steps_end(plans: Plans) -> None:
     refuse = {"id": "bad", "tool": "refuse", "args": {"code": "CONFLICT"}, "critical": True, "dependsOn": ["first"]}
     steps = [work("first"), refuse, work("slow", "first", seconds=1.0), work("after", "slow"), work("other", "after")]
@@ -152,6 +156,7 @@ async def test_a_critical_step_that_fails_stops_the_plan_and_lets_running_steps_
     assert cause.details[0]["failed"] == [{"stepId": "bad", "code": "CONFLICT", "error": "refused with CONFLICT"}]
 
 
+@pytest.mark.crosses_runs
 async def test_the_result_of_the_workflow_is_the_summary(plans: Plans) -> None:
     write = {"id": "write", "tool": "write_file", "args": {"path": "a.txt", "content": "hello"}}
     plan = await plans.start([write, work("b", "write")], title="Two steps")
@@ -172,6 +177,7 @@ async def test_the_summary_is_kept_as_a_file_for_people(plans: Plans, state_dir:
     assert "completed" in text
 
 
+@pytest.mark.crosses_runs
 async def test_events_number_every_change_once_and_in_order(plans: Plans) -> None:
     plan = await plans.start([work("a"), work("b", "a")])
     await plan.ended()

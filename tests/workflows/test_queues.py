@@ -32,6 +32,7 @@ async def far_queue(temporal_client: Client, settings: Settings, far: Path) -> A
         yield elsewhere.task_queue
 
 
+@pytest.mark.crosses_runs
 async def test_a_step_runs_where_its_queue_says_in_that_workers_own_directory(
     plans: Plans, workspace: Path, far: Path, far_queue: str
 ) -> None:
@@ -45,6 +46,7 @@ async def test_a_step_runs_where_its_queue_says_in_that_workers_own_directory(
     assert not (far / "copy.txt").exists()
 
 
+@pytest.mark.crosses_runs
 async def test_a_whole_plan_can_be_bound_to_a_queue(plans: Plans, far: Path, far_queue: str) -> None:
     steps = [{"id": "a", "tool": "write_file", "args": {"path": "a.txt", "content": "a"}}]
     view = await plans.run(steps, {"workspace": str(far)}, queue=far_queue)

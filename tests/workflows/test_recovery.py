@@ -25,6 +25,7 @@ async def started(plans: Plans, *steps: dict[str, Any], **plan: Any) -> Started:
     return await plans.start(list(steps), **{**MEND, **plan})
 
 
+@pytest.mark.crosses_runs
 async def test_a_retry_with_other_arguments_mends_the_step(idle: Plans, make_worker: MakeWorker) -> None:
     (idle.workspace / "notes.txt").write_text("notes")
     async with talking(make_worker, says("retry", args={"path": "notes.txt"})) as llm:
@@ -39,6 +40,7 @@ async def test_a_retry_with_other_arguments_mends_the_step(idle: Plans, make_wor
     assert view["tokens"]["byStep"]["read"] > 0
 
 
+@pytest.mark.crosses_runs
 async def test_inserted_steps_run_before_the_step_is_tried_again(idle: Plans, make_worker: MakeWorker) -> None:
     made = write("make", args={"path": "missing.txt", "content": "made"})
     async with talking(make_worker, says("insert", steps=[made])):
@@ -67,6 +69,7 @@ async def test_an_abort_fails_the_plan(idle: Plans, make_worker: MakeWorker) -> 
     assert "abort is best" in view["stopped"]
 
 
+@pytest.mark.crosses_runs
 async def test_a_step_is_mended_twice_at_most(idle: Plans, make_worker: MakeWorker) -> None:
     async with talking(make_worker, {"reply": says("retry"), "times": 0}) as llm:
         view = await (await started(idle, READ)).ended()
@@ -74,6 +77,7 @@ async def test_a_step_is_mended_twice_at_most(idle: Plans, make_worker: MakeWork
     assert step(view, "read")["result"]["code"] == "NOT_FOUND"
 
 
+@pytest.mark.crosses_runs
 async def test_a_plan_is_mended_five_times_at_most(idle: Plans, make_worker: MakeWorker) -> None:
     steps = [{**READ, "id": f"r{number}"} for number in range(7)]
     async with talking(make_worker, {"reply": says("retry"), "times": 0}) as llm:
@@ -112,6 +116,7 @@ async def test_without_a_usable_choice_the_failure_stands(idle: Plans, make_work
     assert any("no recovery" in entry["text"] for entry in view["log"])
 
 
+@pytest.mark.crosses_runs
 async def test_a_person_may_have_to_approve_the_choice(idle: Plans, make_worker: MakeWorker) -> None:
     (idle.workspace / "notes.txt").write_text("notes")
     defaults = {"onFailure": "ask_llm", "approveRecovery": True}
@@ -144,6 +149,7 @@ async def test_what_the_llm_chose_needs_the_approval_that_its_tool_asks_for(
     assert (idle.workspace / "precious.txt").exists()
 
 
+@pytest.mark.crosses_runs
 async def test_a_spent_budget_is_put_before_a_person(idle: Plans, make_worker: MakeWorker) -> None:
     (idle.workspace / "notes.txt").write_text("notes")
     other = {**READ, "id": "other", "dependsOn": ["read"]}
@@ -171,6 +177,7 @@ async def test_cancelling_while_the_llm_is_asked_leaves_the_failure(idle: Plans,
     assert (view["status"], step(view, "read")["result"]["code"]) == ("cancelled", "NOT_FOUND")
 
 
+@pytest.mark.crosses_runs
 async def test_the_whole_story_from_a_request_to_a_mended_end(idle: Plans, make_worker: MakeWorker) -> None:
     made = write("make", args={"path": "missing.txt", "content": "x"})
     async with talking(make_worker, answer(READ, COPY), says("insert", steps=[made])):

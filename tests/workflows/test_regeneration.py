@@ -60,6 +60,7 @@ def kept(view: View, name: str) -> Any:
     return {key: found.get(key) for key in ("id", "args", "status", "result", "startedAt", "endedAt")}
 
 
+@pytest.mark.crosses_runs
 async def test_what_has_not_begun_is_revised_while_a_step_is_in_flight(idle: Plans, make_worker: MakeWorker) -> None:
     better = answer(SLOW, write("last", "slow", content="$first.path"), write("new", "last"), write("at_once"))
     async with talking(make_worker, better) as llm:
@@ -85,6 +86,7 @@ async def test_what_has_not_begun_is_revised_while_a_step_is_in_flight(idle: Pla
     assert [(each["version"], each["by"], each["ops"]) for each in view["changes"]] == [(2, "ann", ["regenerate"])]
 
 
+@pytest.mark.crosses_runs
 async def test_a_plan_with_nothing_left_to_do_waits_for_what_the_llm_adds(idle: Plans, make_worker: MakeWorker) -> None:
     async with talking(make_worker, {**answer(write("more", "first")), "delay": 1.0}) as llm:
         plan = await in_flight(idle)
@@ -131,6 +133,7 @@ async def test_a_check_that_failed_for_good_leaves_the_plan_running_as_it_was_an
         await goes_on_as_it_was(idle, plan, view)
 
 
+@pytest.mark.crosses_runs
 async def test_a_revision_that_failed_leaves_a_pause_in_place_and_an_end_that_is_due_comes(
     idle: Plans, make_worker: MakeWorker
 ) -> None:
@@ -147,6 +150,7 @@ async def test_a_revision_that_failed_leaves_a_pause_in_place_and_an_end_that_is
         assert (await plan.ended())["status"] == "completed"
 
 
+@pytest.mark.crosses_runs
 async def test_an_approval_asked_for_before_is_asked_again_when_the_llm_changed_the_arguments(
     idle: Plans, make_worker: MakeWorker
 ) -> None:

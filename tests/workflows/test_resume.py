@@ -51,6 +51,7 @@ async def _resuming(plans: Plans, plan: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+@pytest.mark.crosses_runs
 async def test_an_interrupted_plan_ends_and_goes_on_in_a_run_of_its_own(plans: Plans) -> None:
     plan = await plans.start([work("a", args=WAITS), work("b", "a"), work("c", "b")])
     await plan.until_status("a", "running")
@@ -66,6 +67,7 @@ async def test_an_interrupted_plan_ends_and_goes_on_in_a_run_of_its_own(plans: P
     assert step(view, "a")["result"]["value"] == "a"
 
 
+@pytest.mark.crosses_runs
 async def test_both_runs_name_each_other_and_none_is_resumed_twice(plans: Plans) -> None:
     plan = await plans.start([work("a", args=WAITS), work("b", "a")])
     await _interrupted(plans, plan)
@@ -106,6 +108,7 @@ async def test_wherever_a_plan_is_interrupted_it_ends_as_if_it_had_not_been(
     assert sorted(ends) == ["a", "b0", "b1", "b2", "b3", "c", "d"]
 
 
+@pytest.mark.crosses_runs
 async def test_a_plan_in_review_and_one_that_waits_or_sleeps_can_be_interrupted(plans: Plans) -> None:
     steps = [work("gate", requiresApproval=True), {"id": "nap", "tool": "sleep", "args": {"seconds": 600}}, work("a")]
     plan = await plans.start(steps, {"review": True})
@@ -123,6 +126,7 @@ async def test_a_plan_in_review_and_one_that_waits_or_sleeps_can_be_interrupted(
     assert view["pending"] == []
 
 
+@pytest.mark.crosses_runs
 async def test_failed_steps_and_those_behind_them_are_done_when_a_plan_is_resumed(plans: Plans) -> None:
     retry = {"attempts": 1}
     steps = [work("a"), work("b", "a", args={"fails": 1}, retry=retry), work("c", "b"), work("d")]
@@ -135,6 +139,7 @@ async def test_failed_steps_and_those_behind_them_are_done_when_a_plan_is_resume
     assert sorted(ends) == ["a", "b", "c", "d"]
 
 
+@pytest.mark.crosses_runs
 async def test_a_rerun_does_a_step_with_other_arguments_and_all_that_follows(plans: Plans) -> None:
     write = {"id": "w", "tool": "write_file", "args": {"path": "w.txt", "content": "$b"}}
     plan = await plans.start([work("a"), work("b", "a"), write, work("x", "a")])
@@ -158,6 +163,7 @@ async def test_a_rerun_of_one_step_alone_leaves_the_others(plans: Plans) -> None
     assert sorted(line[1] for line in plans.ledger if line[0] == "end") == ["a", "b", "b", "c"]
 
 
+@pytest.mark.crosses_runs
 async def test_files_that_changed_in_between_are_told(plans: Plans) -> None:
     steps = [
         {"id": "one", "tool": "write_file", "args": {"path": "one.txt", "content": "1"}},

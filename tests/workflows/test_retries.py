@@ -29,6 +29,7 @@ async def test_a_failing_step_is_tried_three_times_after_one_second_and_two(plan
     assert policy.maximum_attempts >= 3
 
 
+@pytest.mark.crosses_runs
 async def test_a_step_that_works_at_the_second_attempt_completes(plans: Plans) -> None:
     view = await plans.run([work("a", args={"fails": 1}, retry={"attempts": 3, "delay": 0.05}), work("b", "a")])
     assert view["status"] == "completed"
@@ -40,6 +41,7 @@ async def test_a_step_that_works_at_the_second_attempt_completes(plans: Plans) -
     ]
 
 
+@pytest.mark.crosses_runs
 async def test_a_step_may_say_how_often_it_is_tried(plans: Plans) -> None:
     view = await plans.run(
         [

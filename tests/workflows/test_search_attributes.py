@@ -24,6 +24,7 @@ from tests.waiting import connected, until
 from tests.workflows.conftest import MakeWorker
 
 
+@pytest.mark.crosses_runs
 async def test_plans_are_found_by_status_pending_step_and_title(plans: Plans) -> None:
     plan = await plans.start([work("gate", requiresApproval=True)], title=f"Quarterly report {plans.queue}")
     await plan.until_asked("gate")

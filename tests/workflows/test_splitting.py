@@ -30,6 +30,7 @@ async def _split(agents: Agents, review: bool, **args: Any) -> Started:
     return await agents.plans.start_with({"request": "Write three files.", "plan": {}, "options": options})
 
 
+@pytest.mark.crosses_runs
 async def test_the_tasks_of_a_request_wait_in_review_and_then_agents_do_them_in_order(serve: Serving) -> None:
     async with serve([TASKS, *_agent("one"), *_agent("three")]) as agents:
         plan = await _split(agents, review=True, maxCalls=5, tools=["write_file"])

@@ -28,7 +28,7 @@ async def test_steps_and_timers_carry_their_descriptions(plans: Plans) -> None:
     assert all(event.user_metadata.summary.data for event in timers)
 
 
-@pytest.mark.modes("plain", "short", "uncached")
+@pytest.mark.crosses_runs
 async def test_current_details_show_the_plan_as_a_list_at_any_moment(plans: Plans) -> None:
     plan = await plans.start([work("a"), work("gate", "a", requiresApproval=True, description="Wipe *all*")], title="T")
     await plan.until_asked("gate")

@@ -17,8 +17,7 @@ from typing import Any
 
 import pytest
 
-from activities.lifecycle.agent_history import AgentHistory, HistoryWriteFailed
-from activities.lifecycle.track_agent import AgentTracker
+from activities.lifecycle.agent_history import AgentHistory, AgentTracker, HistoryWriteFailed
 from plans.agents.history import AgentEvent, Entry, History
 from plans.agents.history_file import read_history, run_summary
 

@@ -9,7 +9,7 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.lifecycle.compare_files import compare_files
 from plans.file_stamps import FileTracker, stamp_of
-from plans.files.file_check import MAX_FILES, FilesChanged, FilesSeen
+from plans.files.file_check import MAX_FILES, FileDifferences, FilesSeen
 
 
 def _seen(workspace: Path, *names: str) -> FileTracker:
@@ -21,8 +21,8 @@ def _seen(workspace: Path, *names: str) -> FileTracker:
     return files
 
 
-def _compared(workspace: Path, files: FileTracker) -> FilesChanged:
-    found: FilesChanged = ActivityEnvironment().run(compare_files, FilesSeen.of(files, str(workspace)))
+def _compared(workspace: Path, files: FileTracker) -> FileDifferences:
+    found: FileDifferences = ActivityEnvironment().run(compare_files, FilesSeen.of(files, str(workspace)))
     return found
 
 
@@ -30,14 +30,14 @@ def test_files_that_are_as_they_were_are_not_told_whatever_their_time(workspace:
     files = _seen(workspace, "a.txt", "sub/b.txt")
     os.utime(workspace / "a.txt", (1, 1))
     (workspace / "new.txt").write_text("nobody asked")
-    assert _compared(workspace, files) == FilesChanged()
+    assert _compared(workspace, files) == FileDifferences()
 
 
 def test_a_changed_file_and_one_of_the_same_size_are_told(workspace: Path) -> None:
     files = _seen(workspace, "a.txt", "b.txt", "c.txt")
     (workspace / "a.txt").write_text("something longer")
     (workspace / "b.txt").write_text("B.txt")
-    assert _compared(workspace, files) == FilesChanged(changed=["a.txt", "b.txt"])
+    assert _compared(workspace, files) == FileDifferences(changed=["a.txt", "b.txt"])
 
 
 def test_a_file_that_is_gone_or_cannot_be_read_any_more_is_told_as_deleted(workspace: Path, tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_a_file_that_is_gone_or_cannot_be_read_any_more_is_told_as_deleted(works
     (workspace / "folder.txt").mkdir()
     (tmp_path / "outside.txt").write_text("away.txt")
     (workspace / "away.txt").symlink_to(tmp_path / "outside.txt")
-    assert _compared(workspace, files) == FilesChanged(deleted=["gone.txt", "folder.txt", "away.txt"])
+    assert _compared(workspace, files) == FileDifferences(deleted=["gone.txt", "folder.txt", "away.txt"])
 
 
 def test_what_a_run_deleted_itself_or_knows_to_be_stale_is_not_looked_at(workspace: Path) -> None:
@@ -55,7 +55,7 @@ def test_what_a_run_deleted_itself_or_knows_to_be_stale_is_not_looked_at(workspa
     files.track_deleted("deleted.txt")
     files.invalidate(["stale.txt"])
     (workspace / "stale.txt").write_text("changed")
-    assert _compared(workspace, files) == FilesChanged()
+    assert _compared(workspace, files) == FileDifferences()
 
 
 def test_files_of_other_machines_are_left_out_and_of_very_many_the_last_are_looked_at() -> None:
@@ -71,4 +71,4 @@ def test_files_of_other_machines_are_left_out_and_of_very_many_the_last_are_look
 
 def test_of_a_workspace_that_is_gone_every_file_is_told_as_deleted(workspace: Path) -> None:
     files = _seen(workspace, "a.txt")
-    assert _compared(workspace / "nowhere", files) == FilesChanged(deleted=["a.txt"])
+    assert _compared(workspace / "nowhere", files) == FileDifferences(deleted=["a.txt"])

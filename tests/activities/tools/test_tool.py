@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -54,6 +55,42 @@ def test_a_spec_comes_from_signature_and_docstring() -> None:
     assert spec.args_schema["required"] == ["pair"]
     assert spec.args_schema["additionalProperties"] is False
     assert spec.args_schema["properties"]["pair"]["description"] == "What to add, on two lines."
+
+
+def test_the_built_in_specs_are_as_recorded() -> None:
+    """What plans, people and models see; `plan tools --json` records it again after an intended change."""
+    recorded = json.loads((Path(__file__).parent / "golden" / "tools.json").read_text(encoding="utf-8"))
+    specs = {name: each.spec.model_dump(mode="json") for name, each in builtin_tools().items()}
+    assert specs == {spec["name"]: spec for spec in recorded}
+
+
+@pytest.mark.parametrize(
+    ("returns", "value"),
+    [
+        ("", ""),
+        ("Returns: its name", "its name"),
+        ("Returns:\n    The answer: a text,\n    or JSON.", "The answer: a text, or JSON."),
+        ("Returns:\n    One.\n\n    Two.\n\nRaises:\n    ValueError: never.", "One.\n\nTwo."),
+    ],
+)
+def test_the_value_is_what_stands_under_returns(returns: str, value: str) -> None:
+    def greet(name: str) -> str:
+        return name
+
+    greet.__doc__ = f"Greet.\n\nArgs:\n    name (str): Whom: one name,\n        on two lines.\n\n{returns}"
+    spec = tool(greet).spec
+    assert (spec.description, spec.value) == ("Greet.", value)
+    assert spec.args_schema["properties"]["name"]["description"] == "Whom: one name, on two lines."
+
+
+def test_a_docstring_that_cannot_be_parsed_is_refused() -> None:
+    def greet() -> str:
+        return ""
+
+    greet.__doc__ = "Greet.\n\nArgs:\n    nothing of that kind\n"
+    with pytest.raises(PlanError, match="cannot be parsed") as raised:
+        tool(greet)
+    assert raised.value.code == "BAD_TOOL"
 
 
 def test_every_schema_of_a_built_in_tool_is_valid_and_describes_every_argument() -> None:

@@ -1,19 +1,30 @@
-"""The command line as its users meet it: a process of its own, what it prints, how it ends."""
+"""The command line as its users meet it: what a command prints, and how it ends.
+
+`plan` calls it in this process: a command as a process of its own spends a second on imports alone. `plan_process` and
+`running` start one, for what only a process shows: signals, terminals, its directory, how the interpreter ends.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import signal
 import sys
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, TypeVar
+
+from client.cli.app import run
 
 CEILING = 180.0
 """Seconds that a command may take on a machine that is busy."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -30,18 +41,28 @@ class Ended:
         return json.loads(self.out)
 
 
-async def plan(environ: Mapping[str, str], *arguments: str, stdin: str = "", cwd: Path | None = None) -> Ended:
-    """Run `plan` with these arguments to its end."""
+async def plan(environ: Mapping[str, str], *arguments: str, stdin: str = "") -> Ended:
+    """Run a command to its end in this process, in a thread with an event loop of its own."""
+    assert arguments[0] not in ("up", "worker", "codec"), "it takes signals, or the whole process: use `plan_process`"
+    streams = _Streams(io.TextIOWrapper(io.BytesIO(stdin.encode()), "utf-8"))
+    with _separate_streams():
+        code = await asyncio.wait_for(_in_a_thread(lambda: _run(environ, arguments, streams)), CEILING)
+    return Ended(code, streams.out.getvalue(), streams.err.getvalue())
+
+
+async def plan_process(environ: Mapping[str, str], *arguments: str, cwd: Path | None = None) -> Ended:
+    """Run `plan` as a process of its own to its end."""
     async with running(environ, *arguments, cwd=cwd) as process, asyncio.timeout(CEILING):
-        out, err = await process.communicate(stdin.encode())
-    return Ended(process.returncode or 0, out.decode(), err.decode())
+        out, err = await process.communicate()
+    assert process.returncode is not None
+    return Ended(process.returncode, out.decode(), err.decode())
 
 
 @asynccontextmanager
 async def running(
     environ: Mapping[str, str], *arguments: str, cwd: Path | None = None
 ) -> AsyncIterator[asyncio.subprocess.Process]:
-    """`plan` while it runs; it is killed if it still does at the end."""
+    """`plan` as a process while it runs; it is killed if it still does at the end."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "client", *arguments, env=dict(environ), cwd=cwd,
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
@@ -79,3 +100,75 @@ def written(path: Path, plan: Mapping[str, Any]) -> str:
     """A plan as a file; returns its name."""
     path.write_text(json.dumps(plan))
     return str(path)
+
+
+@dataclass(frozen=True)
+class _Streams:
+    """The standard streams of one command; none of them is a terminal."""
+
+    stdin: TextIO
+    out: io.StringIO = field(default_factory=io.StringIO)
+    err: io.StringIO = field(default_factory=io.StringIO)
+
+
+_STREAMS: ContextVar[_Streams] = ContextVar("standard streams of the command")
+_running = 0
+_own: tuple[Any, Any, Any] = (None, None, None)
+
+
+class _OfItsCommand:
+    """Stands for a standard stream: that of the command that uses it, or the process's own."""
+
+    def __init__(self, name: str, own: Any) -> None:
+        self._name, self._own = name, own
+
+    def __getattr__(self, attribute: str) -> Any:
+        streams = _STREAMS.get(None)
+        return getattr(getattr(streams, self._name) if streams else self._own, attribute)
+
+
+@contextmanager
+def _separate_streams() -> Iterator[None]:
+    """Within it what a command prints goes to its own streams, also when several run side by side."""
+    global _running, _own
+    if not _running:
+        _own = sys.stdin, sys.stdout, sys.stderr
+        ours: list[Any] = [_OfItsCommand(*each) for each in zip(("stdin", "out", "err"), _own, strict=True)]
+        sys.stdin, sys.stdout, sys.stderr = ours
+    _running += 1
+    try:
+        yield
+    finally:
+        _running -= 1
+        if not _running:
+            sys.stdin, sys.stdout, sys.stderr = _own
+
+
+def _run(environ: Mapping[str, str], arguments: tuple[str, ...], streams: _Streams) -> int:
+    _STREAMS.set(streams)  # seen by this thread and by what it starts
+    return run(list(arguments), environ)
+
+
+def _in_a_thread(work: Callable[[], T]) -> asyncio.Future[T]:
+    """As `asyncio.to_thread`, in a thread that nothing waits for: a command that hangs fails its test and no other."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+
+    def settle(result: Any, error: BaseException | None) -> None:
+        if done.done():
+            return
+        if error:
+            done.set_exception(error)
+        else:
+            done.set_result(result)
+
+    def run_it() -> None:
+        try:
+            found = work()
+        except BaseException as error:
+            loop.call_soon_threadsafe(settle, None, error)
+        else:
+            loop.call_soon_threadsafe(settle, found, None)
+
+    threading.Thread(target=run_it, name="command", daemon=True).start()
+    return done

@@ -163,7 +163,7 @@ async def test_a_graph_says_what_it_cannot_draw(offline: dict[str, str], tmp_pat
     ended = await plan(offline, "graph", written(tmp_path / "lost.json", {"steps": steps}))
     assert (ended.code, ended.out.splitlines()[0]) == (0, "flowchart TD")
     assert "Unknown dependency: nope" in ended.err
-    assert "'$gone' names no step of the plan" in ended.err
+    assert "'$gone' is not a step of the plan" in ended.err
     assert (await plan(offline, "graph", written(tmp_path / "good.json", GOOD))).err == ""
 
 

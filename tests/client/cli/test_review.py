@@ -104,8 +104,8 @@ async def test_a_step_is_changed_in_the_editor_of_the_user(
 
 
 async def sent_for(screen: Terminal, key: str, shown: str) -> int:
-    """How many bytes a key makes the screen send, when a text is to be seen then."""
-    before, seen = await at_rest(screen), len(screen.text)
+    """How many bytes a key makes a screen send that is at rest, when a text is to be seen then; it is at rest again."""
+    before, seen = screen.drawn, len(screen.text)
     screen.press(key)
     await until(lambda: shown in screen.text[seen:], f"{shown!r} after {key!r}")
     return await at_rest(screen) - before
@@ -124,8 +124,7 @@ async def test_a_slow_terminal_is_sent_what_a_key_changed_and_not_the_whole_scre
         await sent_for(screen, "\r", "ctrl+s save")
         assert await sent_for(screen, "Q", "Q") < whole / 20
         await sent_for(screen, "\x1b", "typed")
-        screen.press("\x1b")
-        await at_rest(screen)
+        await sent_for(screen, "\x1b", "1 write")
         screen.press("q")
         assert await screen.process.wait() == 0
     await plan(environ, "cancel", name)

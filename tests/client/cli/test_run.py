@@ -11,7 +11,7 @@ from typing import Any
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from tests.client.cli.command import line_with, plan, running, told_to_stop, written
+from tests.client.cli.command import line_with, plan, plan_process, running, told_to_stop, written
 from tests.waiting import until
 
 WRITE: dict[str, Any] = {"id": "write", "tool": "write_file", "args": {"path": "a.txt", "content": "hello"}}
@@ -79,11 +79,11 @@ async def test_the_workspace_is_this_directory_unless_the_plan_names_one_beside_
     beside.mkdir()
     own = {name: value for name, value in environ.items() if name != "PLANS_WORKSPACE"}
     file = file_of(tmp_path, WRITE)
-    assert (await plan(own, "run", file, cwd=here)).code == 0
+    assert (await plan_process(own, "run", file, cwd=here)).code == 0
     assert (here / "a.txt").read_text() == "hello"
-    assert (await plan(own, "run", file_of(tmp_path, WRITE, workspace="beside"), cwd=here)).code == 0
+    assert (await plan_process(own, "run", file_of(tmp_path, WRITE, workspace="beside"), cwd=here)).code == 0
     assert (beside / "a.txt").exists()
-    missing = await plan(own, "run", file, "--workspace", "nowhere", cwd=here)
+    missing = await plan_process(own, "run", file, "--workspace", "nowhere", cwd=here)
     assert missing.code == 2
     assert "BAD_WORKSPACE" in missing.err
 

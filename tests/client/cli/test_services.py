@@ -6,7 +6,7 @@ import asyncio
 import signal
 from pathlib import Path
 
-from tests.client.cli.command import line_with, plan, running, told_to_stop, written
+from tests.client.cli.command import line_with, plan, plan_process, running, told_to_stop, written
 
 WRITE = {"id": "write", "tool": "write_file", "args": {"path": "a.txt", "content": "hello"}}
 
@@ -17,8 +17,8 @@ async def test_the_worker_command_is_the_worker_with_its_flags_and_signals(envir
         process.send_signal(signal.SIGTERM)
         await line_with(process, "Stopped.")
         assert await process.wait() == 0
-    assert "--queue" in (await plan(environ, "worker", "--help")).out
-    assert (await plan(environ, "worker", "--queue", "")).code == 2
+    assert "--queue" in (await plan_process(environ, "worker", "--help")).out
+    assert (await plan_process(environ, "worker", "--queue", "")).code == 2
 
 
 async def test_up_serves_plans_until_it_is_told_to_stop_and_keeps_their_data(

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.style import Style
 from temporalio.client import Client
 from temporalio.worker import Worker
 from textual.pilot import Pilot
+from textual.strip import Strip
 from textual.widgets import OptionList, Static
 
 from client import edits as editing
@@ -104,9 +106,16 @@ class Screen:
     @property
     def text(self) -> str:
         """What stands on the screen."""
-        app = self.app
-        strips = app.screen._compositor.render_strips()
-        return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in strips)
+        return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in self._strips())
+
+    def style_of(self, text: str) -> Style:
+        """The style of the first piece of the screen that holds a text."""
+        segments = [segment for strip in self._strips() for segment in strip if text in segment.text]
+        assert segments, f"{text!r} is not in one piece on the screen:\n{self.text}"
+        return segments[0].style or Style()
+
+    def _strips(self) -> list[Strip]:
+        return self.app.screen._compositor.render_strips()
 
     @property
     def is_bare(self) -> bool:

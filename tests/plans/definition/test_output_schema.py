@@ -45,7 +45,7 @@ def test_a_schema_that_can_be_used_is_no_problem() -> None:
         ('{"n": "three"}', "n: 'three' is not of type 'integer'"),
         ("{}", "the whole: 'n' is a required property"),
         ('{"n": 1, "half": "\\ud83d"}', "lone surrogate"),
-        ('{"n": 1, "more": NaN}', "NaN is no JSON number"),
+        ('{"n": 1, "more": NaN}', "NaN is not a JSON number"),
         ("[" * 50_000, "nested deeper"),
     ],
     ids=["good", "prose", "type", "required", "surrogate", "nan", "deep"],

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -125,11 +125,11 @@ def test_a_byte_order_mark_before_a_plan_is_ignored() -> None:
 A = plan_with()["steps"][0]
 SHAPES: list[tuple[int, Any, str, str | None, str | None, str]] = [
     (12, {"steps": [A] * 20_001}, "PLAN_TOO_LARGE", None, "steps", "20000"),
-    (14, plan_with(args={"path": "x" * 70_000}), "PLAN_TOO_LARGE", "a", "args", "into a file"),
+    (14, plan_with(args={"path": "x" * 70_000}), "PLAN_TOO_LARGE", "a", "args", "in a file"),
     (15, plan_with(args={"path": float("nan")}), "PLAN_NOT_FINITE", None, None, "finite"),
     (18, plan_with(args={"path": "\ud800"}), "PLAN_BAD_TEXT", None, None, "surrogate"),
     (19, plan_with(id="a\0"), "PLAN_BAD_TEXT", "a\0", "id", "letters"),
-    (19, plan_with(args={"path": "a\0b"}), "PLAN_BAD_TEXT", "a", "args.path", "take it out"),
+    (19, plan_with(args={"path": "a\0b"}), "PLAN_BAD_TEXT", "a", "args.path", "remove it"),
     (20, [A], "PLAN_SCHEMA", None, None, "an object with steps"),
     (20, "steps", "PLAN_SCHEMA", None, None, "an object with steps"),
     (20, None, "PLAN_SCHEMA", None, None, "an object with steps"),
@@ -151,8 +151,8 @@ SHAPES: list[tuple[int, Any, str, str | None, str | None, str]] = [
     (27, plan_with(id="a\n"), "PLAN_SCHEMA", "a\n", "id", "write 1 to 128"),
     (28, plan_with(dependsOn="b"), "PLAN_SCHEMA", "a", "dependsOn", "list; it is 'b'"),
     *((29, plan_with() | {"version": bad}, "PLAN_SCHEMA", None, "version", "it is") for bad in (0, -1, True, 1.5, "2")),
-    (30, plan_with(status="completed"), "PLAN_SCHEMA", "a", "status", "take it out"),
-    (30, plan_with(result={"ok": True}), "PLAN_SCHEMA", "a", "result", "take it out"),
+    (30, plan_with(status="completed"), "PLAN_SCHEMA", "a", "status", "remove it"),
+    (30, plan_with(result={"ok": True}), "PLAN_SCHEMA", "a", "result", "remove it"),
     (
         31,
         plan_with() | {"estimatedDuration": -1},
@@ -237,7 +237,6 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=80, deadline=None)
 @given(data=st.data())
 def test_a_mutated_plan_never_raises_it_has_problems_or_is_a_plan(data: st.DataObject) -> None:
     plan: Any = json.loads(json.dumps(VALID))

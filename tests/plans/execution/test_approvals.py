@@ -126,12 +126,12 @@ def test_changed_arguments_take_the_place_of_the_steps() -> None:
     ("args", "why"),
     [
         ({}, "needs 'path'"),
-        ({"path": 5}, "5 is no string"),
+        ({"path": 5}, "5 is not of type string"),
         ({"path": "x", "force": True}, "no argument 'force'"),
-        ({"path": "$gone"}, "names no step"),
-        ({"path": "$late"}, "names no step"),
+        ({"path": "$gone"}, "is not a step of the plan"),
+        ({"path": "$late"}, "is not a step of the plan"),
         ({"path": "$a"}, "own value"),
-        ({"path": "$done.x["}, "no JMESPath"),
+        ({"path": "$done.x["}, "not a JMESPath"),
     ],
 )
 def test_changed_arguments_are_validated(args: dict[str, Any], why: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plans.errors import Refused
@@ -88,7 +88,6 @@ ANY = st.recursive(
 )
 
 
-@settings(max_examples=80, deadline=None)
 @given(kind=st.sampled_from([Approve, Deny, Decide, Control, Since]), arguments=st.lists(ANY, max_size=2))
 def test_any_message_is_read_or_refused(kind: type[Value], arguments: list[Any]) -> None:
     outcome: Any

@@ -20,7 +20,7 @@ OUTCOMES = {
     "skipped": skipped(),
     "denied": skipped("User denied approval", opens=False),
 }
-BOUNDED = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+BOUNDED = settings(suppress_health_check=list(HealthCheck))
 
 
 class Move(NamedTuple):

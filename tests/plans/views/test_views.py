@@ -98,7 +98,7 @@ def test_a_log_entry_is_an_event_with_logs() -> None:
     assert event["logs"] == [{"time": "2026-01-20T10:30:05Z", "kind": "paused", "text": "paused by ann"}]
 
 
-BOUNDED = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+BOUNDED = settings(suppress_health_check=list(HealthCheck))
 
 
 @BOUNDED

@@ -6,7 +6,7 @@ import pytest
 
 from plans.activity_io import Facts, LargeValue
 from plans.errors import BadExpression
-from plans.execution.step_values import StepValues, size_of
+from plans.execution.next_action import StepValues, size_of
 from plans.run import Options, Run
 from tests.plans.building import NOW, begun, completed, failed, plan_of, skipped, step
 

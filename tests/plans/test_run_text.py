@@ -7,7 +7,7 @@ import gc
 import pytest
 from pydantic import ValidationError
 
-from plans.run_json import run_of, text_of, without_collecting
+from plans.run import gc_disabled, run_of, text_of
 from tests.plans.views.test_text import pipeline
 
 
@@ -19,9 +19,9 @@ def test_a_run_comes_back_from_its_text_as_it_was() -> None:
 
 def test_the_collector_rests_while_a_run_is_read_and_no_longer() -> None:
     assert gc.isenabled()
-    with without_collecting():
+    with gc_disabled():
         assert not gc.isenabled()
-        with without_collecting():
+        with gc_disabled():
             pass
         assert not gc.isenabled()
     assert gc.isenabled()

@@ -1,0 +1,41 @@
+"""The environment of the command that runs: the process's own, or one passed to `client.cli.app.run`.
+
+A program that runs a command inside itself passes the variables in; `os.environ` stays as it is, and two commands at
+the same time do not see each other's settings.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from runtime.settings import Settings
+
+_PASSED_IN: ContextVar[Mapping[str, str] | None] = ContextVar("environ of the command", default=None)
+
+
+@contextmanager
+def environment(environ: Mapping[str, str] | None) -> Iterator[None]:
+    """Within it `environ()` returns these variables; None stands for those of the process."""
+    token = _PASSED_IN.set(environ)
+    try:
+        yield
+    finally:
+        _PASSED_IN.reset(token)
+
+
+def environ() -> Mapping[str, str]:
+    """The environment variables of this command."""
+    passed_in = _PASSED_IN.get()
+    return os.environ if passed_in is None else passed_in
+
+
+def settings() -> Settings:
+    """The settings of this command. Raises SettingError."""
+    from runtime.settings import Settings  # `plan --help` does without
+
+    return Settings.read(environ())

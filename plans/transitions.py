@@ -1,0 +1,54 @@
+"""Every legal move of a step and of a plan, as data: from which status to which, and what causes it.
+
+`plans.execution.schedule` enforces these tables; ARCHITECTURE.md draws them (`scripts/state_diagram.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from plans.run import PlanStatus, Status
+
+STEP_MOVES: Mapping[Status, Mapping[Status, str]] = {
+    Status.PENDING: {
+        Status.BLOCKED: "the plan begins, a dependency is open",
+        Status.READY: "the plan begins, none is open",
+        Status.SKIPPED: "a reviewer skips it",
+    },
+    Status.BLOCKED: {Status.READY: "its last dependency is done", Status.SKIPPED: "a reviewer skips it"},
+    Status.READY: {
+        Status.RUNNING: "started",
+        Status.BLOCKED: "the plan stops, or an edit adds a dependency",
+        Status.SKIPPED: "denied, condition not met, or a reviewer skips it",
+        Status.FAILED: "bad arguments, approval timed out, or not recovered",
+    },
+    Status.RUNNING: {
+        Status.COMPLETED: "its tool succeeded",
+        Status.FAILED: "its tool failed, or the plan was cancelled",
+        Status.SKIPPED: "left out after all",
+        Status.READY: "awaits approval or recovery",
+    },
+    Status.SKIPPED: {Status.PENDING: "a reviewer takes the skip back"},
+}
+"""Every legal move of a step, and what causes it. A step of a new run may start out as skipped (`left_out`)."""
+_LAST = {
+    PlanStatus.COMPLETED: "every step completed or skipped",
+    PlanStatus.PARTIAL: "some steps failed or never ran",
+    PlanStatus.FAILED: "a critical step failed",
+    PlanStatus.CANCELLED: "cancelled or interrupted",
+}
+_CANCELLED = {PlanStatus.CANCELLED: "an agent is cancelled while it reports its end"}
+PLAN_MOVES: Mapping[PlanStatus, Mapping[PlanStatus, str]] = {
+    PlanStatus.DRAFT: {
+        PlanStatus.REVIEW: "checked, a person begins it",
+        PlanStatus.RUNNING: "checked",
+        PlanStatus.CANCELLED: "cancelled",
+    },
+    PlanStatus.REVIEW: {PlanStatus.RUNNING: "begin", **_LAST},
+    PlanStatus.RUNNING: {PlanStatus.PAUSED: "pause", PlanStatus.REVIEW: "regenerate", **_LAST},
+    PlanStatus.PAUSED: {PlanStatus.RUNNING: "unpause", PlanStatus.REVIEW: "regenerate", **_LAST},
+    PlanStatus.COMPLETED: _CANCELLED,
+    PlanStatus.PARTIAL: _CANCELLED,
+    PlanStatus.FAILED: _CANCELLED,
+}
+"""Every legal move of a plan or an agent's run, and what causes it."""

@@ -1,0 +1,374 @@
+"""Measures the shape of the source tree: folders, modules, functions, imports, names. Prints Markdown tables.
+
+    python scripts/shape.py                     the working tree
+    python scripts/shape.py --rev REV           a git revision
+    python scripts/shape.py --beside REV        the working tree, with a revision beside it
+    python scripts/shape.py --check             only what breaks a limit
+
+Exit code 1 when a limit does not hold: files per folder, import cycles, worker.py -> client, workflows -> activities.
+The standard library is enough to run it. Imports inside functions count; imports for type checking only do not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("plans", "runtime", "activities", "workflows", "client")
+MOST_FILES = 13
+LIMITS = {"runtime": 18, "workflows": 25, "client": 25, "client/cli": 25}
+"""Most files of a folder, `__init__.py` and `__main__.py` not counted; MOST_FILES elsewhere."""
+NOT_GERUNDS = {"king", "listing", "nothing", "pending", "ring", "spring", "string", "thing", "wing"}
+DOCUMENTED = {"os._exit"}
+"""Public in spite of their underscore."""
+PRIVATE_TEXT = re.compile(r"_[a-z]+(_[a-z]+)+")
+"""A text that names a private attribute, as in `vars(x)["_this_one"]`."""
+PARTICLES = {"back", "by", "off", "on", "out", "up"}
+
+
+@dataclass(frozen=True)
+class Module:
+    """One source file, parsed."""
+
+    name: str
+    """As it is imported: `plans.execution.schedule`."""
+    folder: str
+    lines: int
+    tree: ast.Module
+    imports: frozenset[str] = frozenset()
+    """Modules of this tree that it imports, their parent packages not included."""
+
+    @property
+    def base(self) -> str:
+        return self.name.rpartition(".")[2]
+
+
+@dataclass
+class Shape:
+    """The figures of one tree."""
+
+    modules: list[Module]
+    folders: dict[str, int] = field(default_factory=dict)
+    functions: list[tuple[int, str]] = field(default_factory=list)
+    cycles: list[list[str]] = field(default_factory=list)
+    worker_to_client: list[str] = field(default_factory=list)
+    workflows_to_activities: list[str] = field(default_factory=list)
+    gerunds: list[str] = field(default_factory=list)
+    shared_names: dict[str, list[str]] = field(default_factory=dict)
+    any_uses: int = 0
+    foreign_private: list[str] = field(default_factory=list)
+
+    def breaches(self) -> list[str]:
+        """Every limit that does not hold, one sentence each."""
+        found = [
+            f"{folder}/ has {count} files; at most {limit_of(folder)} are allowed"
+            for folder, count in self.folders.items()
+            if count > limit_of(folder)
+        ]
+        found += [f"import cycle: {' -> '.join([*cycle, cycle[0]])}" for cycle in self.cycles]
+        found += [f"worker.py imports {name}, directly or indirectly" for name in self.worker_to_client]
+        return found + [f"workflows/ imports {name}, directly or indirectly" for name in self.workflows_to_activities]
+
+
+def limit_of(folder: str) -> int:
+    """How many files a folder may hold."""
+    return LIMITS.get(folder, MOST_FILES)
+
+
+def measure(root: Path) -> Shape:
+    """The figures of the tree below a directory."""
+    modules = read_modules(root)
+    graph = {module.name: module.imports for module in modules}
+    counted = [module for module in modules if not module.base.startswith("__")]
+    shape = Shape(counted)
+    for module in counted:
+        if module.folder:
+            shape.folders[module.folder] = shape.folders.get(module.folder, 0) + 1
+        shape.functions += [(length, f"{module.name}.{name}") for name, length in functions(module.tree)]
+    shape.cycles = cycles(graph)
+    shape.worker_to_client = sorted(name for name in reached(graph, {"worker"}) if in_package(name, "client"))
+    workflows = {name for name in graph if in_package(name, "workflows")}
+    shape.workflows_to_activities = sorted(name for name in reached(graph, workflows) if in_package(name, "activities"))
+    shape.gerunds = sorted(f"{module.folder}/{module.base}" for module in counted if is_gerund(module.base))
+    shape.shared_names = shared_names(counted)
+    shape.any_uses = sum(uses_of_any(module.tree) for module in modules)
+    shape.foreign_private = foreign_private(modules)
+    return shape
+
+
+def read_modules(root: Path) -> list[Module]:
+    """Every module of the packages and worker.py, with what it imports of this tree."""
+    paths = [path for package in PACKAGES for path in sorted((root / package).rglob("*.py"))]
+    paths += [root / "worker.py"] if (root / "worker.py").exists() else []
+    found = []
+    for path in paths:
+        relative = path.relative_to(root)
+        name = ".".join(relative.with_suffix("").parts).removesuffix(".__init__")
+        text = path.read_text(encoding="utf-8")
+        folder = "" if relative.parent == Path() else relative.parent.as_posix()
+        base = Module(name, folder, text.count("\n"), ast.parse(text))
+        found.append(base if path.name != "__init__.py" else Module(f"{name}.__init__", folder, base.lines, base.tree))
+    names = {module.name for module in found}
+    return [
+        Module(each.name, each.folder, each.lines, each.tree, frozenset(imports(each, names))) for each in found
+    ]  # fmt: skip
+
+
+def imports(module: Module, names: set[str]) -> Iterator[str]:
+    """The modules among `names` that a module imports; a package stands for its `__init__`."""
+    for node in executed(module.tree):
+        if isinstance(node, ast.Import):
+            wanted = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            inside = [f"{node.module}.{alias.name}" for alias in node.names]
+            wanted = [name if is_module(name, names) else node.module for name in inside]
+        else:
+            continue
+        for name in wanted:
+            if is_module(name, names):
+                yield name if name in names else f"{name}.__init__"
+
+
+def is_module(name: str, names: set[str]) -> bool:
+    return name in names or f"{name}.__init__" in names
+
+
+def executed(tree: ast.AST) -> Iterator[ast.AST]:
+    """Every node but those below `if TYPE_CHECKING:`."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            continue
+        yield node
+        yield from executed(node)
+
+
+def cycles(graph: dict[str, frozenset[str]]) -> list[list[str]]:
+    """Groups of modules that import one another in a circle, each sorted."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(name: str) -> None:
+        index[name] = low[name] = len(index)
+        stack.append(name)
+        for other in sorted(graph.get(name, ())):
+            if other not in index:
+                visit(other)
+                low[name] = min(low[name], low[other])
+            elif other in stack:
+                low[name] = min(low[name], index[other])
+        if low[name] == index[name]:
+            group = stack[stack.index(name) :]
+            del stack[len(stack) - len(group) :]
+            if len(group) > 1 or name in graph.get(name, ()):
+                found.append(sorted(group))
+
+    for name in sorted(graph):
+        if name not in index:
+            visit(name)
+    return found
+
+
+def reached(graph: dict[str, frozenset[str]], start: set[str]) -> set[str]:
+    """Every module that is imported when those of `start` are, the `__init__` of parent packages included."""
+    seen: set[str] = set()
+    todo = list(start)
+    while todo:
+        name = todo.pop()
+        parents = (f"{name[:place]}.__init__" for place, sign in enumerate(name) if sign == ".")
+        for other in (*graph.get(name, ()), *(parent for parent in parents if parent in graph)):
+            if other not in seen:
+                seen.add(other)
+                todo.append(other)
+    return seen
+
+
+def in_package(name: str, package: str) -> bool:
+    return name.partition(".")[0] == package
+
+
+def functions(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """Name and number of lines of every function and method."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name, (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+def is_gerund(base: str) -> bool:
+    """Whether a file is named after an activity: `speaking`, `agent_reporting`, `taking_back`."""
+    words = base.split("_")
+    heads = words[:1] if len(words) == 2 and words[1] in PARTICLES else words[-1:]
+    return any(word.endswith("ing") and word not in NOT_GERUNDS for word in heads)
+
+
+def shared_names(modules: list[Module]) -> dict[str, list[str]]:
+    """Base names that several folders have, with those folders."""
+    folders = defaultdict(list)
+    for module in modules:
+        folders[module.base].append(module.folder or ".")
+    return {base: found for base, found in sorted(folders.items()) if len(found) > 1}
+
+
+def uses_of_any(tree: ast.AST) -> int:
+    """How often `Any` is written, its import not counted."""
+    return sum(
+        (isinstance(node, ast.Name) and node.id == "Any") or (isinstance(node, ast.Attribute) and node.attr == "Any")
+        for node in ast.walk(tree)
+    )
+
+
+def foreign_private(modules: list[Module]) -> list[str]:
+    """Uses of names that begin with one underscore and belong to a library: attributes, imports, overrides.
+
+    A name that this tree defines is ours. An override is a method that nothing of ours calls or defines again.
+    """
+    defined = Counter(name for module in modules for name in own_names(module.tree))
+    used = {node.attr for module in modules for node in ast.walk(module.tree) if isinstance(node, ast.Attribute)}
+    return [
+        f"{module.name}:{line} {what}"
+        for module in modules
+        for node in ast.walk(module.tree)
+        for line, what in _foreign_in(node, defined, used)
+    ]
+
+
+def _foreign_in(node: ast.AST, defined: Counter[str], used: set[str]) -> Iterator[tuple[int, str]]:
+    if isinstance(node, ast.Attribute) and is_private(node.attr):
+        if node.attr not in defined and ast.unparse(node) not in DOCUMENTED:
+            yield node.lineno, f".{node.attr}"
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str) and PRIVATE_TEXT.fullmatch(node.value):
+        if node.value not in defined:
+            yield node.lineno, repr(node.value)
+    elif isinstance(node, ast.ImportFrom) and not in_tree(node.module or ""):
+        for name in (*(node.module or "").split("."), *(alias.name for alias in node.names)):
+            if is_private(name):
+                yield node.lineno, f"import {name}"
+    elif isinstance(node, ast.ClassDef) and node.bases:
+        methods = [each for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)]
+        for each in methods:
+            undecorated = is_private(each.name) and not each.decorator_list
+            if undecorated and defined[each.name] == 1 and _is_override(each, used):
+                yield each.lineno, f"def {each.name}"
+
+
+def _is_override(method: ast.FunctionDef | ast.AsyncFunctionDef, used: set[str]) -> bool:
+    """Whether only a library calls a method: nothing of ours mentions it but, perhaps, the method itself."""
+    within = {node.attr for node in ast.walk(method) if isinstance(node, ast.Attribute)}
+    return method.name not in used or (method.name in within and f"super().{method.name}" in ast.unparse(method))
+
+
+def own_names(tree: ast.AST) -> list[str]:
+    """The names that a module defines, once per definition: functions, classes, variables, attributes of `self`."""
+    found: list[str] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.append(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.append(node.id)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            if ast.unparse(node.value) in ("self", "cls"):
+                found.append(node.attr)
+        elif isinstance(node, ast.alias):
+            found.append(node.asname or "")
+    return found
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__") and name != "_"
+
+
+def in_tree(module: str) -> bool:
+    return module.partition(".")[0] in (*PACKAGES, "worker")
+
+
+def measure_revision(revision: str, repository: Path = ROOT) -> Shape:
+    """The figures of a git revision, from an archive of it in a temporary directory."""
+    command = ["git", "-C", str(repository), "archive", "--format=tar", revision]
+    packed = subprocess.run(command, check=True, capture_output=True).stdout
+    with tempfile.TemporaryDirectory() as directory:
+        subprocess.run(["tar", "-x", "-C", directory], input=packed, check=True)
+        return measure(Path(directory))
+
+
+def figures(shape: Shape) -> dict[str, str]:
+    """What the first table shows of a tree, by row."""
+    lines = [(module.lines, module.name) for module in shape.modules]
+    return {
+        "modules": f"{len(shape.modules)}",
+        "lines": f"{sum(count for count, _ in lines):,}",
+        "module, median / longest": _median_and_longest(lines),
+        "functions": f"{len(shape.functions):,}",
+        "function, median / longest": _median_and_longest(shape.functions),
+        "folders over their limit": f"{sum(count > limit_of(name) for name, count in shape.folders.items())}",
+        "import cycles": f"{len(shape.cycles)}",
+        "worker.py -> client, modules reached": f"{len(shape.worker_to_client)}",
+        "workflows -> activities, modules reached": f"{len(shape.workflows_to_activities)}",
+        "gerund file names": f"{len(shape.gerunds)}",
+        "base names in several folders": f"{len(shape.shared_names)}",
+        "uses of `Any`": f"{shape.any_uses}",
+        "private members of libraries": f"{len(shape.foreign_private)}",
+    }
+
+
+def _median_and_longest(lengths: list[tuple[int, str]]) -> str:
+    if not lengths:
+        return "-"
+    length, name = max(lengths)
+    return f"{median(count for count, _ in lengths):g} / {length} ({name})"
+
+
+def report(shapes: dict[str, Shape]) -> str:
+    """The tables and lists of one tree or of several beside each other, by title of their columns."""
+    rows = {title: figures(shape) for title, shape in shapes.items()}
+    text = [*_head("figure", *shapes)]
+    text += [f"| {name} | {' | '.join(row[name] for row in rows.values())} |" for name in next(iter(rows.values()))]
+    text += ["", *_head("folder", "limit", *(f"files, {title}" for title in shapes))]
+    for folder in sorted({folder for shape in shapes.values() for folder in shape.folders}):
+        counts = [str(shape.folders.get(folder, "-")) for shape in shapes.values()]
+        text.append(f"| {folder} | {limit_of(folder)} | {' | '.join(counts)} |")
+    for title, shape in shapes.items():
+        text += ["", f"**{title}**", ""]
+        text.append(f"- gerund file names: {', '.join(shape.gerunds) or 'none'}")
+        shared = [f"{base} ({', '.join(folders)})" for base, folders in shape.shared_names.items()]
+        text.append(f"- base names in several folders: {'; '.join(shared) or 'none'}")
+        text.append(f"- private members of libraries: {'; '.join(shape.foreign_private) or 'none'}")
+        text += [f"- over a limit: {breach}" for breach in shape.breaches()]
+    return "\n".join(text)
+
+
+def _head(*titles: str) -> list[str]:
+    return [f"| {' | '.join(titles)} |", f"|{' --- |' * len(titles)}"]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print the tables; 1 when a limit of the first tree does not hold."""
+    parser = argparse.ArgumentParser(description="Print the shape of the source tree as Markdown tables.")
+    parser.add_argument("--root", type=Path, default=ROOT, help="the checkout; the one of this script if not given")
+    parser.add_argument("--rev", help="measure this git revision instead of the working tree")
+    parser.add_argument("--beside", metavar="REV", help="put the figures of this git revision beside")
+    parser.add_argument("--check", action="store_true", help="print only what breaks a limit")
+    options = parser.parse_args(arguments)
+    shape = measure_revision(options.rev, options.root) if options.rev else measure(options.root)
+    if options.check:
+        print("\n".join(shape.breaches()) or "The tree is within its limits.")
+    else:
+        shapes = {options.rev or "working tree": shape}
+        if options.beside:
+            shapes[options.beside] = measure_revision(options.beside, options.root)
+        print(report(shapes))
+    return 1 if shape.breaches() else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,134 @@
+"""`make shape` sees what it is there to see: each figure on a small tree made for it, and the limits on today's."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from scripts import shape
+from tests.test_imports import ROOT
+
+
+def tree(root: Path, **files: str) -> Path:
+    """A source tree. `plans__a="..."` is the file plans/a.py."""
+    for name, text in files.items():
+        path = root / f"{name.replace('__', '/')}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
+
+
+def test_the_tree_is_within_its_limits() -> None:
+    measured = shape.measure(ROOT)
+    assert len(measured.modules) > 200
+    assert measured.breaches() == []
+
+
+def test_a_cycle_between_modules_is_seen(tmp_path: Path) -> None:
+    tree(
+        tmp_path,
+        plans__a="from plans import b",
+        plans__b="def f():\n    import plans.c",
+        plans__c="from plans.a import x",
+        plans__d="import plans.a",
+    )
+    assert shape.measure(tmp_path).cycles == [["plans.a", "plans.b", "plans.c"]]
+    assert shape.main(["--root", str(tmp_path), "--check"]) == 1
+
+
+def test_an_import_for_type_checking_only_makes_no_cycle(tmp_path: Path) -> None:
+    lazy = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from plans import a"
+    tree(tmp_path, plans__a="from plans import b", plans__b=lazy)
+    assert shape.measure(tmp_path).cycles == []
+    assert shape.main(["--root", str(tmp_path), "--check"]) == 0
+
+
+def test_a_folder_over_its_limit_ends_with_exit_code_1(tmp_path: Path) -> None:
+    most = {f"plans__views__m{number}": "" for number in range(shape.MOST_FILES)}
+    tree(tmp_path, **most)
+    (tmp_path / "plans/views/__init__.py").touch()
+    assert shape.main(["--root", str(tmp_path)]) == 0
+    tree(tmp_path, plans__views__one_more="")
+    assert shape.main(["--root", str(tmp_path)]) == 1
+    assert shape.measure(tmp_path).breaches() == ["plans/views/ has 14 files; at most 13 are allowed"]
+
+
+def test_an_import_of_the_client_by_the_worker_is_seen_however_indirect(tmp_path: Path) -> None:
+    tree(tmp_path, worker="import runtime.a", runtime__a="from client import errors", client__errors="")
+    assert shape.measure(tmp_path).worker_to_client == ["client.errors"]
+    assert shape.main(["--root", str(tmp_path), "--check"]) == 1
+
+
+def test_an_import_of_activities_by_workflows_is_seen_however_indirect(tmp_path: Path) -> None:
+    tree(tmp_path, workflows__a="import plans.views.b", plans__views__b="", activities__c="")
+    (tmp_path / "plans/views/__init__.py").write_text("from activities.c import x")
+    assert shape.measure(tmp_path).workflows_to_activities == ["activities.c"]
+    assert shape.main(["--root", str(tmp_path), "--check"]) == 1
+
+
+@pytest.mark.parametrize("base", ["speaking", "taking_back", "agent_reporting"])
+def test_a_gerund_is_seen(base: str, tmp_path: Path) -> None:
+    tree(tmp_path, **{f"client__{base}": ""})
+    assert shape.measure(tmp_path).gerunds == [f"client/{base}"]
+
+
+@pytest.mark.parametrize("base", ["pending", "string", "planning_prompts", "schedule"])
+def test_a_noun_is_not_a_gerund(base: str) -> None:
+    assert not shape.is_gerund(base)
+
+
+def test_a_base_name_in_two_folders_is_seen(tmp_path: Path) -> None:
+    tree(tmp_path, plans__edits="", client__edits="", client__cli__runs="")
+    assert shape.measure(tmp_path).shared_names == {"edits": ["plans", "client"]}
+
+
+def test_uses_of_any_are_counted_and_its_import_is_not(tmp_path: Path) -> None:
+    source = "import typing\nfrom typing import Any\ndef f(x: Any) -> dict[str, typing.Any]: ..."
+    assert shape.measure(tree(tmp_path, plans__a=source)).any_uses == 2
+
+
+@pytest.mark.parametrize(
+    ("source", "seen"),
+    [
+        ("import lib\nlib.thing._hidden", "._hidden"),
+        ("from lib._hidden import x", "import _hidden"),
+        ("import lib\nclass A(lib.B):\n    def _hidden(self):\n        return super()._hidden()", "def _hidden"),
+        ("import lib\nvars(lib).get('_very_hidden')", "'_very_hidden'"),
+    ],
+)
+def test_a_private_member_of_a_library_is_seen(source: str, seen: str, tmp_path: Path) -> None:
+    [found] = shape.measure(tree(tmp_path, plans__a=source)).foreign_private
+    assert found.endswith(seen)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "class A:\n    def __init__(self):\n        self._x = 1\ndef f(a):\n    return a._x",
+        "class A(B):\n    @validator\n    def _check(self): ...",
+        "class A(B):\n    def f(self):\n        return self._g()\n    def _g(self): ...",
+        "import os\nos._exit(0)",
+    ],
+)
+def test_a_private_member_of_ours_is_not_a_librarys(source: str, tmp_path: Path) -> None:
+    assert shape.measure(tree(tmp_path, plans__a=source)).foreign_private == []
+
+
+def test_a_revision_is_measured_beside_the_working_tree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def git(*arguments: str) -> None:
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments], cwd=tmp_path, check=True)
+
+    git("init", "--quiet")
+    tree(tmp_path, plans__speaking="def f():\n    return 1\n")
+    git("add", ".")
+    git("commit", "--quiet", "--message", "First")
+    (tmp_path / "plans/speaking.py").rename(tmp_path / "plans/rpc.py")
+    tree(tmp_path, plans__model="x = 1\n")
+    assert shape.main(["--root", str(tmp_path), "--beside", "HEAD"]) == 0
+    printed = capsys.readouterr().out
+    assert "| figure | working tree | HEAD |" in printed
+    assert "| modules | 2 | 1 |" in printed
+    assert "| gerund file names | 0 | 1 |" in printed
+    assert "| plans | 13 | 2 | 1 |" in printed
