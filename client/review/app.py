@@ -100,7 +100,7 @@ class ReviewApp(LivePlan):
             return
         try:
             file = await editing.plan_file(self.client, self.plan)
-            raw = next((each for each in file["steps"] if each.id == step.id), {"id": step.id, "tool": step.tool})
+            raw = next((each for each in file["steps"] if each["id"] == step.id), {"id": step.id, "tool": step.tool})
             raw = {**raw, "args": step.args}
             kept = self._kept[1] if self._kept and self._kept[0] == step.id else as_text(raw)
             with self.suspend():
