@@ -50,7 +50,7 @@ async def measure(bench: Bench) -> list[Table]:
 async def _approvals(stand: Stand, count: int, kind: Kind) -> list[float]:
     steps: list[dict[str, Any]] = [{"id": f"s{n}", "tool": "now", "requiresApproval": True} for n in range(count)]
     handle = await stand.start(kind, steps, by_hand="MinimalApprovals")
-    while kind == "plan" and not (await runs.show(stand.client, handle.id))["pending"]:
+    while kind == "plan" and not (await runs.show(stand.client, handle.id)).pending:
         await asyncio.sleep(PAUSE)
     sent: dict[str, float] = {}
     for step in steps:
@@ -94,4 +94,4 @@ def _chain(count: int, seconds: float) -> list[dict[str, Any]]:
 
 async def _values(stand: Stand, plan: str) -> dict[str, float]:
     view = await runs.show(stand.client, plan)
-    return {step["id"]: step["result"]["value"] for step in view["steps"] if step.get("result")}
+    return {step.id: step.result.value for step in view.steps if step.result}

@@ -40,7 +40,7 @@ async def _add(table: Table, stand: Stand, count: int, size: int) -> None:
     seconds = time.perf_counter() - began
     history = sum(run.bytes for run in await size_of(stand.client, handle))
     view = await runs.show(stand.client, handle.id)
-    whole = sum((step.get("result") or {}).get("value") == size for step in view["steps"])
+    whole = sum(step.result is not None and step.result.value == size for step in view.steps)
     table.add(
         f"{count} of {size / 1e6:g} MB",
         f"{seconds:.2f}",

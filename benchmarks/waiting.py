@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
 
 from benchmarks.bench import Bench
 from benchmarks.processes import Watched
 from benchmarks.stand import Stand
 from benchmarks.tables import Table
 from client import runs
+from client.runs import PlanView
 
 MEMORY, CPU = 150_000, 0.02
 """At most: bytes of worker memory for one plan, and the share of a core while all wait."""
@@ -41,8 +41,8 @@ async def measure(bench: Bench) -> list[Table]:
         text = f"{again / 1e6:+.0f} MB against an idle one"
         table.add("memory of a new worker, the same plans open", text, "+10 MB", reached=again <= 10e6)
         view = await runs.show(stand.client, plans[-1])
-        table.add("the last plan, asked after that", str(view["steps"][0].get("awaiting")), "approval",
-                  reached=view["steps"][0].get("awaiting") == "approval")  # fmt: skip
+        table.add("the last plan, asked after that", str(view.steps[0].awaiting), "approval",
+                  reached=view.steps[0].awaiting == "approval")  # fmt: skip
     return [table]
 
 
@@ -51,8 +51,8 @@ async def _start(stand: Stand, count: int) -> Sequence[str]:
     plans: list[str] = []
     for _ in range(0, count, 50):
         batch = await asyncio.gather(*(stand.start("plan", STEPS) for _ in range(min(50, count))))
-        views: list[dict[str, Any]] = []
-        while not views or not all(view["steps"][0].get("awaiting") for view in views):
+        views: Sequence[PlanView] = ()
+        while not views or not all(view.steps[0].awaiting for view in views):
             await asyncio.sleep(0.1)
             views = await asyncio.gather(*(runs.show(stand.client, handle.id) for handle in batch))
         plans += [handle.id for handle in batch]

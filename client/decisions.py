@@ -16,12 +16,13 @@ from temporalio.client import Client
 from client.edits import update
 from client.errors import NoWorker
 from client.ids import workflow_id
-from client.rpc import PATIENCE, RPC_TIMEOUT, SERVER_REFUSED, about, ask
+from client.rpc import PATIENCE, RPC_TIMEOUT, SERVER_REFUSED, about, ask, ask_view
 from plans.errors import PlanError, Refused
 from plans.execution.approvals import sentence
 from plans.log import LogKind
 from plans.model import Value
 from plans.run import Decision
+from plans.views.models import BriefView
 from plans.views.queries import BRIEF
 from runtime.until import until
 
@@ -120,17 +121,17 @@ async def _send(client: Client, plan: str, signal: _Signal) -> None:
 
 async def _signalled(client: Client, plan: str, signal: _Signal) -> str:
     """Send the signal, and return the plan's sentence about it. Raises Refused with its sentence."""
-    before = int((await ask(client, plan, "plan", BRIEF))["seq"])
+    before = (await ask_view(client, plan, BriefView, "plan", BRIEF)).seq
     await _send(client, plan, signal)
 
     async def look() -> str | None:
-        for entry in (await ask(client, plan, "plan", BRIEF))["log"]:
-            if entry["seq"] <= before or entry.get("stepId") not in (None, signal.step_id):
+        for entry in (await ask_view(client, plan, BriefView, "plan", BRIEF)).log:
+            if entry.seq <= before or entry.step_id not in (None, signal.step_id):
                 continue
-            if entry["kind"] == _DONE[signal.name]:
-                return str(entry["text"])
-            if entry["kind"] == LogKind.REFUSED and entry.get("subject") in (None, signal.name):
-                raise Refused(entry["text"], entry.get("code") or "REFUSED")  # an older worker gives no code
+            if entry.kind == _DONE[signal.name]:
+                return entry.text
+            if entry.kind == LogKind.REFUSED and entry.subject in (None, signal.name):
+                raise Refused(entry.text, entry.code or "REFUSED")  # an older worker gives no code
         return None
 
     try:

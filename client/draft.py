@@ -9,11 +9,11 @@ from temporalio.client import Client
 
 from client import ids, runs
 from client.history_feed import changes
-from client.rpc import ask_patiently
 from client.start import Started, launch
 from plans.errors import PlanError
 from plans.run import Options, PlanStatus
 from plans.views.markdown import line
+from plans.views.models import PlanView
 from workflows.search_attributes import first
 
 MAX_REQUEST = 20_000
@@ -43,19 +43,19 @@ async def make(
     return await launch(client, started, chosen, queue, shown, first(PlanStatus.DRAFT.value, ""))
 
 
-async def drafted(client: Client, plan: str, say: Callable[[str], None] = lambda _: None) -> runs.View:
+async def drafted(client: Client, plan: str, say: Callable[[str], None] = lambda _: None) -> PlanView:
     """The plan's view as soon as the LLM has written it, or has given up: then it has `problems`.
 
     Raises InvalidPlan when the worker cannot work for it at all.
     """
     async for _ in changes(client, plan, say):
         try:
-            view = dict(await ask_patiently(client, plan, say, "plan"))
+            view = await runs.show_patiently(client, plan, say)
         except PlanError as error:
             if error.code != "QUERY_FAILED":
                 raise
             break
-        if view["status"] != "draft":
+        if view.status is not PlanStatus.DRAFT:
             return view
     await runs.wait(client, plan)
-    return dict(await ask_patiently(client, plan, say, "plan"))
+    return await runs.show_patiently(client, plan, say)

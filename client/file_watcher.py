@@ -34,7 +34,7 @@ _MANY = 200
 async def watch_files(client: Client, plan: str, say: Callable[[str], None]) -> AsyncIterator[list[str]]:
     """Watch until the plan has ended; gives the files it was told of, each time. Raises PlanError BAD_WORKSPACE."""
     view = await runs.show(client, plan)
-    root = Path(view["workspace"] or "/nonexistent")
+    root = Path(view.workspace or "/nonexistent")
     if not root.is_dir():
         raise PlanError(f"the workspace {root} is not on this machine; watch it where the worker is", "BAD_WORKSPACE")
     say(f"Watching {root} until the plan ends")
@@ -44,7 +44,7 @@ async def watch_files(client: Client, plan: str, say: Callable[[str], None]) -> 
         if not looked:  # what changed before the watching began, too
             changes, looked = sorted({*changes, *await runs.stamps(client, plan)}), True
         if not changes:
-            if (await runs.show(client, plan))["status"] in ENDED:
+            if (await runs.show(client, plan)).status in ENDED:
                 return
             continue
         foreign = await _foreign(client, plan, root, changes)

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from plans.activity_io import LargeValue
 from plans.errors import ToolError
+from plans.views.models import PlanView, StepView
 from runtime.connect import storage
 from runtime.settings import Settings
 from runtime.value_store import ValueStore
 
 
-async def with_large_values(view: dict[str, Any], settings: Settings) -> dict[str, Any]:
+async def with_large_values(view: PlanView, settings: Settings) -> PlanView:
     """The view with every large value that can be had in the place of its preview."""
     store = ValueStore(storage(settings))
-    return view | {"steps": [await _whole(step, store) for step in view["steps"]]}
+    return view.model_copy(update={"steps": [await _whole(step, store) for step in view.steps]})
 
 
-async def _whole(step: dict[str, Any], store: ValueStore) -> dict[str, Any]:
-    large = (step.get("result") or {}).get("large")
-    if not large:
+async def _whole(step: StepView, store: ValueStore) -> StepView:
+    if step.result is None or step.result.large is None:
         return step
     try:
-        value = await store.get(LargeValue.model_validate(large))
+        value = await store.get(step.result.large)
     except ToolError:
         return step  # kept by a worker elsewhere: the preview has to do
-    return step | {"result": {**step["result"], "value": value}}
+    return step.model_copy(update={"result": step.result.model_copy(update={"value": value})})

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from temporalio.client import Client
 
 from client.errors import NoWorker
 from client.listing import Listed, list_plans
-from client.rpc import STUCK, ask
+from client.rpc import STUCK, ask_view
 from plans.errors import PlanError
 from plans.model import Value
+from plans.views.models import BriefView
 from plans.views.queries import BRIEF
 from runtime.task_queues import listeners
 
@@ -36,8 +38,8 @@ class Pending(Value):
     tool: str
     description: str = ""
     args: dict[str, Any]
-    since: str | None = None
-    deadline: str | None = None
+    since: datetime | None = None
+    deadline: datetime | None = None
     version: int
 
 
@@ -80,13 +82,12 @@ async def pending(
 
 async def _of(client: Client, listed: Listed, patience: float) -> list[Pending] | PlanError:
     try:
-        view = await ask(client, listed.plan_id, "plan", BRIEF, patience=patience)
+        view = await ask_view(client, listed.plan_id, BriefView, "plan", BRIEF, patience=patience)
     except PlanError as error:
         if error.code not in UNSPOKEN:
             raise
         return error
-    common = {"planId": listed.plan_id, "title": view.get("title", "")}
-    return [Pending.model_validate({**item, **common}) for item in view["pending"]]
+    return [Pending(plan_id=listed.plan_id, title=view.title, **dict(item)) for item in view.pending]
 
 
 def _gone(asked: Sequence[Listed], answers: Mapping[str, list[Pending] | PlanError]) -> dict[str, bool]:

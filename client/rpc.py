@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus, WorkflowQueryFailedError
+from temporalio.common import RawValue
 from temporalio.service import RPCError, RPCStatusCode
 
 from client.errors import NoWorker, PlanClosed, PlanNotFound
@@ -22,6 +23,11 @@ from plans.errors import PlanError
 from runtime.errors import NotConnected
 from runtime.task_queues import listeners
 
+if TYPE_CHECKING:
+    from plans.views.models import View
+
+T = TypeVar("T")
+V = TypeVar("V", bound="View")
 RPC_TIMEOUT = timedelta(seconds=10)
 QUERY_SECONDS = 2.0, 8.0
 """How long the first question may take, and the later ones: who answers late has a long history to read first."""
@@ -80,6 +86,20 @@ async def ask(client: Client, plan: str, query: str, *arguments: Any, patience: 
 
     `patience`: the seconds it may take to answer although a worker listens.
     """
+    return await _answer(client, plan, query, arguments, patience)
+
+
+async def ask_view(
+    client: Client, plan: str, kind: type[V], query: str, *arguments: Any, patience: float = PATIENCE
+) -> V:
+    """As `ask`, for an answer that is a view of this kind."""
+    answer = await _answer(client, plan, query, arguments, patience, RawValue)
+    return kind.read(answer.payload.data if isinstance(answer, RawValue) else answer)
+
+
+async def _answer(
+    client: Client, plan: str, query: str, arguments: Sequence[Any], patience: float, kind: type | None = None
+) -> Any:
     from client import end_records  # with all that reads a Run, which a list of plans does without
 
     handle = client.get_workflow_handle(workflow_id(plan))
@@ -90,7 +110,8 @@ async def ask(client: Client, plan: str, query: str, *arguments: Any, patience: 
             if recorded is not None:
                 return recorded.value
             left = max(began + patience - time.monotonic(), 0.1)
-            return await handle.query(query, *arguments, rpc_timeout=timedelta(seconds=min(seconds, left)))
+            timeout = timedelta(seconds=min(seconds, left))
+            return await handle.query(query, args=arguments, result_type=kind, rpc_timeout=timeout)
         except WorkflowQueryFailedError as error:
             if THINKING not in error.message or time.monotonic() > began + patience:
                 raise PlanError(f"plan '{plan_id(plan)}' could not answer: {error.message}", "QUERY_FAILED") from error
@@ -105,12 +126,15 @@ async def ask(client: Client, plan: str, query: str, *arguments: Any, patience: 
         await asyncio.sleep(0.1)
 
 
-async def ask_patiently(client: Client, plan: str, say: Callable[[str], None], query: str, *arguments: Any) -> Any:
-    """As `ask`, but waits for server and worker as long as the plan has not ended; `say` is told once."""
+async def patiently(client: Client, plan: str, say: Callable[[str], None], question: Callable[[], Awaitable[T]]) -> T:
+    """The answer to a question that is asked again until server and worker are there; `say` is told once.
+
+    Raises NoWorker when the plan has ended meanwhile.
+    """
     told = False
     while True:
         try:
-            return await ask(client, plan, query, *arguments)
+            return await question()
         except NotConnected as error:
             if isinstance(error, NoWorker) and await _has_ended(client, plan):
                 raise

@@ -5,15 +5,14 @@
     summary = await runs.wait(client, started.plan_id)
 
 A plan is named by its plan id or its workflow id. Errors are PlanErrors: PlanNotFound, PlanExists, PlanClosed,
-BadPlanId, Refused, InvalidPlan, NotConnected, NoWorker. A view is the plan's own JSON (query `plan`), as
-`plan show --json` prints it.
+BadPlanId, Refused, InvalidPlan, NotConnected, NoWorker. A view is what the plan
+itself answers (query `plan`); its `to_json` is what `plan show --json` prints.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any
 
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError
 from temporalio.service import RPCError
@@ -26,49 +25,47 @@ from client.ids import plan_id, workflow_id
 from client.listing import Listed, list_plans
 from client.pending import Pending, pending
 from client.resume import Links, interrupt, links, rerun, resume
-from client.rpc import LOST, RPC_TIMEOUT, about, ask, ask_patiently, describe, translated
+from client.rpc import LOST, RPC_TIMEOUT, about, ask, ask_view, describe, patiently, translated
 from client.start import Started, start
-from client.summary import Summary, ended_otherwise, of_failure
+from client.summary import ended_otherwise, of_failure
 from plans.file_stamps import Stamp
-from plans.model import Value
 from plans.run import ENDED, Decision, PlanStatus, Run
 from plans.views import views
+from plans.views.models import BriefView, EventView, PlanView
 from plans.views.queries import BRIEF
+from plans.views.summary import Summary
 
 __all__ = [
-    "Choice", "Decision", "Event", "Links", "Listed", "Pending", "Started", "Summary",
-    "approve", "begin", "brief", "cancel", "changes", "decide", "deny", "files_changed", "interrupt", "links",
-    "list_plans", "pause", "pending", "rerun", "resume", "show", "stamps", "start", "summary", "text", "unpause",
-    "wait", "watch",
+    "BriefView", "Choice", "Decision", "EventView", "Links", "Listed", "Pending", "PlanView", "Started", "Summary",
+    "approve", "begin", "brief", "cancel", "changes", "decide", "deny", "events", "files_changed", "interrupt",
+    "links", "list_plans", "pause", "pending", "rerun", "resume", "show", "show_patiently", "stamps", "start",
+    "summary", "text", "unpause", "wait", "watch",
 ]  # fmt: skip
 
-View = dict[str, Any]
 RETRY_SECONDS = 1.0
 AT_ONCE = 1_000
 """Events asked for at once."""
 
 
-class Event(Value):
-    """One thing that happened (seed 004's ProgressEvent, numbered and dated); to the plan when `stepId` is empty."""
-
-    seq: int
-    time: str
-    task_id: str
-    step_id: str
-    status: str
-    progress: int | None = None
-    result: dict[str, Any] | None = None
-    logs: list[dict[str, Any]] | None = None
-
-
-async def show(client: Client, plan: str) -> View:
+async def show(client: Client, plan: str) -> PlanView:
     """The plan with the status and result of every step."""
-    return dict(await ask(client, plan, "plan"))
+    return await ask_view(client, plan, PlanView, "plan")
 
 
-async def brief(client: Client, plan: str, say: Callable[[str], None] = lambda _: None) -> View:
+async def show_patiently(client: Client, plan: str, say: Callable[[str], None]) -> PlanView:
+    """The same; waits for server and worker, which `say` is told."""
+    return await patiently(client, plan, say, lambda: show(client, plan))
+
+
+async def brief(client: Client, plan: str, say: Callable[[str], None] = lambda _: None) -> BriefView:
     """The same in short, for those who follow a plan of any size; waits for server and worker, which `say` is told."""
-    return dict(await ask_patiently(client, plan, say, "plan", BRIEF))
+    return await patiently(client, plan, say, lambda: ask_view(client, plan, BriefView, "plan", BRIEF))
+
+
+async def events(client: Client, plan: str, since: int = 0, limit: int = AT_ONCE) -> list[EventView]:
+    """What happened after event number `since`, at most `limit` events."""
+    found = await ask(client, plan, "events", {"since": since, "limit": limit})
+    return [EventView.read(each) for each in found]
 
 
 async def text(client: Client, plan: str, limit: int | None = None) -> str:
@@ -78,12 +75,12 @@ async def text(client: Client, plan: str, limit: int | None = None) -> str:
 
 async def summary(client: Client, plan: str) -> Summary:
     """Where the plan stands, or how it ended."""
-    return Summary.model_validate(await ask(client, plan, "summary"))
+    return await ask_view(client, plan, Summary, "summary")
 
 
 async def watch(
     client: Client, plan: str, since: int = 0, say: Callable[[str], None] = lambda _: None
-) -> AsyncIterator[Event]:
+) -> AsyncIterator[EventView]:
     """What happened after event number `since`, and what happens, until the plan has ended.
 
     Whoever comes late gets everything; nothing is missed while server or worker are away, which `say` is told.
@@ -91,13 +88,13 @@ async def watch(
     ended = await _ended(client, plan)
     if ended is not None:
         for past in views.events(ended, since):
-            yield Event.model_validate(past)
+            yield EventView.read(past)
         return
     async for _ in changes(client, plan, say):
         more = True
         while more:
-            found = await ask_patiently(client, plan, say, "events", {"since": since, "limit": AT_ONCE})
-            for event in map(Event.model_validate, found):
+            found = await _events(client, plan, since, say)
+            for event in found:
                 since = event.seq
                 yield event
             more = len(found) == AT_ONCE
@@ -109,7 +106,7 @@ async def wait(client: Client, plan: str) -> Summary:
     handle = client.get_workflow_handle(workflow_id(plan))
     while True:
         try:
-            return Summary.model_validate(await handle.result())
+            return Summary.read(await handle.result())
         except WorkflowFailureError as error:
             return of_failure(error, plan) or await _asked(client, plan, error.cause)
         except RPCError as error:
@@ -175,6 +172,10 @@ async def cancel(client: Client, plan: str) -> None:
         raise PlanClosed(f"plan '{name}' has ended; there is nothing to cancel. `plan summary {name}` shows it")
     with about(plan):
         await client.get_workflow_handle(workflow_id(plan)).cancel(rpc_timeout=RPC_TIMEOUT)
+
+
+async def _events(client: Client, plan: str, since: int, say: Callable[[str], None]) -> list[EventView]:
+    return await patiently(client, plan, say, lambda: events(client, plan, since))
 
 
 async def _ended(client: Client, plan: str) -> Run | None:

@@ -131,7 +131,7 @@ def _shown(plan: Plan, title: str) -> dict[str, Any]:
     return {
         "memo": {"title": title[:1_000], "steps": len(plan.steps)},
         "static_summary": _cut(f"{line(title)} · {_steps(plan)}", SUMMARY_BYTES),
-        "static_details": _cut(markdown(plan.model_dump(mode="json", exclude_none=True)), DETAILS_BYTES),
+        "static_details": _cut(markdown(plan), DETAILS_BYTES),
     }
 
 

@@ -6,56 +6,14 @@ it. `ended_otherwise` makes one for a plan that was terminated from outside and 
 
 from __future__ import annotations
 
-from typing import Any
-
-from pydantic import ConfigDict, Field
 from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import ApplicationError, CancelledError, TerminatedError
 
 from client.ids import plan_id
 from plans.errors import InvalidPlan
-from plans.model import Problem, Value
+from plans.model import Problem
 from plans.run import PlanStatus
-
-
-class Failure(Value):
-    """A step that failed."""
-
-    step_id: str
-    error: str = ""
-    code: str | None = None
-
-
-class Reason(Value):
-    """A step that was skipped or blocked, and why."""
-
-    step_id: str
-    reason: str = ""
-
-
-class Summary(Value):
-    """The end of a plan in numbers, or where it stands now."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    plan_id: str
-    title: str = ""
-    status: PlanStatus
-    counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, and `total`.")
-    started_at: str | None = None
-    ended_at: str | None = None
-    duration: float = Field(default=0.0, description="Seconds.")
-    files_written: list[str] = Field(default_factory=list)
-    tokens: dict[str, Any] = Field(default_factory=dict)
-    stopped: str = Field(default="", description="Why no further step could start.")
-    failed: list[Failure] = Field(default_factory=list)
-    skipped: list[Reason] = Field(default_factory=list)
-    blocked: list[Reason] = Field(default_factory=list)
-
-    @property
-    def is_completed(self) -> bool:
-        """Whether every step was completed or skipped."""
-        return self.status is PlanStatus.COMPLETED
+from plans.views.summary import Summary
 
 
 def of_failure(error: WorkflowFailureError, plan: str) -> Summary | None:
@@ -66,7 +24,7 @@ def of_failure(error: WorkflowFailureError, plan: str) -> Summary | None:
         found = [Problem.model_validate(detail) for detail in details]
         raise InvalidPlan(found or [Problem(code="INVALID_PLAN", message=cause.message)]) from error
     if isinstance(cause, ApplicationError) and cause.details and isinstance(cause.details[0], dict):
-        return Summary.model_validate(cause.details[0])
+        return Summary.read(cause.details[0])
     if isinstance(cause, CancelledError):
         return None
     return ended_otherwise(plan, cause)

@@ -17,9 +17,10 @@ from temporalio.service import RPCError
 
 from client.errors import NoWorker
 from client.ids import plan_id
-from client.rpc import RPC_TIMEOUT, ask, describe, translated
+from client.rpc import RPC_TIMEOUT, ask_view, describe, translated
 from plans.errors import PlanError, Refused
 from plans.files.undo import ChangesReport, ChangesRequest
+from plans.views.models import PlanView
 
 CEILING = timedelta(minutes=30)
 
@@ -46,12 +47,12 @@ async def undo(
 
 
 async def _answer(client: Client, plan: str, request: ChangesRequest, workflow_id: str) -> ChangesReport:
-    view = await ask(client, plan, "plan")
-    steps = {step["id"]: step for step in view["steps"]}
+    view = await ask_view(client, plan, PlanView, "plan")
+    steps = {step.id: step for step in view.steps}
     if request.step_id is not None and request.step_id not in steps:
         raise Refused(f"plan '{plan_id(plan)}' has no step '{request.step_id}'", "UNKNOWN_STEP")
     default = (await describe(client, plan)).task_queue
-    queues = [view.get("queue") or default, *(step.get("queue") for step in steps.values())]
+    queues = [view.queue or default, *(step.queue for step in steps.values())]
     request = request.model_copy(update={"queues": list(dict.fromkeys(filter(None, queues)))})
     try:
         found: dict[str, Any] = await client.execute_workflow(
@@ -70,14 +71,14 @@ async def _answer(client: Client, plan: str, request: ChangesRequest, workflow_i
         raise _failure(error, plan) from error
     except RPCError as error:
         raise translated(error, plan) from error
-    return _with_tools(ChangesReport.model_validate(found), steps)
+    tools = {name: step.tool for name, step in steps.items()}
+    return _with_tools(ChangesReport.model_validate(found), tools)
 
 
-def _with_tools(report: ChangesReport, steps: Mapping[str, Any]) -> ChangesReport:
+def _with_tools(report: ChangesReport, tools: Mapping[str, str]) -> ChangesReport:
     """The report with the tool of each call, which the log of effects does not hold."""
     calls = [
-        call if call.tool else call.model_copy(update={"tool": steps.get(call.step_id, {}).get("tool", "")})
-        for call in report.calls
+        call if call.tool else call.model_copy(update={"tool": tools.get(call.step_id, "")}) for call in report.calls
     ]
     return report.model_copy(update={"calls": calls})
 

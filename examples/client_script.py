@@ -43,12 +43,13 @@ async def run(workspace: Path) -> Summary:
     print(f"Started {started.plan_id}; the Temporal UI shows it at {connection.workflow_link(started.workflow_id)}")
 
     async for event in runs.watch(client, started.plan_id):
-        print(f"  {event.step_id or 'plan':8} {event.logs[0]['text'] if event.logs else event.status}")
+        print(f"  {event.step_id or 'plan':8} {event.logs[0].text if event.logs else event.status}")
         if event.step_id == "read" and event.status == "completed":
             print("  " + await runs.approve(client, started.plan_id, Choice(step_id="remove", by="the script")))
 
     view = await runs.show(client, started.plan_id)
-    print("The note said:", view["steps"][1]["result"]["value"])
+    read = view.step("read")
+    print("The note said:", read.result.value if read and read.result else "nothing")
     return await runs.wait(client, started.plan_id)
 
 

@@ -15,6 +15,8 @@ from pydantic import Field
 from plans.file_stamps import NOTES_BYTES, Stamp
 from plans.model import Plan, Problem, Retry, ToolSpec, Value
 
+MAX_VALUE_BYTES = 64 * 1024 * 1024
+"""Maximum length of a value's JSON text, in bytes."""
 PREVIEW_CHARACTERS = 200
 """Length of the preview of a long value in a view (seed 000)."""
 

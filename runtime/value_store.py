@@ -24,8 +24,6 @@ from runtime.storage import StorageError
 
 INLINE_BYTES = 8_192
 """Values whose JSON text is longer than this many bytes are stored outside history."""
-MAX_BYTES = 64 * 1024 * 1024
-"""Maximum length of a value's JSON text, in bytes."""
 
 
 class ValueStore:

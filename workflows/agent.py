@@ -222,7 +222,7 @@ class AgentWorkflow(MessageHandlers):
     async def _end(self) -> dict[str, Any]:
         agent = self._agent
         self._publish()
-        summary = summary_of(self._started().run) | {"agent": agent_run.agent_view(agent)}
+        summary = summary_of(self._started().run).to_json() | {"agent": agent_run.agent_view(agent)}
         summary["value"] = agent_run.answer_value(agent) if agent.end == "completed" else None
         summary |= {"wrote": agent_reporting.wrote(agent), "calls": agent_reporting.calls(agent)}
         await agent_reporting.ended(agent)

@@ -40,7 +40,7 @@ async def recorded(run: Run) -> dict[str, Any]:
             run.note(
                 LogKind.WARNING, f"SUMMARY.md could not be written: {error.cause or error.message}", workflow.now()
             )
-    return summary_of(run)
+    return summary_of(run).to_json()
 
 
 def carried(run: Run) -> RawValue:

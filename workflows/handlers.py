@@ -193,7 +193,7 @@ class MessageHandlers:
     @workflow.query(description="Counts, duration, files written, what failed.")
     def summary(self, *_: Any) -> dict[str, Any]:
         """The summary so far; the last one when the plan has ended."""
-        return summary_of(self._started().run)
+        return summary_of(self._started().run).to_json()
 
     @workflow.query(description="All there is to know of the run, for another run to go on from.")
     def state(self, *_: Any) -> dict[str, Any]:

@@ -9,14 +9,16 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pydantic import BaseModel
 
 from activities.attempt.redaction import Secrets
-from plans.activity_io import LargeValue
+from plans.activity_io import MAX_VALUE_BYTES, LargeValue
 from plans.errors import ToolError
-from runtime.value_store import MAX_BYTES, ValueStore
+
+if TYPE_CHECKING:
+    from runtime.value_store import ValueStore
 
 MAX_DEPTH = 64
 """Lists and objects inside each other, at most."""
@@ -30,10 +32,10 @@ async def keep(value: Any, values: ValueStore, secrets: Secrets | None = None) -
     text = await asyncio.to_thread(json_text, value)
     text = secrets.out_of(text) if secrets else text
     size = len(text.encode())
-    if size > MAX_BYTES:
+    if size > MAX_VALUE_BYTES:
         raise ToolError(
             "VALUE_TOO_LARGE",
-            f"the value is {size // 1024 // 1024} MiB of JSON, the most is {MAX_BYTES // 1024 // 1024} MiB;"
+            f"the value is {size // 1024 // 1024} MiB of JSON, the most is {MAX_VALUE_BYTES // 1024 // 1024} MiB;"
             " write it to a file and return the path",
         )
     return await values.kept(text) or json.loads(text)

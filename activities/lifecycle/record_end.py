@@ -79,7 +79,7 @@ class EndRecorder:
         summary, shown = summary_of(run), text(run, TEXT_STEPS)
         markdown = summary_markdown(summary, shown if len(run.plan.steps) <= TEXT_STEPS else _listed(run))
         self.summaries.write_summary(SummaryFile(plan_id=run.plan.id or "", markdown=markdown))
-        return summary, shown
+        return summary.to_json(), shown
 
 
 def _listed(run: Run) -> str:

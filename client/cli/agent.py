@@ -27,6 +27,7 @@ from plans.agents.order import AgentLimits, AgentOrder, step_args
 from plans.definition.output_schema import schema_problem
 from plans.errors import PlanError
 from plans.run import Options
+from plans.views.models import AgentView
 from plans.views.safe_text import line, safe
 
 Request = Annotated[str, typer.Argument(metavar="REQUEST", help="What is to be reached.")]
@@ -98,7 +99,7 @@ def history(
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Rebuild it from the server's record.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show the runs of agents on this machine. Who ran, on what, how it ended, who went on with it."""
+    """Show the agent runs on this machine. Who ran, on what, how it ended, who went on with it."""
     store = AgentHistory(environment.settings().state_dir)
     if rebuild:
         found = session.run(lambda here: agents.recorded(here.client), worker=False)
@@ -126,23 +127,22 @@ async def _follow(here: Connected, started: Started, detach: bool, as_json: bool
         return None
     if as_json:
         summary = await runs.wait(here.client, started.plan_id)
-        found = (await runs.show(here.client, started.plan_id)).get("agent", {})
-        output.show_json(told | {"summary": summary.model_dump(mode="json"), "agent": found})
+        found = (await runs.show(here.client, started.plan_id)).to_json().get("agent", {})
+        output.show_json(told | {"summary": summary.to_json(), "agent": found})
         return summary
     output.show(f"agent {started.plan_id}" + (f"\n{link}" if link else ""))
     summary = await follow(here, started.plan_id, as_json=False)
-    _show_end((await runs.show(here.client, started.plan_id)).get("agent", {}), summary)
+    _show_end((await runs.show(here.client, started.plan_id)).agent or AgentView(), summary)
     return summary
 
 
-def _show_end(found: dict[str, Any], summary: Summary) -> None:
-    tasks = found.get("tasks", [])
-    for task in tasks:
-        mark = "✓" if task["status"] == "done" else " "
-        output.show(f"  {mark} {line(task['objective'])}")
+def _show_end(found: AgentView, summary: Summary) -> None:
+    for task in found.tasks:
+        mark = "✓" if task.status == "done" else " "
+        output.show(f"  {mark} {line(task.objective)}")
     show_summary(summary)
-    if found.get("answer"):
-        output.show(f"\n{safe(str(found['answer']))}")
+    if found.answer:
+        output.show(f"\n{safe(found.answer)}")
 
 
 def _chosen(store: AgentHistory, plan: str | None, active: bool, interrupted: bool) -> list[Entry]:

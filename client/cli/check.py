@@ -1,8 +1,7 @@
-"""Commands that need no server: check, schema, tools, and graph of a file."""
+"""Commands that need no server: check, schema, tools."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import typer
@@ -13,20 +12,17 @@ from client.cli import environment, output
 from client.cli.options import AsJson, File
 from client.local_tools import known_tools
 from client.plan_file import PlanFile, check, load
-from plans.definition.dependencies import dependencies
-from plans.definition.validation import errors, problems
+from plans.definition.validation import errors
 from plans.errors import InvalidPlan, PlanError
 from plans.model import Plan, Problem, ToolSpec
 from plans.views.safe_text import line
 
 INVALID = 2
 """Exit code of everything that is wrong with what was given."""
-UNDRAWN = ("UNKNOWN_DEPENDENCY", "BAD_REFERENCE", "PLAN_CYCLE", "PLAN_DUPLICATE_ID")
-"""Problems of which a graph shows nothing, or something else than what was meant."""
 
 
 def check_file(file: File, as_json: AsJson = False) -> None:
-    """Tell every problem of a plan file. No server is needed."""
+    """Report every problem of a plan file. No server is needed."""
     tools = known_tools(environment.settings())
     try:
         found = load(file)
@@ -68,22 +64,6 @@ def tools(
         _show_tool(known[name])
     else:
         _list_tools(list(known.values()))
-
-
-def graph_view(plan: Plan) -> dict[str, Any]:
-    """A plan as the graph commands draw it, before anything has happened to it; tells what cannot be drawn."""
-    wrong = [problem for problem in problems(plan, {}) if problem.code in UNDRAWN]
-    if wrong:
-        output.show_problems(wrong)
-    view = plan.model_dump(mode="json", exclude_none=True)
-    for step, each in zip(plan.steps, view["steps"], strict=True):
-        each["needs"] = list(dependencies(step))
-    return view
-
-
-def is_file(name: str) -> bool:
-    """Whether an argument names a plan file rather than a plan."""
-    return name == "-" or Path(name).is_file() or Path(name).suffix.lower() in (".json", ".yaml", ".yml")
 
 
 def _tell(file: str, found: PlanFile | None, plan: Plan | None, wrong: list[Problem], as_json: bool) -> None:

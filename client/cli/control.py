@@ -35,7 +35,7 @@ def approve(
 def deny(
     plan: Id, step: Step, by: By = None, comment: Comment = "", version: Version = None, as_json: AsJson = False
 ) -> None:
-    """Do not let a step start. It is skipped, and what depends on it is blocked."""
+    """Deny a step: it is skipped, and its dependents are blocked."""
     choice = Choice(step_id=step, by=by or who(), comment=comment, version=version)
     sentence = session.run(lambda here: runs.deny(here.client, plan, choice))
     _tell(plan, sentence, as_json, stepId=step, approved=False)
@@ -47,7 +47,7 @@ def begin(plan: Id, by: By = None, as_json: AsJson = False) -> None:
 
 
 def pause(plan: Id, by: By = None, as_json: AsJson = False) -> None:
-    """Start no further step until `unpause`. Running steps continue."""
+    """Pause a plan; running steps continue."""
     _control(plan, runs.pause, by, as_json)
 
 
@@ -57,7 +57,7 @@ def unpause(plan: Id, by: By = None, as_json: AsJson = False) -> None:
 
 
 def cancel(plan: Id, as_json: AsJson = False) -> None:
-    """End a plan: running steps are cancelled, and clean up."""
+    """Cancel a plan; running steps clean up first."""
     session.run(lambda here: runs.cancel(here.client, plan))
     _tell(plan, "running steps are told to end", as_json)
 

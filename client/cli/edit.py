@@ -29,7 +29,7 @@ Before = Annotated[str | None, typer.Option("--before", metavar="STEP", help="In
 def edit(
     plan: Id, sets: Sets, by: By = None, comment: Comment = "", expect: Expect = None, as_json: AsJson = False
 ) -> None:
-    """Change fields of steps that have not begun, or of the plan. All of them, or none."""
+    """Edit steps that have not started, or the plan itself. All of them, or none."""
     _apply(plan, [_set(text) for text in sets], by, comment, expect, as_json)
 
 
@@ -43,7 +43,7 @@ def add(
     expect: Expect = None,
     as_json: AsJson = False,
 ) -> None:
-    """Put in a step."""
+    """Add a step."""
     step = load(file).data
     if not isinstance(step, dict):
         raise PlanError(f"{file} holds no step; write one object with id, tool and args", "PLAN_SCHEMA")
@@ -55,7 +55,7 @@ def add(
 def remove(
     plan: Id, step: Step, by: By = None, comment: Comment = "", expect: Expect = None, as_json: AsJson = False
 ) -> None:
-    """Take a step out that no other depends on."""
+    """Remove a step that no other step depends on."""
     _apply(plan, [RemoveStep(op="remove", step_id=step)], by, comment, expect, as_json)
 
 
@@ -68,21 +68,21 @@ def move(
     expect: Expect = None,
     as_json: AsJson = False,
 ) -> None:
-    """Put a step behind another in the list. To the front without --after; dependencies set limits."""
+    """Move a step behind another one in the list. To the front without --after; dependencies set limits."""
     _apply(plan, [MoveStep(op="move", step_id=step, after=after)], by, comment, expect, as_json)
 
 
 def skip(
     plan: Id, step: Step, by: By = None, comment: Comment = "", expect: Expect = None, as_json: AsJson = False
 ) -> None:
-    """Leave a step out. What depends on it runs, unless it uses its value."""
+    """Skip a step. What depends on it runs, unless it uses its value."""
     _apply(plan, [SkipStep(op="skip", step_id=step, reason=comment)], by, comment, expect, as_json)
 
 
 def unskip(
     plan: Id, step: Step, by: By = None, comment: Comment = "", expect: Expect = None, as_json: AsJson = False
 ) -> None:
-    """Take a skip back."""
+    """Undo a skip."""
     _apply(plan, [UnskipStep(op="unskip", step_id=step)], by, comment, expect, as_json)
 
 
@@ -93,7 +93,7 @@ def regenerate(
     expect: Expect = None,
     as_json: AsJson = False,
 ) -> None:
-    """Have the LLM revise what has not begun. The plan is in review until `plan begin`."""
+    """Have the LLM revise the steps that have not started. The plan is in review until `plan begin`."""
     if not feedback.strip():
         raise PlanError("say what is to be different", "BAD_REQUEST")
     found = session.run(

@@ -40,7 +40,7 @@ def undo(
     partly: Annotated[bool, typer.Option("--partly", help="Undo what can be undone, though not all can.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Put back what a plan, or one step, changed in files. Refused where others have changed them since."""
+    """Undo the file changes of a plan or of one step. Refused where others have changed them since."""
     report = session.run(lambda here: taking_back.undo(here.client, plan, step, dry_run=dry_run, partly=partly))
     if as_json:
         output.show_json(report.model_dump(mode="json", exclude={"calls"}, exclude_none=True))

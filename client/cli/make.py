@@ -20,8 +20,8 @@ from client.cli.session import Connected, who
 from client.edits import plan_file
 from client.runs import Started
 from plans.errors import PlanError
-from plans.model import Problem
 from plans.run import Options
+from plans.views.models import PlanView
 from plans.views.safe_text import line
 from plans.views.views import shorten
 from runtime.settings import Settings
@@ -115,7 +115,7 @@ class Asked:
             if await review.show(here, started.plan_id, until_begun=True):
                 return await self._to_the_end(here, started)
             view = await runs.show(here.client, started.plan_id)
-        if view["problems"]:
+        if view.problems:
             return self._show_draft(started, view)
         if self.out:
             return await self._write(here, started, self.out)
@@ -124,12 +124,13 @@ class Asked:
         self._show(started, view)
         return 0
 
-    def _show_draft(self, started: Started, view: dict[str, Any]) -> int:
+    def _show_draft(self, started: Started, view: PlanView) -> int:
         if self.as_json:
-            output.show_json({"planId": started.plan_id, "status": view["status"], "problems": view["problems"]})
+            shown = view.to_json()
+            output.show_json({"planId": started.plan_id, "status": shown["status"], "problems": shown["problems"]})
             return NOT_SOUND
         output.show("\n".join(rows_of(view)))
-        output.show_problems([Problem.model_validate(each) for each in view["problems"]], "The draft")
+        output.show_problems(view.problems, "The draft")
         name = started.plan_id
         output.say(
             f"The draft is kept.\n  mend it         plan edit {name} --set STEP.args.NAME=VALUE\n"
@@ -151,15 +152,15 @@ class Asked:
     async def _to_the_end(self, here: Connected, started: Started) -> int:
         if self.as_json:
             summary = await runs.wait(here.client, started.plan_id)
-            output.show_json({**started.model_dump(mode="json"), "summary": summary.model_dump(mode="json")})
+            output.show_json({**started.model_dump(mode="json"), "summary": summary.to_json()})
         else:
             summary = await follow(here, started.plan_id, as_json=False)
             show_summary(summary)
         return exit_code(summary)
 
-    def _show(self, started: Started, view: dict[str, Any]) -> None:
+    def _show(self, started: Started, view: PlanView) -> None:
         if self.as_json:
-            output.show_json({**started.model_dump(mode="json"), "status": view["status"], "plan": view})
+            output.show_json({**started.model_dump(mode="json"), "status": view.status, "plan": view.to_json()})
             return
         output.show("\n".join(rows_of(view)))
         name = started.plan_id
@@ -170,16 +171,16 @@ class Asked:
         )
 
 
-def rows_of(view: dict[str, Any]) -> list[str]:
+def rows_of(view: PlanView) -> list[str]:
     """A plan in review as the seed shows it: steps with tool, args, dependencies and approval mark."""
-    rows = ["", f"{line(view.get('title') or view['id'])} (version {view['version']})", ""]
-    for number, step in enumerate(view["steps"], 1):
-        rows.append(f"☐ {number}. {line(step['description'] or step['id'])}  [{step['id']}]")
-        rows.append(f"     Tool: {line(step['tool'])}")
-        rows.append(f"     Args: {line(shorten(step['args']))}")
-        rows += [f"     After: {', '.join(step['needs'])}"] if step["needs"] else []
-        rows += ["     Requires approval ⚠"] if step["requiresApproval"] else []
-    return rows if view["steps"] else [*rows, "(no plan could be read in what the LLM answered)"]
+    rows = ["", f"{line(view.title or view.id)} (version {view.version})", ""]
+    for number, step in enumerate(view.steps, 1):
+        rows.append(f"☐ {number}. {line(step.description or step.id)}  [{step.id}]")
+        rows.append(f"     Tool: {line(step.tool)}")
+        rows.append(f"     Args: {line(shorten(step.args))}")
+        rows += [f"     After: {', '.join(step.needs)}"] if step.needs else []
+        rows += ["     Requires approval ⚠"] if step.requires_approval else []
+    return rows if view.steps else [*rows, "(no plan could be read in what the LLM answered)"]
 
 
 def _workspace(named: str | None, settings: Settings, local: bool) -> str | None:

@@ -27,7 +27,7 @@ Set = Annotated[list[str] | None, typer.Option("--set", metavar="STEP.args.x=V",
 
 
 def interrupt(plan: Id, by: By = None, as_json: AsJson = False) -> None:
-    """Stop a plan at the next safe point. What runs may end, everything is kept for `plan resume`."""
+    """Stop a plan so that it can be resumed. What runs may end, everything is kept for `plan resume`."""
     session.run(lambda here: runs.interrupt(here.client, plan, by or who()))
     name = plan_id(plan)
     sentence = f"it stops when the running steps have ended; go on with: plan resume {name}"
@@ -46,7 +46,7 @@ def rerun(
     plan: Id, start_at: From = None, only: Only = None, sets: Set = None, by: By = None, follow_it: Follow = False,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
-    """Do steps of an ended plan again in a new run. The others are kept."""
+    """Run steps of an ended plan again, in a new run. The others are kept."""
     changes = [_replacement(text) for text in sets or ()]
 
     async def start(here: Connected) -> Started:

@@ -20,7 +20,7 @@ Web = Annotated[bool, typer.Option("--web", help="Serve the screen to a browser 
 
 
 def review(plan: Id, web: Web = False) -> None:
-    """Look at a plan, change it, begin it, approve its steps. On a screen, by keyboard."""
+    """Review a plan: edit it, begin it, approve its steps. On a screen, by keyboard."""
     if web:
         session.run(lambda here: runs.show(here.client, plan))  # an unknown plan is said here, not in the browser
         from client.review.web import serve
@@ -49,7 +49,7 @@ async def show(here: Connected, plan: str, *, until_begun: bool = False) -> bool
     left = await app.run_async(mouse=_in_a_browser())
     if app.failure:
         raise app.failure
-    return left == "begun" or app.view["status"] not in ("draft", "review")
+    return left == "begun" or app.view.status not in ("draft", "review")
 
 
 def _in_a_browser() -> bool:

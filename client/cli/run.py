@@ -74,7 +74,7 @@ async def _run(here: Connected, request: Request, begun: list[Started], as_json:
     link = here.link(started.workflow_id)
     if as_json:
         summary = await runs.wait(here.client, started.plan_id)
-        output.show_json(_as_json(started, link) | {"summary": summary.model_dump(mode="json")})
+        output.show_json(_as_json(started, link) | {"summary": summary.to_json()})
         return summary
     output.show(f"plan {started.plan_id}" + (f"\n{link}" if link else ""))
     if request.flags.review and reviewing.on_a_screen():

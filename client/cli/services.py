@@ -31,7 +31,7 @@ def up() -> None:
 
 
 def down(as_json: AsJson = False) -> None:
-    """Stop the server and worker left running in the background. All data is kept."""
+    """Stop the server and the worker in the background. All data is kept."""
     asyncio.run(_down(environment.settings(), as_json))
 
 
@@ -43,7 +43,7 @@ def worker(context: typer.Context) -> None:
 
 
 def doctor(as_json: AsJson = False) -> None:
-    """Say what is there and what is missing. Nothing is started or changed."""
+    """Check this machine: what is installed and what is missing. Nothing is started or changed."""
     findings = asyncio.run(examine(environment.environ()))
     if as_json:
         output.show_json([finding.model_dump(mode="json") for finding in findings])

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from client import runs
 from client.cli import output, session
-from client.cli.check import graph_view, is_file
 from client.cli.follow.ctrl_c import after_ctrl_c
 from client.cli.follow.follow import exit_code, follow, show_summary
 from client.cli.options import AsJson, Id
@@ -18,13 +18,19 @@ from client.ids import plan_id
 from client.large_values import with_large_values
 from client.plan_file import load
 from client.runs import Pending, Summary
+from plans.definition.dependencies import dependencies
 from plans.definition.parsing import read_plan
+from plans.definition.validation import problems
 from plans.errors import InvalidPlan
-from plans.views.markdown import dot, mermaid
+from plans.model import Plan
+from plans.views.markdown import Node, dot, mermaid
 from plans.views.queries import TEXT_STEPS
 from plans.views.safe_text import line
 from plans.views.summary import summary_markdown
 from plans.views.views import shorten
+
+_UNDRAWN = ("UNKNOWN_DEPENDENCY", "BAD_REFERENCE", "PLAN_CYCLE", "PLAN_DUPLICATE_ID")
+"""Problems that a graph would hide or misrepresent."""
 
 
 def show(
@@ -34,7 +40,7 @@ def show(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show a plan: its steps, what they did, the files they made."""
+    """Show a plan: its steps, results and files."""
 
     async def linked_text(here: Connected) -> str:
         asked = runs.text(here.client, plan, None if full else TEXT_STEPS), runs.links(here.client, plan)
@@ -46,8 +52,8 @@ def show(
     async def view(here: Connected) -> dict[str, Any]:
         found = await runs.show(here.client, plan)
         later = (await runs.links(here.client, plan)).resumed_by
-        found |= {"resumedBy": later} if later else {}
-        return await with_large_values(found, here.settings) if full else found
+        shown = await with_large_values(found, here.settings) if full else found
+        return shown.to_json() | ({"resumedBy": later} if later else {})
 
     if not as_json:
         output.show(session.look(plan, "plan" if full else "text", linked_text))
@@ -77,12 +83,12 @@ def summary(
     markdown: Annotated[bool, typer.Option("--markdown", help="As Markdown, like SUMMARY.md.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show how a plan ended, or where it stands."""
+    """Show how a plan ended, or its current state."""
     found = session.look(plan, "summary", lambda here: runs.summary(here.client, plan))
     if as_json:
-        output.show_json(found.model_dump(mode="json"))
+        output.show_json(found.to_json())
     elif markdown:
-        output.show(summary_markdown(found.model_dump(mode="json")))
+        output.show(summary_markdown(found))
     else:
         show_summary(found)
 
@@ -93,11 +99,12 @@ def graph(
     as_json: AsJson = False,
 ) -> None:
     """Draw a plan as a graph, in Mermaid. One that was started has its statuses."""
-    if is_file(plan):
-        view = _view_of_file(plan)
+    if _is_file(plan):
+        nodes = _graph_nodes(_plan_of_file(plan))
     else:
         view = session.look(plan, "plan", lambda here: runs.show(here.client, plan))
-    text = dot(view) if as_dot else mermaid(view)
+        nodes = [Node.of(step) for step in view.steps]
+    text = dot(nodes) if as_dot else mermaid(nodes)
     if as_json:
         output.show_json({"format": "dot" if as_dot else "mermaid", "graph": text})
     else:
@@ -105,7 +112,7 @@ def graph(
 
 
 def pending(as_json: AsJson = False) -> None:
-    """List what people are asked for, in all plans."""
+    """List the decisions that plans await."""
 
     async def collect(here: Connected) -> list[Pending]:
         return [each async for each in runs.pending(here.client, output.say)]
@@ -122,8 +129,21 @@ def pending(as_json: AsJson = False) -> None:
         output.show("\n".join(rows))
 
 
-def _view_of_file(name: str) -> dict[str, Any]:
+def _plan_of_file(name: str) -> Plan:
     plan = read_plan(load(name).data)
     if isinstance(plan, list):
         raise InvalidPlan(plan)
-    return graph_view(plan)
+    return plan
+
+
+def _graph_nodes(plan: Plan) -> list[Node]:
+    """A plan as the graph commands draw it, before anything has happened to it; tells what cannot be drawn."""
+    wrong = [problem for problem in problems(plan, {}) if problem.code in _UNDRAWN]
+    if wrong:
+        output.show_problems(wrong)
+    return [Node(step.id, step.description or step.tool, list(dependencies(step))) for step in plan.steps]
+
+
+def _is_file(name: str) -> bool:
+    """Whether an argument names a plan file rather than a plan."""
+    return name == "-" or Path(name).is_file() or Path(name).suffix.lower() in (".json", ".yaml", ".yml")

@@ -9,7 +9,7 @@ from client.ids import plan_id
 
 
 def watch_files(plan: Id, as_json: AsJson = False) -> None:
-    """Tell a plan which of its files others change. It reads them again before it edits them."""
+    """Report files that others change to a plan. It reads them again before it edits them."""
     from client.file_watcher import watch_files as watch  # what watches directories is needed here alone
 
     async def follow(here: Connected) -> None:

@@ -87,9 +87,9 @@ class ReviewApp(LivePlan):
         if event.option_list.id != "steps" or step is None:
             return
         if not may_edit(step):
-            self.say(f"Step '{step['id']}' is {step['status']}: only steps that have not begun can be edited.")
+            self.say(f"Step '{step.id}' is {step.status}: only steps that have not begun can be edited.")
             return
-        draft = Draft(step, self.view["version"], self.tools.get(step["tool"]))
+        draft = Draft(step, self.view.version, self.tools.get(step.tool))
         self.push_screen(EditScreen(draft, lambda: self.view, self._save))
 
     @work(exclusive=True)
@@ -100,17 +100,17 @@ class ReviewApp(LivePlan):
             return
         try:
             file = await editing.plan_file(self.client, self.plan)
-            raw = next((each for each in file["steps"] if each["id"] == step["id"]), dict(step))
-            raw = {**raw, "args": step["args"]}
-            kept = self._kept[1] if self._kept and self._kept[0] == step["id"] else as_text(raw)
+            raw = next((each for each in file["steps"] if each["id"] == step.id), {"id": step.id, "tool": step.tool})
+            raw = {**raw, "args": step.args}
+            kept = self._kept[1] if self._kept and self._kept[0] == step.id else as_text(raw)
             with self.suspend():
                 text = let_edit(kept)
-            self._kept = (step["id"], text)
+            self._kept = (step.id, text)
             edits = edits_of(raw, text)
             if edits:
                 await self._save(edits, file.get("version", 1))
             self._kept = None
-            self.say(f"Step '{step['id']}' was changed." if edits else "Nothing was changed.")
+            self.say(f"Step '{step.id}' was changed." if edits else "Nothing was changed.")
         except SuspendNotSupported:
             self.say("There is no editor in the browser; enter opens the form.")
         except PlanError as error:
@@ -131,15 +131,15 @@ class ReviewApp(LivePlan):
         tool = await self.push_screen_wait(PickTool(self.tools))
         if tool is None:
             return
-        step = new_step(tool, {each["id"] for each in self.steps})
-        after = self.chosen["id"] if self.chosen else None
-        draft = Draft(step, self.view["version"], self.tools[tool], is_new=True, after=after)
+        step = new_step(tool, {each.id for each in self.steps})
+        after = self.chosen.id if self.chosen else None
+        draft = Draft(step, self.view.version, self.tools[tool], is_new=True, after=after)
         await self.push_screen_wait(EditScreen(draft, lambda: self.view, self._save))
 
     @work(exclusive=True)
     async def action_remove(self) -> None:
         """Take the chosen step out."""
-        name = self.chosen["id"] if self.chosen else ""
+        name = self.chosen.id if self.chosen else ""
         if not name:
             return
         sure = await self.push_screen_wait(Confirm(f"Remove step '{name}'?"))
@@ -154,7 +154,7 @@ class ReviewApp(LivePlan):
             return
         self._feedback = feedback
         self.say("The LLM revises the plan ... (nothing starts until the answer is there)")
-        version = self.view["version"]
+        version = self.view.version
         send = editing.regenerate(self.client, self.plan, feedback, expect_version=version, by=self.who)
         edited = await self._told(send)
         if edited is not None:
@@ -170,11 +170,11 @@ class ReviewApp(LivePlan):
             await self._begin()
 
     async def _begin(self) -> None:
-        if self.leaves_on_begin and self.view["status"] not in ("draft", "review"):
+        if self.leaves_on_begin and self.view.status not in ("draft", "review"):
             self.exit("begun")
-        elif self.view["status"] != "review":
-            self.say(f"The plan is {self.view['status']}; only a plan in review can begin.")
-        elif self.view["problems"]:
+        elif self.view.status != "review":
+            self.say(f"The plan is {self.view.status}; only a plan in review can begin.")
+        elif self.view.problems:
             self.say("The plan has problems; mend the steps marked ✗ first, or regenerate it. l shows all.")
         elif await self._signalled(runs.begin(self.client, self.plan, self.who)):
             self.say("The plan begins.")
@@ -185,21 +185,21 @@ class ReviewApp(LivePlan):
     async def action_decide(self, approved: bool) -> None:
         """Approve or deny what the chosen step waits for."""
         step = self.chosen
-        item = next((each for each in self.view["pending"] if step and each["stepId"] == step["id"]), None)
+        item = next((each for each in self.view.pending if step and each.step_id == step.id), None)
         if item is None:
             self.say("This step waits for nobody; w goes to the next one that does.")
         elif self.seconds_shown < self.reading_seconds:
-            self.say(f"Step '{item['stepId']}' has just come up: read it, then press the key again.")
+            self.say(f"Step '{item.step_id}' has just come up: read it, then press the key again.")
         else:
-            choice = Choice(step_id=item["stepId"], by=self.who, version=item["version"])
+            choice = Choice(step_id=item.step_id, by=self.who, version=item.version)
             if await self._told(runs.decide(self.client, self.plan, choice, approved=approved)):
-                self.say(f"Step '{item['stepId']}' was {'approved' if approved else 'denied'}.")
+                self.say(f"Step '{item.step_id}' was {'approved' if approved else 'denied'}.")
 
     def action_waiting(self) -> None:
         """The next step that waits for a person."""
-        ids = [step["id"] for step in self.steps]
-        here = ids.index(self.chosen["id"]) if self.chosen else -1
-        waiting = sorted((ids.index(item["stepId"]) for item in self.view["pending"]), key=lambda at: (at <= here, at))
+        ids = [step.id for step in self.steps]
+        here = ids.index(self.chosen.id) if self.chosen else -1
+        waiting = sorted((ids.index(item.step_id) for item in self.view.pending), key=lambda at: (at <= here, at))
         if waiting:
             self.choose(ids[waiting[0]])
         else:
@@ -208,7 +208,7 @@ class ReviewApp(LivePlan):
     @work(exclusive=True)
     async def action_pause(self) -> None:
         """Pause, or go on."""
-        status = self.view["status"]
+        status = self.view.status
         if status == "paused":
             await self._signalled(runs.unpause(self.client, self.plan, self.who))
         elif status == "running":
@@ -240,7 +240,7 @@ class ReviewApp(LivePlan):
         self.exit("left")
 
     def _moved(self, by: int) -> Change:
-        ids, name = [step["id"] for step in self.steps], self.chosen["id"] if self.chosen else ""
+        ids, name = [step.id for step in self.steps], self.chosen.id if self.chosen else ""
         place = ids.index(name) + by if name else -1
         if not 0 <= place < len(ids):
             return None
@@ -251,8 +251,8 @@ class ReviewApp(LivePlan):
         step = self.chosen
         if step is None:
             return None
-        name = step["id"]
-        if step["status"] == "skipped":
+        name = step.id
+        if step.status == "skipped":
             return UnskipStep(op="unskip", step_id=name), f"'{name}' is not skipped any more."
         return SkipStep(op="skip", step_id=name), f"'{name}' is skipped; s takes it back."
 
@@ -264,7 +264,7 @@ class ReviewApp(LivePlan):
             if change is None:
                 return
             try:
-                await self._save([change[0]], self.view["version"])
+                await self._save([change[0]], self.view.version)
                 self.say(change[1])
             except PlanError as error:
                 self.say(_sentence(error))

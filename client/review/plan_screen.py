@@ -21,12 +21,12 @@ from textual.widgets.option_list import Option
 from client import runs
 from client.review.rows import change_log, cut, detail, heading, rows
 from client.review.step_form import EditScreen
-from client.rpc import ask_patiently
-from client.runs import View
+from client.runs import PlanView
 from plans.errors import PlanError
 from plans.model import ToolSpec
 from plans.run import ENDED
 from plans.views.markdown import safe
+from plans.views.models import StepView
 
 LAG_SECONDS, SHARE = 2.0, 5
 """A plan that takes long to tell is asked again after so many times as long, at most after LAG_SECONDS."""
@@ -54,7 +54,7 @@ class LivePlan(App[str]):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]  # noqa: RUF012 - as the base class declares it
     VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]  # noqa: RUF012
 
-    def __init__(self, client: Client, plan: str, who: str, tools: Mapping[str, ToolSpec], view: View) -> None:
+    def __init__(self, client: Client, plan: str, who: str, tools: Mapping[str, ToolSpec], view: PlanView) -> None:
         super().__init__()
         self.animation_level = "none"
         self.client, self.plan, self.who, self.tools, self.view = client, plan, who, tools, view
@@ -89,16 +89,15 @@ class LivePlan(App[str]):
             self._draw_detail()
 
     @property
-    def steps(self) -> Sequence[Mapping[str, Any]]:
+    def steps(self) -> Sequence[StepView]:
         """The steps in their order."""
-        found: Sequence[Mapping[str, Any]] = self.view["steps"]
-        return found
+        return self.view.steps
 
     @property
-    def chosen(self) -> Mapping[str, Any] | None:
+    def chosen(self) -> StepView | None:
         """The step the cursor is on."""
         option = self._list.highlighted_option
-        return next((step for step in self.steps if option and step["id"] == option.id), None)
+        return next((step for step in self.steps if option and step.id == option.id), None)
 
     @property
     def seconds_shown(self) -> float:
@@ -107,7 +106,7 @@ class LivePlan(App[str]):
 
     def choose(self, step_id: str) -> None:
         """Put the cursor on a step."""
-        index = next((index for index, step in enumerate(self.steps) if step["id"] == step_id), None)
+        index = next((index for index, step in enumerate(self.steps) if step.id == step_id), None)
         if index is not None:
             self._list.highlighted = index
 
@@ -117,11 +116,11 @@ class LivePlan(App[str]):
 
     async def refresh_view(self) -> None:
         """Ask the plan and draw what is new."""
-        self.take(dict(await ask_patiently(self.client, self.plan, self.say, "plan")))
+        self.take(await runs.show_patiently(self.client, self.plan, self.say))
 
-    def take(self, view: View) -> None:
+    def take(self, view: PlanView) -> None:
         """Draw a newer view; an older one that comes late is left."""
-        if view["seq"] < self.view["seq"] or view["version"] < self.view["version"]:
+        if view.seq < self.view.seq or view.version < self.view.version:
             return
         if view != self.view:
             self.view = view
@@ -133,8 +132,8 @@ class LivePlan(App[str]):
         """Draw what differs from what is on the screen."""
         self._draw_rows()
         self._screen_one("#head").update(heading(self.view, max(20, self.size.width - 2)))
-        keys = ENDED_KEYS if self.view["status"] in ENDED else RUNNING_KEYS
-        self._screen_one("#keys").update(Text(REVIEW_KEYS if self.view["status"] == "review" else keys))
+        keys = ENDED_KEYS if self.view.status in ENDED else RUNNING_KEYS
+        self._screen_one("#keys").update(Text(REVIEW_KEYS if self.view.status == "review" else keys))
         self._draw_detail()
 
     @property
@@ -147,7 +146,7 @@ class LivePlan(App[str]):
     def _draw_rows(self) -> None:
         found, width = self._list, self._list.scrollable_content_region.width
         drawn = rows(self.view, max(30, width))
-        ids = [step["id"] for step in self.steps]
+        ids = [step.id for step in self.steps]
         if ids != [option.id for option in found.options]:
             at, was = found.highlighted or 0, found.highlighted_option
             found.set_options(Option(text, id=name) for text, name in zip(drawn, ids, strict=True))
@@ -161,23 +160,23 @@ class LivePlan(App[str]):
 
     def _draw_detail(self) -> None:
         step = self.chosen
-        shown = (step, self.view["pending"], self.view["problems"], self.view["draft"] if step is None else "")
+        shown = (step, self.view.pending, self.view.problems, self.view.draft if step is None else "")
         if shown == self._shown:
             return
-        if self._shown == () or (self._shown[0] or {}).get("id") != (step or {}).get("id"):
+        if self._shown == () or _id(self._shown[0]) != _id(step):
             self.screen_stack[0].query_one("#detail").scroll_home(animate=False)
         self._shown, self._since = shown, time.monotonic()
         self._screen_one("#step").update(detail(self.view, step, self.tools) if step else self._empty())
 
     def _empty(self) -> Text:
-        if self.view["status"] == "draft":
+        if self.view.status == "draft":
             return Text("The LLM writes the plan ...")
-        problems = "\n".join(f"✗ {safe(each['message'])}" for each in self.view["problems"])
-        return Text(f"There are no steps.\n{problems}\n{cut(safe(self.view['draft']), 4_000)}")
+        problems = "\n".join(f"✗ {safe(each.message)}" for each in self.view.problems)
+        return Text(f"There are no steps.\n{problems}\n{cut(safe(self.view.draft), 4_000)}")
 
     def changes_text(self) -> Text:
         """The change log, with what is wrong with the whole plan in front of it."""
-        wrong = [f"✗ {safe(each['message'])}\n" for each in self.view["problems"] if not each.get("stepId")]
+        wrong = [f"✗ {safe(each.message)}\n" for each in self.view.problems if not each.step_id]
         return Text("".join(wrong), "bold red").append_text(change_log(self.view))
 
     async def _follow(self) -> None:
@@ -190,3 +189,7 @@ class LivePlan(App[str]):
         except PlanError as error:
             self.failure = error
             self.exit("failed")
+
+
+def _id(step: StepView | None) -> str | None:
+    return step.id if step else None

@@ -6,7 +6,7 @@ Every mark has its word, so that nothing is told by colour alone; texts of plans
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rich.cells import cell_len, set_cell_size
@@ -14,11 +14,11 @@ from rich.table import Table
 from rich.text import Text
 
 from plans.model import Step, ToolSpec
-from plans.step_fields import On, aliases
+from plans.step_fields import On, aliases, names
 from plans.views.markdown import line, safe
+from plans.views.models import PlanView, StepView
 from plans.views.views import shorten
 
-View = Mapping[str, Any]
 MARKS = {
     "completed": ("✓", "green"), "failed": ("✗", "red"), "running": ("▸", "cyan"), "skipped": ("–", "dim"),
     "ready": ("☐", ""), "blocked": ("☐", ""), "pending": ("☐", ""),
@@ -32,33 +32,33 @@ MAX_VALUE = 20_000
 """Characters of one argument or result shown in full."""
 
 
-def heading(view: View, width: int) -> Text:
+def heading(view: PlanView, width: int) -> Text:
     """Title, status, version and how far it is, on one line."""
-    counts = view["counts"]
+    counts = view.counts
     done = sum(counts.get(status, 0) for status in ("completed", "skipped", "failed"))
     steps = f"{done} of {counts['total']} steps done" if done else f"{counts['total']} steps"
-    waiting = len(view["pending"])
-    tail = f"  {view['status']}  version {view['version']}  {steps}" + (f"  ? {waiting} waiting" if waiting else "")
-    title = cut(line(view.get("title") or view["id"]), max(8, width - cell_len(tail)))
+    waiting = len(view.pending)
+    tail = f"  {view.status}  version {view.version}  {steps}" + (f"  ? {waiting} waiting" if waiting else "")
+    title = cut(line(view.title or view.id), max(8, width - cell_len(tail)))
     return Text.assemble((title, "bold"), tail)
 
 
-def rows(view: View, width: int) -> list[Text]:
+def rows(view: PlanView, width: int) -> list[Text]:
     """One row per step, each of at most `width` cells."""
-    steps = view["steps"]
-    name = min(18, max((cell_len(step["id"]) for step in steps), default=0))
-    tool = min(14, max((cell_len(line(step["tool"])) for step in steps), default=0))
-    faulty = {problem.get("stepId") for problem in view["problems"]}
-    asked = {item["stepId"] for item in view["pending"]}
+    steps = view.steps
+    name = min(18, max((cell_len(step.id) for step in steps), default=0))
+    tool = min(14, max((cell_len(line(step.tool)) for step in steps), default=0))
+    faulty = {problem.step_id for problem in view.problems}
+    asked = {item.step_id for item in view.pending}
     number = len(str(len(steps)))
-    places = {step["id"]: index for index, step in enumerate(steps, 1)}
-    after = {step["id"]: _after(step, places) for step in steps}
+    places = {step.id: index for index, step in enumerate(steps, 1)}
+    after = {step.id: _after(step, places) for step in steps}
     needs = max(map(len, after.values()), default=0)
     widths = (number, name, tool, needs, width)
-    return [_row(step, places[step["id"]], after[step["id"]], widths, faulty, asked) for step in steps]
+    return [_row(step, places[step.id], after[step.id], widths, faulty, asked) for step in steps]
 
 
-def detail(view: View, step: View, tools: Mapping[str, ToolSpec]) -> Table:
+def detail(view: PlanView, step: StepView, tools: Mapping[str, ToolSpec]) -> Table:
     """A step in full: what is said of it, and beside it the text, however long."""
     table = Table.grid(padding=(0, 1, 0, 0), expand=True)
     table.add_column(width=LABEL, style="bold", no_wrap=True)
@@ -68,25 +68,26 @@ def detail(view: View, step: View, tools: Mapping[str, ToolSpec]) -> Table:
     return table
 
 
-def change_log(view: View) -> Text:
+def change_log(view: PlanView) -> Text:
     """Who changed what, newest first."""
-    if not view["changes"]:
+    if not view.changes:
         return Text("Nothing was changed yet.")
     text = Text()
-    for change in reversed(view["changes"]):
-        by = f" by {line(change['by'])}" if change.get("by") else ""
-        text.append(f"version {change['version']}{by}", "bold").append(f"  {str(change['time'])[:19]}\n")
-        reason = line(change.get("reason", ""))
+    for change in reversed(view.changes):
+        by = f" by {line(change.by)}" if change.by else ""
+        time = change.time.strftime("%Y-%m-%dT%H:%M:%S") if change.time else ""
+        text.append(f"version {change.version}{by}", "bold").append(f"  {time}\n")
+        reason = line(change.reason)
         text.append(f"  {reason}\n" if reason else "")
-        text.append("".join(f"  {line(each)}\n" for each in change.get("diff", [])))
+        text.append("".join(f"  {line(each)}\n" for each in change.diff))
     return text
 
 
-def news(view: View, since: int) -> str:
+def news(view: PlanView, since: int) -> str:
     """What became different after a version, on one line."""
-    found = [change for change in view["changes"] if change["version"] > since]
-    parts = [f"{line(each['by'] or 'somebody')}: {line('; '.join(each['diff'][:3]))}" for each in found[-3:]]
-    return f"version {view['version']}" + (f" ({'; '.join(parts)})" if parts else "")
+    found = [change for change in view.changes if change.version > since]
+    parts = [f"{line(each.by or 'somebody')}: {line('; '.join(each.diff[:3]))}" for each in found[-3:]]
+    return f"version {view.version}" + (f" ({'; '.join(parts)})" if parts else "")
 
 
 def cut(text: str, width: int) -> str:
@@ -94,95 +95,95 @@ def cut(text: str, width: int) -> str:
     return text if cell_len(text) <= width else set_cell_size(text, max(0, width - 1)).rstrip() + "…"
 
 
-def may_edit(step: View) -> bool:
+def may_edit(step: StepView) -> bool:
     """Whether the step has not begun, as far as is seen here; the plan itself decides."""
-    return step["status"] in UNTOUCHED or step["status"] == "skipped"
+    return step.status in UNTOUCHED or step.status == "skipped"
 
 
-def _after(step: View, places: Mapping[str, int]) -> str:
+def _after(step: StepView, places: Mapping[str, int]) -> str:
     """The steps it waits for, by their numbers."""
-    found = ",".join(str(places[name]) for name in step["needs"] if name in places)
+    found = ",".join(str(places[name]) for name in step.needs if name in places)
     return f"after {cut(found, 7)}" if found else ""
 
 
-def _row(step: View, index: int, after: str, widths: tuple[int, ...], faulty: set[Any], asked: set[Any]) -> Text:
+def _row(step: StepView, index: int, after: str, widths: tuple[int, ...], faulty: set[Any], asked: set[Any]) -> Text:
     number, name, tool, needs, width = widths
-    mark, style = ASKING if step["id"] in asked else MARKS[step["status"]]
+    mark, style = ASKING if step.id in asked else MARKS[step.status]
     flags = _flags(step, faulty, asked)
-    head = f"{mark} {index:>{number}} {_fill(step['id'], name)}  {_fill(line(step['tool']), tool)}  {after:<{needs}}  "
+    head = f"{mark} {index:>{number}} {_fill(step.id, name)}  {_fill(line(step.tool), tool)}  {after:<{needs}}  "
     room = max(0, width - cell_len(head) - cell_len(flags) - 1)
-    what = f"{step['description'][:200]}  {shorten(step['args'])}".strip()
+    what = f"{step.description[:200]}  {shorten(step.args)}".strip()
     text = Text(head, style if mark not in "☐" else "", no_wrap=True)
     text.append(_fill(line(what), room) + " ")
-    return text.append(flags, "bold" if step["id"] in faulty | asked else "")
+    return text.append(flags, "bold" if step.id in faulty | asked else "")
 
 
-def _flags(step: View, faulty: set[Any], asked: set[Any]) -> str:
-    if step["id"] in faulty:
+def _flags(step: StepView, faulty: set[Any], asked: set[Any]) -> str:
+    if step.id in faulty:
         return "✗ problem"
-    if step["id"] in asked:
+    if step.id in asked:
         return "? waits for y/n"
-    if step["status"] in UNTOUCHED and step["requiresApproval"]:
+    if step.status in UNTOUCHED and step.requires_approval:
         return "⚠ asks first"
-    never = step["status"] == "blocked" and step.get("never")
-    return "never runs" if never else "" if step["status"] in UNTOUCHED else str(step["status"])
+    never = step.status == "blocked" and step.never
+    return "never runs" if never else "" if step.status in UNTOUCHED else step.status.value
 
 
 def _fill(text: str, width: int) -> str:
     return set_cell_size(cut(text, width), width)
 
 
-def _facts(view: View, step: View, tools: Mapping[str, ToolSpec]) -> Iterator[tuple[str, str, str]]:
-    item = next((each for each in view["pending"] if each["stepId"] == step["id"]), None)
-    for problem in view["problems"]:
-        if problem.get("stepId") == step["id"]:
-            yield "problem", f"✗ {line(problem.get('field') or '')}: {line(problem['message'])}", "bold red"
+def _facts(view: PlanView, step: StepView, tools: Mapping[str, ToolSpec]) -> Iterator[tuple[str, str, str]]:
+    item = next((each for each in view.pending if each.step_id == step.id), None)
+    for problem in view.problems:
+        if problem.step_id == step.id:
+            yield "problem", f"✗ {line(problem.field or '')}: {line(problem.message)}", "bold red"
     if item:
-        yield "waits", f"? for {line(item['kind'])}: y approves, n denies", "bold yellow"
-    if step["description"]:
-        yield "step", line(step["description"]), ""
-    spec = tools.get(step["tool"])
-    approval = "⚠ a person is asked first" if step["requiresApproval"] else "asks nobody"
-    yield "tool", f"{line(step['tool'])}, {approval}", ""
-    if not may_edit(step) or step.get("failure"):
+        yield "waits", f"? for {line(item.kind)}: y approves, n denies", "bold yellow"
+    if step.description:
+        yield "step", line(step.description), ""
+    spec = tools.get(step.tool)
+    approval = "⚠ a person is asked first" if step.requires_approval else "asks nobody"
+    yield "tool", f"{line(step.tool)}, {approval}", ""
+    if not may_edit(step) or step.failure:
         yield from _fate(step)
-    for name, value in (item["args"] if item else step["args"]).items():
+    for name, value in (item.args if item else step.args).items():
         yield cut(line(name), LABEL), _value(value), ""
     yield from _relations(view, step)
-    if may_edit(step) and not step.get("failure"):
+    if may_edit(step) and not step.failure:
         yield from _fate(step)
     if spec:
         yield "about", line(spec.description), ""
 
 
-def _relations(view: View, step: View) -> Iterator[tuple[str, str, str]]:
-    if step["needs"]:
-        yield "after", ", ".join(step["needs"]), ""
-    followers = [each["id"] for each in view["steps"] if step["id"] in each["needs"]]
+def _relations(view: PlanView, step: StepView) -> Iterator[tuple[str, str, str]]:
+    if step.needs:
+        yield "after", ", ".join(step.needs), ""
+    followers = [each.id for each in view.steps if step.id in each.needs]
     if followers:
         yield "before", cut(", ".join(followers), 200), ""
+    stated = step.model_dump(mode="json", include=set(names(Step, On.DETAILS)), exclude_unset=True)
     for name in aliases(Step, On.DETAILS):
-        if step.get(name):
-            yield name, _value(step[name]), ""
-    if step.get("critical"):
+        if stated.get(name):
+            yield name, _value(stated[name]), ""
+    if step.critical:
         yield "critical", "its failure stops the plan", ""
 
 
-def _fate(step: View) -> Iterator[tuple[str, str, str]]:
-    blockers: Sequence[str] = step.get("blockedBy", ())
-    by = f", waits for {', '.join(blockers[:10])}" if blockers else ""
-    yield "status", f"{step['status']}{by}", ""
-    if step.get("reason"):
-        yield "reason", line(step["reason"]), ""
-    if step.get("tasks"):
-        yield "tasks", "\n".join(f"{TASKS[task['status']]} {line(task['objective'])}" for task in step["tasks"]), ""
-    for warning in step.get("warnings", ()):
-        yield "warning", line(str(warning)), "yellow"
-    result = step.get("result") or step.get("failure") or {}
-    if result.get("error"):
-        yield "error", safe(str(result["error"]))[:MAX_VALUE], "red"
-    elif result.get("value") is not None:
-        yield "result", _value(result["value"]), ""
+def _fate(step: StepView) -> Iterator[tuple[str, str, str]]:
+    by = f", waits for {', '.join(step.blocked_by[:10])}" if step.blocked_by else ""
+    yield "status", f"{step.status}{by}", ""
+    if step.reason:
+        yield "reason", line(step.reason), ""
+    if step.tasks:
+        yield "tasks", "\n".join(f"{TASKS[task.status]} {line(task.objective)}" for task in step.tasks), ""
+    for warning in step.warnings:
+        yield "warning", line(warning), "yellow"
+    result = step.result or step.failure
+    if result and result.error:
+        yield "error", safe(result.error)[:MAX_VALUE], "red"
+    elif result and result.value is not None:
+        yield "result", _value(result.value), ""
 
 
 def _value(value: Any) -> str:

@@ -13,8 +13,9 @@ from typing import Any
 from client.review.schema_form import ABSENT, Field, Kind, Unreadable, fields
 from plans.edits import AddStep, Edit, SetField
 from plans.model import Step, ToolSpec
-from plans.step_fields import On, aliases
+from plans.step_fields import On, names
 from plans.views.markdown import line, safe
+from plans.views.models import StepView
 from plans.views.views import shorten
 
 LEAVE, ALWAYS, NEVER = "leave", "always", "never"
@@ -24,7 +25,7 @@ LEAVE, ALWAYS, NEVER = "leave", "always", "never"
 class Draft:
     """One step's form. Keys are `args.NAME` for arguments, and names of fields for the rest."""
 
-    step: Mapping[str, Any]
+    step: StepView
     version: int
     spec: ToolSpec | None
     is_new: bool = False
@@ -35,14 +36,14 @@ class Draft:
     def fields(self) -> dict[str, Field]:
         """All fields by key, in the order in which they are shown."""
         step = self.step
-        own = [Field("id", "text", "letters, digits, _ and -", step["id"], required=True)] if self.is_new else []
-        about = step.get("description", "")
+        own = [Field("id", "text", "letters, digits, _ and -", step.id, required=True)] if self.is_new else []
+        about = step.description
         kind: Kind = "text" if safe(about) == about else "json"
         own.append(Field("description", kind, "what the step does, for people", about, required=True))
-        args = {f"args.{each.name}": each for each in fields(self.spec, step["args"])}
-        needs = ", ".join(step.get("dependsOn", ()))
+        args = {f"args.{each.name}": each for each in fields(self.spec, step.args)}
+        needs = ", ".join(step.depends_on)
         after = Field("dependsOn", "text", "steps that come first, by id, with commas", needs, required=True)
-        asks = "asks a person" if step.get("requiresApproval") else "asks nobody"
+        asks = "asks a person" if step.requires_approval else "asks nobody"
         approval = Field("approval", "choice", f"as it is: {asks}", LEAVE, True, (LEAVE, ALWAYS, NEVER))
         return {each.name: each for each in own} | args | {"dependsOn": after, "approval": approval}
 
@@ -54,21 +55,21 @@ class Draft:
             key.removeprefix("args."): v for key, v in values.items() if key.startswith("args.") and v is not ABSENT
         }
         changed: dict[str, Any] = {}
-        if own["description"] != self.step.get("description", ""):
+        if own["description"] != self.step.description:
             changed["description"] = own["description"]
-        if args != self.step["args"]:
+        if args != self.step.args:
             changed["args"] = args
         needs = [name for name in own["dependsOn"].replace(",", " ").split() if name]
-        if needs != list(self.step.get("dependsOn", ())):
+        if needs != self.step.depends_on:
             changed["dependsOn"] = needs
         if own["approval"] != LEAVE:
             changed["requiresApproval"] = own["approval"] == ALWAYS
         if self.is_new:
-            step = {"id": own["id"].strip(), "tool": self.step["tool"], "args": args, **changed}
+            step = {"id": own["id"].strip(), "tool": self.step.tool, "args": args, **changed}
             return [AddStep(op="add", step=step, after=self.after)]
-        return [SetField(op="set", step_id=self.step["id"], path=path, value=value) for path, value in changed.items()]
+        return [SetField(op="set", step_id=self.step.id, path=path, value=value) for path, value in changed.items()]
 
-    def newer(self, step: Mapping[str, Any], version: int, texts: Mapping[str, str]) -> tuple[Draft, dict[str, str]]:
+    def newer(self, step: StepView, version: int, texts: Mapping[str, str]) -> tuple[Draft, dict[str, str]]:
         """The draft on a newer version of the plan, and the texts its form has then."""
         fresh = replace(self, step=step, version=version, notes={})
         old, new = self.fields, fresh.fields
@@ -84,9 +85,9 @@ class Draft:
             merged[key] = texts[key]
         return replace(fresh, notes=notes), merged
 
-    def is_same(self, step: Mapping[str, Any]) -> bool:
+    def is_same(self, step: StepView) -> bool:
         """Whether a newer version left all that this form shows as it was."""
-        return all(self.step.get(name) == step.get(name) for name in aliases(Step, On.FORM))
+        return all(getattr(self.step, name) == getattr(step, name) for name in names(Step, On.FORM))
 
     def _read(self, texts: Mapping[str, str]) -> dict[str, Any]:
         values, wrong = {}, {}
@@ -108,7 +109,7 @@ class Unwritable(ValueError):
         self.reasons = dict(reasons)
 
 
-def new_step(tool: str, taken: set[str]) -> dict[str, Any]:
+def new_step(tool: str, taken: set[str]) -> StepView:
     """An empty step of a tool, with an id that is free."""
     number = next(n for n in range(1, len(taken) + 2) if f"step_{n}" not in taken)
-    return {"id": f"step_{number}", "tool": tool, "args": {}, "description": "", "dependsOn": []}
+    return StepView(id=f"step_{number}", tool=tool)

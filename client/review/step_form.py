@@ -7,8 +7,8 @@ stays; saving once more puts it on top.
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Awaitable, Callable, Mapping
+from typing import ClassVar
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -25,9 +25,9 @@ from client.review.text_field import Typing
 from plans.edits import Edit
 from plans.errors import InvalidPlan, PlanError
 from plans.views.markdown import line, safe
+from plans.views.models import PlanView, StepView
 
 Save = Callable[[list[Edit], int], Awaitable[None]]
-View = Mapping[str, Any]
 
 
 class FieldRow(Vertical):
@@ -84,7 +84,7 @@ class EditScreen(ModalScreen[bool]):
         Binding("escape", "leave"),
     ]
 
-    def __init__(self, draft: Draft, view: Callable[[], View], save: Save) -> None:
+    def __init__(self, draft: Draft, view: Callable[[], PlanView], save: Save) -> None:
         super().__init__()
         self._draft, self._view, self._save = draft, view, save
         self._saving = self._sure = False
@@ -92,9 +92,9 @@ class EditScreen(ModalScreen[bool]):
     def compose(self) -> ComposeResult:
         """Heading, fields, remarks, keys."""
         step = self._draft.step
-        verb = "Add a step" if self._draft.is_new else f"Step {step['id']}"
+        verb = "Add a step" if self._draft.is_new else f"Step {step.id}"
         with Vertical(classes="box tall"):
-            yield Static(Text(f"{verb}  {line(step['tool'])}  (version {self._draft.version})"), classes="title")
+            yield Static(Text(f"{verb}  {line(step.tool)}  (version {self._draft.version})"), classes="title")
             with VerticalScroll(can_focus=False):
                 for key, field in self._draft.fields.items():
                     yield FieldRow(key, field)
@@ -129,7 +129,7 @@ class EditScreen(ModalScreen[bool]):
     def plan_changed(self) -> None:
         """The plan moved on while the form is open: say so, keep what is typed."""
         view = self._view()
-        if view["version"] == self._draft.version:
+        if view.version == self._draft.version:
             return
         step = self._step(view)
         if self._draft.is_new or (step is not None and self._draft.is_same(step)):
@@ -164,13 +164,13 @@ class EditScreen(ModalScreen[bool]):
         self._take(step or self._draft.step, view)
         self._say(f"Not saved, the plan moved on: {news(view, since)}. Look at it; ctrl+s saves yours on top.")
 
-    def _take(self, step: Mapping[str, Any], view: View) -> None:
+    def _take(self, step: StepView, view: PlanView) -> None:
         """Go on from a newer version, with what is typed."""
-        self._draft, texts = self._draft.newer(step, view["version"], self._texts())
+        self._draft, texts = self._draft.newer(step, view.version, self._texts())
         for row in self.query(FieldRow):
             row.show(texts.get(row.key, row.text), self._draft.notes.get(row.key, ""))
-        verb = "Add a step" if self._draft.is_new else f"Step {step['id']}"
-        self.query_one(".title", Static).update(Text(f"{verb}  {line(step['tool'])}  (version {view['version']})"))
+        verb = "Add a step" if self._draft.is_new else f"Step {step.id}"
+        self.query_one(".title", Static).update(Text(f"{verb}  {line(step.tool)}  (version {view.version})"))
 
     def _show_problems(self, error: InvalidPlan) -> None:
         keys = {row.key for row in self.query(FieldRow)}
@@ -178,7 +178,7 @@ class EditScreen(ModalScreen[bool]):
         rest = []
         for problem in error.problems:
             key = ".".join((problem.field or "").split(".")[:2])
-            mine = problem.step_id in (self._draft.step["id"], self._texts().get("id"))
+            mine = problem.step_id in (self._draft.step.id, self._texts().get("id"))
             if mine and key in keys:
                 here[key] = line(problem.message)
             else:
@@ -194,9 +194,8 @@ class EditScreen(ModalScreen[bool]):
     def _say(self, sentence: str) -> None:
         self.query_one("#said", Static).update(Text(sentence))
 
-    def _step(self, view: View) -> Mapping[str, Any] | None:
-        found: Iterable[Mapping[str, Any]] = view["steps"]
-        return next((step for step in found if step["id"] == self._draft.step["id"]), None)
+    def _step(self, view: PlanView) -> StepView | None:
+        return view.step(self._draft.step.id)
 
     def _texts(self) -> dict[str, str]:
         return {row.key: row.text for row in self.query(FieldRow)}

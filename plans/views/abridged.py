@@ -7,9 +7,10 @@ the plan's order, and the others are told in one line.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any
+
+from plans.views.models import BriefStep
 
 Rank = tuple[int, float]
 """A step's place in that order; the lower is shown first."""
@@ -28,7 +29,7 @@ def foremost(ranks: Sequence[Rank], room: int) -> list[int]:
     return sorted(sorted(range(len(ranks)), key=ranks.__getitem__)[: max(0, room - 1)])
 
 
-def chosen(steps: Sequence[Mapping[str, Any]], room: int) -> list[int]:
+def chosen(steps: Sequence[BriefStep], room: int) -> list[int]:
     """The same of steps as a view shows them."""
     return foremost([_rank_of(step) for step in steps], room)
 
@@ -38,6 +39,5 @@ def folded(statuses: Iterable[str]) -> str:
     return "… and " + ", ".join(f"{count:,} {status}" for status, count in Counter(statuses).most_common())
 
 
-def _rank_of(step: Mapping[str, Any]) -> Rank:
-    ended = step.get("endedAt")
-    return rank(step["status"], bool(step.get("awaiting")), datetime.fromisoformat(ended) if ended else None)
+def _rank_of(step: BriefStep) -> Rank:
+    return rank(step.status, bool(step.awaiting), step.ended_at)

@@ -6,14 +6,15 @@ as long as the step runs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from plans.agents.tasks import TaskList
 from plans.execution.messages import AgentProgress
 from plans.log import LogKind
 from plans.run import Run, Status, StepState
+from plans.views.models import TaskView
 
 OBJECTIVE_BYTES = 140
 """Of each objective that is told: fifty of them must fit into a message."""
@@ -39,21 +40,20 @@ def note_progress(run: Run, told: AgentProgress, now: datetime) -> None:
     run.note(LogKind.AGENT, told.line, now, told.step_id, progress=percent)
 
 
-def tasks_of(state: StepState) -> list[dict[str, str]]:
+def tasks_of(state: StepState) -> list[TaskView]:
     """The list with the status of each task; empty when the step has none."""
     current = state.tasks_done if state.status is Status.RUNNING else -1
 
-    def status(index: int) -> str:
+    def status(index: int) -> Literal["done", "current", "open"]:
         return "done" if index < state.tasks_done else "current" if index == current else "open"
 
-    return [{"objective": text, "status": status(index)} for index, text in enumerate(state.tasks)]
+    return [TaskView(objective=text, status=status(index)) for index, text in enumerate(state.tasks)]
 
 
-def position(step: Mapping[str, Any]) -> str:
-    """Where the agent of a step, as a view shows it, stands: `1/3 Write the tests`; empty without a task list."""
-    tasks = step.get("tasks") or []
-    done = sum(task["status"] == "done" for task in tasks)
-    current = next((task["objective"] for task in tasks if task["status"] == "current"), "")
+def position(tasks: Sequence[TaskView]) -> str:
+    """Where the agent of a step stands by its task list: `1/3 Write the tests`; empty without one."""
+    done = sum(task.status == "done" for task in tasks)
+    current = next((task.objective for task in tasks if task.status == "current"), "")
     return f"{done}/{len(tasks)} {current or 'tasks done'}" if tasks else ""
 
 

@@ -1,19 +1,20 @@
 """A plan as Markdown for the Temporal UI and as graphs; and how any text is made safe to show.
 
-Everything but `details` works on the JSON view, so that clients render what they were sent. Texts of plans and tools
-are shown with control and bidirectional characters escaped: what a step wrote cannot redraw the reader's screen
-(FAULTS, T18).
+Texts of plans and tools are shown with control and bidirectional characters escaped: what a step wrote cannot redraw
+the reader's screen (FAULTS, T18).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from plans.execution.readiness import ReadinessIndex
+from plans.model import Plan
 from plans.run import PlanStatus, Run, Status
 from plans.views.agent_progress import position, tasks_of
+from plans.views.models import StepView
 from plans.views.safe_text import line as line
 from plans.views.safe_text import safe as safe
 
@@ -26,14 +27,14 @@ _MERMAID = re.compile(r'["#<>&;%`]')
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|#])")
 
 
-def markdown(view: Mapping[str, Any]) -> str:
+def markdown(plan: Plan) -> str:
     """A plan as a Markdown list, for the static details of a workflow."""
-    rows = [f"**{md(view.get('title') or view.get('id') or 'plan')}**", ""]
+    rows = [f"**{md(plan.title or plan.id or 'plan')}**", ""]
     rows += [
-        f"{index + 1}. `{step['id']}` {md(step.get('description') or '')} — {md(step['tool'])}"
-        for index, step in enumerate(view["steps"][:200])
+        f"{index + 1}. `{step.id}` {md(step.description)} — {md(step.tool)}"
+        for index, step in enumerate(plan.steps[:200])
     ]
-    return "\n".join([*rows, *_rest(len(view["steps"]) - 200), *_END])
+    return "\n".join([*rows, *_rest(len(plan.steps) - 200), *_END])
 
 
 _END = ["", "---", "", "_end_"]
@@ -60,7 +61,7 @@ def details(run: Run, schedule: ReadinessIndex) -> str:
         rows.append(
             f"- [{MARKS[state.status.value]}] `{step.id}` {md(step.description or step.tool)} · {state.status.value}"
             + (f" · waits for {state.awaiting}" if state.awaiting else "")
-            + (f" · {md(position({'tasks': tasks_of(state)})[:200])}" if state.tasks else "")
+            + (f" · {md(position(tasks_of(state))[:200])}" if state.tasks else "")
             + (f" · {md(note[:200])}" if note else "")
         )
     return "\n".join([*rows, *_rest(len(run.plan.steps) - len(shown)), *_END])
@@ -80,28 +81,40 @@ def code(value: str) -> str:
     return md(value) if "`" in value else f"`{line(value)}`"
 
 
-def mermaid(view: Mapping[str, Any]) -> str:
+class Node(NamedTuple):
+    """A step in a graph."""
+
+    id: str
+    text: str
+    needs: Sequence[str]
+    status: Status | None = None
+
+    @classmethod
+    def of(cls, step: StepView) -> Node:
+        """A step of a plan that was started."""
+        return cls(step.id, step.description or step.tool, step.needs, step.status)
+
+
+def mermaid(nodes: Sequence[Node]) -> str:
     """The graph for Mermaid; colours by status when there is one."""
     rows = ["flowchart TD"]
-    names = {step["id"]: f"s{index}" for index, step in enumerate(view["steps"])}
-    for step in view["steps"]:
-        label = line(f"{step['id']}: {step.get('description') or step['tool']}")
-        status = f":::{step['status']}" if "status" in step else ""
-        rows.append(f'    {names[step["id"]]}["{_MERMAID.sub(_entity, label)}"]{status}')
-    for before, after in _edges(view):
+    names = {node.id: f"s{index}" for index, node in enumerate(nodes)}
+    for node in nodes:
+        label = line(f"{node.id}: {node.text}")
+        status = f":::{node.status}" if node.status else ""
+        rows.append(f'    {names[node.id]}["{_MERMAID.sub(_entity, label)}"]{status}')
+    for before, after in _edges(nodes):
         rows.append(f"    {names[before]} --> {names[after]}")
     colours = {"completed": "#bfb", "failed": "#fbb", "running": "#bdf", "skipped": "#ddd", "blocked": "#fed"}
-    used = {step.get("status") for step in view["steps"]}
+    used = {node.status for node in nodes}
     return "\n".join(rows + [f"    classDef {name} fill:{colour}" for name, colour in colours.items() if name in used])
 
 
-def dot(view: Mapping[str, Any]) -> str:
+def dot(nodes: Sequence[Node]) -> str:
     """The graph for Graphviz."""
     rows = ["digraph plan {", "  rankdir=TB; node [shape=box];"]
-    for step in view["steps"]:
-        label = f"{step['id']}: {step.get('description') or step['tool']}"
-        rows.append(f"  {_dot(step['id'])} [label={_dot(label)}];")
-    return "\n".join([*rows, *(f"  {_dot(before)} -> {_dot(after)};" for before, after in _edges(view)), "}"])
+    rows += [f"  {_dot(node.id)} [label={_dot(f'{node.id}: {node.text}')}];" for node in nodes]
+    return "\n".join([*rows, *(f"  {_dot(before)} -> {_dot(after)};" for before, after in _edges(nodes)), "}"])
 
 
 def _dot(value: str) -> str:
@@ -113,6 +126,6 @@ def _entity(match: re.Match[str]) -> str:
     return f"#{ord(match[0])};"
 
 
-def _edges(view: Mapping[str, Any]) -> list[tuple[str, str]]:
-    known = {step["id"] for step in view["steps"]}
-    return [(before, step["id"]) for step in view["steps"] for before in step["needs"] if before in known]
+def _edges(nodes: Sequence[Node]) -> list[tuple[str, str]]:
+    known = {node.id for node in nodes}
+    return [(before, node.id) for node in nodes for before in node.needs if before in known]

@@ -67,7 +67,7 @@ def tools(run: Run) -> dict[str, Any]:
 QUERIES: Mapping[str, Callable[[Run, Sequence[Any]], Any]] = MappingProxyType({
     "plan": view,
     "text": text,
-    "summary": lambda run, _: summary_of(run),
+    "summary": lambda run, _: summary_of(run).to_json(),
     "events": events,
     "stamps": stamps,
     "state": lambda run, _: state(run),

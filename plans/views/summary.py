@@ -5,33 +5,79 @@ It is made of the Run, not of its view: every plan ends with it, and those who w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from plans.model import Step
-from plans.run import Run, Status, StepState
+from pydantic import Field
+
+from plans.model import Step, Value
+from plans.run import PlanStatus, Run, Status, StepState
 from plans.views.markdown import code, md
-from plans.views.views import counts, duration, iso, tokens
+from plans.views.models import TokensView, View
+from plans.views.views import counts, duration, tokens
 
 
-def summary_of(run: Run) -> dict[str, Any]:
-    """The run in numbers (REQUIREMENTS B9). `duration` is in seconds."""
-    return {
-        "planId": run.plan.id,
-        "title": run.plan.title,
-        "status": run.status.value,
-        "counts": counts(run),
-        "startedAt": iso(run.started),
-        "endedAt": iso(run.ended),
-        "duration": duration(run),
-        "filesWritten": list(dict.fromkeys(_files_left(run)))[:1_000],
-        "tokens": tokens(run),
-        "stopped": run.stopped,
-        "failed": [_failure(step, state) for step, state in _those(run, Status.FAILED)][:100],
-        "skipped": [_reason(step, state) for step, state in _those(run, Status.SKIPPED)][:100],
-        "blocked": [_reason(step, state) for step, state in _those(run, Status.BLOCKED)][:100],
-    }
+class Failure(Value):
+    """A step that failed."""
+
+    step_id: str
+    code: str | None = None
+    error: str = ""
+
+
+class Reason(Value):
+    """A step that was skipped or blocked, and why."""
+
+    step_id: str
+    reason: str = ""
+
+
+class Summary(View):
+    """The end of a plan in numbers, or where it stands now."""
+
+    plan_id: str
+    title: str = ""
+    status: PlanStatus
+    counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, and `total`.")
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    duration: float = Field(default=0.0, description="Seconds.")
+    files_written: list[str] = Field(default_factory=list)
+    tokens: TokensView = Field(default_factory=TokensView)
+    stopped: str = Field(default="", description="Why no further step could start.")
+    failed: list[Failure] = Field(default_factory=list)
+    skipped: list[Reason] = Field(default_factory=list)
+    blocked: list[Reason] = Field(default_factory=list)
+
+    @property
+    def is_completed(self) -> bool:
+        """Whether every step was completed or skipped."""
+        return self.status is PlanStatus.COMPLETED
+
+    def to_json(self) -> dict[str, Any]:
+        """The summary as JSON data; only of `tokens` what is not set is left out."""
+        tokens = self.tokens.model_dump(mode="json", exclude_unset=True)
+        return self.model_dump(mode="json") | {"tokens": tokens}
+
+
+def summary_of(run: Run) -> Summary:
+    """The run in numbers (REQUIREMENTS B9)."""
+    return Summary(
+        plan_id=run.plan.id or "",
+        title=run.plan.title,
+        status=run.status,
+        counts=counts(run),
+        started_at=run.started,
+        ended_at=run.ended,
+        duration=duration(run),
+        files_written=list(dict.fromkeys(_files_left(run)))[:1_000],
+        tokens=TokensView(**tokens(run)),
+        stopped=run.stopped,
+        failed=[_failure(step, state) for step, state in _those(run, Status.FAILED)][:100],
+        skipped=[_reason(step, state) for step, state in _those(run, Status.SKIPPED)][:100],
+        blocked=[_reason(step, state) for step, state in _those(run, Status.BLOCKED)][:100],
+    )
 
 
 def _those(run: Run, status: Status) -> Iterator[tuple[Step, StepState]]:
@@ -52,38 +98,36 @@ def _end(state: StepState) -> datetime:
     return state.ended or datetime.max.replace(tzinfo=UTC)
 
 
-def _failure(step: Step, state: StepState) -> dict[str, Any]:
+def _failure(step: Step, state: StepState) -> Failure:
     result = state.result
     error, code_ = (result.error, result.code) if result else (None, None)
-    return {"stepId": step.id, "code": code_, "error": str(error)[:500]}
+    return Failure(step_id=step.id, code=code_, error=str(error)[:500])
 
 
-def _reason(step: Step, state: StepState) -> dict[str, Any]:
-    return {"stepId": step.id, "reason": state.reason[:200]}
+def _reason(step: Step, state: StepState) -> Reason:
+    return Reason(step_id=step.id, reason=state.reason[:200])
 
 
-def summary_markdown(summary: Mapping[str, Any], steps: str = "") -> str:
+def summary_markdown(summary: Summary, steps: str = "") -> str:
     """SUMMARY.md: what came of the plan, for people; below it the steps as text, if they are given."""
-    counts = ", ".join(f"{count} {name}" for name, count in summary["counts"].items() if name != "total")
+    shown = summary.to_json()
+    counts = ", ".join(f"{count} {name}" for name, count in summary.counts.items() if name != "total")
     rows = [
-        f"# {md(summary['title'] or summary['planId'])}",
+        f"# {md(summary.title or summary.plan_id)}",
         "",
-        f"- Plan: `{summary['planId']}`",
-        f"- Status: {summary['status']}",
-        f"- Steps: {counts} (of {summary['counts']['total']})",
-        f"- Duration: {summary['duration']:.1f} s",
-        f"- Started: {summary['startedAt'] or '-'}",
-        f"- Ended: {summary['endedAt'] or '-'}",
+        f"- Plan: `{summary.plan_id}`",
+        f"- Status: {summary.status}",
+        f"- Steps: {counts} (of {summary.counts.get('total', 0)})",
+        f"- Duration: {summary.duration:.1f} s",
+        f"- Started: {shown['startedAt'] or '-'}",
+        f"- Ended: {shown['endedAt'] or '-'}",
     ]
-    rows += _section("Failed", [f"`{item['stepId']}`: {md(item['error'])}" for item in summary["failed"]])
-    rows += _section("Skipped", [f"`{item['stepId']}`: {md(item['reason'])}" for item in summary["skipped"]])
-    rows += _section("Blocked", [f"`{item['stepId']}`: {md(item['reason'])}" for item in summary["blocked"]])
-    rows += _section("Files written", [code(path) for path in summary["filesWritten"]])
-    if summary["tokens"]:
-        rows += _section(
-            "Tokens",
-            [f"{name}: {count}" for name, count in summary["tokens"].items() if count and not isinstance(count, dict)],
-        )
+    rows += _section("Failed", [f"`{each.step_id}`: {md(each.error)}" for each in summary.failed])
+    rows += _section("Skipped", [f"`{each.step_id}`: {md(each.reason)}" for each in summary.skipped])
+    rows += _section("Blocked", [f"`{each.step_id}`: {md(each.reason)}" for each in summary.blocked])
+    rows += _section("Files written", [code(path) for path in summary.files_written])
+    numbers = {name: count for name, count in shown["tokens"].items() if count and not isinstance(count, dict)}
+    rows += _section("Tokens", [f"{name}: {count}" for name, count in numbers.items()])
     rows += ["", "## Steps", "", "```", steps, "```"] if steps else []
     return "\n".join(rows) + "\n"
 

@@ -61,7 +61,7 @@ def _step_rows(run: Run, step: Step, positions: Mapping[str, int]) -> list[str]:
         return rows + ([f"      Notes: {notes}"] if notes else [])
     return [
         row,
-        *(f"      [{TASK_MARKS[task['status']]}] {line(task['objective'])}" for task in tasks_of(state)),
+        *(f"      [{TASK_MARKS[task.status]}] {line(task.objective)}" for task in tasks_of(state)),
         f"      Notes: {notes or '-'}",
         f"      Tools: {tools or '-'}",
         f"      Files: {', '.join(map(line, state.wrote)) or '-'}",

@@ -44,8 +44,8 @@ async def test_every_query_is_answered_without_a_worker_as_the_workflow_answers_
         found = await end_records.answer(temporal_client, plan, query, ())
         assert found is not None
         assert _undated(found.value) == _undated(expected), query
-    assert await runs.brief(temporal_client, plan) == brief
-    assert (await runs.show(temporal_client, plan))["status"] == brief["status"] == status
+    assert (await runs.brief(temporal_client, plan)).to_json() == brief
+    assert (await runs.show(temporal_client, plan)).status == brief["status"] == status
     assert (await runs.summary(temporal_client, plan)).status.value == status
     named = await end_records.in_memo(temporal_client, await handle.describe())
     assert named is not None
@@ -81,7 +81,7 @@ async def test_where_the_record_cannot_be_read_a_worker_is_asked(
     assert await end_records.kept(elsewhere, plan) is None
     assert await end_records.suffices(elsewhere, plan, "text"), "what is in history can be read everywhere"
     async with build(temporal_client, settings, load_tools(()), indexed=False):
-        assert (await runs.show(elsewhere, plan))["status"] == "completed"
+        assert (await runs.show(elsewhere, plan)).status == "completed"
 
 
 async def test_a_plan_that_ended_before_memos_named_the_record_is_read_from_its_history(
@@ -111,7 +111,7 @@ async def test_a_plan_that_runs_is_asked_itself(
         assert await end_records.kept(temporal_client, started.plan_id) is None
         await runs.cancel(temporal_client, started.plan_id)
         await runs.wait(temporal_client, started.plan_id)
-        assert (await runs.show(temporal_client, started.plan_id))["status"] == "cancelled"
+        assert (await runs.show(temporal_client, started.plan_id)).status == "cancelled"
 
 
 async def _ended(client: Client, settings: Settings, workspace: Path, queue: str, steps: list[Any], status: str) -> str:
@@ -140,6 +140,6 @@ def _undated(answer: Any) -> str:
 
 async def _waits(client: Client, plan: str) -> None:
     async def asked() -> bool:
-        return bool((await runs.show(client, plan))["pending"])
+        return bool((await runs.show(client, plan)).pending)
 
     await until(asked, "the plan asks")

@@ -94,5 +94,5 @@ async def test_a_watcher_misses_nothing_when_the_server_dies_and_comes_back(
 
 async def _asks(client: Client, plan: str) -> bool:
     with suppress(NotConnected):
-        return bool((await runs.show(client, plan))["pending"])
+        return bool((await runs.show(client, plan)).pending)
     return False

@@ -14,7 +14,7 @@ from temporalio.worker import Worker
 from client import runs
 from client.edits import update
 from client.errors import BadPlanId, NoWorker, PlanClosed, PlanExists, PlanNotFound
-from client.runs import Choice, Event, Started
+from client.runs import Choice, EventView, Started
 from plans.errors import InvalidPlan, Refused
 from plans.run import Options
 from runtime.settings import Settings
@@ -49,7 +49,7 @@ async def asked(client: Client, plan: str, step_id: str) -> None:
     """Until the step waits for a person."""
 
     async def waits() -> bool:
-        return step_id in [item["stepId"] for item in (await runs.show(client, plan))["pending"]]
+        return step_id in [item.step_id for item in (await runs.show(client, plan)).pending]
 
     await until(waits, f"{step_id} asks")
 
@@ -121,11 +121,11 @@ async def test_watchers_get_everything_early_or_late(temporal_client: Client, wo
     assert [event async for event in runs.watch(temporal_client, plan, since=seen[half].seq)] == late[half + 1 :]
 
 
-async def _watched(client: Client, plan: str) -> list[Event]:
+async def _watched(client: Client, plan: str) -> list[EventView]:
     return [event async for event in runs.watch(client, plan)]
 
 
-def _untimed(events: list[Event]) -> list[dict[str, Any]]:
+def _untimed(events: list[EventView]) -> list[dict[str, Any]]:
     """Without the time, which in a plan's first moment is not the same again when it is replayed (docs/temporal.md)."""
     return [event.model_dump(exclude={"time"}) for event in events]
 
@@ -159,7 +159,7 @@ async def test_a_watcher_waits_for_a_worker_and_is_told_so(
     assert len(said) == 1
 
 
-async def _told(client: Client, plan: str, said: list[str]) -> list[Event]:
+async def _told(client: Client, plan: str, said: list[str]) -> list[EventView]:
     return [event async for event in runs.watch(client, plan, say=said.append)]
 
 
@@ -189,12 +189,12 @@ async def test_what_was_sent_without_a_worker_counts_when_one_comes(
     async with build(temporal_client, settings, load_tools(()), indexed=True):
 
         async def log() -> Any:
-            found = (await runs.show(temporal_client, plan))["log"]
+            found = (await runs.show(temporal_client, plan)).log
             return found if len(found) == 2 else None
 
         entries = await until(log, "both are logged")
-    assert (entries[0]["text"], entries[1]["kind"]) == ("step 'remove' approved by ann", "refused")
-    assert (entries[1]["code"], entries[1]["subject"]) == ("NOT_IN_REVIEW", "begin")  # it is a draft yet
+    assert (entries[0].text, entries[1].kind) == ("step 'remove' approved by ann", "refused")
+    assert (entries[1].code, entries[1].subject) == ("NOT_IN_REVIEW", "begin")  # it is a draft yet
 
 
 async def test_a_worker_that_does_not_know_the_update_gets_the_signal(
@@ -242,8 +242,8 @@ async def test_pausing_and_going_on(temporal_client: Client, worker: Worker, sta
     await runs.approve(temporal_client, plan, Choice(step_id="remove"))
     assert (await runs.summary(temporal_client, plan)).counts["completed"] == 1
     assert await runs.unpause(temporal_client, plan, by="ann") == "unpaused by ann"
-    log = (await runs.show(temporal_client, plan))["log"]
-    assert [entry["kind"] for entry in log] == ["paused", "approved", "unpaused"]
+    log = (await runs.show(temporal_client, plan)).log
+    assert [entry.kind for entry in log] == ["paused", "approved", "unpaused"]
     assert (await runs.wait(temporal_client, plan)).is_completed
 
 

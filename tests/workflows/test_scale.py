@@ -63,7 +63,7 @@ async def start_show_and_cancel(temporal_client: Client, workspace: Path, queue:
 
     await until(asks, "the first step waits")
     view = await runs.show(temporal_client, queue)
-    assert view["counts"] == {"total": STEPS, "blocked": STEPS - 1, "ready": 1}
+    assert view.counts == {"total": STEPS, "blocked": STEPS - 1, "ready": 1}
     text = await runs.text(temporal_client, queue, 100)
     assert "waits for approval" in text
     assert len(text.splitlines()) < 250

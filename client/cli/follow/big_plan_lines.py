@@ -7,11 +7,9 @@ live or long after. A plan of up to `FULL` steps is told step by step.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
 
 from client.cli.follow.lines import Lines
-from client.runs import Event
+from client.runs import BriefView, EventView
 
 FULL = 300
 """Steps of a plan that is told step by step."""
@@ -24,10 +22,10 @@ EACH = 30
 class Digest:
     """The lines of one plan's events, few enough to read."""
 
-    def __init__(self, plan: str, view: Mapping[str, Any]) -> None:
+    def __init__(self, plan: str, view: BriefView) -> None:
         self._plan = plan
         self._lines = Lines(plan, view)
-        self._total = len(view["steps"])
+        self._total = len(view.steps)
         self._ended: Counter[str] = Counter()
         self._told: Counter[str] = Counter()
 
@@ -36,16 +34,16 @@ class Digest:
         """Whether not every step is told."""
         return self._total > FULL
 
-    def learn(self, view: Mapping[str, Any]) -> None:
+    def learn(self, view: BriefView) -> None:
         """The steps there are now."""
         self._lines.learn(view)
-        self._total = len(view["steps"])
+        self._total = len(view.steps)
 
-    def knows(self, event: Event) -> bool:
+    def knows(self, event: EventView) -> bool:
         """Whether nothing must be learned before the event is told."""
         return self._lines.knows(event)
 
-    def of(self, event: Event) -> list[str]:
+    def of(self, event: EventView) -> list[str]:
         """What to print for an event; of a big plan often nothing."""
         if not self.is_big or (event.logs and not event.step_id):
             return self._lines.of(event)
@@ -62,7 +60,7 @@ class Digest:
             return [f"          … further steps like that are not listed: plan show {self._plan}"]
         return rows if self._told[kind] <= EACH else []
 
-    def _progress(self, event: Event) -> list[str]:
+    def _progress(self, event: EventView) -> list[str]:
         if event.logs or event.status not in ("completed", "failed", "skipped"):
             return []
         before = self._ended.total() * SHARES // self._total

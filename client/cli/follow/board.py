@@ -6,9 +6,8 @@ was done last; the rest is folded into one line. Rows stay in the plan's order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.progress_bar import ProgressBar
@@ -17,9 +16,9 @@ from rich.text import Text
 
 from client.cli.output import seconds
 from plans.views.abridged import chosen, folded
+from plans.views.models import BriefStep, BriefView, ResultView, TaskView
 from plans.views.safe_text import line
 
-View = Mapping[str, Any]
 MARKS = {
     "completed": ("✓", "green"),
     "failed": ("✗", "red"),
@@ -38,59 +37,58 @@ FRAME = 5
 """Lines of the board that are no steps."""
 
 
-def board(view: View, now: datetime, height: int, footer: RenderableType | None = None) -> RenderableType:
+def board(view: BriefView, now: datetime, height: int, footer: RenderableType | None = None) -> RenderableType:
     """The plan as it stands, on at most `height` lines."""
     room = max(3, height - FRAME - (3 if footer else 0))
-    steps = view["steps"]
+    steps = view.steps
     shown = chosen(steps, room)
     listed = _rows([steps[index] for index in shown], now, spare=room - len(steps))
     parts: list[RenderableType] = [_head(view, now), _bar(view), listed]
     if len(shown) < len(steps):
         seen = set(shown)
-        hidden = [step["status"] for index, step in enumerate(steps) if index not in seen]
+        hidden = [step.status for index, step in enumerate(steps) if index not in seen]
         parts.append(Text(folded(hidden), style="dim"))
     parts.append(_counts(view))
     return Group(*parts, *([Text(), footer] if footer else []))
 
 
-def mark(step: View) -> tuple[str, str]:
+def mark(step: BriefStep) -> tuple[str, str]:
     """Mark and style of a step."""
-    return ASKING if step.get("awaiting") else MARKS[step["status"]]
+    return ASKING if step.awaiting else MARKS[step.status]
 
 
-def remark(step: View, now: datetime) -> str:
+def remark(step: BriefStep, now: datetime) -> str:
     """What there is to say of a step at the end of its row."""
-    status = step["status"]
-    if step.get("awaiting"):
+    status, result = step.status, step.result or ResultView(ok=False)
+    if step.awaiting:
         return "needs approval"
     if status == "running":
-        tasks = step.get("tasks", [])
-        done = f"{sum(task['status'] == 'done' for task in tasks)}/{len(tasks)} tasks  " if tasks else ""
+        tasks = step.tasks
+        done = f"{sum(task.status == 'done' for task in tasks)}/{len(tasks)} tasks  " if tasks else ""
         return done + seconds(_elapsed(step, now))
     if status == "completed":
-        return seconds(float((step.get("result") or {}).get("duration", 0)) / 1000)
+        return seconds(result.duration / 1000)
     if status == "failed":
-        return str((step.get("result") or {}).get("code") or "failed")
-    if status == "blocked" and step.get("never"):
+        return result.code or "failed"
+    if status == "blocked" and step.never:
         return "blocked"
     return "skipped" if status == "skipped" else ""
 
 
-def _head(view: View, now: datetime) -> RenderableType:
+def _head(view: BriefView, now: datetime) -> RenderableType:
     grid = Table.grid(expand=True, padding=(0, 1))
     grid.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
     grid.add_column(justify="right", no_wrap=True)
-    started, ended = _time(view.get("startedAt")), _time(view.get("endedAt"))
-    elapsed = seconds(((ended or now) - started).total_seconds()) if started else ""
+    elapsed = seconds(((view.ended_at or now) - view.started_at).total_seconds()) if view.started_at else ""
     style = {"completed": "green", "failed": "red", "partial": "yellow", "cancelled": "yellow", "paused": "yellow"}
-    status = Text(view["status"], style=f"bold {style.get(view['status'], 'cyan')}")
-    title = Text(line(view.get("title") or view["id"]), style="bold")
+    status = Text(view.status, style=f"bold {style.get(view.status, 'cyan')}")
+    title = Text(line(view.title or view.id), style="bold")
     grid.add_row(title, Text.assemble(status, f"  {elapsed}"))
     return grid
 
 
-def _bar(view: View) -> RenderableType:
-    counts = view["counts"]
+def _bar(view: BriefView) -> RenderableType:
+    counts = view.counts
     done = sum(counts.get(status, 0) for status in ("completed", "skipped", "failed"))
     grid = Table.grid(expand=True, padding=(0, 1))
     grid.add_column(ratio=1)
@@ -99,7 +97,7 @@ def _bar(view: View) -> RenderableType:
     return grid
 
 
-def _rows(steps: Sequence[View], now: datetime, spare: int) -> RenderableType:
+def _rows(steps: Sequence[BriefStep], now: datetime, spare: int) -> RenderableType:
     """A row per step; where there are rows to spare, the task lists of agents at work below theirs."""
     table = Table.grid(expand=True, padding=(0, 1))
     table.add_column(width=1)
@@ -109,16 +107,16 @@ def _rows(steps: Sequence[View], now: datetime, spare: int) -> RenderableType:
     table.add_column(justify="right", no_wrap=True)
     for step in steps:
         sign, style = mark(step)
-        quiet = "dim" if step["status"] in ("pending", "blocked", "skipped") else ""
-        error = (step.get("result") or {}).get("error") if step["status"] == "failed" else None
+        quiet = "dim" if step.status in ("pending", "blocked", "skipped") else ""
+        error = step.result.error if step.result and step.status == "failed" else None
         table.add_row(
             Text(sign, style=style),
-            Text(step["id"], style=quiet),
-            Text(line(step["tool"]), style="dim"),
-            Text(line(str(error or step.get("description") or "")), style="red" if error else quiet),
+            Text(step.id, style=quiet),
+            Text(line(step.tool), style="dim"),
+            Text(line(error or step.description), style="red" if error else quiet),
             Text(line(remark(step, now)), style=style),
         )
-        tasks = step.get("tasks", []) if step["status"] == "running" else []
+        tasks = step.tasks if step.status == "running" else []
         if len(tasks) <= spare:
             spare -= len(tasks)
             for task in tasks:
@@ -126,15 +124,15 @@ def _rows(steps: Sequence[View], now: datetime, spare: int) -> RenderableType:
     return table
 
 
-def _task(task: View) -> Text:
-    sign, style = TASKS[task["status"]]
-    return Text.assemble((f"{sign} ", style), (line(task["objective"]), "dim" if task["status"] == "open" else ""))
+def _task(task: TaskView) -> Text:
+    sign, style = TASKS[task.status]
+    return Text.assemble((f"{sign} ", style), (line(task.objective), "dim" if task.status == "open" else ""))
 
 
-def _counts(view: View) -> RenderableType:
-    counts = view["counts"]
+def _counts(view: BriefView) -> RenderableType:
+    counts = view.counts
     text = Text()
-    waiting = len(view["pending"])
+    waiting = len(view.pending)
     for status in ("running", "completed", "failed", "skipped", "ready", "blocked", "pending"):
         number = counts.get(status, 0) - (waiting if status == "ready" else 0)
         if number:
@@ -144,10 +142,5 @@ def _counts(view: View) -> RenderableType:
     return text
 
 
-def _elapsed(step: View, now: datetime) -> float:
-    started = _time(step.get("startedAt"))
-    return (now - started).total_seconds() if started else 0.0
-
-
-def _time(text: str | None) -> datetime | None:
-    return datetime.fromisoformat(text) if text else None
+def _elapsed(step: BriefStep, now: datetime) -> float:
+    return (now - step.started_at).total_seconds() if step.started_at else 0.0

@@ -6,38 +6,47 @@ runs or is ready is among them, so that a question it asks later is known to be 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
+from datetime import UTC, datetime
 
-from client.runs import Event
+from client.runs import BriefView, EventView
+from plans.run import DONE, Status
+from plans.views.models import BriefStep, LogLine
 
-_TIMES = {"completed": "endedAt", "failed": "endedAt", "skipped": "endedAt", "running": "startedAt"}
 
-
-def past(view: Mapping[str, Any]) -> list[Event]:
+def past(view: BriefView) -> list[EventView]:
     """The events in the order in which they happened."""
     happened = [*_of_steps(view), *_questions(view), *_of_log(view)]
-    happened.sort(key=lambda event: int(event["seq"]))
-    return [Event.model_validate(event | {"taskId": view["id"]}) for event in happened]
+    return sorted(happened, key=lambda event: event.seq)
 
 
-def _of_steps(view: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    for step in view["steps"]:
-        if step["seq"] and (step["status"] in _TIMES or step["status"] == "ready"):
-            time = step.get(_TIMES.get(step["status"]), "")
-            event = {"seq": step["seq"], "time": time, "stepId": step["id"], "status": step["status"]}
-            yield event | ({"progress": 100, "result": step["result"]} if "result" in step else {})
+def _of_steps(view: BriefView) -> Iterator[EventView]:
+    for step in view.steps:
+        if step.seq and (step.status in DONE or step.status in (Status.RUNNING, Status.READY)):
+            found = EventView(
+                seq=step.seq, time=_time(view, step), task_id=view.id, step_id=step.id, status=step.status
+            )
+            yield found.model_copy(update={"progress": 100, "result": step.result}) if step.result else found
 
 
-def _questions(view: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    numbers = {step["id"]: step["seq"] for step in view["steps"] if step.get("awaiting")}
-    for item in view["pending"]:
-        name = item["stepId"]
-        yield {"seq": numbers[name], "time": item["since"], "stepId": name, "status": "ready"}
+def _time(view: BriefView, step: BriefStep) -> datetime:
+    """When it took its status; of one that is ready nothing is told before it asks."""
+    found = step.ended_at if step.status in DONE else step.started_at
+    return found or view.started_at or datetime.fromtimestamp(0, UTC)
 
 
-def _of_log(view: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    for entry in view["log"]:
-        told = {name: entry[name] for name in ("time", "kind", "text", "code", "subject") if name in entry}
-        head = {"seq": entry["seq"], "time": entry["time"], "stepId": entry.get("stepId", "")}
-        yield head | {"status": entry["status"], "logs": [told]}
+def _questions(view: BriefView) -> Iterator[EventView]:
+    steps = {step.id: step for step in view.steps if step.awaiting}
+    for item in view.pending:
+        step = steps[item.step_id]
+        time = item.since or _time(view, step)
+        yield EventView(seq=step.seq, time=time, task_id=view.id, step_id=step.id, status=Status.READY)
+
+
+def _of_log(view: BriefView) -> Iterator[EventView]:
+    for entry in view.log:
+        told = LogLine.model_validate(entry.model_dump(include=set(LogLine.model_fields), exclude_unset=True))
+        head = EventView(
+            seq=entry.seq, time=entry.time, task_id=view.id, step_id=entry.step_id or "", status=entry.status
+        )
+        yield head.model_copy(update={"logs": [told]})

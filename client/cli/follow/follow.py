@@ -57,8 +57,8 @@ def show_summary(summary: Summary) -> None:
     more = len(summary.files_written) - 20
     rows += [Text.assemble(("  files    ", "dim"), files + (f", and {more} more" if more > 0 else ""))] if files else []
     used = summary.tokens
-    told = f"{used.get('totalTokens', 0):,} in {used.get('calls', 0)} LLM calls"
-    rows += [Text.assemble(("  tokens   ", "dim"), told)] if used.get("calls") else []
+    told = f"{used.total_tokens:,} in {used.calls} LLM calls"
+    rows += [Text.assemble(("  tokens   ", "dim"), told)] if used.calls else []
     out().print(Text("\n").join(rows))
 
 
@@ -79,7 +79,7 @@ def exit_code(summary: Summary) -> int:
 
 async def _print_events(here: Connected, plan: str) -> None:
     async for event in runs.watch(here.client, plan, say=say):
-        show_json(event.model_dump(mode="json", exclude_unset=True), on_one_line=True)
+        show_json(event.to_json(), on_one_line=True)
 
 
 async def _print_lines(here: Connected, plan: str) -> None:
@@ -88,7 +88,7 @@ async def _print_lines(here: Connected, plan: str) -> None:
     for event in past(view) if lines.is_big else []:
         for row in lines.of(event):
             show(row)
-    async for event in runs.watch(here.client, plan, since=view["seq"] if lines.is_big else 0, say=say):
+    async for event in runs.watch(here.client, plan, since=view.seq if lines.is_big else 0, say=say):
         if not lines.knows(event):
             lines.learn(await runs.brief(here.client, plan, say))
         for row in lines.of(event):

@@ -9,39 +9,60 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from client.runs import Event
-
-ENDED = ("completed", "failed", "skipped")
+from client.runs import BriefView, EventView
+from plans.run import DONE, PlanStatus, Status
+from plans.views.models import BriefStep
 
 
 class Progress:
-    """One view, changed in place."""
+    """One view, replaced by a newer one with each batch of events."""
 
-    def __init__(self, view: dict[str, Any]) -> None:
+    def __init__(self, view: BriefView) -> None:
         self.view = view
-        self._steps = {step["id"]: step for step in view["steps"]}
+        self._places = {step.id: index for index, step in enumerate(view.steps)}
 
-    def apply(self, events: Iterable[Event]) -> bool:
+    def apply(self, events: Iterable[EventView]) -> bool:
         """Take in what happened. False when somebody is asked for something now, which only the view tells."""
         known = True
+        view, changed = self.view, _Changed(self.view)
         for event in events:
-            self.view["seq"] = event.seq
+            changed.seq = event.seq
             if event.logs and not event.step_id:
-                self.view["status"] = event.status
-            elif not event.logs and event.step_id in self._steps:
-                known = self._move(self._steps[event.step_id], event) and known
+                changed.of_plan = PlanStatus(event.status)
+            elif not event.logs and event.step_id in self._places:
+                known = changed.move(self._places[event.step_id], event) and known
+        self.view = changed.on(view)
         return known
 
-    def _move(self, step: dict[str, Any], event: Event) -> bool:
-        before, counts = step["status"], self.view["counts"]
-        counts[before] -= 1
-        counts[event.status] = counts.get(event.status, 0) + 1
-        step["status"] = event.status
-        if step.pop("awaiting", None):
-            self.view["pending"] = [item for item in self.view["pending"] if item["stepId"] != step["id"]]
-        if event.status == "running":
-            step["startedAt"] = event.time
-            self.view["startedAt"] = self.view["startedAt"] or event.time
-        if event.status in ENDED:
-            step |= {"endedAt": event.time, "result": event.result or {}}
-        return event.status != "ready" or before not in ("ready", "running")
+
+class _Changed:
+    """The fields of the view that events change, as they are so far."""
+
+    def __init__(self, view: BriefView) -> None:
+        self.seq, self.of_plan, self.started_at = view.seq, view.status, view.started_at
+        self.steps, self.pending, self.counts = list(view.steps), view.pending, dict(view.counts)
+
+    def on(self, view: BriefView) -> BriefView:
+        fields = vars(self) | {"status": self.of_plan}
+        return view.model_copy(update={name: value for name, value in fields.items() if name in BriefView.model_fields})
+
+    def move(self, index: int, event: EventView) -> bool:
+        step, status = self.steps[index], Status(event.status)
+        self.counts[step.status] -= 1
+        self.counts[status] = self.counts.get(status, 0) + 1
+        if step.awaiting:
+            self.pending = [item for item in self.pending if item.step_id != step.id]
+        if status is Status.RUNNING:
+            self.started_at = self.started_at or event.time
+        self.steps[index] = step.model_copy(update=_news(step, status, event))
+        return status is not Status.READY or step.status not in (Status.READY, Status.RUNNING)
+
+
+def _news(step: BriefStep, status: Status, event: EventView) -> dict[str, Any]:
+    """What an event changes of its step."""
+    news: dict[str, Any] = {"status": status, "awaiting": None}
+    if status is Status.RUNNING:
+        news["started_at"] = event.time
+    if status in DONE:
+        news |= {"ended_at": event.time, "result": event.result or step.result}
+    return news

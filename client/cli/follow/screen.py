@@ -9,9 +9,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -23,9 +21,10 @@ from client.cli.follow.board import ASKING, board
 from client.cli.follow.keys import forget_typed, keys
 from client.cli.follow.progress import Progress
 from client.cli.output import out
-from client.rpc import ask_patiently
-from client.runs import Choice, Event, View
+from client.rpc import patiently
+from client.runs import BriefView, Choice, EventView
 from plans.errors import PlanError
+from plans.views.models import PendingView
 from plans.views.safe_text import line
 from plans.views.views import shorten
 
@@ -72,19 +71,21 @@ class Screen:
     async def _update(self) -> None:
         """Ask for what is new."""
         began = time.monotonic()
-        if self._progress is None or len(self._progress.view["steps"]) <= SMALL_STEPS:
+        if self._progress is None or len(self._progress.view.steps) <= SMALL_STEPS:
             self._progress = Progress(await runs.brief(self._client, self._plan, self._say))
         else:
-            while found := await self._query("events", {"since": self._progress.view["seq"]}):
-                if not self._progress.apply(map(Event.model_validate, found)):
+            while found := await self._events(self._progress.view.seq):
+                if not self._progress.apply(found):
                     self._progress = Progress(await runs.brief(self._client, self._plan, self._say))
             await asyncio.sleep(min(LAG_SECONDS, SHARE * (time.monotonic() - began)))
 
-    async def _query(self, name: str, *arguments: Any) -> Any:
-        return await ask_patiently(self._client, self._plan, self._say, name, *arguments)
+    async def _events(self, since: int) -> list[EventView]:
+        return await patiently(
+            self._client, self._plan, self._say, lambda: runs.events(self._client, self._plan, since)
+        )
 
     @property
-    def _view(self) -> View | None:
+    def _view(self) -> BriefView | None:
         return self._progress.view if self._progress else None
 
     def _render(self) -> RenderableType:
@@ -96,28 +97,28 @@ class Screen:
         rows = []
         item = self._question()
         if item:
-            number = len(self._view["pending"]) if self._view else 0
+            number = len(self._view.pending) if self._view else 0
             more = f"  ({number - 1} more)" if number > 1 else ""
-            what = f"{line(item['tool'])} {line(shorten(item['args']))}"
-            rows.append(Text.assemble(("Approve ", ASKING[1]), (line(item["stepId"]), "bold"), f"?  {what}{more}"))
-            rows.append(Text(f"  {self._answers(item['stepId'])}", style="bold"))
+            what = f"{line(item.tool)} {line(shorten(item.args))}"
+            rows.append(Text.assemble(("Approve ", ASKING[1]), (line(item.step_id), "bold"), f"?  {what}{more}"))
+            rows.append(Text(f"  {self._answers(item.step_id)}", style="bold"))
         if self._notice and time.monotonic() - self._noticed < NOTICE_SECONDS:
             rows.append(Text(line(self._notice), style="dim"))
         return Group(*rows) if rows else None
 
     def _ask(self) -> None:
         """Put the next question on the screen; keys that were pressed before it are no answer."""
-        item = next((item for item in self._waiting() if item["stepId"] not in self._later), None)
-        asked = (item["stepId"], item["version"]) if item else None
+        item = next((item for item in self._waiting() if item.step_id not in self._later), None)
+        asked = (item.step_id, item.version) if item else None
         if asked != self._asked:
             self._asked, self._since = asked, time.monotonic()
             forget_typed()
 
-    def _waiting(self) -> list[dict[str, Any]]:
-        return list(self._view["pending"]) if self._view else []
+    def _waiting(self) -> list[PendingView]:
+        return self._view.pending if self._view else []
 
-    def _question(self) -> Mapping[str, Any] | None:
-        return next((item for item in self._waiting() if self._asked and item["stepId"] == self._asked[0]), None)
+    def _question(self) -> PendingView | None:
+        return next((item for item in self._waiting() if self._asked and item.step_id == self._asked[0]), None)
 
     def _pressed(self, key: str) -> None:
         if self._asked is None or time.monotonic() - self._since < READING_SECONDS:

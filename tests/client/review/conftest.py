@@ -43,7 +43,6 @@ REMOVE = {
     "description": "Tidy",
 }
 STEPS = [WRITE, READ, COPY, LIST, REMOVE]
-View = dict[str, Any]
 
 
 @dataclass
@@ -78,7 +77,7 @@ class Screen:
     async def choose(self, step_id: str) -> None:
         """Put the cursor on a step."""
         self.app.choose(step_id)
-        await self.until(lambda: self.app.chosen and self.app.chosen["id"] == step_id, f"{step_id} chosen")
+        await self.until(lambda: self.app.chosen and self.app.chosen.id == step_id, f"{step_id} chosen")
 
     async def open_form(self, shows: str) -> None:
         """Edit the step under the cursor; wait until its form shows a text."""
@@ -94,15 +93,15 @@ class Screen:
         """Save what was typed; the steps' arguments in that version of the plan."""
         await self.press("ctrl+s")
         await self.until_version(version)
-        return [step["args"] for step in (await self.view())["steps"]]
+        return [step.args for step in (await self.view()).steps]
 
     async def until_version(self, version: int) -> None:
         """Wait until the screen knows a version of the plan, and the form that made it is closed."""
-        await self.until(lambda: self.app.view["version"] == version and self.is_bare, f"version {version}")
+        await self.until(lambda: self.app.view.version == version and self.is_bare, f"version {version}")
 
     async def until_status(self, status: str) -> None:
         """Wait until the screen knows that the plan has come so far."""
-        await self.until(lambda: self.app.view["status"] == status, status)
+        await self.until(lambda: self.app.view.status == status, status)
 
     @property
     def text(self) -> str:
@@ -134,7 +133,7 @@ class Screen:
         """The remark at the bottom."""
         return str(self.app.screen_stack[0].query_one("#said", Static).render())
 
-    async def view(self) -> View:
+    async def view(self) -> runs.PlanView:
         """The plan as it is."""
         return await runs.show(self.client, self.app.plan)
 
@@ -170,7 +169,7 @@ async def start_unserved(temporal_client: Client, queue: str, workspace: Path) -
         name = begun[-1].plan_id
 
         async def open_for_review() -> bool:
-            return bool((await runs.show(temporal_client, name))["status"] != "draft")
+            return (await runs.show(temporal_client, name)).status != "draft"
 
         await until(open_for_review, "plan in review")
         return name

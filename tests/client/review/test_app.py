@@ -33,8 +33,8 @@ async def test_a_step_is_edited_in_the_form_of_its_tool(open_screen: Open) -> No
         await screen.press("ctrl+s")
         await screen.until_version(2)
         view = await screen.view()
-        assert view["steps"][0]["args"] == {"path": "a.txt.new", "content": "one\ntwo"}
-        assert view["changes"][0]["by"] == "bob"
+        assert view.steps[0].args == {"path": "a.txt.new", "content": "one\ntwo"}
+        assert view.changes[0].by == "bob"
 
 
 async def test_what_the_plan_refuses_is_said_at_its_field_and_stays_typed(open_screen: Open) -> None:
@@ -62,7 +62,7 @@ async def test_a_form_is_left_without_saving_only_when_asked_twice(open_screen: 
         await screen.until_shown("escape once more")
         await screen.press("escape")
         await screen.until(lambda: "ctrl+s save" not in screen.text, "the form is closed")
-        assert (await screen.view())["version"] == 1
+        assert (await screen.view()).version == 1
 
 
 async def test_a_step_moves_within_what_its_dependencies_allow(open_screen: Open) -> None:
@@ -76,18 +76,18 @@ async def test_a_step_moves_within_what_its_dependencies_allow(open_screen: Open
         await screen.press("shift+down", "shift+down")
         await screen.until(lambda: "'read', which depends on it" in screen.said, "the reason")
         assert screen.order == ["list", "write", "read", "copy", "remove"]
-        assert [step["id"] for step in (await screen.view())["steps"]] == screen.order
+        assert [step.id for step in (await screen.view()).steps] == screen.order
 
 
 async def test_a_step_is_skipped_and_the_skip_taken_back(open_screen: Open) -> None:
     async with open_screen() as screen:
         await screen.choose("list")
         await screen.press("s")
-        await screen.until(lambda: screen.app.steps[3]["status"] == "skipped", "skipped")
+        await screen.until(lambda: screen.app.steps[3].status == "skipped", "skipped")
         await screen.until(lambda: screen.text.splitlines()[4].startswith("–"), "the mark")
         assert screen.text.splitlines()[4].endswith("skipped")
         await screen.press("s")
-        await screen.until(lambda: screen.app.steps[3]["status"] == "pending", "not skipped")
+        await screen.until(lambda: screen.app.steps[3].status == "pending", "not skipped")
 
 
 async def test_a_step_is_added_with_a_tool_found_by_typing(open_screen: Open) -> None:
@@ -156,7 +156,7 @@ async def test_the_plan_begins_and_its_steps_are_approved_on_the_screen(open_scr
         await screen.press("w")
         await screen.until_shown("waits        ? for approval: y approves, n denies")
         assert screen.app.chosen
-        assert screen.app.chosen["id"] == "remove"
+        assert screen.app.chosen.id == "remove"
         assert (workspace / "a.txt").exists()
         screen.app.reading_seconds = 0.0  # a person reads before deciding; sooner does not count
         await screen.press("y")
@@ -170,14 +170,14 @@ async def test_a_begin_that_is_pressed_again_is_not_given_up_and_follows_the_pla
         screen.app.leaves_on_begin = True
         await screen.press("b", "b", "b")
         await screen.until(lambda: screen.app.return_value == "begun", "the screen is left")
-        log = (await screen.view())["log"]
-        assert [entry["kind"] for entry in log if entry["kind"] in ("begun", "refused")] == ["begun"]
+        log = (await screen.view()).log
+        assert [entry.kind for entry in log if entry.kind in ("begun", "refused")] == ["begun"]
 
 
 async def test_a_plan_that_another_has_begun_is_followed(open_screen: Open) -> None:
     async with open_screen() as screen:
         await screen.press("b")
-        await screen.until(lambda: screen.app.view["status"] == "running", "it has begun")
+        await screen.until(lambda: screen.app.view.status == "running", "it has begun")
         screen.app.leaves_on_begin = True
         await screen.press("b")
         await screen.until(lambda: screen.app.return_value == "begun", "the screen is left")
@@ -186,7 +186,7 @@ async def test_a_plan_that_another_has_begun_is_followed(open_screen: Open) -> N
 async def test_a_key_that_comes_before_the_question_can_be_read_approves_nothing(open_screen: Open) -> None:
     async with open_screen(WRITE, {**REMOVE, "dependsOn": ["write"]}) as screen:
         await screen.press("b")
-        await screen.until(lambda: screen.app.view["pending"], "it asks")
+        await screen.until(lambda: screen.app.view.pending, "it asks")
         screen.app.choose("write")
         screen.app.reading_seconds = 3600.0
         await screen.press("down", "y")
@@ -194,7 +194,7 @@ async def test_a_key_that_comes_before_the_question_can_be_read_approves_nothing
         screen.app.reading_seconds = 0.0
         await screen.press("n")
         await screen.until_status("completed")
-        assert (await screen.view())["steps"][1]["reason"] == "User denied approval"
+        assert (await screen.view()).steps[1].reason == "User denied approval"
 
 
 async def test_steps_that_have_not_begun_stay_editable_while_the_plan_runs(open_screen: Open) -> None:
@@ -207,7 +207,7 @@ async def test_steps_that_have_not_begun_stay_editable_while_the_plan_runs(open_
         await screen.open_form("seconds  number")
         await screen.press("end", "backspace", "backspace", "ctrl+s")
         await screen.until_version(2)
-        assert (await screen.view())["steps"][5]["args"] == {"seconds": 36}
+        assert (await screen.view()).steps[5].args == {"seconds": 36}
         await screen.press("p")
         await screen.until_shown("paused")
         await screen.press("c")
@@ -228,7 +228,7 @@ async def test_texts_of_a_plan_cannot_draw_on_the_screen(open_screen: Open) -> N
         assert not set(screen.text) & set("\x1b\x07\u202e")
         await screen.press("ctrl+s")
         await screen.until_version(2)
-        args = (await screen.view())["steps"][0]["args"]
+        args = (await screen.view()).steps[0].args
         assert args == {"path": "ba.txt", "content": evil}
 
 

@@ -36,7 +36,7 @@ async def tools(screen: Screen) -> None:
 
 async def waiting(screen: Screen) -> None:
     await screen.press("b")
-    await screen.until(lambda: screen.app.view["pending"] and screen.app.view["counts"]["completed"] == 4, "it asks")
+    await screen.until(lambda: screen.app.view.pending and screen.app.view.counts["completed"] == 4, "it asks")
     await screen.until(lambda: screen.said == "The plan begins.", "the remark")
     await screen.press("w")
     await screen.until_shown("waits        ? for approval")

@@ -10,6 +10,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from client.review.rows import change_log, cut, detail, heading, news, rows
+from plans.views.models import PlanView
 
 STEP = {
     "tool": "read_file",
@@ -21,21 +22,21 @@ STEP = {
 }
 
 
-def view(*steps: dict[str, Any], **more: Any) -> dict[str, Any]:
+def view(*steps: dict[str, Any], **more: Any) -> PlanView:
     found = [{**STEP, "status": "pending", **each} for each in steps]
     head = {"id": "p", "title": "", "status": "review", "version": 1, "pending": [], "problems": [], "changes": []}
-    return {**head, "counts": {"total": len(steps)}, "steps": found, **more}
+    return PlanView.read({**head, "counts": {"total": len(steps)}, "steps": found, **more})
 
 
-def plain(found: dict[str, Any], width: int = 80) -> list[str]:
+def plain(found: PlanView, width: int = 80) -> list[str]:
     return [row.plain.rstrip() for row in rows(found, width)]
 
 
-def full(found: dict[str, Any], index: int, width: int = 80) -> str:
+def full(found: PlanView, index: int, width: int = 80) -> str:
     """A step in full, as it stands on a screen of that width."""
     console = Console(file=StringIO(), width=width)
     with console.capture() as captured:
-        console.print(detail(found, found["steps"][index], {}))
+        console.print(detail(found, found.steps[index], {}))
     return captured.get()
 
 

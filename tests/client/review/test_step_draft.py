@@ -9,12 +9,12 @@ import pytest
 from client.local_tools import known_tools
 from client.review.step_draft import Draft, Unwritable, new_step
 from plans.edits import AddStep, SetField
+from plans.run import Status
+from plans.views.models import StepView
 from runtime.settings import Settings
 
 SPECS = known_tools(Settings.read({}))
-STEP: dict[str, Any] = {
-    "id": "w", "tool": "write_file", "args": {"path": "a", "content": "x"}, "description": "", "dependsOn": ["b"],
-}  # fmt: skip
+STEP = StepView(id="w", tool="write_file", args={"path": "a", "content": "x"}, depends_on=["b"])
 
 
 def draft(**more: Any) -> Draft:
@@ -52,7 +52,7 @@ def test_a_new_step_is_added_behind_the_chosen_one() -> None:
 
 
 def test_every_field_that_cannot_be_read_is_named() -> None:
-    step = {**STEP, "tool": "sleep", "args": {"seconds": 1}}
+    step = STEP.model_copy(update={"tool": "sleep", "args": {"seconds": 1}})
     found = Draft(step, 1, SPECS["sleep"])
     with pytest.raises(Unwritable) as caught:
         found.edits(texts(found, args_seconds="soon"))
@@ -60,7 +60,7 @@ def test_every_field_that_cannot_be_read_is_named() -> None:
 
 
 def test_a_newer_version_fills_what_nobody_touched_and_keeps_what_was_typed() -> None:
-    theirs = {**STEP, "args": {"path": "theirs", "content": "new"}}
+    theirs = STEP.model_copy(update={"args": {"path": "theirs", "content": "new"}})
     newer, merged = draft().newer(theirs, 2, texts(draft(), args_path="mine"))
     assert newer.version == 2
     assert (merged["args.path"], merged["args.content"]) == ("mine", "new")
@@ -71,5 +71,5 @@ def test_a_newer_version_fills_what_nobody_touched_and_keeps_what_was_typed() ->
 
 
 def test_a_change_of_something_the_form_does_not_show_is_none() -> None:
-    assert draft().is_same({**STEP, "status": "ready"})
-    assert not draft().is_same({**STEP, "description": "other"})
+    assert draft().is_same(STEP.model_copy(update={"status": Status.READY}))
+    assert not draft().is_same(STEP.model_copy(update={"description": "other"}))

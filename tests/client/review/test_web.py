@@ -63,11 +63,11 @@ async def test_a_plan_is_changed_in_a_browser(
 
         async def skipped() -> bool:
             await page.press("s")
-            return bool((await runs.show(temporal_client, plan))["version"] > 1)
+            return (await runs.show(temporal_client, plan)).version > 1
 
         await until(skipped, "a key in the browser changes the plan", every=0.5)
         view = await runs.show(temporal_client, plan)
-        assert "skipped" in view["changes"][0]["diff"][0]
+        assert "skipped" in view.changes[0].diff[0]
         picture = await page.picture()
         (tmp_path / "browser.png").write_bytes(picture)
         assert len(set(picture)) > 100

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from plans.views.abridged import chosen, folded
+from plans.views.models import BriefStep
 
 
-def steps(**statuses: str) -> list[dict[str, Any]]:
-    return [{"id": name, "status": status} for name, status in statuses.items()]
+def step(name: str, status: str, **more: Any) -> BriefStep:
+    return BriefStep.model_validate({"id": name, "tool": "note", "status": status} | more)
 
 
-def many(count: int, status: str) -> list[dict[str, Any]]:
-    return [{"id": f"{status}{index}", "status": status} for index in range(count)]
+def many(count: int, status: str) -> list[BriefStep]:
+    return [step(f"{status}{index}", status) for index in range(count)]
 
 
 def test_all_steps_are_shown_when_they_fit() -> None:
@@ -20,13 +21,13 @@ def test_all_steps_are_shown_when_they_fit() -> None:
 
 
 def test_what_moves_comes_before_what_waits_and_the_plan_s_order_is_kept() -> None:
-    found = [*many(3, "blocked"), *steps(a="failed", b="running"), *many(3, "blocked"), *steps(c="ready")]
-    found[-1]["awaiting"] = "approval"
-    assert [found[index]["id"] for index in chosen(found, 4)] == ["a", "b", "c"]
+    moving = [step("a", "failed"), step("b", "running")]
+    found = [*many(3, "blocked"), *moving, *many(3, "blocked"), step("c", "ready", awaiting="approval")]
+    assert [found[index].id for index in chosen(found, 4)] == ["a", "b", "c"]
 
 
 def test_of_the_done_steps_the_latest_are_shown() -> None:
-    done = [{"status": "completed", "endedAt": f"2026-01-01T00:00:{index:02}Z"} for index in range(9)]
+    done = [step("a", "completed", endedAt=f"2026-01-01T00:00:{index:02}Z") for index in range(9)]
     assert chosen(done, 3) == [7, 8]
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pytest
 
 from plans.activity_io import Return
 from plans.execution.schedule import Schedule
 from plans.execution.tool_history import note_files
-from plans.views.markdown import code, details, dot, line, markdown, md, mermaid, safe
+from plans.run import Status
+from plans.views.markdown import Node, code, details, dot, line, markdown, md, mermaid, safe
+from plans.views.models import PlanView
 from plans.views.summary import summary_markdown, summary_of
 from plans.views.text import text
 from plans.views.views import plan_view
@@ -18,8 +19,8 @@ from tests.plans.building import NOW, begun, failed, step
 from tests.plans.views.test_text import pipeline
 
 
-def view_of(schedule: Schedule) -> dict[str, Any]:
-    return plan_view(schedule.run, schedule)
+def nodes_of(schedule: Schedule) -> list[Node]:
+    return [Node.of(each) for each in PlanView.read(plan_view(schedule.run, schedule)).steps]
 
 
 HOSTILE = {
@@ -94,7 +95,7 @@ def test_markdown_shows_the_marks_of_a_text_as_they_are(given: str, shown: str) 
 
 def documents(schedule: Schedule) -> list[str]:
     run = schedule.run
-    return [markdown(view_of(schedule)), details(run, schedule), summary_markdown(summary_of(run))]
+    return [markdown(run.plan), details(run, schedule), summary_markdown(summary_of(run))]
 
 
 def test_a_name_with_a_backtick_cannot_end_its_code() -> None:
@@ -103,7 +104,7 @@ def test_a_name_with_a_backtick_cannot_end_its_code() -> None:
 
 
 def test_markdown_lists_the_steps() -> None:
-    assert markdown(view_of(pipeline())).splitlines() == [
+    assert markdown(pipeline().run.plan).splitlines() == [
         *("**Build Data Pipeline**", "", "1. `load` Load CSV data — read\\_file"),
         *(
             "2. `process` Process and save results — run\\_python",
@@ -155,23 +156,20 @@ DOT_NODE = re.compile(r'  "(?:[^"\\]|\\.)*" \[label="(?:[^"\\]|\\.)*"\];')
 
 @pytest.mark.parametrize("given", ODD)
 def test_graphs_of_odd_labels_and_ids_stay_well_formed(given: str) -> None:
-    steps = [
-        {"id": given, "description": given, "tool": "note", "needs": [], "status": "ready"},
-        {"id": "b", "description": "", "tool": given, "needs": [given, "gone"]},
-    ]
-    rows = mermaid({"steps": steps}).splitlines()
+    nodes = [Node(given, given, [], Status.READY), Node("b", given, [given, "gone"])]
+    rows = mermaid(nodes).splitlines()
     assert rows[0] == "flowchart TD"
     assert all(MERMAID_NODE.fullmatch(row) for row in rows[1:3])
     assert rows[3:] == ["    s0 --> s1"]
     assert not re.search(r"#(?!\d+;)", rows[1])
-    graph = dot({"steps": steps}).splitlines()
+    graph = dot(nodes).splitlines()
     assert (graph[0], graph[-1], len(graph)) == ("digraph plan {", "}", 6)
     assert all(DOT_NODE.fullmatch(row) for row in graph[2:4])
     assert re.fullmatch(r'  "(?:[^"\\]|\\.)*" -> "b";', graph[4])
 
 
 def test_mermaid_colours_what_has_a_status() -> None:
-    assert mermaid(view_of(pipeline())).splitlines() == [
+    assert mermaid(nodes_of(pipeline())).splitlines() == [
         *("flowchart TD", '    s0["load: Load CSV data"]:::completed'),
         *('    s1["process: Process and save results"]:::completed', '    s2["report: Generate report"]:::ready'),
         *("    s0 --> s1", "    s1 --> s2", "    classDef completed fill:#bfb"),
@@ -179,9 +177,9 @@ def test_mermaid_colours_what_has_a_status() -> None:
 
 
 def test_a_quote_and_a_tag_become_entities() -> None:
-    steps = [{"id": "a", "description": '"<b>#', "tool": "t", "needs": []}]
-    assert mermaid({"steps": steps}).splitlines()[1] == '    s0["a: #34;#60;b#62;#35;"]'
-    assert dot({"steps": steps}).splitlines()[2] == r'  "a" [label="a: \"<b>#"];'
+    nodes = [Node("a", '"<b>#', [])]
+    assert mermaid(nodes).splitlines()[1] == '    s0["a: #34;#60;b#62;#35;"]'
+    assert dot(nodes).splitlines()[2] == r'  "a" [label="a: \"<b>#"];'
 
 
 def test_safe_keeps_lines_and_tabs() -> None:

@@ -12,12 +12,12 @@ from tests.plans.views.test_markdown import hostile
 def test_the_summary_counts_and_names_what_went_wrong() -> None:
     schedule = hostile("it broke")
     schedule.end(later(3))
-    summary = summary_of(schedule.run)
+    summary = summary_of(schedule.run).to_json()
     assert (summary["status"], summary["counts"]) == ("partial", {"total": 2, "blocked": 1, "failed": 1})
     assert summary["duration"] == 3.0
     assert summary["failed"] == [{"stepId": "a", "code": "TOOL_FAILED", "error": "it broke"}]
     assert summary["blocked"] == [{"stepId": "b", "reason": "'a' failed"}]
-    shown = summary_markdown(summary, text(schedule.run))
+    shown = summary_markdown(summary_of(schedule.run), text(schedule.run))
     for part in (
         "# it broke",
         "- Status: partial",
@@ -41,10 +41,10 @@ def wrote_and_deleted(order: list[str]) -> Schedule:
 
 
 def test_a_file_that_a_later_step_deleted_is_not_left() -> None:
-    assert summary_of(wrote_and_deleted(["write", "delete"]).run)["filesWritten"] == ["b.txt"]
-    assert summary_of(wrote_and_deleted(["delete", "write"]).run)["filesWritten"] == ["a.txt", "b.txt"]
+    assert summary_of(wrote_and_deleted(["write", "delete"]).run).files_written == ["b.txt"]
+    assert summary_of(wrote_and_deleted(["delete", "write"]).run).files_written == ["a.txt", "b.txt"]
 
 
 def test_a_file_written_by_a_step_that_is_not_done_is_left() -> None:
-    assert summary_of(wrote_and_deleted(["delete"]).run)["filesWritten"] == ["a.txt", "b.txt"]
-    assert summary_of(wrote_and_deleted(["write"]).run)["filesWritten"] == ["b.txt"]
+    assert summary_of(wrote_and_deleted(["delete"]).run).files_written == ["a.txt", "b.txt"]
+    assert summary_of(wrote_and_deleted(["write"]).run).files_written == ["b.txt"]

@@ -5,16 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from client.cli.follow.big_plan_lines import EACH, FULL, Digest
-from client.runs import Event
+from client.runs import BriefView, EventView
+from plans.run import PlanStatus
+from plans.views.models import BriefStep, LogLine
+from tests.plans.building import NOW
 
 
 def digest(count: int) -> Digest:
-    steps: list[dict[str, Any]] = [{"id": f"s{index}", "tool": "work", "args": {}} for index in range(count)]
-    return Digest("big", {"steps": steps})
+    steps = [BriefStep(id=f"s{index}", tool="work") for index in range(count)]
+    return Digest("big", BriefView(id="big", status=PlanStatus.RUNNING, steps=steps))
 
 
-def event(step_id: str, status: str, **more: Any) -> Event:
-    return Event(seq=1, time="2026-01-01T00:00:00Z", task_id="big", step_id=step_id, status=status, **more)
+def event(step_id: str, status: str, **more: Any) -> EventView:
+    return EventView(seq=1, time=NOW, task_id="big", step_id=step_id, status=status, **more)
 
 
 def told(lines: Digest, count: int, *statuses: str) -> list[str]:
@@ -46,6 +49,6 @@ def test_questions_of_a_big_plan_are_told() -> None:
 
 def test_what_concerns_the_plan_is_always_told() -> None:
     lines = digest(1_000)
-    log = {"time": "2026-01-01T00:00:00Z", "kind": "paused", "text": "paused by ann"}
+    log = LogLine(time=NOW, kind="paused", text="paused by ann")
     rows = [row for _ in range(100) for row in lines.of(event("", "paused", logs=[log]))]
     assert len(rows) == 100

@@ -9,26 +9,36 @@ from typing import Any
 from rich.console import Console
 
 from client.cli.follow.board import board
+from plans.run import PlanStatus
 from plans.views.abridged import chosen
+from plans.views.models import BriefStep, BriefView, PendingView
 
 NOW = datetime(2026, 1, 1, 12, 0, 10, tzinfo=UTC)
 STARTED = "2026-01-01T12:00:00Z"
 
 
-def step(name: str, status: str, **more: Any) -> dict[str, Any]:
-    return {"id": name, "tool": "read_file", "description": f"Do {name}", "args": {}, "status": status, **more}
+def step(name: str, status: str, **more: Any) -> BriefStep:
+    given = {"id": name, "tool": "read_file", "description": f"Do {name}", "args": {}, "status": status, **more}
+    return BriefStep.model_validate(given)
 
 
-def view(*steps: dict[str, Any]) -> dict[str, Any]:
+def view(*steps: BriefStep, title: str = "My plan") -> BriefView:
     counts: dict[str, int] = {"total": len(steps)}
     for each in steps:
-        counts[each["status"]] = counts.get(each["status"], 0) + 1
-    pending = [{"stepId": each["id"]} for each in steps if each.get("awaiting")]
-    head = {"id": "p", "title": "My plan", "status": "running", "startedAt": STARTED, "pending": pending}
-    return head | {"counts": counts, "steps": list(steps)}
+        counts[each.status] = counts.get(each.status, 0) + 1
+    pending = [PendingView(step_id=each.id, kind="approval", tool=each.tool) for each in steps if each.awaiting]
+    return BriefView(
+        id="p",
+        title=title,
+        status=PlanStatus.RUNNING,
+        started_at=datetime.fromisoformat(STARTED),
+        pending=pending,
+        counts=counts,
+        steps=list(steps),
+    )
 
 
-def drawn(shown: dict[str, Any], height: int = 24, width: int = 80) -> list[str]:
+def drawn(shown: BriefView, height: int = 24, width: int = 80) -> list[str]:
     """The lines of the board on a screen of that size."""
     file = io.StringIO()
     console = Console(file=file, width=width, height=height, force_terminal=True, color_system=None, markup=True)
@@ -39,9 +49,9 @@ def drawn(shown: dict[str, Any], height: int = 24, width: int = 80) -> list[str]
 def test_each_step_is_a_line_with_its_mark_and_its_time() -> None:
     lines = drawn(
         view(
-            step("a", "completed", result={"duration": 3200}),
+            step("a", "completed", result={"ok": True, "duration": 3200}),
             step("b", "running", startedAt="2026-01-01T12:00:08Z"),
-            step("c", "failed", result={"code": "NOT_FOUND", "error": "there is no x"}),
+            step("c", "failed", result={"ok": False, "code": "NOT_FOUND", "error": "there is no x"}),
             step("d", "ready", awaiting="approval"),
             step("e", "blocked"),
         )
@@ -64,7 +74,7 @@ def test_a_big_plan_fits_the_screen_and_shows_what_moves_first() -> None:
     steps = [step(f"s{number}", "blocked") for number in range(500)]
     steps[100] = step("asks", "ready", awaiting="approval")
     steps[250] = step("runs", "running", startedAt=STARTED)
-    steps[499] = step("broke", "failed", result={"error": "no"})
+    steps[499] = step("broke", "failed", result={"ok": False, "error": "no"})
     lines = drawn(view(*steps), height=20)
     assert len(lines) <= 20
     text = "\n".join(lines)
@@ -85,7 +95,7 @@ def test_long_texts_are_cut_and_no_line_is_wider_than_the_screen() -> None:
 
 def test_texts_of_a_plan_are_neither_markup_nor_control_characters() -> None:
     hostile = "[red]x[/red] \x1b[2J \u202e"
-    text = "\n".join(drawn(view(step("a", "running", startedAt=STARTED, description=hostile)) | {"title": hostile}))
+    text = "\n".join(drawn(view(step("a", "running", startedAt=STARTED, description=hostile), title=hostile)))
     assert "[red]x[/red]" in text
     assert "\x1b" not in text
     assert "\u202e" not in text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from client.cli.follow.big_plan_lines import FULL, Digest
 from client.cli.follow.catch_up import past
-from client.runs import Event
+from client.runs import BriefView, EventView
 from plans.execution.schedule import Schedule
 from plans.views.views import brief_view, events
 from tests.plans.building import begun, completed, failed, later, skipped, step
@@ -22,14 +22,18 @@ def big() -> Schedule:
     return schedule
 
 
-def told(lines: Digest, happened: list[Event]) -> list[str]:
+def told(lines: Digest, happened: list[EventView]) -> list[str]:
     return [row for event in happened for row in lines.of(event)]
+
+
+def brief(schedule: Schedule) -> BriefView:
+    return BriefView.read(brief_view(schedule.run))
 
 
 def both(schedule: Schedule) -> tuple[list[str], list[str]]:
     """What is told by one look, and by all events."""
-    view = brief_view(schedule.run)
-    followed = [Event.model_validate(event) for event in events(schedule.run, 0)]
+    view = brief(schedule)
+    followed = [EventView.read(event) for event in events(schedule.run, 0)]
     return told(Digest("p", view), past(view)), told(Digest("p", view), followed)
 
 
@@ -49,16 +53,15 @@ def test_an_open_question_is_told_and_a_later_one_is_known_to_be_one() -> None:
     at_once, followed = both(schedule)
     assert at_once == followed
     assert sum("plan approve p s0" in row for row in at_once) == 1
-    lines, before = Digest("p", brief_view(schedule.run)), schedule.run.seq
-    told(lines, past(brief_view(schedule.run)))
+    lines, before = Digest("p", brief(schedule)), schedule.run.seq
+    told(lines, past(brief(schedule)))
     schedule.ask("s40", later(401))
-    [asked] = [Event.model_validate(event) for event in events(schedule.run, before)]
+    [asked] = [EventView.read(event) for event in events(schedule.run, before)]
     assert not lines.knows(asked), "its arguments are asked for first"
-    lines.learn(brief_view(schedule.run))
+    lines.learn(brief(schedule))
     assert any("plan approve p s40" in row for row in lines.of(asked))
 
 
 def test_what_has_not_started_is_only_known_to_be_ready() -> None:
-    assert past(brief_view(begun(step("a")).run)) == [
-        Event(seq=1, time="", task_id="p", step_id="a", status="ready"),
-    ]
+    [event] = past(brief(begun(step("a"))))
+    assert (event.seq, event.step_id, event.status) == (1, "a", "ready")

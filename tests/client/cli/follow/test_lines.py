@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 from client.cli.follow.lines import Lines
-from client.runs import Event
+from client.runs import BriefView, EventView
+from plans.views.models import PendingView
 
-VIEW = {"steps": [{"id": "remove", "tool": "delete_file", "description": "Remove it", "args": {"path": "x"}}]}
+STEP = {"id": "remove", "tool": "delete_file", "description": "Remove it", "args": {"path": "x"}}
+VIEW = BriefView.read({"id": "p", "status": "running", "steps": [STEP]})
 
 
 def told(*events: tuple[str, dict[str, Any]]) -> list[str]:
@@ -16,7 +19,7 @@ def told(*events: tuple[str, dict[str, Any]]) -> list[str]:
     found = []
     for number, (status, more) in enumerate(events):
         given = {"seq": number, "time": "2026-01-01T12:00:00Z", "taskId": "p", "stepId": "remove", "status": status}
-        found += lines.of(Event.model_validate(given | more))
+        found += lines.of(EventView.read(given | more))
     return [row[10:] for row in found]
 
 
@@ -33,14 +36,16 @@ def test_a_step_that_is_ready_again_asks_and_says_how_to_answer() -> None:
 
 
 def test_a_question_is_told_with_the_arguments_that_are_asked_about() -> None:
-    lines = Lines("p", VIEW | {"seq": 1})
+    lines = Lines("p", VIEW.model_copy(update={"seq": 1}))
     first, asks = (
-        Event(seq=seq, time="2026-01-01T12:00:00Z", task_id="p", step_id="remove", status="ready") for seq in (1, 2)
+        EventView(seq=seq, time=datetime(2026, 1, 1, tzinfo=UTC), task_id="p", step_id="remove", status="ready")
+        for seq in (1, 2)
     )
     assert lines.knows(first)
     assert lines.of(first) == []
     assert not lines.knows(asks)
-    lines.learn(VIEW | {"seq": 2, "pending": [{"stepId": "remove", "args": {"path": "filled-in"}}]})
+    item = PendingView(step_id="remove", kind="approval", tool="delete_file", args={"path": "filled-in"})
+    lines.learn(VIEW.model_copy(update={"seq": 2, "pending": [item]}))
     assert lines.knows(asks)
     assert lines.of(asks)[0].endswith('needs approval: delete_file {"path": "filled-in"}')
 

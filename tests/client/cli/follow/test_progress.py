@@ -5,35 +5,40 @@ from __future__ import annotations
 from typing import Any
 
 from client.cli.follow.progress import Progress
-from client.runs import Event
+from client.runs import BriefView, EventView
+from plans.views.models import ResultView
 
 
-def event(seq: int, step_id: str, status: str, **more: Any) -> Event:
+def event(seq: int, step_id: str, status: str, **more: Any) -> EventView:
     given = {"seq": seq, "time": f"2026-01-01T12:00:{seq:02}Z", "taskId": "p", "stepId": step_id, "status": status}
-    return Event.model_validate(given | more)
+    return EventView.read(given | more)
 
 
-def view() -> dict[str, Any]:
-    steps = [{"id": "a", "status": "ready"}, {"id": "b", "status": "blocked"}]
-    return {
+def view(**more: Any) -> BriefView:
+    steps = [{"id": "a", "tool": "t", "status": "ready"} | more, {"id": "b", "tool": "t", "status": "blocked"}]
+    return BriefView.read({
+        "id": "p",
         "seq": 2,
         "status": "running",
         "startedAt": None,
         "counts": {"total": 2, "ready": 1, "blocked": 1},
         "steps": steps,
-        "pending": [],
-    }
+        "pending": [{"stepId": "a", "kind": "approval", "tool": "t"}] if more else [],
+    })  # fmt: skip
 
 
 def test_a_step_moves_with_its_times_and_its_result() -> None:
     progress = Progress(view())
     result = {"ok": True, "duration": 5.0}
     assert progress.apply([event(3, "a", "running"), event(4, "a", "completed", result=result), event(5, "b", "ready")])
-    first, second = progress.view["steps"]
-    assert (first["status"], first["startedAt"][-3:], first["endedAt"][-3:]) == ("completed", "03Z", "04Z")
-    assert (first["result"], second["status"]) == (result, "ready")
-    assert progress.view["counts"] == {"total": 2, "ready": 1, "blocked": 0, "running": 0, "completed": 1}
-    assert (progress.view["seq"], progress.view["startedAt"][-3:]) == (5, "03Z")
+    first, second = progress.view.steps
+    assert first.started_at
+    assert first.ended_at
+    assert progress.view.started_at
+    assert (first.status, first.started_at.second, first.ended_at.second) == ("completed", 3, 4)
+    assert (first.result, second.status) == (ResultView(ok=True, duration=5.0), "ready")
+    assert progress.view.counts == {"total": 2, "ready": 1, "blocked": 0, "running": 0, "completed": 1}
+    assert (progress.view.seq, progress.view.started_at.second) == (5, 3)
 
 
 def test_a_view_is_needed_when_a_step_asks() -> None:
@@ -42,17 +47,14 @@ def test_a_view_is_needed_when_a_step_asks() -> None:
 
 
 def test_a_step_that_was_decided_asks_no_more() -> None:
-    asking = view()
-    asking["steps"][0]["awaiting"] = "approval"
-    asking["pending"] = [{"stepId": "a"}]
-    progress = Progress(asking)
+    progress = Progress(view(awaiting="approval"))
     assert progress.apply([event(3, "a", "running")])
-    assert progress.view["pending"] == []
+    assert (progress.view.pending, progress.view.steps[0].awaiting) == ([], None)
 
 
 def test_a_line_of_the_log_tells_the_plans_status() -> None:
     progress = Progress(view())
     assert progress.apply([event(3, "", "paused", logs=[{"text": "paused"}])])
-    assert progress.view["status"] == "paused"
+    assert progress.view.status == "paused"
     assert progress.apply([event(4, "a", "running", logs=[{"text": "a line about a step"}])])
-    assert progress.view["steps"][0]["status"] == "ready"
+    assert progress.view.steps[0].status == "ready"
