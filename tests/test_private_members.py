@@ -37,7 +37,7 @@ USED = {
         "jmespath does not document how to ask which functions there are",
         "tests/plans/definition/test_conditions.py",
     ),
-    ("worker.py", "_re2"): (
+    ("runtime/workflow_runner.py", "_re2"): (
         "the compiled module of google-re2, which the sandbox passes through with re2",
         "tests/workflows/test_plan.py",
     ),
