@@ -169,7 +169,8 @@ class Schedule(ReadinessIndex):
             return
         self.run.stopped = reason
         self.run.note(LogKind.STOPPED, reason, now)
-        for name in [*self._ready, *self._awaiting]:
+        # Plan order, which a reload gives as well: the order of `_ready` is lost by continue-as-new.
+        for name in sorted([*self._ready, *self._awaiting], key=self._position.__getitem__):
             state = self.run.steps[name]
             if state.failure is not None:  # it was to be mended
                 self._move(name, Status.FAILED, now)
