@@ -88,19 +88,19 @@ def test_a_second_decision_is_refused_and_named(first: bool, word: str) -> None:
     decide(run, approve(approved=first, by="ann"), NOW, "update")
     refusal = refused(run, approve(approved=not first, by="bob"))
     assert refusal.code == "ALREADY_DECIDED"
-    assert refusal.message == f"step 'a' was {word} already by ann"
+    assert refusal.message == f"step 'a' was already {word} by ann"
 
 
 def test_a_decision_on_a_step_the_plan_has_not_is_refused() -> None:
     assert refused(run_of(deleting()), approve(stepId="b")).code == "UNKNOWN_STEP"
 
 
-@pytest.mark.parametrize("end", ["completed", "running", "blocked for good"])
+@pytest.mark.parametrize("end", ["completed", "running", "permanently blocked"])
 def test_a_decision_on_a_step_that_has_begun_or_never_will_is_refused(end: str) -> None:
     schedule = begun(step("z"), step("a", "z"))
     schedule.start("z", NOW)
-    schedule.settle("z", failed() if end == "blocked for good" else completed(), NOW)
-    if end != "blocked for good":
+    schedule.settle("z", failed() if end == "permanently blocked" else completed(), NOW)
+    if end != "permanently blocked":
         schedule.start("a", NOW)
     if end == "completed":
         schedule.settle("a", completed(), NOW)
