@@ -189,7 +189,10 @@ class Plan(Value):
     workspace: str | None = Field(default=None, max_length=4_096, description="Directory the tools work in.")
     inputs: dict[StepId, Input] = Field(default_factory=dict, description="Typed parameters.")
     queue: str | None = Field(
-        default=None, min_length=1, max_length=200, description="Task queue whose workers run the steps."
+        default=None,
+        min_length=1,
+        max_length=200,
+        description="Task queue whose workers run the steps; default: that of the workflow.",
     )
     max_parallel: int | None = Field(
         default=None,

@@ -25,7 +25,7 @@ STEP_MOVES: Mapping[Status, Mapping[Status, str]] = {
     Status.RUNNING: {
         Status.COMPLETED: "its tool succeeded",
         Status.FAILED: "its tool failed, or the plan was cancelled",
-        Status.SKIPPED: "left out after all",
+        Status.SKIPPED: "skipped after all",
         Status.READY: "awaits approval or recovery",
     },
     Status.SKIPPED: {Status.PENDING: "a reviewer takes the skip back"},

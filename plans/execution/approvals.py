@@ -27,7 +27,7 @@ _DECIDED = names(Step, On.APPROVAL)
 """Fields of a step that a decision covers."""
 
 
-def asks(run: Run, step: Step, args: dict[str, Any]) -> bool:
+def is_needed(run: Run, step: Step, args: dict[str, Any]) -> bool:
     """Whether the step needs a person's approval to start with these arguments."""
     spec = run.facts.tools[step.tool]
     if run.facts.strict_approvals:
@@ -126,7 +126,7 @@ def _remember(run: Run, kind: str, decision: Decision) -> None:
             run.decisions.setdefault(step.id, own)
 
 
-def stands(run: Run, step: Step, args: dict[str, Any]) -> bool:
+def covers(run: Run, step: Step, args: dict[str, Any]) -> bool:
     """Whether the decision on a step covers the arguments it would run with now."""
     decision = run.decisions[step.id]
     return not decision.args_hash or decision.args_hash in (digest(args), digest(run.args_of(step)))

@@ -103,9 +103,9 @@ def next_action(schedule: ReadinessIndex, step_id: str) -> NextAction:
     except (BadReference, BadExpression) as error:
         return Fail(error.code, error.message)
     # 3. The approval comes after the arguments: it covers exactly the arguments of the call.
-    if decision is not None and not approvals.stands(run, step, filled.args):
+    if decision is not None and not approvals.covers(run, step, filled.args):
         return Ask(filled.args, voids=True)
-    if decision is None and approvals.asks(run, step, filled.args):
+    if decision is None and approvals.is_needed(run, step, filled.args):
         return Ask(filled.args)
     # 4. The kind of the tool. An agent is durable as well, so it comes first.
     if step.tool == AGENT:

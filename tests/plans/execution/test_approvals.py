@@ -8,7 +8,7 @@ import pytest
 
 from plans.activity_io import Facts
 from plans.errors import Refused
-from plans.execution.approvals import asks, check, deadline_of, decide, is_waived, rule_of
+from plans.execution.approvals import check, deadline_of, decide, is_needed, is_waived, rule_of
 from plans.execution.messages import Decide
 from plans.execution.schedule import Schedule
 from plans.model import Step
@@ -47,7 +47,7 @@ def test_a_person_is_asked_unless_it_was_waived(
     a: Step, options: Options, facts: Facts, asked: bool, waived: bool
 ) -> None:
     run = run_of(a, options=options, facts=facts)
-    assert (asks(run, a, a.args), is_waived(run, a, a.args)) == (asked, waived)
+    assert (is_needed(run, a, a.args), is_waived(run, a, a.args)) == (asked, waived)
 
 
 def test_the_time_limit_is_the_steps_own_or_the_plans_or_none() -> None:
