@@ -1,5 +1,5 @@
-"""Pure values and decisions: what a plan is, whether it is sound, which step follows from what, how it is shown.
+"""Pure values and decisions: plans, their validation, the scheduling of steps, and the views of a run.
 
-Nothing in this package reads a clock, draws a random number, touches a file, the network or the environment, or knows
-of Temporal: it is shared with deterministic workflow code, where any of that would break replay.
+Nothing in this package reads a clock, uses randomness, touches files, the network or the environment, or imports
+Temporal: deterministic workflow code uses it, where any of that would break replay.
 """

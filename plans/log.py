@@ -1,4 +1,4 @@
-"""The log of a Run: its entries, and the kinds of them."""
+"""The entries of a Run's log, and their kinds."""
 
 from __future__ import annotations
 
@@ -11,41 +11,41 @@ from plans.model import Value
 
 
 class LogKind(StrEnum):
-    """What a log entry is about. Histories, records of ended plans and clients have these values: none may change."""
+    """The kind of a log entry. Histories, records of ended plans and clients contain these values: never change one."""
 
     APPROVED = "approved"
     DENIED = "denied"
-    EXPIRED = "expired"  # nobody decided in time
-    VOID = "void"  # a decision was about other arguments
+    EXPIRED = "expired"  # the time limit of an approval has expired
+    VOID = "void"  # a decision no longer applies: the arguments have changed
     REMEMBERED = "remembered"  # a tool is approved for the rest of the run
-    ASKS = "asks"  # a tool found that it needs an approval
+    ASKS = "asks"  # a tool reported that it needs approval after all
     REFUSED = "refused"  # a message was refused
     BEGUN = "begun"  # the review has ended
     PAUSED = "paused"
     UNPAUSED = "unpaused"
-    STOPPED = "stopped"  # nothing starts any more
-    RESUMES = "resumes"  # the run goes on from another
+    STOPPED = "stopped"  # no further step starts
+    RESUMES = "resumes"  # the run resumes another one
     EDITED = "edited"
     MENDING = "mending"  # a step has failed and the LLM is asked about it
-    RECOVERY = "recovery"  # what became of that
-    LLM = "llm"  # an answer was not accepted
+    RECOVERY = "recovery"  # the outcome of that
+    LLM = "llm"  # an answer was rejected
     BUDGET = "budget"
     AGENT = "agent"  # progress of the agent that does a step
     TASK = "task"  # an agent's task list
-    FILES_CHANGED = "files_changed"  # somebody says so
-    CHANGED = "changed"  # files were found changed on resume
+    FILES_CHANGED = "files_changed"  # reported by a person or program
+    CHANGED = "changed"  # files that changed between a run and its resume
     WARNING = "warning"
 
 
 class Entry(Value):
-    """One line of the run's log: a decision, a refusal, a pause. `stepId` is absent when it concerns the plan."""
+    """One entry of the run's log, e.g. a decision, a refusal, a pause. `stepId` is absent if it concerns the plan."""
 
     seq: int
     time: datetime
     kind: LogKind
     text: str
-    code: str | None = Field(default=None, description="Stable code of what was refused or went wrong.")
-    subject: str | None = Field(default=None, description="What it is about: the message, the tool, the agent.")
+    code: str | None = Field(default=None, description="Stable code of the refusal or error.")
+    subject: str | None = Field(default=None, description="What it concerns: the message, the tool, the agent.")
     step_id: str | None = None
     status: str = Field(default="", description="The step's status at the time, or the plan's.")
-    progress: int | None = Field(default=None, description="How much of the step is done, in percent.")
+    progress: int | None = Field(default=None, description="Progress of the step, in percent.")

@@ -1,9 +1,9 @@
-"""What happened to a plan: one serialisable value, carried whole by continue-as-new.
+"""The state of a run: one serialisable value, passed whole to continue-as-new.
 
-A Run is a Plan with a state per step, the decisions people made, and a short log. It is compact: results are views, big
-values are references. Only `plans.execution.schedule` sets a status; `plans.execution.approvals` records decisions.
-Steps, log entries and status changes share one counter, `seq`, so that "everything after number N" has one meaning
-(DESIGN 2.2, query `events`).
+A Run is a Plan with a state per step, the decisions people made, and a short log. It is compact: large values are
+references. Only `plans.execution.schedule` sets a status; `plans.execution.approvals` records decisions. Log entries
+and status changes share one counter, `seq`, so that "everything after number N" is well defined (DESIGN 2.2, query
+`events`).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from plans.log import Entry, LogKind
 from plans.model import Plan, Problem, Step, Value
 
 LOG_ENTRIES = 200
-"""Log entries a run keeps; the oldest go first."""
+"""Maximum number of log entries of a run; the oldest is dropped first."""
 
 
 class Status(StrEnum):
-    """Status of a step (seed 004). No other value ever leaves the system."""
+    """Status of a step; no other value is ever shown (seed 004)."""
 
     PENDING = "pending"
     BLOCKED = "blocked"
@@ -59,31 +59,33 @@ DONE = frozenset({Status.COMPLETED, Status.FAILED, Status.SKIPPED})
 
 
 class State(BaseModel):
-    """Base of the values that change while a plan runs. Only the workflow that owns the run changes them."""
+    """Base class of mutable values. Only the workflow that owns the run changes them."""
 
     model_config = ConfigDict(extra="forbid", alias_generator=to_camel, populate_by_name=True, serialize_by_alias=True)
 
 
 class Options(Value):
-    """How a client wants a plan run."""
+    """Options of a client that starts a plan."""
 
-    workspace: str | None = Field(default=None, description="Absolute directory; the plan's own comes second.")
-    max_parallel: int | None = Field(default=None, ge=1, le=100, description="Comes before the plan's own.")
-    approve_all: bool = Field(default=False, description="`--yes`: nobody is asked.")
+    workspace: str | None = Field(default=None, description="Absolute directory; overrides the plan's own.")
+    max_parallel: int | None = Field(default=None, ge=1, le=100, description="Overrides the plan's own.")
+    approve_all: bool = Field(default=False, description="`--yes`: no step awaits approval.")
     review: bool = Field(default=False, description="Wait for `begin` before the first step.")
     inputs: dict[str, Any] = Field(default_factory=dict, description="Values of the plan's inputs.")
     by: str = Field(default="", max_length=200, description="Who started it.")
     split: dict[str, Any] | None = Field(
         default=None,
-        description="The request becomes one step of the tool `agent` per task; these are their other arguments.",
+        description="The request becomes one step of the tool `agent` per task; other arguments of those steps.",
     )
     history_limit: int | None = Field(
-        default=None, ge=10, description="Events after which the workflow continues as new; none: when the server says."
+        default=None,
+        ge=10,
+        description="Events after which the workflow continues as new; none: when the server suggests it.",
     )
 
 
 class Result(Value):
-    """What a step gave (seed 004). `value` is absent when `large` says where it is kept."""
+    """The result of a step (seed 004). `value` is absent if `large` says where it is stored."""
 
     ok: bool
     value: Any = None
@@ -92,11 +94,11 @@ class Result(Value):
     code: str | None = Field(default=None, description="Stable code of the error.")
     duration: float = Field(default=0.0, description="Milliseconds.")
     timestamp: datetime = Field(description="When it ended, UTC.")
-    attempt: int = Field(default=1, description="Attempts used, tool errors counted only.")
+    attempt: int = Field(default=1, description="Attempts used; only errors of the tool count.")
 
 
 class Change(NamedTuple):
-    """A step took a status at a time; `seq` numbers all changes of a run. A tuple: there are four of them per step."""
+    """A status change of a step. `seq` numbers all changes of a run. A tuple, since there are four of them per step."""
 
     seq: int
     time: datetime
@@ -104,108 +106,114 @@ class Change(NamedTuple):
 
 
 class Decision(Value):
-    """What somebody decided on an approval."""
+    """A decision on an approval, made by a person or by its time limit."""
 
     approved: bool
     by: str = ""
     comment: str = ""
     args: dict[str, Any] | None = None
-    version: int | None = Field(default=None, description="The plan's version it is about.")
-    args_hash: str = Field(default="", description="Hash of the arguments it is about; others are asked for again.")
+    version: int | None = Field(default=None, description="The plan's version when it was made.")
+    args_hash: str = Field(
+        default="", description="Hash of the arguments it covers; other arguments need another approval."
+    )
     time: datetime
     source: Literal["signal", "update", "timeout"] = "signal"
 
 
 class PastCall(Value):
-    """A call of a tool that gave no value: it failed, or found that it needs a person's approval."""
+    """A tool call without a value: it failed, or it reported that it needs approval."""
 
     tool: str
-    args: dict[str, Any] = Field(description="As the tool was given them, long texts cut.")
-    result: str = Field(description="What came of it, cut.")
-    time: datetime = Field(description="When it began.")
-    sandbox: str = Field(default="", description="How far its commands were shut in.")
+    args: dict[str, Any] = Field(description="As passed to the tool, long texts truncated.")
+    result: str = Field(description="The error, truncated.")
+    time: datetime = Field(description="When it started.")
+    sandbox: str = Field(default="", description="Sandbox level of its commands.")
 
 
 class StepState(State):
-    """What happened to one step so far."""
+    """The state of one step."""
 
     status: Status = Status.PENDING
     awaiting: Literal["approval", "recovery"] | None = None
-    never: bool = Field(default=False, description="Blocked for good.")
-    reason: str = Field(default="", description="Why it is blocked for good, or was skipped.")
+    never: bool = Field(default=False, description="Permanently blocked; `reason` says why.")
+    reason: str = Field(default="", description="Why it is permanently blocked, or was skipped.")
     result: Result | None = None
-    args: dict[str, Any] | None = Field(default=None, description="Arguments the approver put in place of the plan's.")
+    args: dict[str, Any] | None = Field(default=None, description="The approver's arguments, which replace the plan's.")
     changes: list[Change] = Field(default_factory=list)
     calls: int = Field(default=0, description="Activities started for it.")
-    deadline: datetime | None = Field(default=None, description="When the approval or the sleep is over.")
+    deadline: datetime | None = Field(default=None, description="When the approval expires or the sleep ends.")
     asked: dict[str, Any] | None = Field(default=None, description="The arguments shown to the approver.")
-    failure: Result | None = Field(default=None, description="Its last failure, while the LLM may mend it.")
+    failure: Result | None = Field(default=None, description="Its last failure, while it awaits recovery.")
     proposal: dict[str, Any] | None = Field(
-        default=None, description="What the LLM wants done, for a person to decide."
+        default=None, description="The recovery that the LLM proposes, while a person decides."
     )
-    recoveries: int = Field(default=0, description="How often the LLM was asked to mend it.")
-    mended: str = Field(default="", description="What the LLM did about its last failure, and why.")
-    past: list[PastCall] = Field(default_factory=list, description="Its calls before the one that gave the result.")
+    recoveries: int = Field(default=0, description="How often the LLM was asked to recover it.")
+    mended: str = Field(default="", description="How the LLM recovered it from its last failure, and why.")
+    past: list[PastCall] = Field(
+        default_factory=list, description="Its tool calls before the one that gave the result."
+    )
     sent: dict[str, Any] | None = Field(
-        default=None, description="Arguments of the last call, long texts cut, where they are not the plan's own."
+        default=None, description="Arguments of the last call, long texts truncated, if other than the plan's."
     )
-    sandbox: str = Field(default="", description="How far the commands of its last call were shut in.")
-    wrote: list[str] = Field(default_factory=list, description="Files and directories it made or changed.")
+    sandbox: str = Field(default="", description="Sandbox level of the commands of its last call.")
+    wrote: list[str] = Field(default_factory=list, description="Files and directories it created or changed.")
     deleted: list[str] = Field(default_factory=list, description="Files it deleted.")
-    shared: list[str] = Field(default_factory=list, description="Of these, what a step beside it may have done.")
-    more_files: int = Field(default=0, description="Further files it changed, too many to be listed.")
-    warnings: list[str] = Field(default_factory=list, description="What its tool found worth telling.")
-    tasks: list[str] = Field(default_factory=list, description="The task list of the agent that does it, in order.")
-    tasks_done: int = Field(default=0, description="How many of them are done, from the first on.")
+    shared: list[str] = Field(default_factory=list, description="Of these, what a concurrent step may have changed.")
+    more_files: int = Field(default=0, description="Number of further files it changed, not listed.")
+    warnings: list[str] = Field(default_factory=list, description="Warnings of its tool.")
+    tasks: list[str] = Field(default_factory=list, description="The task list of its agent, in order.")
+    tasks_done: int = Field(default=0, description="How many of them are done, counted from the first.")
 
     @property
     def began(self) -> datetime | None:
-        """When it was started last."""
+        """When it was last started."""
         return next((change.time for change in reversed(self.changes) if change.status is Status.RUNNING), None)
 
     @property
     def ended(self) -> datetime | None:
-        """When it was done last."""
+        """When it last completed, failed or was skipped."""
         return next((change.time for change in reversed(self.changes) if change.status in DONE), None)
 
 
 class Run(State):
-    """A plan and what happened to it."""
+    """A plan and the state of its execution."""
 
     plan: Plan
-    request: str = Field(default="", description="What the plan is to achieve, when the LLM wrote it.")
-    problems: list[Problem] = Field(default_factory=list, description="What keeps a draft from beginning.")
-    draft: str = Field(default="", description="The LLM's last answer, when no plan could be read in it.")
+    request: str = Field(default="", description="What the plan should achieve, if the LLM drafted it.")
+    problems: list[Problem] = Field(default_factory=list, description="Errors that prevent a draft from starting.")
+    draft: str = Field(default="", description="The LLM's last answer, if it contains no valid plan.")
     revisions: list[Revision] = Field(default_factory=list, description="The change log, newest last.")
-    ledger: Ledger = Field(default_factory=Ledger, description="What the LLM calls took.")
-    llm_calls: int = Field(default=0, description="LLM calls made or tried, by which each gets its number.")
-    llm_seconds: float = Field(default=0.0, description="Time the LLM took.")
-    recoveries: int = Field(default=0, description="How often the LLM was asked to mend a step.")
-    aborted: bool = Field(default=False, description="Recovery said abort.")
+    ledger: Ledger = Field(default_factory=Ledger, description="Tokens and requests spent on the LLM.")
+    llm_calls: int = Field(default=0, description="LLM requests made or tried; numbers them.")
+    llm_seconds: float = Field(default=0.0, description="Seconds spent on LLM requests.")
+    recoveries: int = Field(default=0, description="How often the LLM was asked to recover a step.")
+    aborted: bool = Field(default=False, description="Recovery decided to abort the plan.")
     options: Options = Field(default_factory=Options)
     facts: Facts = Field(default_factory=Facts)
     inputs: dict[str, Any] = Field(default_factory=dict)
     status: PlanStatus = PlanStatus.DRAFT
     steps: dict[str, StepState]
     decisions: dict[str, Decision] = Field(default_factory=dict)
-    remembered: dict[str, str] = Field(default_factory=dict, description="Tools approved for this run, and by whom.")
-    files: FileTracker = Field(default_factory=FileTracker, description="Files and agents.md as the run saw them.")
-    notes: list[Note] = Field(default_factory=list, description="The agents.md brought in, parents before children.")
+    remembered: dict[str, str] = Field(
+        default_factory=dict, description="Tools approved for the rest of the run, and by whom."
+    )
+    files: FileTracker = Field(default_factory=FileTracker, description="File stamps, and the agents.md shown.")
+    notes: list[Note] = Field(default_factory=list, description="The agents.md texts in use, parents before children.")
     log: list[Entry] = Field(default_factory=list)
     seq: int = 0
     started: datetime | None = None
     ended: datetime | None = None
     stopped: str = Field(default="", description="Why no further step may start: a critical failure, a cancellation.")
-    interrupted: bool = Field(default=False, description="Somebody interrupted it, to be resumed.")
-    literal: bool = Field(default=False, description="Arguments are as they stand: an agent's hold no references.")
-    resumes: str = Field(default="", description="The plan whose run this one goes on from.")
+    interrupted: bool = Field(default=False, description="Interrupted by a person; can be resumed.")
+    literal: bool = Field(default=False, description="Arguments contain no references: those of an agent's calls.")
+    resumes: str = Field(default="", description="Id of the plan that this run resumes.")
     agents: dict[str, dict[str, Any]] = Field(
-        default_factory=dict, description="By step, the run of the agent that goes on with it (`plans.agents.run`)."
+        default_factory=dict, description="By step, the agent run to resume (`plans.agents.run`)."
     )
 
     @classmethod
     def of(cls, plan: Plan, options: Options, facts: Facts, inputs: dict[str, Any]) -> Run:
-        """A run of a plan in which nothing has happened yet."""
+        """A new run, with all steps pending."""
         steps = {step.id: StepState() for step in plan.steps}
         return cls(plan=plan, options=options, facts=facts, inputs=inputs, steps=steps)
 
@@ -215,7 +223,7 @@ class Run(State):
         return self.status is PlanStatus.PAUSED
 
     def next_seq(self) -> int:
-        """The next number for a change or a log entry."""
+        """The next sequence number, for a change or a log entry."""
         self.seq += 1
         return self.seq
 
@@ -223,7 +231,7 @@ class Run(State):
         self, kind: LogKind, text: str, time: datetime, step_id: str | None = None, *,
         code: str | None = None, subject: str | None = None, progress: int | None = None,
     ) -> None:  # fmt: skip
-        """Add an entry to the log; the oldest one goes when it is full."""
+        """Add a log entry; drops the oldest one when the log is full."""
         status, seq = self.steps[step_id].status if step_id else self.status, self.next_seq()
         entry = Entry(
             seq=seq, time=time, kind=kind, text=text[:1_000], code=code, subject=subject, step_id=step_id,
@@ -234,7 +242,7 @@ class Run(State):
             del self.log[0]
 
     def queue_of(self, step: Step) -> str | None:
-        """The task queue the step is bound to; none: the workflow's own."""
+        """The task queue the step is bound to; None: the workflow's own."""
         return step.queue or self.plan.queue
 
     def workspace_of(self, step: Step) -> str:
@@ -242,18 +250,18 @@ class Run(State):
         return self.facts.workspaces.get(step.queue or "", self.facts.workspace)
 
     def args_of(self, step: Step) -> dict[str, Any]:
-        """The step's arguments, the approver's where they were changed."""
+        """The step's arguments, as changed by the approver if they were."""
         changed = self.steps[step.id].args
         return step.args if changed is None else changed
 
 
 def text_of(run: Run) -> str:
-    """The Run as JSON text, defaults left out: what continue-as-new carries and what is kept of an ended plan."""
+    """The Run as JSON, defaults omitted: the input of continue-as-new, and the record of an ended plan."""
     return run.model_dump_json(exclude_defaults=True)
 
 
 def run_of(text: str | bytes) -> Run:
-    """The Run of a text; raises pydantic's ValidationError."""
+    """Parse a Run from its JSON. Raises pydantic's ValidationError."""
     with gc_disabled():
         return Run.model_validate_json(text)
 

@@ -13,30 +13,30 @@ from pydantic import BaseModel
 
 
 class Llm(StrEnum):
-    """What becomes of a field that the LLM is not asked for, when its answer has it all the same."""
+    """How a field that the LLM is not asked for is treated if its answer has it all the same."""
 
     MAY = "may"
-    """It counts; where the answer leaves it out, a revised step keeps what people set."""
+    """Accepted; where the answer omits it, a revised step retains what people set."""
     FIRST_DRAFT = "first draft"
-    """It counts in a first draft and in recovery; when a plan is revised, only people set it."""
+    """Accepted in a first draft and in recovery; when a plan is revised, only people set it."""
     NEVER = "never"
-    """It is removed from the answer, with a remark."""
+    """Removed from the answer, with a remark."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """The LLM is asked for the field: an answer sets it, also by leaving it out."""
+    """The LLM is asked for the field: an answer sets it, also by omitting it."""
 
     place: int
-    """Its place in the answer: what the LLM writes first guides what it writes next."""
+    """Its position in the answer. The order matters: what the LLM writes first guides what it writes next."""
     example: str
-    """How it is shown in the prompt, as JSON."""
+    """Its value in the prompt's example, as JSON."""
     about: str = ""
-    """What the schema of the answer says of it."""
+    """Its description in the schema of the answer."""
 
 
 class On(Flag):
-    """Where a field of a step counts."""
+    """Where a field of a step is used."""
 
     NOTHING = 0
     EDIT = auto()
@@ -44,16 +44,16 @@ class On(Flag):
     RERUN = auto()
     """`plan rerun` may replace it."""
     APPROVAL = auto()
-    """An approval is about it: after a change the step asks again."""
+    """An approval covers it: after a change the step needs approval again."""
     FORM = auto()
-    """The form of the review screen shows it."""
+    """The form of the review screen has a field for it."""
     DETAILS = auto()
-    """The review screen lists it by its name under the step, where it is set."""
+    """The review screen lists it under the step, by name, if it is set."""
 
 
 @dataclass(frozen=True)
 class Use:
-    """What holds for one field. Nothing has a default: a new field answers every question."""
+    """The marker of one field. Nothing has a default, so that a new field must answer every question."""
 
     on: On
     llm: Asked | Llm

@@ -1,4 +1,4 @@
-"""Every legal move of a step and of a plan, as data: from which status to which, and what causes it.
+"""The legal status transitions of a step and of a plan, as data, each with its cause.
 
 `plans.execution.schedule` enforces these tables; ARCHITECTURE.md draws them (`scripts/state_diagram.py`).
 """
@@ -25,12 +25,12 @@ STEP_MOVES: Mapping[Status, Mapping[Status, str]] = {
     Status.RUNNING: {
         Status.COMPLETED: "its tool succeeded",
         Status.FAILED: "its tool failed, or the plan was cancelled",
-        Status.SKIPPED: "left out after all",
+        Status.SKIPPED: "skipped after all",
         Status.READY: "awaits approval or recovery",
     },
     Status.SKIPPED: {Status.PENDING: "a reviewer takes the skip back"},
 }
-"""Every legal move of a step, and what causes it. A step of a new run may start out as skipped (`left_out`)."""
+"""Legal moves of a step, each with its cause. A step of a new run may start out as skipped (`left_out`)."""
 _LAST = {
     PlanStatus.COMPLETED: "every step completed or skipped",
     PlanStatus.PARTIAL: "some steps failed or never ran",
@@ -51,4 +51,4 @@ PLAN_MOVES: Mapping[PlanStatus, Mapping[PlanStatus, str]] = {
     PlanStatus.PARTIAL: _CANCELLED,
     PlanStatus.FAILED: _CANCELLED,
 }
-"""Every legal move of a plan or an agent's run, and what causes it."""
+"""Legal moves of a plan or an agent's run, each with its cause."""

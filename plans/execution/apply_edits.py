@@ -1,8 +1,8 @@
-"""Edits of steps not yet begun: each gives a new plan version, or says why not. All of them are applied, or none.
+"""Applies edits to steps that have not begun. The edits of one message are applied together, or not at all.
 
-`revise` decides and changes nothing: it returns a Revised, which `workflows.execution` carries out. An edit is allowed
-in review and, on what has not begun, while the plan runs or is paused. The plan that comes of it is validated whole; a
-draft with problems may be mended bit by bit, as long as no new problem comes up.
+`revise` changes nothing: it returns a Revised, which `plans.execution.revision` puts into effect, or raises. Edits are
+allowed in review and, for steps that have not begun, while the plan runs or is paused. The edited plan is validated as
+a whole; the problems a draft already has may be fixed one by one, but an edit may not add a new one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PLAN_FIELDS = frozenset(("title", "maxParallel", "defaults", "budget", "estimate
 
 
 class Revised(NamedTuple):
-    """What edits make of a run."""
+    """The result of edits: the new plan, the steps whose skip changes, and the entry for the change log."""
 
     plan: Plan
     skipped: dict[str, str]
@@ -41,25 +41,26 @@ class Revised(NamedTuple):
 
 
 def check_version(run: Run, expected: int | None) -> None:
-    """Raises Refused STALE_VERSION, with what has changed since, when the plan is at another version."""
+    """Raises Refused STALE_VERSION, listing the changes since, if the plan is not at the expected version."""
     if expected is None or expected == run.plan.version:
         return
     since = [f"version {each.version}{_by(each.by)}: {'; '.join(each.diff[:5])}" for each in run.revisions]
     news = [text for each, text in zip(run.revisions, since, strict=True) if each.version > expected]
     shown = "".join(f"\n- {text}"[:1_000] for text in news[-5:])
     raise Refused(
-        f"the plan is at version {run.plan.version}, not {expected}; look at it and try again{shown}", "STALE_VERSION"
+        f"the plan is at version {run.plan.version}, not {expected}; review the changes and try again{shown}",
+        "STALE_VERSION",
     )
 
 
-def revise(run: Run, message: EditPlan, now: datetime, mending: str | None = None) -> Revised:
-    """The plan with the edits. Raises Refused, or InvalidPlan with every new problem; `run` is left as it is.
+def revise(run: Run, message: EditPlan, now: datetime, recovering: str | None = None) -> Revised:
+    """Apply the edits; `run` itself is not changed. Raises Refused, or InvalidPlan with all new problems.
 
-    `mending` names the step that recovery is about: it alone may be changed although it was tried.
+    `recovering` names the failed step of a recovery, the only step that may be edited after an attempt.
     """
     check_version(run, message.expect_version)
     check_open(run)
-    draft = _Draft.of(run, mending)
+    draft = _Draft.of(run, recovering)
     for edit in message.edits:
         _APPLY[type(edit)](draft, edit)
     plan = draft.plan(run.plan.version + 1)
@@ -67,10 +68,10 @@ def revise(run: Run, message: EditPlan, now: datetime, mending: str | None = Non
     if unreadable:
         raise InvalidPlan(unreadable)
     _check_queues(run, plan)
-    found = errors(problems(plan, run.facts.tools))
-    fresh = [problem for problem in found if problem not in run.problems]
-    if fresh:
-        raise InvalidPlan(fresh)
+    remaining = errors(problems(plan, run.facts.tools))
+    new = [problem for problem in remaining if problem not in run.problems]
+    if new:
+        raise InvalidPlan(new)
     ops = [_op(edit) for edit in message.edits]
     marks = [f"{name}: skipped" for name in draft.skipped] + [f"{name}: not skipped" for name in draft.unskipped]
     revision = Revision(
@@ -81,11 +82,11 @@ def revise(run: Run, message: EditPlan, now: datetime, mending: str | None = Non
         ops=ops[:20],
         diff=[*differences(run.plan, plan), *marks],
     )
-    return Revised(plan, draft.skipped, list(draft.unskipped), draft.changed, found, revision)
+    return Revised(plan, draft.skipped, list(draft.unskipped), draft.changed, remaining, revision)
 
 
 def has_begun(run: Run, step_id: str) -> bool:
-    """Whether something was done for the step already; a reviewer's skip is nothing done."""
+    """Whether the step has been started, or skipped by the run; a skip by a reviewer does not count."""
     state = run.steps[step_id]
     if state.status is Status.SKIPPED:
         return state.result is None or state.result.code != SKIPPED
@@ -94,29 +95,29 @@ def has_begun(run: Run, step_id: str) -> bool:
 
 @dataclass
 class _Draft:
-    """A plan being edited, as the data of its file."""
+    """A plan being edited, as the data of a plan file."""
 
     run: Run
     head: dict[str, Any]
     steps: dict[str, dict[str, Any]]
     order: list[str]
-    mending: str | None
+    recovering: str | None
     skipped: dict[str, str] = field(default_factory=dict)
     unskipped: dict[str, None] = field(default_factory=dict)
     changed: set[str] = field(default_factory=set)
 
     @classmethod
-    def of(cls, run: Run, mending: str | None) -> _Draft:
-        """The plan as it is."""
+    def of(cls, run: Run, recovering: str | None) -> _Draft:
+        """The present plan of the run."""
         plan = run.plan
         head = plan.model_dump(mode="json", exclude={"steps"}, exclude_none=True)
-        return cls(run, head, {}, [step.id for step in plan.steps], mending)
+        return cls(run, head, {}, [step.id for step in plan.steps], recovering)
 
     def step(self, name: str) -> dict[str, Any]:
-        """The step's data, to be changed. Raises Refused when it may not be."""
+        """The step's data, which the caller may modify. Raises Refused if the step cannot be edited."""
         if name not in self.order:
             raise Refused(f"the plan has no step '{name}'; `plan show` lists its steps", "UNKNOWN_STEP")
-        if name in self.run.steps and name != self.mending and has_begun(self.run, name):
+        if name in self.run.steps and name != self.recovering and has_begun(self.run, name):
             status = self.run.steps[name].status
             raise Refused(f"step '{name}' is {status}: only steps that have not begun can be edited", "TOO_LATE")
         if name not in self.steps:
@@ -125,7 +126,7 @@ class _Draft:
         return self.steps[name]
 
     def place(self, after: str | None) -> int:
-        """The place behind a step; the first one when none is named."""
+        """The index after the step `after`; 0 if that is None. Raises Refused for an unknown step."""
         if after is None:
             return 0
         if after not in self.order:
@@ -133,15 +134,15 @@ class _Draft:
         return self.order.index(after) + 1
 
     def plan(self, version: int) -> Plan:
-        """What came of it. Raises InvalidPlan when its shape is wrong."""
+        """The edited plan. Raises InvalidPlan if it does not parse."""
         own = {step.id: step for step in self.run.plan.steps}
         rows = [self.steps.get(name) or _data(own[name]) for name in self.order]
         if not rows:
-            raise Refused("a plan needs at least one step; cancel it instead", "PLAN_EMPTY")
-        found = read_plan({**self.head, "steps": rows, "version": version})
-        if isinstance(found, list):
-            raise InvalidPlan(found)
-        return found
+            raise Refused("a plan needs at least one step; cancel the plan instead", "PLAN_EMPTY")
+        parsed = read_plan({**self.head, "steps": rows, "version": version})
+        if isinstance(parsed, list):
+            raise InvalidPlan(parsed)
+        return parsed
 
 
 def _set(draft: _Draft, edit: SetField) -> None:
@@ -149,7 +150,7 @@ def _set(draft: _Draft, edit: SetField) -> None:
     allowed = PLAN_FIELDS if edit.step_id is None else STEP_FIELDS
     if root not in allowed:
         whose = "the plan" if edit.step_id is None else f"step '{edit.step_id}'"
-        text = f"'{root}' of {whose} cannot be set; these can: {', '.join(sorted(allowed))}"
+        text = f"'{root}' of {whose} cannot be set; set one of {', '.join(sorted(allowed))}"
         raise Refused(text, "UNKNOWN_FIELD")
     data = draft.head if edit.step_id is None else draft.step(edit.step_id)
     try:
@@ -163,7 +164,7 @@ def _set(draft: _Draft, edit: SetField) -> None:
 def _add(draft: _Draft, edit: AddStep) -> None:
     name = edit.step.get("id")
     if not isinstance(name, str) or not name:
-        raise Refused("a step needs an id, a text", "PLAN_SCHEMA")
+        raise Refused("the id of a step must be a non-empty string", "PLAN_SCHEMA")
     if name in draft.order:
         raise Refused(f"the id '{name}' is used by more than one step; give each its own", "PLAN_DUPLICATE_ID")
     if edit.before is not None:
@@ -172,7 +173,7 @@ def _add(draft: _Draft, edit: AddStep) -> None:
         place = draft.place(edit.after) if edit.after is not None else len(draft.order)
     draft.order.insert(place, name)
     draft.steps[name] = deepcopy(edit.step)
-    if name in draft.run.steps:  # one was removed just before: what was decided about that does not count for this one
+    if name in draft.run.steps:  # the step replaces one removed before it: decisions on that one do not apply
         draft.changed.add(name)
         if _is_skipped(draft, name):
             _reopen(draft, name)
@@ -190,23 +191,23 @@ def _remove(draft: _Draft, edit: RemoveStep) -> None:
 def _move(draft: _Draft, edit: MoveStep) -> None:
     draft.step(edit.step_id)
     if edit.after == edit.step_id:
-        raise Refused(f"step '{edit.step_id}' cannot be moved behind itself", "BAD_MOVE")
+        raise Refused(f"step '{edit.step_id}' cannot come after itself", "BAD_MOVE")
     draft.order.remove(edit.step_id)
     draft.order.insert(draft.place(edit.after), edit.step_id)
     needs = {step.id: set(dependencies(step)) for step in draft.plan(1).steps}
     at = draft.order.index(edit.step_id)
     late = next((name for name in draft.order[at + 1 :] if name in needs[edit.step_id]), None)
     if late:
-        raise Refused(f"step '{edit.step_id}' cannot stand before '{late}': it depends on it", "BAD_MOVE")
+        raise Refused(f"step '{edit.step_id}' cannot come before '{late}', which it depends on", "BAD_MOVE")
     early = next((name for name in draft.order[:at] if edit.step_id in needs[name]), None)
     if early:
-        raise Refused(f"step '{edit.step_id}' cannot stand behind '{early}', which depends on it", "BAD_MOVE")
+        raise Refused(f"step '{edit.step_id}' cannot come after '{early}', which depends on it", "BAD_MOVE")
 
 
 def _skip(draft: _Draft, edit: SkipStep) -> None:
     draft.step(edit.step_id)
     if _is_skipped(draft, edit.step_id):
-        raise Refused(f"step '{edit.step_id}' is skipped already", "ALREADY_DECIDED")
+        raise Refused(f"step '{edit.step_id}' is already skipped", "ALREADY_DECIDED")
     draft.unskipped.pop(edit.step_id, None)
     draft.skipped[edit.step_id] = edit.reason or "skipped by a reviewer"
 
@@ -219,7 +220,7 @@ def _unskip(draft: _Draft, edit: UnskipStep) -> None:
 
 
 def _reopen(draft: _Draft, name: str) -> None:
-    """Have a skipped step not be skipped."""
+    """Undo the skip of a step. Raises Refused if a step that depends on it has begun."""
     late = next((step.id for step in draft.run.plan.steps if _uses(draft.run, step, name)), None)
     if late:
         raise Refused(f"step '{late}', which depends on '{name}', has begun without it", "TOO_LATE")
@@ -245,23 +246,23 @@ def _uses(run: Run, step: Step, name: str) -> bool:
 
 
 def check_open(run: Run) -> None:
-    """Raises Refused when the plan is not to be changed: it is not written yet, or nothing starts any more."""
+    """Raises Refused if the plan cannot be edited: it is being drafted, or no further step will start."""
     if run.status in ENDED:
         raise Refused(f"the plan has ended ({run.status}); it cannot be edited", "PLAN_CLOSED")
     if run.status is PlanStatus.DRAFT:
-        raise Refused("the plan is still being drafted; edit it when it is in review", "TOO_EARLY")
+        raise Refused("the plan is still being drafted; edit it once it is in review", "TOO_EARLY")
     if run.stopped:
-        raise Refused(f"nothing starts any more: {run.stopped}", "PLAN_CLOSED")
+        raise Refused(f"no further step will start ({run.stopped}); the plan cannot be edited", "PLAN_CLOSED")
 
 
 def newly_bound(old: Plan, new: Plan) -> list[str]:
-    """The queues of the steps that are bound to one and are not as they were."""
+    """The task queues of the new and changed steps that are bound to one."""
     before = {step.id: step for step in old.steps}
     return list(dict.fromkeys(step.queue for step in new.steps if step.queue and step != before.get(step.id)))
 
 
 def _check_queues(run: Run, new: Plan) -> None:
-    """Workers of another queue have told nothing about their tools and workspace."""
+    """Raise UnknownQueue if a step is bound to a queue whose workers have not reported their tools and workspace."""
     known = {run.plan.queue, *(step.queue for step in run.plan.steps), *run.facts.workspaces}
     for step in new.steps:
         if step.queue and step.queue not in known:

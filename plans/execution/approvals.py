@@ -1,8 +1,7 @@
-"""Which steps need approval, and what a decision does to a run.
+"""Approvals: which steps need one, and how a decision is validated and recorded.
 
-A decision may come before the step awaits it; the first one counts and a later one is refused (REQUIREMENTS B6).
-It is bound to the plan's version when it names one. Arguments that replace the step's are validated before anything
-changes.
+A decision may arrive before the step awaits it; the first one counts, later ones are refused (REQUIREMENTS B6). If it
+names a plan version, it is valid for that version only. Arguments that replace the step's are validated first.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from plans.run import DONE, Decision, Run, Status
 from plans.step_fields import On, names
 
 DENIED = "User denied approval"
-"""What a denied step says (seed 004)."""
+"""The reason of a denied step (seed 004)."""
 _DECIDED = names(Step, On.APPROVAL)
-"""Fields of a step that a decision is about."""
+"""Fields of a step that a decision covers."""
 
 
-def asks(run: Run, step: Step, args: dict[str, Any]) -> bool:
-    """Whether a person must decide before the step starts."""
+def is_needed(run: Run, step: Step, args: dict[str, Any]) -> bool:
+    """Whether the step needs a person's approval to start with these arguments."""
     spec = run.facts.tools[step.tool]
     if run.facts.strict_approvals:
         return step.requires_approval is True or spec.asks_by_default(args)
@@ -41,7 +40,7 @@ def asks(run: Run, step: Step, args: dict[str, Any]) -> bool:
 
 
 def is_waived(run: Run, step: Step, args: dict[str, Any]) -> bool:
-    """Whether a person has allowed this step beforehand, by starting the plan so or for its tool as a whole."""
+    """Whether approval was given in advance: by `--yes`, by `requiresApproval: false`, or for all calls of the tool."""
     if run.facts.strict_approvals:
         return False
     remembered = _kind(step.tool, args) in run.remembered and step.requires_approval is None
@@ -49,18 +48,18 @@ def is_waived(run: Run, step: Step, args: dict[str, Any]) -> bool:
 
 
 def rule_of(run: Run, step: Step) -> ApprovalRule:
-    """The time limit of a step's approval."""
+    """The approval rule of a step: its own, the plan's default, or no time limit."""
     return step.approval or run.plan.defaults.approval or ApprovalRule()
 
 
 def deadline_of(run: Run, step: Step, now: datetime) -> datetime | None:
-    """When the approval of a step that asks now runs out."""
+    """When an approval awaited from now on expires; None: never."""
     timeout = rule_of(run, step).timeout
     return None if timeout is None else now + timedelta(seconds=timeout)
 
 
 def check(run: Run, message: Decide) -> Step:
-    """The step a decision is about. Raises Refused when it cannot be taken."""
+    """The step that a decision concerns. Raises Refused if the decision cannot be accepted."""
     step = next((step for step in run.plan.steps if step.id == message.step_id), None)
     if step is None:
         raise Refused(f"the plan has no step '{message.step_id}'; `plan show` lists its steps", "UNKNOWN_STEP")
@@ -68,10 +67,11 @@ def check(run: Run, message: Decide) -> Step:
     if earlier is not None:
         what = "approved" if earlier.approved else "denied"
         raise Refused(
-            f"step '{step.id}' was {what} already{f' by {earlier.by}' if earlier.by else ''}", "ALREADY_DECIDED"
+            f"step '{step.id}' was already {what}{f' by {earlier.by}' if earlier.by else ''}", "ALREADY_DECIDED"
         )
     if state.status in DONE or state.status is Status.RUNNING or state.never:
-        raise Refused(f"step '{step.id}' is {state.status}: there is nothing left to decide", "TOO_LATE")
+        status = "permanently blocked" if state.status is Status.BLOCKED else f"already {state.status}"
+        raise Refused(f"step '{step.id}' is {status} and can no longer be approved or denied", "TOO_LATE")
     if message.version is not None and message.version != run.plan.version:
         raise Refused(
             f"the decision is about version {message.version}, the plan is at version {run.plan.version}",
@@ -83,7 +83,7 @@ def check(run: Run, message: Decide) -> Step:
 
 
 def decide(run: Run, message: Decide, now: datetime, source: Literal["signal", "update", "timeout"]) -> Decision:
-    """Record a decision. Raises Refused, and leaves the run as it was, when it cannot be taken."""
+    """Record a decision. Raises Refused, with the run unchanged, if it cannot be accepted."""
     step = check(run, message)
     state = run.steps[step.id]
     if message.args is not None:
@@ -107,14 +107,14 @@ def decide(run: Run, message: Decide, now: datetime, source: Literal["signal", "
 
 
 def _kind(tool: str, args: dict[str, Any]) -> str:
-    """What a remembered approval is about: commands with the network are another matter than commands without."""
+    """What a remembered approval covers: a tool, with network access apart from without."""
     return f"{tool} with network" if args.get("network") is True else tool
 
 
 def _remember(run: Run, kind: str, decision: Decision) -> None:
-    """The tool needs no further word in this run; steps of it that wait for one already have it.
+    """Approve a tool for the rest of the run, including the steps that already await approval for it.
 
-    A step that states `requiresApproval` asks all the same: its author wants that step looked at.
+    A step with its own `requiresApproval` still needs approval: its author asked for that.
     """
     run.remembered[kind] = decision.by
     run.note(LogKind.REMEMBERED, f"{kind} is approved for the rest of this run", decision.time, subject=kind)
@@ -126,23 +126,23 @@ def _remember(run: Run, kind: str, decision: Decision) -> None:
             run.decisions.setdefault(step.id, own)
 
 
-def stands(run: Run, step: Step, args: dict[str, Any]) -> bool:
-    """Whether the decision on a step is about the arguments it is now to run with."""
+def covers(run: Run, step: Step, args: dict[str, Any]) -> bool:
+    """Whether the decision on a step covers the arguments it would run with now."""
     decision = run.decisions[step.id]
     return not decision.args_hash or decision.args_hash in (digest(args), digest(run.args_of(step)))
 
 
 def void(run: Run, step_id: str, now: datetime) -> None:
-    """The decision on a step counts no more: it was about something else."""
+    """Discard the decision on a step, because the step has changed since."""
     decision = run.decisions.pop(step_id, None)
     if decision is not None:
         what = "approval" if decision.approved else "denial"
-        text = f"the {what} of step '{step_id}' was about other arguments; it is asked again"
+        text = f"the {what} of step '{step_id}' was for other arguments; it needs another decision"
         run.note(LogKind.VOID, text, now, step_id)
 
 
 def outdated(run: Run, plan: Plan, changed: Iterable[str]) -> list[str]:
-    """The changed steps that another plan gives another tool, other arguments or another need of approval."""
+    """The changed steps whose tool, arguments or approval requirement differ in the new plan."""
     old, new = {step.id: step for step in run.plan.steps}, {step.id: step for step in plan.steps}
     return [
         name
@@ -152,18 +152,18 @@ def outdated(run: Run, plan: Plan, changed: Iterable[str]) -> list[str]:
 
 
 def _call(step: Step, args: dict[str, Any]) -> dict[str, Any]:
-    """What a decision on the step is about."""
+    """What a decision on the step covers."""
     return {name: getattr(step, name) for name in _DECIDED} | {"args": args}
 
 
 def digest(args: dict[str, Any]) -> str:
-    """The hash that binds a decision to arguments."""
+    """Hash of the arguments, which binds a decision to them."""
     text = json.dumps(args, sort_keys=True, ensure_ascii=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def sentence(step_id: str, decision: Decision) -> str:
-    """The decision in words, for the log and for who made it."""
+    """The decision as a sentence, for the log and for the reply to the person who made it."""
     who = f" by {decision.by}" if decision.by else ""
     how = " with changed arguments" if decision.args is not None else ""
     why = f": {decision.comment}" if decision.comment else ""
@@ -172,7 +172,9 @@ def sentence(step_id: str, decision: Decision) -> str:
 
 def _check_args(run: Run, step: Step, args: dict[str, Any]) -> None:
     if not run.facts.tools:
-        raise Refused("arguments can be changed once the plan has been checked; send the decision again", "TOO_EARLY")
+        raise Refused(
+            "arguments cannot be changed before the plan has been checked; try again in a moment", "TOO_EARLY"
+        )
     completed = {name for name, state in run.steps.items() if state.status is Status.COMPLETED}
     usable = completed | (run.steps.keys() & dependencies(step).keys())
     changed = step.model_copy(update={"args": args})

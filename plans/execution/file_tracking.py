@@ -1,7 +1,7 @@
-"""What a run knows of the files a call concerns, and what it learns from a call's return.
+"""File stamps and agents.md of a run: what to send with a tool call, and how to record what the call returns.
 
-Paths are relative to the default workspace; those of a step whose queue has a workspace of its own are listed as
-`queue:path`, so that two files of one name are never taken for each other.
+Paths are relative to the default workspace. Those of a step whose queue has its own workspace are recorded as
+`queue:path`, so that files of the same name in two workspaces are not confused.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from plans.model import Step
 from plans.run import Run
 
 MAX_STAMPS = 2_000
-"""Sent with a call whose path the workflow cannot know, because it is in a value kept outside history."""
+"""Maximum number of stamps sent with a call whose path the workflow does not know: it is in a value outside history."""
 MAX_WARNINGS = 20
+"""Maximum number of warnings recorded per call."""
 
 
 class Known(NamedTuple):
-    """What a call is told: stamps of its files, agents.md shown before, and bytes left for more of them."""
+    """What is sent with a call: stamps of its files, agents.md shown before, and bytes left for further agents.md."""
 
     stamps: dict[str, Stamp]
     notes_seen: list[str]
@@ -32,7 +33,7 @@ class Known(NamedTuple):
 
 
 def known(run: Run, step: Step, filled: Filled) -> Known:
-    """What the run knows about the files among a call's arguments."""
+    """The stamps and agents.md that concern the files among a call's arguments."""
     scope, files = _scope(run, step), run.files
     left = _left(run)
     if ["path"] in filled.deferred:
@@ -47,7 +48,7 @@ def known(run: Run, step: Step, filled: Filled) -> Known:
 
 
 def track(run: Run, step: Step, returned: Return, now: datetime) -> None:
-    """Take in what a call read, wrote and deleted, the agents.md it brought, and its warnings."""
+    """Record the files a call read, wrote and deleted, the agents.md it returned, and its warnings."""
     scope, files = _scope(run, step), run.files
     for path, stamp in [*returned.read.items(), *returned.wrote.items()]:
         if stamp is not None:
@@ -55,41 +56,41 @@ def track(run: Run, step: Step, returned: Return, now: datetime) -> None:
     for path in returned.deleted:
         files.track_deleted(scope + path)
     notes = [note.model_copy(update={"path": scope + note.path, "step_id": step.id}) for note in returned.notes]
-    left_out = [sentence for note in notes if (sentence := _bring_in(run, note))]
+    left_out = [sentence for note in notes if (sentence := _add_agents_md(run, note))]
     for warning in [*returned.warnings, *left_out][:MAX_WARNINGS]:
         run.steps[step.id].warnings.append(warning)
         run.note(LogKind.WARNING, warning, now, step.id)
 
 
 def changed(run: Run, paths: list[str], by: str, now: datetime) -> None:
-    """Somebody changed these files or directories: what the run saw of them is stale until it reads them again."""
-    found = run.files.invalidate(relative(path, run.facts.workspace) for path in paths)
-    if found:
-        more = f" and {len(found) - 10} more" if len(found) > 10 else ""
-        run.note(LogKind.FILES_CHANGED, f"changed by {by or 'others'}: {', '.join(found[:10])}{more}", now)
+    """Mark the stamps of files, or of all files in directories, as stale: others have changed them."""
+    stale = run.files.invalidate(relative(path, run.facts.workspace) for path in paths)
+    if stale:
+        more = f" and {len(stale) - 10} more" if len(stale) > 10 else ""
+        run.note(LogKind.FILES_CHANGED, f"changed by {by or 'others'}: {', '.join(stale[:10])}{more}", now)
 
 
 def stamps(run: Run, paths: list[str] | None = None) -> dict[str, Stamp]:
-    """The files a run knows, as it last saw them; of these paths only, when there are some."""
+    """The file stamps of a run: all of them, or those of `paths`."""
     seen = run.files.stamps
     return dict(seen) if paths is None else {path: seen[path] for path in paths if path in seen}
 
 
 def _left(run: Run) -> int:
-    """Bytes of agents.md that the session may still take in."""
+    """Bytes of agents.md text that the session may still add."""
     return max(0, NOTES_BYTES - sum(note.bytes for note in run.notes))
 
 
-def _bring_in(run: Run, note: Note) -> str:
-    """Keep an agents.md; what to warn of if it is not kept.
+def _add_agents_md(run: Run, note: Note) -> str:
+    """Add an agents.md to the session. Returns a warning if it does not fit, else "".
 
-    Two steps that ran at the same time may bring the same one, or, each within what it was told is left, too much.
+    Concurrent steps may return the same file, or together more than is left, since each knows only its own share.
     """
     if note.path in run.files.notes_seen:
         return ""
     run.files.notes_seen.append(note.path)
     if note.bytes > _left(run):
-        return f"'{note.path}' was not taken in: steps that ran at the same time used up what a session takes in"
+        return f"'{note.path}' was left out: with those of concurrent steps, agents.md texts exceed {NOTES_BYTES} bytes"
     run.notes.append(note)
     run.notes.sort(key=lambda each: (each.path.count("/"), each.path))
     return ""

@@ -1,9 +1,9 @@
-"""When a run of the workflow has grown enough to go on in a new one: two thresholds, decided from numbers alone.
+"""Decides when to continue-as-new: a soft and a hard limit on history length and size.
 
-Running activities cannot be carried over, so the change waits for a moment when none runs. Above the soft threshold
-nothing more is started until that moment. A slow step must not hold up the others for its whole length: when the wait
-lasts longer than PATIENCE, the others go on beside it, and the wait begins again when it has ended. Above the hard
-threshold nothing starts any more, however long it takes: there the server's own limit is near (TEMPORAL.md 3).
+Activities in flight do not survive continue-as-new, so it waits until there are none. Above the soft limit no further
+step starts until then. A slow step must not delay the others for its whole duration: after PATIENCE, the others start
+again beside it, and the wait is repeated once it has finished. Above the hard limit nothing starts, however long that
+takes: the server's own limit is near (TEMPORAL.md 3).
 """
 
 from __future__ import annotations
@@ -13,44 +13,46 @@ from datetime import datetime, timedelta
 from enum import Enum
 
 PATIENCE = timedelta(seconds=10)
-"""How long the others wait for running steps to end."""
+"""How long other steps wait for those in flight to finish."""
 HARD_EVENTS = 20_000
+"""Hard limit on the number of events in history."""
 HARD_BYTES = 20_000_000
+"""Hard limit on the size of history."""
 
 
 class Move(Enum):
-    """What the workflow may do now."""
+    """What the workflow should do now."""
 
-    START = "start what is ready"
+    START = "start ready steps"
     HOLD = "start nothing, wait"
-    CONTINUE = "go on in a new run"
+    CONTINUE = "continue-as-new"
 
 
 class HistoryLimit:
-    """Decides, turn by turn. `limit` replaces the server's suggestion and, tenfold, the hard threshold, for tests."""
+    """Decides at every turn of the workflow. `limit`, for tests, is a soft limit in events; the hard one is 10x."""
 
     def __init__(self, limit: int | None = None) -> None:
         self._limit = limit
         self._hard = HARD_EVENTS if limit is None else 10 * limit
         self._slow: set[str] = set()
         self.until: datetime | None = None
-        """End of the present wait, for which the caller sets a timer; None when there is none."""
+        """When the present wait ends, for which the caller sets a timer; None: not waiting."""
 
-    def decide(self, events: int, size: int, suggested: bool, flying: Collection[str], now: datetime) -> Move:
-        """The move for this turn, given the history so far and the activities that run."""
+    def decide(self, events: int, size: int, suggested: bool, in_flight: Collection[str], now: datetime) -> Move:
+        """The move for this turn, given the events and bytes of history and the steps in flight."""
         full = suggested if self._limit is None else suggested or events >= self._limit
         if not full:
             return Move.START
-        if not flying:
+        if not in_flight:
             return Move.CONTINUE
         if events >= self._hard or size >= HARD_BYTES:
             return Move.HOLD
-        self._slow.intersection_update(flying)
+        self._slow.intersection_update(in_flight)
         if self._slow:
             return Move.START
         if self.until is None:
             self.until = now + PATIENCE
         if now < self.until:
             return Move.HOLD
-        self._slow, self.until = set(flying), None
+        self._slow, self.until = set(in_flight), None
         return Move.START

@@ -1,7 +1,7 @@
-"""What people and programs send to a running plan, and how a malformed message is refused.
+"""Payloads of signals, updates and queries, and their validation.
 
-Handlers take whatever arrives and hand it to `read`: a message with no argument, two arguments, a wrong type or too
-many bytes becomes a `Refused` with a sentence, never an exception that wedges the run (FAULTS 138-150, M7).
+Handlers accept any arguments and pass them to `read`: a message with no argument, two arguments, a wrong type or too
+many bytes raises `Refused`, never an exception that would fail the workflow task forever (FAULTS 138-150, M7).
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from plans.model import Value
 from plans.run import ENDED, PlanStatus, Run
 
 MAX_BYTES = 16_384
-"""Largest message accepted, as JSON (FAULTS, rule 6)."""
+"""Maximum size of a message as JSON (FAULTS, rule 6)."""
 
 
 class Approve(Value):
-    """A person lets a step start, with other arguments if given."""
+    """Approve a step. `args` replaces its arguments."""
 
     step_id: str = Field(min_length=1, max_length=200)
     by: str = Field(default="", max_length=200)
     comment: str = Field(default="", max_length=2_000)
     args: dict[str, Any] | None = None
     version: int | None = Field(default=None, strict=True)
-    remember: bool = Field(default=False, strict=True, description="For every step with this tool, in this run.")
+    remember: bool = Field(default=False, strict=True, description="Approve the tool for the rest of the run.")
 
 
 class Deny(Value):
-    """A person does not let a step start: it is skipped."""
+    """Deny a step: it is skipped."""
 
     step_id: str = Field(min_length=1, max_length=200)
     by: str = Field(default="", max_length=200)
@@ -43,13 +43,13 @@ class Deny(Value):
 
 
 class Decide(Approve):
-    """Either of them, for a caller who wants an answer."""
+    """Approve or deny a step, as an update, which returns the decision."""
 
     approved: bool = Field(strict=True)
 
 
 class Control(Value):
-    """Pause, unpause, begin or interrupt, as a signal says by its name."""
+    """Payload of the signals that begin, pause, unpause or interrupt a plan."""
 
     by: str = Field(default="", max_length=200)
 
@@ -58,44 +58,44 @@ Action = Literal["begin", "pause", "unpause", "interrupt"]
 
 
 class ControlPlan(Control):
-    """One of them, for a caller who wants an answer."""
+    """Begin, pause, unpause or interrupt a plan, as an update, which reports a refusal."""
 
     action: Action
 
 
 class FilesChanged(Value):
-    """Files, or directories, that somebody else has changed; the run must read them again before it edits them."""
+    """Files or directories that others have changed; the run must read them again before it edits them."""
 
     paths: list[Annotated[str, Field(min_length=1, max_length=4_096)]] = Field(min_length=1, max_length=1_000)
     by: str = Field(default="", max_length=200)
 
 
 class FilesAsked(Value):
-    """Whose stamps are asked for; none: those of all files the run knows."""
+    """Payload of the query for file stamps. `paths` None: all files of the run."""
 
     paths: list[str] | None = Field(default=None, max_length=1_000)
 
 
 class AgentProgress(Value):
-    """Where the agent that does a step stands."""
+    """Progress of the agent that does a step, reported to the plan."""
 
     step_id: str = Field(min_length=1, max_length=200)
     line: str = Field(max_length=1_000)
     tasks: list[Annotated[str, Field(max_length=500)]] | None = Field(
-        default=None, max_length=100, description="Its task list, when it is new."
+        default=None, max_length=100, description="The task list, if it has changed."
     )
-    done: int | None = Field(default=None, ge=0, description="How many tasks are done.")
+    done: int | None = Field(default=None, ge=0, description="Number of tasks done.")
 
 
 class Since(Value):
-    """The events after a number; at most `limit` of them."""
+    """Payload of the query for events: those after number `since`, at most `limit`."""
 
     since: int = Field(default=0, ge=0)
     limit: int = Field(default=1_000, ge=1, le=1_000)
 
 
 class Shown(Value):
-    """How many steps a text may list; none: all of them."""
+    """Payload of the queries that return a text. `limit`: maximum number of steps listed; None: all."""
 
     limit: int | None = Field(default=None, ge=1)
 
@@ -104,9 +104,9 @@ Message = TypeVar("Message", bound=Value)
 
 
 def read(kind: type[Message], arguments: Sequence[Any], optional: bool = False, max_bytes: int = MAX_BYTES) -> Message:
-    """The message in what a handler was given. Raises Refused with what is wrong with it.
+    """Validate the arguments of a handler. Raises Refused with what is wrong with them.
 
-    `optional` messages may come without an argument, or with null.
+    `optional`: no argument, or null, gives a message with defaults.
     """
     example = _example(kind)
     if optional and (not arguments or list(arguments) == [None]):
@@ -131,15 +131,15 @@ def read(kind: type[Message], arguments: Sequence[Any], optional: bool = False, 
 
 
 def check_control(run: Run, action: Action) -> None:
-    """Raises Refused when the plan is not in a state for it."""
+    """Raises Refused if the action is not possible in the plan's present status."""
     status = run.status
     if status in ENDED:
         raise Refused(f"the plan has ended ({status})", "PLAN_CLOSED")
     if action == "begin" and status is not PlanStatus.REVIEW:
         raise Refused(f"the plan is {status}, not in review", "NOT_IN_REVIEW")
     if action == "begin" and run.problems:
-        told = "; ".join(problem.text for problem in run.problems[:5])
-        raise Refused(f"the plan has problems to be mended first: {told}", "INVALID_PLAN")
+        texts = "; ".join(problem.text for problem in run.problems[:5])
+        raise Refused(f"the plan has problems; fix them first: {texts}", "INVALID_PLAN")
     if action == "pause" and status is not PlanStatus.RUNNING:
         raise Refused(f"the plan is {status} and cannot be paused", "NOT_RUNNING")
     if action == "unpause" and status is not PlanStatus.PAUSED:

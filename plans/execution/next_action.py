@@ -1,6 +1,6 @@
-"""What happens next to a step, decided as a value: a ready one, one whose call failed, one whose approval timed out.
+"""Decides, as a value, what to do with a step that is ready, whose call failed, or whose approval timed out.
 
-`workflows.execution` carries the decision out. A ready step is checked in this order: a person's denial, its condition,
+`workflows.execution` executes the decision. A ready step is checked in this order: a person's denial, its condition,
 its references, its arguments, its approval, the kind of its tool. Nothing here changes the run.
 """
 
@@ -25,12 +25,12 @@ from plans.model import Step, ToolSpec
 from plans.run import Result, Run, Status
 
 MAX_ARGS_CHARACTERS = 16_000_000
-"""Arguments of one step, references filled in: a small plan can multiply values without end."""
+"""Maximum size of a step's arguments with references filled in: a small plan can multiply values without bound."""
 
 
 @dataclass(frozen=True)
 class Skip:
-    """The step is left out. `opens`: dependents that do not use its value may still run."""
+    """Skip the step. `opens`: dependents that do not use its value may still run."""
 
     reason: str
     opens: bool = True
@@ -39,7 +39,7 @@ class Skip:
 
 @dataclass(frozen=True)
 class Fail:
-    """The step fails without a call."""
+    """Fail the step without a call."""
 
     code: str
     message: str
@@ -47,7 +47,7 @@ class Fail:
 
 @dataclass(frozen=True)
 class Ask:
-    """A person must approve the call first. `voids`: the decision there is was about other arguments."""
+    """Await a person's approval of the call. `voids`: discard the present decision, which was for other arguments."""
 
     args: dict[str, Any]
     voids: bool = False
@@ -55,7 +55,7 @@ class Ask:
 
 @dataclass(frozen=True)
 class Call:
-    """The step's tool is called, as an activity; `values` are those it may use."""
+    """Call the step's tool, as an activity; `values` are those it may use."""
 
     filled: Filled
     values: StepValues
@@ -63,21 +63,21 @@ class Call:
 
 @dataclass(frozen=True)
 class Delegate:
-    """An agent does the step, as a child workflow."""
+    """Start an agent for the step, as a child workflow."""
 
     args: dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Sleep:
-    """The step is a timer of the workflow."""
+    """Start a timer of the workflow."""
 
     seconds: float
 
 
 @dataclass(frozen=True)
 class Expire:
-    """Nobody decided in time, and the step's approval rule lets it fail then. `note` is for the log."""
+    """Fail the step: its approval has timed out, with `onTimeout: fail`. `note` is the log entry."""
 
     note: str
     code: str
@@ -88,24 +88,24 @@ NextAction = Skip | Fail | Ask | Call | Delegate | Sleep
 
 
 def next_action(schedule: ReadinessIndex, step_id: str) -> NextAction:
-    """What happens to a ready step now."""
+    """The next action for a ready step."""
     run, step, decision = schedule.run, schedule.step(step_id), schedule.run.decisions.get(step_id)
     # 1. A denial comes before everything else: a denied step's condition and references no longer matter.
     if decision is not None and not decision.approved:
         return Skip(approvals.DENIED, opens=False, code="DENIED")
     values = StepValues(run, schedule.needs(step_id))
     try:
-        # 2. The condition comes before the references: it may be there to guard them.
+        # 2. The condition comes before the references: it may guard against missing ones.
         if step.when is not None and not holds(step.when, values.loaded(step.when)):
             return Skip(f"condition not met: {step.when}")
         filled = filled_args(run, step, values)
         _check_args(run.facts.tools[step.tool], filled)
     except (BadReference, BadExpression) as error:
         return Fail(error.code, error.message)
-    # 3. The approval comes after the arguments: it is about the arguments the call will have.
-    if decision is not None and not approvals.stands(run, step, filled.args):
+    # 3. The approval comes after the arguments: it covers exactly the arguments of the call.
+    if decision is not None and not approvals.covers(run, step, filled.args):
         return Ask(filled.args, voids=True)
-    if decision is None and approvals.asks(run, step, filled.args):
+    if decision is None and approvals.is_needed(run, step, filled.args):
         return Ask(filled.args)
     # 4. The kind of the tool. An agent is durable as well, so it comes first.
     if step.tool == AGENT:
@@ -116,7 +116,7 @@ def next_action(schedule: ReadinessIndex, step_id: str) -> NextAction:
 
 
 def after_failure(schedule: ReadinessIndex, step_id: str, failure: Result) -> Ask | None:
-    """Ask, when the tool found that it needs approval after all, as write_file does over an unknown file. Else None."""
+    """Ask, if the tool reported that it needs approval after all, e.g. write_file over a file it does not know."""
     run, step = schedule.run, schedule.step(step_id)
     if failure.code != "APPROVAL_REQUIRED" or step_id in run.decisions or run.stopped:
         return None
@@ -127,23 +127,23 @@ def after_failure(schedule: ReadinessIndex, step_id: str, failure: Result) -> As
 
 
 def after_timeout(schedule: ReadinessIndex, step_id: str) -> Expire | Decide | None:
-    """What the step's approval rule says when nobody decided in time. None: it no longer waits, or was just decided."""
+    """The action of the approval rule after its time limit. None: already decided, or no longer awaiting approval."""
     if step_id not in schedule.awaiting or step_id in schedule.run.decisions:
         return None
     rule = approvals.rule_of(schedule.run, schedule.step(step_id))
-    text = f"nobody decided in {rule.timeout:g} s"
+    text = f"no decision within {rule.timeout:g} s"
     if rule.on_timeout == "fail":
-        return Expire(f"nobody decided on step '{step_id}' in {rule.timeout:g} s", "APPROVAL_TIMEOUT", text)
+        return Expire(f"step '{step_id}': {text}", "APPROVAL_TIMEOUT", text)
     return Decide(step_id=step_id, approved=rule.on_timeout == "approve", comment=text)
 
 
 def is_timer(run: Run, step: Step) -> bool:
-    """Whether the workflow itself does the step, as a timer."""
+    """Whether the workflow runs the step itself, as a timer."""
     return run.facts.tools[step.tool].durable and step.tool != AGENT
 
 
 class StepValues:
-    """The values a step may use, by root: `inline` ones are filled in here, `large` ones by the activity."""
+    """The values a step may use, by root. `inline` ones are filled in here, `large` ones by the activity."""
 
     def __init__(self, run: Run, needs: Iterable[str]) -> None:
         self._run = run
@@ -152,7 +152,7 @@ class StepValues:
         self.add(needs)
 
     def add(self, names: Iterable[str]) -> None:
-        """Add the values of more steps; those without a value are left out."""
+        """Add the values of further steps; steps without a value are ignored."""
         for name in names:
             state = self._run.steps.get(name)
             if state is None or state.status is not Status.COMPLETED or state.result is None:
@@ -163,18 +163,18 @@ class StepValues:
                 self.inline[name] = state.result.value
 
     def loaded(self, condition: str) -> Mapping[str, Any]:
-        """The inline values, for a condition. Raises BadExpression when one that it uses is stored elsewhere."""
+        """The inline values, for a condition. Raises BadExpression if it uses a value stored outside history."""
         for name in roots_of(condition):
             if name in self.large:
                 raise BadExpression(
                     f"the value of '{name}' has {self.large[name].bytes} bytes, too large for a condition;"
-                    " add a step that takes out what the condition needs"
+                    " add a step that extracts what the condition needs"
                 )
         return self.inline
 
 
 def filled_args(run: Run, step: Step, values: StepValues) -> Filled:
-    """The arguments of a step's next call, references filled in. Raises BadReference."""
+    """The arguments of a step's next call with references filled in. Raises BadReference."""
     args = run.args_of(step)
     if run.literal:
         return Filled(args, [])
@@ -183,28 +183,28 @@ def filled_args(run: Run, step: Step, values: StepValues) -> Filled:
 
 
 def size_of(args: dict[str, Any]) -> int:
-    """About how many bytes arguments take: their texts count."""
+    """Approximate size of arguments, in characters of their texts."""
     return sum(len(text) for _, text in strings(args)) + 64
 
 
 def _check_args(spec: ToolSpec, filled: Filled) -> None:
-    """Raise BadReference for arguments the workflow itself cannot work with; a tool judges its own."""
+    """Raise BadReference for arguments the workflow itself cannot use; a tool validates its own in the activity."""
     if size_of(filled.args) > MAX_ARGS_CHARACTERS:
         text = f"the arguments are longer than {MAX_ARGS_CHARACTERS} characters; pass the data in a file"
         raise BadReference(text, "ARGS_TOO_LARGE")
     problem = _durable_problem(spec, filled) if spec.durable else ""
     if not problem and spec.name == AGENT:
-        found = schema_problem(filled.args.get("outputSchema") or {})
-        problem = f"args.outputSchema: {found}" if found else ""
+        schema = schema_problem(filled.args.get("outputSchema") or {})
+        problem = f"args.outputSchema: {schema}" if schema else ""
     if problem:
         raise BadReference(f"Invalid args for {spec.name}: {problem}", "INVALID_ARGS")
 
 
 def _durable_problem(spec: ToolSpec, filled: Filled) -> str:
-    """What the workflow does itself, without an activity that would check the arguments, is checked here."""
+    """Validate arguments of a tool that the workflow runs itself: no activity would validate them."""
     if filled.deferred:
         return "the value is too large; pass it in a file"
     problems = argument_problems(spec, filled.args)
     if problems:
         return "; ".join(f"{field}: {sentence}" for field, sentence in problems)
-    return "" if math.isfinite(filled.args.get("seconds", 0)) else "args.seconds: no finite number"
+    return "" if math.isfinite(filled.args.get("seconds", 0)) else "args.seconds: not a finite number"

@@ -1,7 +1,7 @@
 """Indexes over a Run (ready, awaiting, running, open dependencies), rebuilt from it and updated on each transition.
 
-A question costs nothing on a big plan, since nothing is scanned. Continue-as-new carries the Run alone. Nothing here
-changes a status: `plans.execution.schedule` builds the moves on it, and lists a step again after each one.
+Reading an index does not scan the plan, whatever its size. Continue-as-new passes only the Run. Nothing here changes a
+status: `plans.execution.schedule` does, and updates the indexes after each transition.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from plans.run import DONE, PlanStatus, Run, Status
 
 
 def needed(run: Run, step: Step) -> dict[str, bool]:
-    """What a step depends on, steps that are not there included; true where it uses the value."""
+    """A step's dependencies, steps that do not exist included; True where it uses the value."""
     return dict.fromkeys(step.depends_on, False) if run.literal else dependencies(step)
 
 
 class ReadinessIndex:
-    """The counters and lists of one Run."""
+    """The indexes of one Run."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -54,7 +54,7 @@ class ReadinessIndex:
         self._open[step.id] = sum(self.run.steps[name].status not in DONE for name in needs)
 
     def _list(self, step_id: str) -> None:
-        """Put a step into the index that its status says: ready, awaiting, recovering, running or recently finished."""
+        """Put a step into the index for its status: ready, awaiting, recovering, running or recently finished."""
         for listed in (self._ready, self._awaiting, self._recovering, self._running):
             listed.pop(step_id, None)
         state = self.run.steps[step_id]
@@ -74,39 +74,39 @@ class ReadinessIndex:
 
     @property
     def awaiting(self) -> Mapping[str, None]:
-        """Steps awaiting approval, in the order they began to."""
+        """Steps awaiting approval, in the order they began to wait."""
         return self._awaiting
 
     @property
     def recovering(self) -> Mapping[str, None]:
-        """Failed steps about which the LLM is being asked."""
+        """Failed steps awaiting recovery by the LLM."""
         return self._recovering
 
     @property
     def running(self) -> int:
-        """How many steps run."""
+        """Number of running steps."""
         return self.counts[Status.RUNNING]
 
     @property
     def idle(self) -> bool:
-        """Whether nothing runs and nothing is ready: the plan has come to its end."""
+        """Whether no step is running or ready: the plan can end."""
         return not (self.running or self._ready or self._awaiting or self._recovering)
 
     def step(self, step_id: str) -> Step:
-        """The step of that id."""
+        """The step with that id."""
         return self.run.plan.steps[self._position[step_id]]
 
     def moving(self, limit: int) -> list[str]:
-        """The steps worth showing of a big plan: awaiting, running, ready, then those that finished last."""
+        """At most `limit` steps to show of a large plan: awaiting, running, ready, then the last finished."""
         names = [*islice(self._awaiting, limit), *islice(self._running, limit), *islice(self._ready, limit)]
         return [*names, *reversed(self._recent)][:limit]
 
     def open_needs(self, step_id: str) -> list[str]:
-        """The dependencies that keep a step from starting: not done yet, or done in a way that blocks it."""
+        """The dependencies that block a step: not done yet, or done in a way that blocks it."""
         return [name for name, uses in self._needs[step_id].items() if not self._is_open(name, uses)]
 
     def needs(self, step_id: str) -> dict[str, bool]:
-        """What a step depends on; true where it uses the value."""
+        """A step's dependencies; True where it uses the value."""
         return self._needs[step_id]
 
     def _last_status(self, cancelled: bool) -> PlanStatus:
@@ -117,8 +117,8 @@ class ReadinessIndex:
         failed = (name for name, state in self.run.steps.items() if state.status is Status.FAILED)
         if any(self._is_critical(name) for name in failed):
             return PlanStatus.FAILED
-        whole = all(state.status in (Status.COMPLETED, Status.SKIPPED) for state in self.run.steps.values())
-        return PlanStatus.COMPLETED if whole else PlanStatus.PARTIAL
+        complete = all(state.status in (Status.COMPLETED, Status.SKIPPED) for state in self.run.steps.values())
+        return PlanStatus.COMPLETED if complete else PlanStatus.PARTIAL
 
     def _why_not(self, name: str) -> str:
         needs = self.open_needs(name)

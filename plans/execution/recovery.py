@@ -1,9 +1,9 @@
-"""What the LLM may do about a failed step: whether it is asked, what it is told, and its choice as edits.
+"""Recovery of a failed step by the LLM: whether to ask it, the prompt, and its choice as edits of the plan.
 
-The choice goes through the same validated edits as a person's (`plans.execution.apply_edits`). It is asked at most
-twice for one step and five times for a plan. A failure that another attempt could make worse (OUTCOME_UNKNOWN), or that
-a person chose (denied, cancelled), is never the LLM's to mend. Arguments the LLM chose lose a waiver: the tool's own
-rule asks again.
+The choice passes the same validation as a person's edits (`plans.execution.apply_edits`). The LLM is asked at most
+twice per step and five times per plan, and never about a failure that another attempt could make worse
+(OUTCOME_UNKNOWN) or that a person chose (denied, cancelled). If the LLM changes arguments, a `requiresApproval: false`
+no longer applies: the tool's own approval rule does.
 """
 
 from __future__ import annotations
@@ -21,27 +21,31 @@ from plans.model import Plan, Step
 from plans.run import DONE, Result, Run
 
 PER_STEP = 2
+"""Maximum number of recoveries of one step."""
 PER_PLAN = 5
+"""Maximum number of recoveries in one run."""
 BY = "llm"
+"""Author of the edits, in the change log."""
 HISTORY = 30
-"""Results shown to the model."""
+"""Maximum number of results in the prompt."""
 _NEVER = frozenset(("CANCELLED", "DENIED", "OUTCOME_UNKNOWN", "APPROVAL_TIMEOUT", "LLM_BUDGET"))
+"""Codes of failures that are never recovered."""
 
 
 def is_due(run: Run, step: Step, failure: Result) -> bool:
-    """Whether the LLM is to be asked about the failure."""
+    """Whether to ask the LLM about the failure."""
     if (step.on_failure or run.plan.defaults.on_failure) != "ask_llm" or run.stopped or failure.code in _NEVER:
         return False
     return run.steps[step.id].recoveries < PER_STEP and run.recoveries < PER_PLAN
 
 
 def needs_approval(run: Run) -> bool:
-    """Whether a person decides on the LLM's choice."""
+    """Whether the LLM's choice needs a person's approval."""
     return run.plan.defaults.approve_recovery or run.facts.strict_approvals
 
 
 def prompt(run: Run, step: Step, failure: Result) -> Prompt:
-    """What the model is asked about the failure."""
+    """The prompt about the failure."""
     tools = run.facts.tools.values()
     rest = [each for each in run.plan.steps if each.id != step.id and run.steps[each.id].status not in DONE]
     tried = step.model_copy(update={"args": run.args_of(step)})
@@ -51,7 +55,7 @@ def prompt(run: Run, step: Step, failure: Result) -> Prompt:
 
 
 def history(run: Run) -> list[ToolOutcome]:
-    """What was called before, oldest first."""
+    """Results of earlier tool calls, oldest first."""
     ended = [step for step in run.plan.steps if run.steps[step.id].calls and run.steps[step.id].result]
     ended.sort(key=lambda step: run.steps[step.id].changes[-1].seq)
     return [_outcome(step, run.steps[step.id].result) for step in ended[-HISTORY:]]
@@ -67,7 +71,7 @@ def _outcome(step: Step, result: Result | None) -> ToolOutcome:
 
 
 def choice_problems(run: Run, step: Step, choice: Recovery, now: datetime) -> list[str]:
-    """Why the choice cannot be carried out; nothing when it can."""
+    """Why the choice cannot be applied; empty if it can."""
     try:
         applied(run, step, choice, now)
     except InvalidPlan as error:
@@ -78,16 +82,16 @@ def choice_problems(run: Run, step: Step, choice: Recovery, now: datetime) -> li
 
 
 def applied(run: Run, step: Step, choice: Recovery, now: datetime) -> Revised | None:
-    """What the choice makes of the run; None when it leaves the plan as it is. Raises Refused or InvalidPlan."""
+    """The plan edited by the choice; None if the choice does not edit it. Raises Refused or InvalidPlan."""
     edits = edits_of(run.plan, step, choice)
     if not edits:
         return None
     message = EditPlan(edits=edits, by=BY, comment=sentence(step.id, choice))
-    return revise(run, message, now, mending=step.id)
+    return revise(run, message, now, recovering=step.id)
 
 
 def edits_of(plan: Plan, step: Step, choice: Recovery) -> list[Edit]:
-    """The choice as edits of the plan."""
+    """The choice as edits of the plan; empty for skip, abort and a plain retry."""
     if choice.action == "retry" and choice.args is not None:
         edits: list[Edit] = [SetField(op="set", step_id=step.id, path="args", value=choice.args)]
         if step.requires_approval is False:
@@ -105,7 +109,7 @@ def edits_of(plan: Plan, step: Step, choice: Recovery) -> list[Edit]:
 
 
 def sentence(step_id: str, choice: Recovery) -> str:
-    """The choice in words, for the change log, the log and Temporal's UI."""
+    """The choice as a sentence, for the change log, the log and Temporal's UI."""
     what = {"retry": "retry", "skip": "skip", "insert": f"insert {len(choice.steps)} steps and retry", "abort": "abort"}
     if choice.action == "retry" and choice.args is not None:
         what["retry"] = "retry with other arguments"

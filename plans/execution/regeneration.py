@@ -1,9 +1,9 @@
-"""A plan that the LLM revised, put in place of the present one, which may have begun already.
+"""Replaces the plan of a run, which may have begun, with one that the LLM revised.
 
-What has begun stays as it is, whatever the answer says: its id, arguments, result. `fitted` puts it back where the
-answer left it out, and names what the answer would have changed. Of a step that goes on under its id, what an answer
-does not set (queue, retry, time limit, ...) stays as people set it. `replaced` says what becomes of the run, as
-`plans.execution.apply_edits` does of edits; neither changes it.
+Steps that have begun are never changed: `fitted` restores those that the answer omits, and reports those it would
+change. Fields of a step that an answer does not set (queue, retry, timeout, ...) retain what people set, as long as
+the step retains its id and tool. `replaced` returns the result as `plans.execution.apply_edits` does; neither changes
+the run.
 """
 
 from __future__ import annotations
@@ -20,38 +20,38 @@ from plans.run import Run
 from plans.step_fields import Asked, Llm, names
 
 _ANSWERED = names(Step, Asked)
-"""Fields of a step that an answer sets, also by leaving them out."""
+"""Fields of a step that an answer sets, also by omitting them."""
 _ONLY_PEOPLE = names(Step, Llm.FIRST_DRAFT)
 """Fields of a step that a revision never sets."""
 
 
 def as_it_stands(run: Run) -> Plan:
-    """The present plan, with the arguments that approvers put in."""
+    """The present plan, with the arguments that approvers changed."""
     steps = [step.model_copy(update={"args": run.args_of(step)}) for step in run.plan.steps]
     return run.plan.model_copy(update={"steps": steps})
 
 
 def begun(run: Run) -> dict[str, Step]:
-    """The steps that have begun, and those they depend on, by id in the order of the plan."""
+    """The steps that have begun and all their dependencies, by id, in plan order."""
     steps = {step.id: step for step in run.plan.steps}
-    found = {name for name in steps if has_begun(run, name)}
-    left = sorted(found)
-    while left:
-        fresh = [name for name in dependencies(steps[left.pop()]) if name in steps and name not in found]
-        found.update(fresh)
-        left += fresh
-    return {name: step for name, step in steps.items() if name in found}
+    fixed = {name for name in steps if has_begun(run, name)}
+    to_visit = sorted(fixed)
+    while to_visit:
+        more = [name for name in dependencies(steps[to_visit.pop()]) if name in steps and name not in fixed]
+        fixed.update(more)
+        to_visit += more
+    return {name: step for name, step in steps.items() if name in fixed}
 
 
 def fitted(run: Run, steps: Sequence[Step]) -> tuple[list[Step], list[str]]:
-    """The steps of the revised plan with those that have begun, and what is wrong with the answer."""
+    """The revised steps, with those that have begun restored, and the problems of the answer."""
     fixed, present = begun(run), {step.id: step for step in as_it_stands(run).steps}
     answered = {step.id for step in steps}
     rows = [step for name, step in fixed.items() if name not in answered]
-    rows += [fixed.get(step.id) or _kept(present.get(step.id), step) for step in steps]
+    rows += [fixed.get(step.id) or _merged(present.get(step.id), step) for step in steps]
     wrong = [
-        f"step '{step.id}' is {run.steps[step.id].status} and cannot be changed; repeat it as it is or leave it out,"
-        " and give what is new an id not used yet"
+        f"step '{step.id}' is {run.steps[step.id].status} and cannot be changed; repeat it unchanged or omit it,"
+        " and give new steps ids that are not used yet"
         for step in steps
         if step.id in fixed and (step.tool, step.args) != (present[step.id].tool, present[step.id].args)
     ]
@@ -59,7 +59,7 @@ def fitted(run: Run, steps: Sequence[Step]) -> tuple[list[Step], list[str]]:
 
 
 def replaced(run: Run, plan: Plan, message: Regenerate, now: datetime) -> Revised:
-    """The run with that plan as its next version."""
+    """The plan as the next version of the run's plan, with its entry for the change log."""
     plan = plan.model_copy(update={"version": run.plan.version + 1})
     revision = Revision(
         version=plan.version,
@@ -73,8 +73,8 @@ def replaced(run: Run, plan: Plan, message: Regenerate, now: datetime) -> Revise
     return Revised(plan, {}, [], {step.id for step in plan.steps} - begun(run).keys(), [], revision)
 
 
-def _kept(old: Step | None, new: Step) -> Step:
-    """A step as it was answered; what only people set stays where it is the same step still."""
+def _merged(old: Step | None, new: Step) -> Step:
+    """The answered step; if it is still the same step, fields that only people set are retained."""
     if old is None or old.tool != new.tool:
         return new.model_copy(update={name: Step.model_fields[name].default for name in _ONLY_PEOPLE})
     asks = True if old.requires_approval else new.requires_approval

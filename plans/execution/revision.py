@@ -1,7 +1,7 @@
-"""Edits put into effect: the run goes on with the new version of its plan.
+"""Puts a revised plan into effect: the run continues with the new version.
 
-What was approved with other arguments is asked again. `plans.execution.apply_edits` decides whether edits may be
-applied, and this module what follows from it; the caller stops the timers of steps that no longer wait.
+Steps approved with other arguments need approval again. `plans.execution.apply_edits` decides whether edits may be
+applied, this module updates the run; the caller stops the timers of steps that no longer wait.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from plans.log import LogKind
 
 
 def put_into_effect(schedule: Schedule, revised: Revised, now: datetime) -> None:
-    """The run with the revised plan: statuses, decisions, problems, change log."""
+    """Update the run to the revised plan: statuses, decisions, problems and change log."""
     run = schedule.run
-    # Decisions are judged against the old plan, so before it is replaced; steps are asked again under the new one.
+    # Outdated decisions are found by comparing with the old plan, so before it is replaced.
     again = approvals.outdated(run, revised.plan, revised.changed)
     for name in again:
         approvals.void(run, name, now)

@@ -1,18 +1,18 @@
-"""THE decision: which status follows from what. The only writer of a status, a step's or a plan's, in the project.
+"""The state machine of a run. No other module of the project sets the status of a step or a plan.
 
 Rules (DESIGN 2.5)
 - Before the plan begins every step is pending. Then a step with open dependencies is blocked, one without is ready.
 - A step's dependencies are those it states and those it references (REQUIREMENTS A7).
-- completed opens its dependents. skipped opens them too when a reviewer or a condition skipped it, except those that
-  reference its value; a denied step and a failed one block theirs for good, and so on down the graph.
-- A failed critical step stops the plan: nothing more starts, what runs may end, the rest is blocked for good.
-- The plan ends when nothing runs and nothing can start; then no step is running, ready or pending.
-- A move that cannot follow raises IllegalMove and changes nothing.
+- A completed step opens its dependents. So does a step skipped by a reviewer or a condition, except for those that
+  reference its value. Dependents of a denied or failed step are permanently blocked, and theirs as well.
+- A failed critical step stops the plan: running steps may finish, all others are permanently blocked.
+- The plan ends when no step is running and none can start; then no step is running, ready or pending.
+- An illegal move raises IllegalMove and changes nothing.
 
 `plans.transitions` lists every legal move; ARCHITECTURE.md draws them.
 
-Counters, not rescans: a settled step costs its dependents, not the plan. `plans.execution.readiness` derives them from
-the Run.
+A transition costs time in proportion to the step's dependents, not to the plan: `plans.execution.readiness` has
+counters of open dependencies, derived from the Run.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from plans.transitions import PLAN_MOVES, STEP_MOVES
 
 
 class Outcome(NamedTuple):
-    """How a step ended. `opens`: dependents that do not use its value may run."""
+    """The final status and result of a step. `opens`: dependents that do not use its value may run."""
 
     status: Status
     result: Result
@@ -39,15 +39,15 @@ class Outcome(NamedTuple):
 
 
 SKIPPED = "SKIPPED"
-"""Code of a step that a person, or recovery, chose to leave out."""
+"""Code of a step skipped by a person or by recovery."""
 _NOT_BEGUN = frozenset({Status.PENDING, Status.BLOCKED, Status.READY})
 
 
 class Schedule(ReadinessIndex):
-    """The moves of one Run. Every method takes the time and returns the steps that became ready, in plan order."""
+    """The moves of one Run. Moves take the current time; `begin` and `settle` return the steps that became ready."""
 
     def begin(self, now: datetime) -> list[str]:
-        """The plan begins, or goes on after a review: every pending step becomes ready or blocked."""
+        """Start the plan, or continue it after a review: every pending step becomes ready or blocked."""
         if self.run.status not in (PlanStatus.DRAFT, PlanStatus.REVIEW):
             raise IllegalMove(f"a plan that is {self.run.status} cannot begin")
         _turn(self.run, PlanStatus.RUNNING)
@@ -56,7 +56,7 @@ class Schedule(ReadinessIndex):
         return list(self._ready)
 
     def revise(self, plan: Plan, skipped: Mapping[str, str], unskipped: Iterable[str], now: datetime) -> None:
-        """The steps are those of another plan, some skipped with a reason: what has not begun follows anew."""
+        """Replace the plan, and skip or unskip steps; the status of steps that have not begun is determined again."""
         run = self.run
         run.plan, run.steps = plan, {step.id: run.steps.get(step.id) or StepState() for step in plan.steps}
         self._index()
@@ -73,7 +73,7 @@ class Schedule(ReadinessIndex):
             self._place(now)
 
     def _place(self, now: datetime) -> None:
-        """Every step that has not begun becomes ready, blocked, or blocked for good, as its needs are."""
+        """Set every step that has not begun to ready, blocked or permanently blocked, by its dependencies."""
         closed: dict[str, str] = {}
         for step in self.run.plan.steps:
             state = self.run.steps[step.id]
@@ -88,17 +88,17 @@ class Schedule(ReadinessIndex):
             if why:
                 closed[step.id] = why
         for name, why in closed.items():
-            self._never(self.run.steps[name], f"'{why}' {self._how(why)}")
+            self._block_permanently(self.run.steps[name], f"'{why}' {self._how(why)}")
             self._release(name, now)
 
     def review(self) -> None:
-        """The plan waits for a person to begin it; of one that runs, what runs goes on and nothing else starts."""
+        """Put the plan into review, until `begin`. Running steps continue, no other step starts."""
         if self.run.status not in (PlanStatus.DRAFT, PlanStatus.RUNNING, PlanStatus.PAUSED):
             raise IllegalMove(f"a plan that is {self.run.status} cannot go into review")
         _turn(self.run, PlanStatus.REVIEW)
 
     def pause(self, now: datetime, text: str) -> bool:
-        """No step starts until `unpause`. False when there was nothing to pause."""
+        """Let no step start until `unpause`. False if the plan was not running."""
         if self.run.status is not PlanStatus.RUNNING:
             return False
         _turn(self.run, PlanStatus.PAUSED)
@@ -106,7 +106,7 @@ class Schedule(ReadinessIndex):
         return True
 
     def unpause(self, now: datetime, text: str) -> bool:
-        """Steps may start again. False when the plan was not paused."""
+        """Let steps start again. False if the plan was not paused."""
         if self.run.status is not PlanStatus.PAUSED:
             return False
         _turn(self.run, PlanStatus.RUNNING)
@@ -114,11 +114,11 @@ class Schedule(ReadinessIndex):
         return True
 
     def start(self, step_id: str, now: datetime) -> None:
-        """A ready step runs. Not while the plan is paused, nor while the step waits for a person."""
+        """Set a ready step to running. Illegal while the plan is paused or the step awaits approval."""
         if self.run.status is not PlanStatus.RUNNING:
             raise IllegalMove(f"step '{step_id}' cannot start: the plan is {self.run.status}")
         if step_id in self._awaiting:
-            raise IllegalMove(f"step '{step_id}' cannot start: it waits for {self.run.steps[step_id].awaiting}")
+            raise IllegalMove(f"step '{step_id}' cannot start: it awaits {self.run.steps[step_id].awaiting}")
         self._move(step_id, Status.RUNNING, now)
 
     def ask(
@@ -131,24 +131,24 @@ class Schedule(ReadinessIndex):
         """Mark a step as awaiting approval or recovery. A running step goes back to ready first."""
         state = self._state(step_id)
         if self.run.stopped or step_id in self._awaiting:
-            raise IllegalMove(f"step '{step_id}' cannot ask: {self.run.stopped or 'it asks already'}")
+            raise IllegalMove(f"step '{step_id}' cannot await {awaiting}: {self.run.stopped or 'it already does'}")
         if state.status is Status.RUNNING:
             self._move(step_id, Status.READY, now)
         elif state.status is Status.READY:
             state.changes.append(Change(seq=self.run.next_seq(), time=now, status=Status.READY))
         else:
-            raise IllegalMove(f"step '{step_id}' is {state.status} and cannot ask for approval")
+            raise IllegalMove(f"step '{step_id}' is {state.status} and cannot await {awaiting}")
         state.awaiting, state.deadline = awaiting, deadline
         self._list(step_id)
 
     def answered(self, step_id: str) -> None:
-        """A person, or the LLM, decided: the step is ready again."""
+        """End the wait for approval or recovery: the step is ready to start again."""
         if step_id in self._awaiting or step_id in self._recovering:
             self.run.steps[step_id].awaiting = self.run.steps[step_id].deadline = None
             self._list(step_id)
 
     def settle(self, step_id: str, outcome: Outcome, now: datetime) -> list[str]:
-        """A step ended: its dependents become ready, or are blocked for good."""
+        """Finish a step: its dependents become ready, or permanently blocked. Returns those ready, in plan order."""
         if outcome.status not in DONE:
             raise IllegalMove(f"step '{step_id}' cannot end as {outcome.status}")
         state = self._state(step_id)
@@ -164,35 +164,36 @@ class Schedule(ReadinessIndex):
         return self._release(step_id, now)
 
     def stop(self, reason: str, now: datetime) -> None:
-        """Nothing more starts; what is ready is blocked for good, what runs may end."""
+        """Stop the plan: ready steps are permanently blocked, running ones may finish."""
         if self.run.stopped or self.run.status in ENDED:
             return
         self.run.stopped = reason
         self.run.note(LogKind.STOPPED, reason, now)
-        for name in [*self._ready, *self._awaiting]:
+        # In plan order: continue-as-new does not preserve that of `_ready`, and `seq` must not depend on it.
+        for name in sorted([*self._ready, *self._awaiting], key=self._position.__getitem__):
             state = self.run.steps[name]
-            if state.failure is not None:  # it was to be mended
+            if state.failure is not None:  # it failed and was being recovered: that failure is final now
                 self._move(name, Status.FAILED, now)
                 state.result, state.failure, state.proposal = state.failure, None, None
                 continue
             self._move(name, Status.BLOCKED, now)
-            self._never(state, reason)
+            self._block_permanently(state, reason)
 
     def end(self, now: datetime, cancelled: bool = False) -> PlanStatus:
-        """Nothing runs any more: every step gets its last status, and the plan its own."""
+        """End a plan without running steps: every step and the plan get their final status."""
         if self.running or self.run.status in ENDED:
             raise IllegalMove(f"a plan that is {self.run.status} with {self.running} running steps cannot end")
         for name, state in self.run.steps.items():
             if state.status in (Status.PENDING, Status.READY):
                 self._move(name, Status.BLOCKED, now)
             if state.status is Status.BLOCKED and not state.never:
-                self._never(state, self.run.stopped or self._why_not(name))
+                self._block_permanently(state, self.run.stopped or self._why_not(name))
         _turn(self.run, self._last_status(cancelled))
         self.run.ended = now
         return self.run.status
 
     def _release(self, step_id: str, now: datetime) -> list[str]:
-        """Dependents of a settled step: count down, or block for good and go on to theirs."""
+        """Update the dependents of a finished step: count down, or block permanently, and theirs as well."""
         ready: list[str] = []
         blocking = deque([step_id])
         while blocking:
@@ -202,7 +203,7 @@ class Schedule(ReadinessIndex):
                 if state.status is not Status.BLOCKED or state.never:
                     continue
                 if not self._is_open(name, self._needs[dependent][name]):
-                    self._never(state, f"'{name}' {self._how(name)}")
+                    self._block_permanently(state, f"'{name}' {self._how(name)}")
                     blocking.append(dependent)
                     continue
                 self._open[dependent] -= 1
@@ -211,7 +212,7 @@ class Schedule(ReadinessIndex):
                     ready.append(dependent)
         return sorted(ready, key=self._position.__getitem__)
 
-    def _never(self, state: StepState, reason: str) -> None:
+    def _block_permanently(self, state: StepState, reason: str) -> None:
         state.never, state.reason, state.deadline = True, reason, None
 
     def _move(self, step_id: str, to: Status, now: datetime) -> None:
@@ -232,7 +233,7 @@ class Schedule(ReadinessIndex):
 
 
 def conclude(run: Run, status: PlanStatus, reason: str, now: datetime) -> None:
-    """The end of an agent's run: its status follows from its answer and limits, not from the calls that failed."""
+    """End an agent's run. Its status follows from its answer and limits, not from failed calls."""
     if status not in ENDED:
         raise IllegalMove(f"an agent's run cannot end as {status}")
     if status is not run.status:
@@ -241,12 +242,12 @@ def conclude(run: Run, status: PlanStatus, reason: str, now: datetime) -> None:
 
 
 def reset_to_draft(run: Run) -> None:
-    """A run copied from an ended one, to go on from it: a draft that has not begun. Its steps stay as they are."""
+    """Reset the copy of an ended run, to resume it, to a draft that has not begun. Its steps are not changed."""
     run.status, run.stopped, run.started, run.ended = PlanStatus.DRAFT, "", None, None
 
 
 def left_out(reason: str, result: Result | None = None, opens: bool = True) -> StepState:
-    """The state of a step that a new run leaves out from the beginning."""
+    """The state of a step that is skipped from the start of a new run."""
     return StepState(status=Status.SKIPPED, reason=reason, result=result, never=not opens)
 
 

@@ -1,5 +1,6 @@
-"""What a step's calls did: tool history and files, noted by the run from what its tools report, never from what a
-model says (seed 000). A run keeps little: texts are cut, and what its plan and results tell is not kept twice.
+"""Records a step's tool calls and the files they changed, as reported by the tools, never by an LLM (seed 000).
+
+Records are small: long texts are truncated, and nothing that the plan or a result contains is stored again.
 """
 
 from __future__ import annotations
@@ -15,18 +16,18 @@ from plans.run import PastCall, Result, Run, StepState
 
 TRUNCATED = "...[truncated]"
 MAX_PAST = 100
-"""Calls without a value that are kept of one step."""
+"""Maximum number of calls without a value recorded per step."""
 
 
 def note_call(run: Run, step: Step, args: dict[str, Any]) -> None:
-    """A call begins, with these arguments."""
+    """Record the start of a call with these arguments."""
     state = run.steps[step.id]
     state.sent = None if args == run.args_of(step) else _short(args)
     state.sandbox = ""
 
 
 def note_failure(run: Run, step: Step, result: Result, began: datetime) -> None:
-    """A call ended without a value."""
+    """Record a call that ended without a value."""
     state = run.steps[step.id]
     args = _short(run.args_of(step)) if state.sent is None else state.sent
     text = cut(f"Error: {result.error}")
@@ -35,7 +36,7 @@ def note_failure(run: Run, step: Step, result: Result, began: datetime) -> None:
 
 
 def note_files(run: Run, step_id: str, returned: Return) -> None:
-    """Add what one call did to files. A path is listed once per step."""
+    """Record the files one call changed. A path is listed once per step."""
     state = run.steps[step_id]
     _add(state.wrote, returned.wrote)
     _add(state.deleted, returned.deleted)
@@ -46,12 +47,12 @@ def note_files(run: Run, step_id: str, returned: Return) -> None:
 
 
 def cut(text: str) -> str:
-    """A text of at most 200 characters, then `...[truncated]`."""
+    """The first 200 characters of a text, then `...[truncated]` if it is longer."""
     return text if len(text) <= PREVIEW_CHARACTERS else text[:PREVIEW_CHARACTERS] + TRUNCATED
 
 
 def relative(path: str, workspace: str) -> str:
-    """A path as the run lists it: relative to the workspace, without `.` and doubled slashes."""
+    """A path as recorded in the run: relative to the workspace, without `.` and doubled slashes."""
     if workspace and path.startswith(workspace.rstrip("/") + "/"):
         path = path[len(workspace.rstrip("/")) :].lstrip("/")
     return posixpath.normpath(path)
@@ -76,7 +77,7 @@ def _add(known: list[str], paths: Any) -> None:
 
 
 def _forget_deleted(state: StepState, returned: Return) -> None:
-    """What a later call of the step deleted it has not written, and what it wrote again is there."""
+    """A file that a later call deleted no longer counts as written, nor one written again as deleted."""
     if returned.deleted and state.wrote:
         gone = set(returned.deleted) - set(returned.wrote)
         state.wrote = [path for path in state.wrote if path not in gone]

@@ -74,7 +74,7 @@ async def test_timers_go_on_where_they_were(plans: Plans) -> None:
     view = await plan.ended()
     assert view["status"] == "completed"
     assert _seconds(step(view, "nap")) >= 3.9
-    assert any("nobody decided" in entry["text"] for entry in view["log"])
+    assert any("no decision within" in entry["text"] for entry in view["log"])
     wanted = EventType.EVENT_TYPE_TIMER_STARTED
     runs = [
         [_length(event) for event in history.events if event.event_type == wanted] for history in await plan.histories()

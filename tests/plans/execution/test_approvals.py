@@ -8,7 +8,7 @@ import pytest
 
 from plans.activity_io import Facts
 from plans.errors import Refused
-from plans.execution.approvals import asks, check, deadline_of, decide, is_waived, rule_of
+from plans.execution.approvals import check, deadline_of, decide, is_needed, is_waived, rule_of
 from plans.execution.messages import Decide
 from plans.execution.schedule import Schedule
 from plans.model import Step
@@ -47,7 +47,7 @@ def test_a_person_is_asked_unless_it_was_waived(
     a: Step, options: Options, facts: Facts, asked: bool, waived: bool
 ) -> None:
     run = run_of(a, options=options, facts=facts)
-    assert (asks(run, a, a.args), is_waived(run, a, a.args)) == (asked, waived)
+    assert (is_needed(run, a, a.args), is_waived(run, a, a.args)) == (asked, waived)
 
 
 def test_the_time_limit_is_the_steps_own_or_the_plans_or_none() -> None:
@@ -88,19 +88,19 @@ def test_a_second_decision_is_refused_and_named(first: bool, word: str) -> None:
     decide(run, approve(approved=first, by="ann"), NOW, "update")
     refusal = refused(run, approve(approved=not first, by="bob"))
     assert refusal.code == "ALREADY_DECIDED"
-    assert refusal.message == f"step 'a' was {word} already by ann"
+    assert refusal.message == f"step 'a' was already {word} by ann"
 
 
 def test_a_decision_on_a_step_the_plan_has_not_is_refused() -> None:
     assert refused(run_of(deleting()), approve(stepId="b")).code == "UNKNOWN_STEP"
 
 
-@pytest.mark.parametrize("end", ["completed", "running", "blocked for good"])
+@pytest.mark.parametrize("end", ["completed", "running", "permanently blocked"])
 def test_a_decision_on_a_step_that_has_begun_or_never_will_is_refused(end: str) -> None:
     schedule = begun(step("z"), step("a", "z"))
     schedule.start("z", NOW)
-    schedule.settle("z", failed() if end == "blocked for good" else completed(), NOW)
-    if end != "blocked for good":
+    schedule.settle("z", failed() if end == "permanently blocked" else completed(), NOW)
+    if end != "permanently blocked":
         schedule.start("a", NOW)
     if end == "completed":
         schedule.settle("a", completed(), NOW)

@@ -88,7 +88,7 @@ def test_reads_at_the_same_time_do_not_exceed_the_budget_of_agents_md() -> None:
         track(run, run.plan.steps[at], Return(duration=1, notes=[note]), NOW)
     assert [note.path for note in run.notes] == ["x/AGENTS.md", "z/AGENTS.md"]
     assert sum(note.bytes for note in run.notes) == NOTES_BYTES
-    assert [("y/AGENTS.md" in text, "at the same time" in text) for text in run.steps["b"].warnings] == [(True, True)]
+    assert [("y/AGENTS.md" in text, "concurrent steps" in text) for text in run.steps["b"].warnings] == [(True, True)]
     told = known(run, run.plan.steps[0], Filled({"path": "y/f"}, []))
     assert (told.notes_left, told.notes_seen) == (0, ["y/AGENTS.md"])
 

@@ -262,13 +262,13 @@ def awaiting(on_timeout: str) -> Schedule:
 
 
 def test_an_approval_that_timed_out_fails_the_step_where_its_rule_says_so() -> None:
-    expired = Expire("nobody decided on step 'it' in 5 s", "APPROVAL_TIMEOUT", "nobody decided in 5 s")
+    expired = Expire("step 'it': no decision within 5 s", "APPROVAL_TIMEOUT", "no decision within 5 s")
     assert after_timeout(awaiting("fail"), "it") == expired
 
 
 @pytest.mark.parametrize(("on_timeout", "approved"), [("approve", True), ("deny", False)])
 def test_or_decides_in_the_persons_place(on_timeout: str, approved: bool) -> None:
-    decision = Decide(step_id="it", approved=approved, comment="nobody decided in 5 s")
+    decision = Decide(step_id="it", approved=approved, comment="no decision within 5 s")
     assert after_timeout(awaiting(on_timeout), "it") == decision
 
 

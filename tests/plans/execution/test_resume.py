@@ -47,7 +47,7 @@ def test_completed_steps_are_kept_with_their_values_and_the_others_begin_anew() 
     assert result is not None
     assert result.value == "value of a"
     assert list(Schedule(run).begin(LATER)) == ["b"]
-    assert run.log[-1].text == "resumes, plan 'p' by ann: 2 steps to do, 2 kept"
+    assert run.log[-1].text == "resumes plan 'p' by ann: 2 steps to run, 2 retained"
 
 
 def test_the_old_run_is_left_as_it_was() -> None:

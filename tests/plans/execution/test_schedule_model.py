@@ -11,7 +11,7 @@ from plans.errors import IllegalMove
 from plans.execution.schedule import Schedule
 from plans.model import Step
 from plans.run import Run
-from tests.plans.building import NOW, completed, failed, plan_of, run_of, skipped, statuses, step
+from tests.plans.building import NOW, begun, completed, failed, plan_of, run_of, skipped, statuses, step
 from tests.plans.naive import NaiveRun, NaiveStep
 
 OUTCOMES = {
@@ -191,9 +191,21 @@ def test_what_the_model_forbids_the_schedule_refuses_and_nothing_changes(
     compare(schedule, naive)
 
 
+def test_a_plan_stops_its_steps_in_plan_order_before_and_after_continue_as_new() -> None:
+    first = begun(step("s0"), step("s1"))
+    for move in (Move("ask", "s0"), Move("ask", "s1"), Move("answered", "s1"), Move("answered", "s0")):
+        do(first, move)
+    second = reloaded(first)
+    assert list(first.ready) == ["s1", "s0"] != list(second.ready)
+    for schedule in (first, second):
+        do(schedule, Move("stop"))
+    assert second.run == first.run
+    assert [first.run.steps[name].changes[-1].seq for name in ("s0", "s1")] == [6, 7]
+
+
 @BOUNDED
 @given(steps=plans(), data=st.data())
-def test_a_schedule_made_anew_goes_on_as_the_old_one_would_have(steps: list[Step], data: st.DataObject) -> None:
+def test_a_reloaded_schedule_continues_as_the_old_one_would_have(steps: list[Step], data: st.DataObject) -> None:
     first, naive = Schedule(run_of(*steps)), naive_of(steps)
     first.begin(NOW)
     second = first
