@@ -1,7 +1,7 @@
 """Chooses which steps of a big plan to show when there is no room for all.
 
-Priority: awaiting a decision, running, failed, ready, most recently finished, the rest. The chosen steps are shown in the
-plan's order; the others are counted on one line.
+Priority: awaiting a decision, running, failed, ready, most recently finished, the rest. The chosen steps are shown in
+the plan's order; the others are counted on one line.
 """
 
 from __future__ import annotations
