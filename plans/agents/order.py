@@ -93,7 +93,8 @@ def request_text(order: AgentOrder) -> str:
     """The request as sent to the model, with the schema of the answer if there is one."""
     if order.output_schema is None:
         return order.request
-    return f"{order.request}\n\nThe final answer must be a JSON text of this schema:\n{json.dumps(order.output_schema)}"
+    schema = json.dumps(order.output_schema)
+    return f"{order.request}\n\nThe final answer must be JSON that conforms to this schema:\n{schema}"
 
 
 def order_of_step(args: Mapping[str, Any], plan_id: str, step_id: str) -> AgentOrder:

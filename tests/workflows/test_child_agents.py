@@ -69,7 +69,7 @@ async def test_a_step_that_wants_no_possible_form_fails_before_its_agent_begins(
         assert not agents.llm.play.seen
     result = step(view, "count")["result"]
     assert result["code"] == "INVALID_ARGS"
-    assert "args.outputSchema: this is no JSON Schema: type: 'strng'" in result["error"]
+    assert "args.outputSchema: not a valid JSON Schema: type: 'strng'" in result["error"]
 
 
 @pytest.mark.crosses_runs
