@@ -104,7 +104,7 @@ def outcome_of(agent: AgentRun, step_id: str) -> Outcome:
     if result is not None and result.ok:
         text = "" if result.large else as_text(result.value)
         return Outcome.model_validate({**head, "text": text[:16_000], "large": result.large})
-    why = (result.error if result else None) or state.reason or "not made"
+    why = (result.error if result else None) or state.reason or "the call was not made"
     comment = agent.run.decisions[step_id].comment if step_id in agent.run.decisions else ""
     text = f"{why}{f': {comment}' if comment and state.status is Status.SKIPPED else ''}"
     return Outcome.model_validate({**head, "ok": False, "text": text[:4_000]})

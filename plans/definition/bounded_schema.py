@@ -117,8 +117,8 @@ def errors(schema: Any, value: Any, go_on: GoOn) -> Iterator[ValidationError]:
     bounded: Any = extend(Draft202012Validator, keywords)  # type: ignore[no-untyped-call]
     # Otherwise a '#' reference to a schema with its own dialect would continue with jsonschema's unlimited validator.
     bare = {name: part for name, part in schema.items() if name not in ("$schema", "$id")}
-    found: Iterator[ValidationError] = bounded(bare, registry=Registry()).iter_errors(value)
-    return found
+    errors_found: Iterator[ValidationError] = bounded(bare, registry=Registry()).iter_errors(value)
+    return errors_found
 
 
 def _parts(schema: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -18,7 +18,7 @@ from plans.model import Value
 MAX_PROBLEMS = 50
 """Maximum number of problems listed per answer; further ones are only counted."""
 _MARKS = re.compile(r'"(?:[^"\\]|\\.)*"|"|[{}]', re.DOTALL)
-_ONE_OBJECT = "answer with one JSON object in the format asked for, and nothing else"
+_ONE_OBJECT = "answer with one JSON object in the requested format, and nothing else"
 
 
 class AnswerProblem(Value):

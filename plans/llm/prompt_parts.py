@@ -145,5 +145,5 @@ def _outcome(outcome: ToolOutcome) -> str:
 def _tool(spec: ToolSpec) -> str:
     schema = json.dumps(spec.args_schema, ensure_ascii=False, separators=(",", ":"))
     value = f"\n  value: {one_line(spec.value)}" if spec.value else ""
-    asks = "\n  a person may be asked before it runs" if spec.approval == "always" else ""
+    asks = "\n  may need a person's approval before it runs" if spec.approval == "always" else ""
     return f"- {spec.name}: {one_line(spec.description)}\n  args: {schema}{value}{asks}"
