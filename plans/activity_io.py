@@ -2,8 +2,8 @@
 
 A step's tool is an activity that takes a `Call` and returns a `Return`; it fails with an ApplicationError whose type is
 a stable error code. `check_plan` takes a `CheckRequest` and returns `Facts`: the only way a workflow learns about the
-worker it runs on. `record_end` takes a Run's JSON text and returns an `EndRecord`; `write_summary`
-takes a `SummaryFile`.
+worker it runs on. `record_end` takes a Run's JSON text and returns an `EndRecord`; `write_summary` takes a
+`SummaryFile`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class LargeValue(Value):
         default_factory=dict, description="The storage driver's claim: what it needs to retrieve the value."
     )
     bytes: int = Field(description="Length of the JSON text, in bytes.")
-    preview: str = Field(description="Its first 200 characters, for people.")
+    preview: str = Field(description="The first 200 characters of the value, for people.")
 
 
 class Call(Value):
@@ -54,7 +54,9 @@ class Call(Value):
     )
     values: dict[str, Any] = Field(default_factory=dict, description="Inline values for the deferred references.")
     large: dict[str, LargeValue] = Field(default_factory=dict, description="Large values for the deferred references.")
-    quoting: dict[str, Literal["shell", "python"]] = Field(default_factory=dict)
+    quoting: dict[str, Literal["shell", "python"]] = Field(
+        default_factory=dict, description="Arguments that are code, with the language to quote inserted values for."
+    )
 
 
 class Note(Value):
@@ -132,7 +134,7 @@ class SummaryFile(Value):
 
 
 END_RECORD = "endRecord"
-"""The entry of a plan's memo that says where its EndRecord is kept."""
+"""Key in the workflow's memo for the reference to the plan's EndRecord."""
 
 
 class EndRecord(Value):

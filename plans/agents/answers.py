@@ -1,7 +1,7 @@
-"""What a model answers an agent with (DESIGN 2.7): values only; `plans.agents.tasks` says what they mean.
+"""The typed answers of an agent's model (DESIGN 2.7). Only values: `plans.agents.tasks` decides what they mean.
 
-Names are read as the contract writes them (`tool_calls`) and in camelCase. A field that is null, empty or missing is
-absent: an endpoint with strict schemas has to write every field, and writes null for those it does not use.
+Field names are accepted in snake_case (`tool_calls`) and in camelCase. A null, empty or missing field counts as absent:
+an endpoint with strict schemas must write every field, so it writes null for those it does not use.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Confidence = Literal["high", "medium", "low"]
 
 
 def _text(value: Any) -> Any:
-    """Absent as the empty text; data given as an answer as its JSON text."""
+    """A text without surrounding space; null becomes "", numbers, lists and objects their JSON text."""
     if isinstance(value, dict | list | int | float) and not isinstance(value, bool):
         return json.dumps(value, ensure_ascii=False)
     return "" if value is None else value.strip() if isinstance(value, str) else value
@@ -32,15 +32,15 @@ Text = Annotated[str, BeforeValidator(_text)]
 
 
 class ToolUse(Value):
-    """A tool a model wants called."""
+    """A tool call that the model requests."""
 
     tool: ToolName = Field(description="Name of the tool.")
-    args: dict[str, Any] = Field(default_factory=dict, description="Its arguments.")
+    args: dict[str, Any] = Field(default_factory=dict, description="Arguments of the call.")
 
     @field_validator("args", mode="before")
     @classmethod
     def _decoded(cls, value: Any) -> Any:
-        """Arguments may come as a JSON text, the way native tool calls carry them."""
+        """Accept arguments as JSON text too: native tool calls carry them that way."""
         if isinstance(value, str):
             return parse_json(value) if value.strip() else {}
         return {} if value is None else value
@@ -50,34 +50,34 @@ ToolUses = Annotated[list[ToolUse], BeforeValidator(_calls), Field(default_facto
 
 
 class AgentAnswer(Value):
-    """An answer in complex mode."""
+    """An answer in complex mode: work through a task list."""
 
     reasoning: Text = Field(default="", description="What the model is doing, and why.")
-    tool_calls: ToolUses = Field(description="Tools to call; goes on.")
-    task_completed: Text = Field(default="", description="The current task is finished: its summary.")
-    final_answer: Text = Field(default="", description="All tasks are finished: the answer.")
+    tool_calls: ToolUses = Field(description="Tools to call; the run continues.")
+    task_completed: Text = Field(default="", description="Summary of the current task, which is thereby completed.")
+    final_answer: Text = Field(default="", description="The answer, once all tasks are completed.")
 
     @property
     def final(self) -> str:
-        """The answer that ends the run; empty when it goes on."""
+        """The answer that ends the run; empty if the run continues."""
         return self.final_answer
 
     @property
     def fields(self) -> tuple[bool, bool, bool, bool]:
-        """Which of reasoning, tool_calls, task_completed and final_answer are present."""
+        """Presence of reasoning, tool_calls, task_completed and final_answer: the key of `tasks.MEANINGS`."""
         return bool(self.reasoning), bool(self.tool_calls), bool(self.task_completed), bool(self.final_answer)
 
 
 class SimpleAnswer(Value):
-    """An answer in simple mode."""
+    """An answer in simple mode: no task list."""
 
-    tool_calls: ToolUses = Field(description="Tools to call; goes on.")
-    answer: Text = Field(default="", description="The answer; stops.")
-    confidence: Confidence | None = Field(default=None, description="How sure the model is.")
+    tool_calls: ToolUses = Field(description="Tools to call; the run continues.")
+    answer: Text = Field(default="", description="The answer, which ends the run.")
+    confidence: Confidence | None = Field(default=None, description="How confident the model is.")
 
     @property
     def final(self) -> str:
-        """The answer that ends the run; empty when it goes on."""
+        """The answer that ends the run; empty if the run continues."""
         return self.answer
 
     @field_validator("confidence", mode="before")

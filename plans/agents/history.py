@@ -1,8 +1,8 @@
-"""The history of agent runs as a value (seed 001): who ran, on which plan, how it ended, who went on with it.
+"""The history of agent runs as an immutable value: which agent, plan, outcome, and which run resumed it (seed 001).
 
-Every operation gives a new `History`; times are passed in. A run is its `agent_id`; where an id occurs twice, the entry
-with the later timestamp is meant. An operation on an unknown id changes nothing, repeating one changes nothing either,
-so that an activity may do it again. Never evicted: runs in progress, and interrupted ones nobody has resumed.
+Every operation returns a new `History`; times are passed in. A run is identified by its `agent_id`; if an id occurs
+twice, the entry with the later timestamp is used. Operations are idempotent, so an activity may retry them, and ignore
+unknown ids. Never evicted: runs in progress, and interrupted runs that have not been resumed.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from plans.model import Value
 MAX_ENTRIES = 50
 VERSION: Literal["1.0"] = "1.0"
 DEFAULT_TYPE = "general-purpose"
-"""What kind of agent runs: ours have no specialities, so they are what seed 001 calls one without."""
+"""`agent_type` of our agents, which are not specialised (the name is from seed 001)."""
 PLAN_TYPE = "plan"
-"""What stands there for a run of a plan: no agent, but found in the server's record and in SUMMARY.md files."""
+"""`agent_type` of a plan's run, as reconstructed from the server or from a SUMMARY.md file."""
 
 Status = Literal["spawned", "completed", "interrupted", "resumed", "failed", "timeout"]
 Ended = Literal["completed", "failed", "timeout"]
 
 
 def parsed(timestamp: str) -> datetime:
-    """The moment a timestamp names; one without a zone is UTC. Raises ValueError for what is none."""
+    """Parse an ISO 8601 timestamp; UTC if it has no zone. Raises ValueError."""
     time = datetime.fromisoformat(timestamp)
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def written(time: datetime) -> str:
-    """A moment as the history writes it: ISO 8601, UTC, to the millisecond where it matters."""
+    """Format a time for the history: ISO 8601 in UTC, with milliseconds unless they are zero."""
     utc = time.astimezone(UTC)
     return utc.isoformat(timespec="milliseconds" if utc.microsecond else "seconds").replace("+00:00", "Z")
 
@@ -47,19 +47,19 @@ Timestamp = Annotated[str, AfterValidator(_is_timestamp)]
 
 
 class Entry(BaseModel):
-    """One run of an agent, with the names and the order of the file. Fields of others are kept."""
+    """One run of an agent; field names and order are those of the file. Unknown fields are preserved."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
-    agent_id: str = Field(min_length=1, description="Names the run.")
-    agent_type: str | None = Field(default=None, description="What kind of agent.")
-    task_description: str = Field(description="What it was to do, for people.")
+    agent_id: str = Field(min_length=1, description="Id of the run.")
+    agent_type: str | None = Field(default=None, description="Type of the agent.")
+    task_description: str = Field(description="What it was asked to do, for people.")
     plan: str | None = Field(default=None, description="The plan it worked on.")
     timestamp: Timestamp = Field(description="When it was spawned.")
     status: Status
     completion_timestamp: Timestamp | None = Field(description="When it ended or was interrupted.")
-    resumes: str | None = Field(default=None, description="The run it goes on with.")
-    resumed_by: str | None = Field(default=None, description="The run that went on with it.")
+    resumes: str | None = Field(default=None, description="Id of the run that this one resumes.")
+    resumed_by: str | None = Field(default=None, description="Id of the run that resumed this one.")
 
     @property
     def started(self) -> datetime:
@@ -74,28 +74,28 @@ class History(BaseModel):
 
     version: Literal["1.0"] = VERSION
     max_entries: int = Field(default=MAX_ENTRIES, ge=1, le=100_000, strict=True)
-    entries: list[Entry] = Field(default_factory=list, description="In the order they were added.")
+    entries: list[Entry] = Field(default_factory=list, description="In insertion order.")
 
 
 class Spawn(Value):
-    """A run that begins."""
+    """A run that starts."""
 
     agent_id: str = Field(min_length=1, max_length=200)
     agent_type: str = DEFAULT_TYPE
     plan: str | None = None
-    task_group: str = Field(default="", description="What it does for the plan, or by itself.")
+    task_group: str = Field(default="", description="Its task in the plan, or its request if it works without a plan.")
 
 
 class AgentEvent(Value):
-    """What is to be recorded of a run; the workflow says it, with the time at which it happened."""
+    """One event to record in the history; the workflow supplies the time."""
 
     kind: Literal["spawned", "completed", "failed", "timeout", "interrupted", "resumed"]
-    agent_id: str = Field(min_length=1, max_length=200, description="The run; of `resumed`, the new one.")
-    time: datetime = Field(description="When it happened; the same over all attempts to record it.")
-    agent_type: str = Field(default=DEFAULT_TYPE, description="Of `spawned`.")
-    plan: str | None = Field(default=None, description="Of `spawned`.")
-    task_group: str = Field(default="", description="Of `spawned`: what it is to do.")
-    resumes: str = Field(default="", description="Of `resumed`: the old run.")
+    agent_id: str = Field(min_length=1, max_length=200, description="Id of the run; for `resumed`, of the new run.")
+    time: datetime = Field(description="When it happened; the same for all attempts to record it.")
+    agent_type: str = Field(default=DEFAULT_TYPE, description="For `spawned`.")
+    plan: str | None = Field(default=None, description="For `spawned`.")
+    task_group: str = Field(default="", description="For `spawned`: its task.")
+    resumes: str = Field(default="", description="For `resumed`: id of the old run.")
 
 
 def applied(history: History, event: AgentEvent) -> History:
@@ -111,7 +111,7 @@ def applied(history: History, event: AgentEvent) -> History:
 
 
 def spawn(history: History, run: Spawn, time: datetime) -> History:
-    """A run has begun."""
+    """Record that a run has started."""
     entry = Entry(
         agent_id=run.agent_id,
         agent_type=run.agent_type,
@@ -125,17 +125,17 @@ def spawn(history: History, run: Spawn, time: datetime) -> History:
 
 
 def complete(history: History, agent_id: str, status: Ended, time: datetime) -> History:
-    """A run has ended by itself."""
+    """Record how a run ended; it was not interrupted."""
     return _changed(history, agent_id, status=status, completion_timestamp=written(time))
 
 
 def interrupt(history: History, agent_id: str, time: datetime) -> History:
-    """A run was stopped in the middle; it can be resumed."""
+    """Record that a run was interrupted; it can be resumed."""
     return _changed(history, agent_id, status="interrupted", completion_timestamp=written(time))
 
 
 def resume(history: History, old_id: str, new_id: str, time: datetime) -> History:
-    """A new run goes on with an old one; both entries say so."""
+    """Record that a new run resumes an old one, in both entries."""
     if any(entry.agent_id == new_id and entry.resumes == old_id for entry in history.entries):
         return history
     old = find(history, old_id)
@@ -154,43 +154,43 @@ def resume(history: History, old_id: str, new_id: str, time: datetime) -> Histor
 
 
 def find(history: History, agent_id: str) -> Entry | None:
-    """The entry of a run: of several with its id, the latest."""
+    """The entry of a run, the latest if there are several with its id; None if unknown."""
     index = _index(history, agent_id)
     return None if index is None else history.entries[index]
 
 
 def active(history: History, current_id: str | None) -> Entry | None:
-    """The run that `current-agent-id.txt` names."""
+    """The entry of the run whose id is in `current-agent-id.txt`; None if there is none."""
     return find(history, current_id.strip()) if current_id and current_id.strip() else None
 
 
 def resumable(history: History) -> Entry | None:
-    """The most recent run that was interrupted, or spawned and never heard of again, and not resumed."""
+    """The most recent run that was interrupted, or spawned and never ended, and has not been resumed."""
     resumed = _resumed_ids(history)
-    open_ends = [
+    candidates = [
         entry
         for entry in history.entries
         if entry.status in ("interrupted", "spawned") and not _is_resumed(entry, resumed)
     ]
-    return max(open_ends, key=lambda entry: entry.started, default=None)
+    return max(candidates, key=lambda entry: entry.started, default=None)
 
 
 def of_plan(history: History, plan: str) -> list[Entry]:
-    """The runs of one plan, in time order."""
+    """The runs of one plan, oldest first."""
     return sorted((entry for entry in history.entries if entry.plan == plan), key=lambda entry: entry.started)
 
 
 def rebuilt(entries: Iterable[Entry], max_entries: int = MAX_ENTRIES) -> History:
-    """A history made anew from entries in any order, as from the server's own record; duplicates once."""
+    """Rebuild a history from entries in any order, such as those read from the server; duplicates are dropped."""
     unique = {(entry.agent_id, entry.timestamp): entry for entry in entries}
     ordered = sorted(unique.values(), key=lambda entry: (entry.started, entry.agent_id))
     return evicted(History(max_entries=max_entries, entries=ordered))
 
 
 def evicted(history: History) -> History:
-    """The history within its limit, as far as there are entries that may go, the oldest of the first kind first:
+    """Shrink the history to its limit, as far as entries may be evicted. Oldest first, in this order of status:
 
-    completed or failed; interrupted and resumed; at last those that ran out of time, which would stay for ever.
+    completed or failed, then interrupted and resumed, then timed out (otherwise those would never be evicted).
     """
     surplus = len(history.entries) - history.max_entries
     if surplus <= 0:
@@ -198,13 +198,13 @@ def evicted(history: History) -> History:
     resumed = _resumed_ids(history)
     ranked = [(rank, index) for index, entry in enumerate(history.entries) if (rank := _rank(entry, resumed)) >= 0]
     ranked.sort(key=lambda item: (item[0], history.entries[item[1]].started, item[1]))
-    gone = {index for _, index in ranked[:surplus]}
-    kept = [entry for index, entry in enumerate(history.entries) if index not in gone]
-    return history.model_copy(update={"entries": kept})
+    evicted_indexes = {index for _, index in ranked[:surplus]}
+    remaining = [entry for index, entry in enumerate(history.entries) if index not in evicted_indexes]
+    return history.model_copy(update={"entries": remaining})
 
 
 def _rank(entry: Entry, resumed: set[str]) -> int:
-    """Which kind goes first; -1 for those that stay."""
+    """Eviction rank: 0 is evicted first, -1 never."""
     if entry.status in ("completed", "failed"):
         return 0
     if entry.status in ("interrupted", "resumed") and _is_resumed(entry, resumed):
@@ -221,8 +221,8 @@ def _resumed_ids(history: History) -> set[str]:
 
 
 def _index(history: History, agent_id: str) -> int | None:
-    found = [index for index, entry in enumerate(history.entries) if entry.agent_id == agent_id]
-    return max(found, key=lambda index: (history.entries[index].started, index), default=None)
+    matches = [index for index, entry in enumerate(history.entries) if entry.agent_id == agent_id]
+    return max(matches, key=lambda index: (history.entries[index].started, index), default=None)
 
 
 def _changed(history: History, agent_id: str, **changes: str) -> History:

@@ -1,7 +1,7 @@
-"""The texts agent runs are kept as: `agent-history.json`, and what a SUMMARY.md says about a run.
+"""Serialises agent runs: `agent-history.json`, and the SUMMARY.md of a run.
 
-`history_text` and `read_history` round-trip the file byte for byte. A text that is no history is told apart from one
-of which some entries can be saved; `entry_of_summary` reads a run back out of the summary it left.
+`history_text` and `read_history` round-trip the file byte for byte. For a damaged file, `read_history` returns the
+entries that are still valid. `entry_of_summary` reconstructs an entry from the SUMMARY.md of a run.
 """
 
 from __future__ import annotations
@@ -21,41 +21,41 @@ _OPTIONAL = ("agent_type", "plan", "resumes", "resumed_by")
 
 
 class Damage(Value):
-    """What is wrong with a history file, and the entries that are still good."""
+    """What is wrong with a history file, and the entries that are still valid."""
 
     reason: str
     saved: list[Entry] = Field(default_factory=list)
 
 
 def history_text(history: History) -> str:
-    """The file, as `JSON.stringify(history, null, 2)` writes it."""
+    """The content of the file, formatted as `JSON.stringify(history, null, 2)` does."""
     entries = [_plain(entry) for entry in history.entries]
     data = {"version": history.version, "max_entries": history.max_entries, "entries": entries}
     return json.dumps(data, ensure_ascii=False, indent=2).encode("utf-8", "replace").decode()
 
 
 def read_history(text: str | bytes) -> History | Damage:
-    """The history in a file, or what is wrong with it."""
+    """Parse the content of the file; returns what is wrong if it is not a valid history."""
     if not text.strip():
-        return Damage(reason="it is empty")
+        return Damage(reason="the file is empty")
     if len(text) > MAX_BYTES:
-        return Damage(reason=f"it is larger than {MAX_BYTES} bytes")
+        return Damage(reason=f"the file is larger than {MAX_BYTES} bytes")
     try:
         data = parse_json(text)
     except Unreadable as error:
         return Damage(reason=error.problem.message)
     if isinstance(data, dict) and data.get("version") != VERSION:
-        return Damage(reason=f"its version is {json.dumps(data.get('version'))[:40]}, not {json.dumps(VERSION)}")
+        return Damage(reason=f"the version is {json.dumps(data.get('version'))[:40]}, not {json.dumps(VERSION)}")
     try:
         return History.model_validate(data)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"])) or "the whole"
+        place = ".".join(map(str, first["loc"])) or "the file"
         return Damage(reason=f"{place}: {first['msg']}", saved=_good_entries(data))
 
 
 def run_summary(entry: Entry, status: str, body: str = "") -> str:
-    """SUMMARY.md of an agent's run, from which `entry_of_summary` can read it back."""
+    """The SUMMARY.md of an agent's run, which `entry_of_summary` can parse."""
     rows = [f"# {md(line(entry.task_description)) or entry.agent_id}", "", f"- Agent: `{line(entry.agent_id)}`"]
     rows += [f"- Type: {line(entry.agent_type)}"] if entry.agent_type else []
     rows += [f"- Plan: `{line(entry.plan)}`"] if entry.plan else []
@@ -65,9 +65,9 @@ def run_summary(entry: Entry, status: str, body: str = "") -> str:
 
 
 def entry_of_summary(text: str) -> Entry | None:
-    """The run a SUMMARY.md tells of; none when it does not say which one, or when.
+    """Reconstruct the entry of a run from its SUMMARY.md; None if the id or the start time is missing.
 
-    A plan's own summary counts as the run of the agent `plan-<id>`, of type `plan`.
+    The summary of a plan yields an entry of type `plan` with the id `plan-<id>`.
     """
     head, _, _ = text.partition("\n## ")
     facts = {name: value.strip("`") for name, value in re.findall(r"(?m)^- ([A-Z][a-z]+): (.*)$", head)}
@@ -106,10 +106,10 @@ def _plain(entry: Entry) -> dict[str, Any]:
 
 def _good_entries(data: Any) -> list[Entry]:
     rows = data.get("entries") if isinstance(data, dict) else None
-    found = []
+    entries = []
     for row in rows if isinstance(rows, list) else []:
         try:
-            found.append(Entry.model_validate(row))
+            entries.append(Entry.model_validate(row))
         except ValidationError:
             continue
-    return found
+    return entries

@@ -1,20 +1,20 @@
 """Input and output types of the `ask_llm` activity.
 
-It takes an `LlmRequest` and returns an `LlmAnswer` with the typed answer. An answer that cannot be used is still a
-result: its `problem` and `problems` say what is wrong in words the model understands, and the caller sends it back for
-correction. Both are read from recorded histories, so a field that is unknown, such as one dropped since, is ignored.
+It takes an `LlmRequest` and returns an `LlmAnswer` with the typed answer. An unusable answer is a result, not an
+error: `problem` and `problems` describe it in words the model understands, and the caller sends it back for
+correction. Both types are read from recorded histories, so unknown fields (such as one removed since) are ignored.
 
-An agent asks by reference, since its prompt is long and most of it was sent before: a `Conversation` (request,
-agents.md, tool results) is stored outside history, a question names it and brings only what is new, and the activity
-composes the prompt.
+An agent's request is incremental, because its prompt is long and most of it was sent before: the `Conversation`
+(request, agents.md, tool results) is stored outside history, an `AgentQuestion` references it and adds only what is
+new, and the activity composes the prompt.
 
-A failure that another attempt cannot cure is an application error with one of the codes below.
+Failures are application errors with one of these codes; LLM_UNAVAILABLE and LLM_BAD_ANSWER may have been retried.
 
-    LLM_NO_KEY        no key is set for an endpoint that needs one   LLM_REFUSED      the model or a filter declined
-    LLM_KEY           the endpoint does not accept the key           LLM_TRUNCATED    the answer was cut off
-    LLM_MODEL         no model is named, or nobody knows it          LLM_BAD_ANSWER   not what the protocol promises
-    LLM_REQUEST       the endpoint finds the request wrong           LLM_UNAVAILABLE  busy, down, slow: tried again
-    LLM_QUOTA         the account has nothing left to spend          LLM_TOO_LONG     more than the model takes at once
+    LLM_NO_KEY        no key is set, but the endpoint needs one      LLM_REFUSED      the model or a filter declined
+    LLM_KEY           the endpoint rejected the key                  LLM_TRUNCATED    the answer was cut off
+    LLM_MODEL         the model is not set, or is unknown            LLM_BAD_ANSWER   the response breaks the protocol
+    LLM_REQUEST       the endpoint rejected the request              LLM_UNAVAILABLE  overloaded, down or timed out
+    LLM_QUOTA         the account's quota is used up                 LLM_TOO_LONG     the context window is exceeded
 """
 
 from __future__ import annotations
@@ -45,27 +45,27 @@ from plans.model import ToolSpec, Value
 
 BAD_ANSWER = "LLM_BAD_ANSWER"
 MAX_TEXT_BYTES = 1024 * 1024
-"""Longest answer that is passed on."""
+"""Maximum length of an answer, in bytes."""
 
 Mode = Literal["json_schema", "json_object", "text"]
 
 
 Asked = Literal["simple", "tasks", "complex"]
-"""What the model of an agent is to answer."""
+"""The kind of answer expected from an agent's model."""
 
 
 class Outcome(Value):
-    """What came of a tool call: its text, or where its value is kept."""
+    """The result of a tool call: inline text, or a reference to the stored value."""
 
     tool: str
     ok: bool = True
     call: int | None = None
     text: str = Field(default="", description="The value as text, or the error.")
-    large: LargeValue | None = Field(default=None, description="The value, when it is kept outside history.")
-    offset: int = Field(default=0, ge=0, description="Characters to leave out, when the model reads on.")
+    large: LargeValue | None = Field(default=None, description="Reference to a value stored outside history.")
+    offset: int = Field(default=0, ge=0, description="Characters to skip, for `read_result`.")
 
     def shown(self, value: Any = None) -> ToolOutcome:
-        """As a prompt shows it; `value` is what is kept outside."""
+        """The result as shown in a prompt. `value`: the stored value that `large` refers to."""
         whole = (as_text(value) if self.large else self.text)[self.offset :]
         cut = whole[:RESULT_CHARACTERS]
         length = len(whole) if len(whole) > len(cut) else None
@@ -73,7 +73,7 @@ class Outcome(Value):
 
 
 class Conversation(Value):
-    """What was said so far, as the next prompt needs it."""
+    """The conversation so far, as far as the next prompt needs it."""
 
     request: str = ""
     output_schema: dict[str, Any] | None = Field(default=None, description="JSON Schema of the final answer.")
@@ -81,7 +81,7 @@ class Conversation(Value):
     outcomes: list[ToolOutcome] = Field(default_factory=list)
 
     def plus(self, question: AgentQuestion, guides: Sequence[Guide], outcomes: Sequence[ToolOutcome]) -> Conversation:
-        """With what is new; the texts of results that no prompt shows any more are dropped."""
+        """Add what is new, and drop the texts of results that are too old to be shown in a prompt."""
         merged = sorted([*self.guides, *guides], key=lambda guide: (guide.path.count("/"), guide.path))
         return Conversation(
             request=question.request or self.request,
@@ -92,20 +92,22 @@ class Conversation(Value):
 
 
 class AgentQuestion(Value):
-    """One question to an agent's model."""
+    """One request to an agent's model: what is new since the last one."""
 
     asked: Asked
     tools: list[str] = Field(description="Names of the tools it may call.")
-    conversation: LargeValue | None = Field(default=None, description="What was said so far.")
-    request: str = Field(default="", description="The user's request, the first time.")
-    output_schema: dict[str, Any] | None = Field(default=None, description="Of the final answer, the first time.")
-    guides: list[Note] = Field(default_factory=list, description="agents.md that are new.")
+    conversation: LargeValue | None = Field(default=None, description="Reference to the stored Conversation.")
+    request: str = Field(default="", description="The user's request; only in the first question.")
+    output_schema: dict[str, Any] | None = Field(
+        default=None, description="JSON Schema of the final answer; only in the first question."
+    )
+    guides: list[Note] = Field(default_factory=list, description="agents.md texts that are new.")
     outcomes: list[Outcome] = Field(default_factory=list, description="Tool results that are new.")
     tasks: TaskList | None = None
     notice: str = ""
-    last: str = Field(default="", description="The last answer, when it could not be used.")
-    problems: list[str] = Field(default_factory=list, description="What was wrong with it.")
-    left: int = Field(default=0, description="Attempts left to mend it.")
+    last: str = Field(default="", description="The last answer, if it was not usable.")
+    problems: list[str] = Field(default_factory=list, description="Problems of the last answer.")
+    left: int = Field(default=0, description="Attempts left to correct it.")
 
 
 class ChatMessage(Value):
@@ -116,67 +118,73 @@ class ChatMessage(Value):
 
 
 class LlmRequest(Value):
-    """One question to the LLM, expecting one JSON object."""
+    """Input of `ask_llm`: one request, answered with one JSON object."""
 
     model_config = ConfigDict(extra="ignore")
 
-    purpose: str = Field(description="What it is for: plan, correction, recovery, agent, ...; for people.")
-    messages: list[ChatMessage] = Field(default_factory=list, description="The conversation so far.")
-    agent: AgentQuestion | None = Field(default=None, description="The messages are composed from this.")
-    expected: Expected | None = Field(default=None, description="What the answer must be; of an agent, see `agent`.")
-    schema_name: str = Field(default="answer", pattern=r"^[A-Za-z0-9_-]{1,64}$", description="Names the schema.")
-    json_schema: dict[str, Any] = Field(
-        default_factory=dict, description="JSON Schema of the object; made from what is expected, where that is said."
+    purpose: str = Field(description="Purpose, for people: plan, correction, recovery, agent, ...")
+    messages: list[ChatMessage] = Field(default_factory=list, description="The messages to send.")
+    agent: AgentQuestion | None = Field(default=None, description="If set, the messages are composed from this.")
+    expected: Expected | None = Field(
+        default=None, description="What the answer must be; for an agent, it follows from `agent`."
     )
-    key: str = Field(default="", description="The same over all attempts of the call, different for every other call.")
+    schema_name: str = Field(default="answer", pattern=r"^[A-Za-z0-9_-]{1,64}$", description="Name of the schema.")
+    json_schema: dict[str, Any] = Field(
+        default_factory=dict, description="JSON Schema of the object; derived from `expected` if set."
+    )
+    key: str = Field(
+        default="", description="Idempotency key: the same for all attempts of this request, unique to it."
+    )
 
 
 class LlmAnswer(Value):
-    """What the LLM said, and what it took."""
+    """Output of `ask_llm`: the answer and its cost."""
 
     model_config = ConfigDict(extra="ignore")
 
-    text: str = Field(description="JSON text of the object; of an answer with a problem as it came; empty: see parsed.")
-    problem: str = Field(default="", description="Why the answer cannot be used; empty when it can.")
-    problems: list[str] = Field(default_factory=list, description="Each of several problems, place first.")
+    text: str = Field(description="The unusable answer as received, or JSON text; empty if `parsed` is set.")
+    problem: str = Field(default="", description="Why the answer is not usable; empty if it is.")
+    problems: list[str] = Field(default_factory=list, description="Each problem, starting with its location.")
     parsed: dict[str, Any] | None = Field(
-        default=None, description="The answer as JSON data of the kind expected; none: not parsed, or a problem."
+        default=None, description="The answer as JSON data; None if it was not parsed or has a problem."
     )
     form_problem: str | None = Field(
-        default=None, description="What keeps an agent's final answer from the schema ordered; none: not judged."
+        default=None, description="How an agent's final answer violates its schema; None if not checked."
     )
-    usage: Usage = Field(default_factory=Usage, description="Of the attempt that was answered.")
-    model: str = Field(description="The model as the endpoint calls it.")
-    finish_reason: str = Field(default="stop", description="As the endpoint gives it.")
-    mode: Mode = Field(description="How the endpoint was asked for JSON.")
-    duration: float = Field(default=0.0, description="Milliseconds, of the attempt that was answered.")
-    conversation: LargeValue | None = Field(default=None, description="Of an agent: what was said so far.")
-    attempt: int = Field(default=1, description="Which attempt was answered, errors of the endpoint counted only.")
+    usage: Usage = Field(default_factory=Usage, description="Tokens of the successful attempt.")
+    model: str = Field(description="Name of the model, from the endpoint's response.")
+    finish_reason: str = Field(default="stop", description="From the endpoint's response.")
+    mode: Mode = Field(description="Response format that was requested.")
+    duration: float = Field(default=0.0, description="Duration of the successful attempt, in milliseconds.")
+    conversation: LargeValue | None = Field(
+        default=None, description="For an agent: reference to the stored Conversation."
+    )
+    attempt: int = Field(default=1, description="Number of the successful attempt; only endpoint errors count.")
 
 
 class SnapshotRequest(Value):
-    """What the LLM is to be shown of a workspace."""
+    """Input of `snapshot_workspace`: the workspace to describe to the LLM."""
 
     workspace: str = Field(description="Absolute directory.")
-    max_bytes: int = Field(default=24_000, ge=1_000, le=200_000, description="Longest text.")
+    max_bytes: int = Field(default=24_000, ge=1_000, le=200_000, description="Maximum length of the text, in bytes.")
 
 
 class Snapshot(Value):
-    """A workspace as a text for the LLM: its files by name, and the beginnings of small text files."""
+    """A workspace as text for the LLM: file names, and the beginnings of small text files."""
 
     text: str
-    files: int = Field(description="Files and directories named.")
-    complete: bool = Field(description="Whether every file that is not ignored is named.")
+    files: int = Field(description="Number of files and directories listed.")
+    complete: bool = Field(description="Every file that is not ignored is listed.")
 
 
 def offered(names: Iterable[str], tools: Mapping[str, ToolSpec], asked: Asked) -> list[ToolSpec]:
-    """The tools of a question: those allowed, and those of the orchestrator."""
+    """The tools offered to the model: the allowed ones and the orchestrator's own."""
     own = [READ_RESULT_TOOL, *([PLAN_ACTIONS_TOOL] if asked == "simple" else [])]
     return [*(tools[name] for name in names if name in tools), *own]
 
 
 def prompt_of(question: AgentQuestion, said: Conversation, tools: Mapping[str, ToolSpec]) -> Prompt:
-    """The whole prompt."""
+    """Compose the prompt for a question in a conversation."""
     specs = offered(question.tools, tools, question.asked)
     if question.asked == "tasks":
         first = Prompt(system=decomposition_system(specs, said.guides), user=decomposition_prompt(said.request))
@@ -190,19 +198,20 @@ def prompt_of(question: AgentQuestion, said: Conversation, tools: Mapping[str, T
 
 
 def expected_of(question: AgentQuestion, tools: Mapping[str, ToolSpec]) -> Expected:
-    """What the answer must be, `tools` being the worker's."""
+    """The expected answer. `tools`: the worker's tools by name."""
     return Expected(kind=question.asked, tools=offered(question.tools, tools, question.asked))
 
 
 def as_text(value: Any) -> str:
-    """A tool's value as a model reads it."""
+    """A tool's value as shown to a model: a string unchanged, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _bounded(outcomes: Sequence[ToolOutcome]) -> list[ToolOutcome]:
-    kept, size = list(outcomes), 0
-    for index in range(len(kept) - 1, -1, -1):
-        size += len(kept[index].text)
-        if size > 2 * RESULTS_CHARACTERS and kept[index].text:
-            kept[index] = kept[index].model_copy(update={"text": "", "length": 1})
-    return kept
+    """Drop the oldest texts. Twice the size of a prompt is retained, since outcomes are added in between."""
+    bounded, size = list(outcomes), 0
+    for index in range(len(bounded) - 1, -1, -1):
+        size += len(bounded[index].text)
+        if size > 2 * RESULTS_CHARACTERS and bounded[index].text:
+            bounded[index] = bounded[index].model_copy(update={"text": "", "length": 1})
+    return bounded

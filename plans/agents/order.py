@@ -1,6 +1,6 @@
-"""What an agent is ordered to do and may use; and the same as arguments of the tool `agent`, for steps of plans.
+"""An agent's order (request, tools, limits), and its conversion from and to the arguments of the tool `agent`.
 
-The agent of a step has a name that follows from the step's, so that it is found when the plan is resumed.
+The id of a step's agent is derived from the step's id, so that a resumed plan can find the agent.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from plans.model import Value
 
 MAX_REQUEST = 20_000
 MAX_NUDGES = 3
-"""Reminders in a row, without a tool call or a finished task between them, after which a run is given up."""
+"""Consecutive reminders (no tool call or completed task in between) after which a run ends as stalled."""
 
 
 class AgentEnd(StrEnum):
-    """How an agent's run ended by itself."""
+    """How an agent's run ended without being stopped from outside."""
 
     COMPLETED = "completed"
     STALLED = "stalled"
@@ -31,16 +31,16 @@ class AgentEnd(StrEnum):
 
 
 class AgentLimits(Value):
-    """What a run may use; reaching one ends it in a state that says so."""
+    """Limits of a run; one that is reached ends the run in the `AgentEnd` of the same name."""
 
-    iterations: int = Field(default=50, ge=1, le=10_000, strict=True, description="Model calls.")
-    tokens: int = Field(default=1_000_000, ge=1, strict=True, description="Tokens of all model calls.")
-    seconds: float = Field(default=3_600.0, gt=0, description="Time, waiting for people not counted.")
-    nudges: int = Field(default=MAX_NUDGES, ge=0, le=100, strict=True, description="Reminders in a row.")
+    iterations: int = Field(default=50, ge=1, le=10_000, strict=True, description="LLM requests.")
+    tokens: int = Field(default=1_000_000, ge=1, strict=True, description="Tokens of all LLM requests.")
+    seconds: float = Field(default=3_600.0, gt=0, description="Seconds, excluding time awaiting people.")
+    nudges: int = Field(default=MAX_NUDGES, ge=0, le=100, strict=True, description="Consecutive reminders.")
 
 
 class AgentUsage(Value):
-    """What a run has used so far."""
+    """What a run has used of its limits so far."""
 
     iterations: int = 0
     tokens: int = 0
@@ -48,7 +48,7 @@ class AgentUsage(Value):
 
 
 def limit_reached(limits: AgentLimits, used: AgentUsage) -> AgentEnd | None:
-    """The end state of a run that has used up one of its limits; none while another model call is allowed."""
+    """The end state for a limit that is used up; None if another LLM request is allowed."""
     reached = {
         AgentEnd.ITERATIONS: used.iterations >= limits.iterations,
         AgentEnd.TOKENS: used.tokens >= limits.tokens,
@@ -58,14 +58,14 @@ def limit_reached(limits: AgentLimits, used: AgentUsage) -> AgentEnd | None:
 
 
 class AgentOrder(Value):
-    """What an agent is to do, and what it may use."""
+    """What an agent should do, with which tools and limits."""
 
-    request: str = Field(min_length=1, max_length=MAX_REQUEST, description="What is to be reached.")
-    tools: list[str] | None = Field(default=None, description="Names of the tools it may call; none: all.")
+    request: str = Field(min_length=1, max_length=MAX_REQUEST, description="The user's request.")
+    tools: list[str] | None = Field(default=None, description="Names of the tools it may call; None for all.")
     limits: AgentLimits = Field(default_factory=AgentLimits)
     output_schema: dict[str, Any] | None = Field(default=None, description="JSON Schema of the final answer.")
-    plan_id: str = Field(default="", max_length=200, description="The plan it works for.")
-    step_id: str = Field(default="", max_length=200, description="The step of that plan.")
+    plan_id: str = Field(default="", max_length=200, description="Id of the plan it works for, if any.")
+    step_id: str = Field(default="", max_length=200, description="Id of the step it works for, if any.")
 
     @field_validator("output_schema")
     @classmethod
@@ -77,32 +77,33 @@ class AgentOrder(Value):
 
 
 STEP_LIMITS = {"maxCalls": "iterations", "maxTokens": "tokens", "maxSeconds": "seconds"}
-"""The limits of an agent, as the arguments of the tool `agent` name them."""
+"""Limits by their argument name in the tool `agent`."""
 
 
 def step_args(order: AgentOrder) -> dict[str, Any]:
-    """The arguments of the tool `agent` that an order stands for, the objective left out; defaults are not named."""
+    """The arguments of the tool `agent` for an order, without the objective and without defaults."""
     limits = {name: getattr(order.limits, field) for name, field in STEP_LIMITS.items()}
     usual = AgentLimits()
-    given = {name: value for name, value in limits.items() if value != getattr(usual, STEP_LIMITS[name])}
+    changed = {name: value for name, value in limits.items() if value != getattr(usual, STEP_LIMITS[name])}
     rest = {"tools": order.tools, "outputSchema": order.output_schema}
-    return {name: value for name, value in rest.items() if value is not None} | given
+    return {name: value for name, value in rest.items() if value is not None} | changed
 
 
 def request_text(order: AgentOrder) -> str:
-    """The request as the model is told it."""
+    """The request as sent to the model, with the schema of the answer if there is one."""
     if order.output_schema is None:
         return order.request
-    return f"{order.request}\n\nThe final answer must be a JSON text of this schema:\n{json.dumps(order.output_schema)}"
+    schema = json.dumps(order.output_schema)
+    return f"{order.request}\n\nThe final answer must be JSON that conforms to this schema:\n{schema}"
 
 
 def order_of_step(args: Mapping[str, Any], plan_id: str, step_id: str) -> AgentOrder:
-    """The order that a step of a plan gives."""
-    given = {field: args[name] for name, field in STEP_LIMITS.items() if args.get(name) is not None}
+    """The order of a step of a plan, from its arguments."""
+    limits = {field: args[name] for name, field in STEP_LIMITS.items() if args.get(name) is not None}
     return AgentOrder(
         request=args["objective"],
         tools=args.get("tools"),
-        limits=AgentLimits.model_validate(given),
+        limits=AgentLimits.model_validate(limits),
         output_schema=args.get("outputSchema"),
         plan_id=plan_id,
         step_id=step_id,
@@ -110,10 +111,10 @@ def order_of_step(args: Mapping[str, Any], plan_id: str, step_id: str) -> AgentO
 
 
 def agent_of_step(plan_id: str, step_id: str, calls: int) -> str:
-    """The id of the agent that works for a step, the first time or again."""
+    """The id of a step's agent; `calls` numbers the calls of the step, from 1."""
     return f"agent-{plan_id[:100]}-{step_id[:80]}" + (f"-{calls}" if calls > 1 else "")
 
 
 def asks_the_same(one: AgentOrder, other: AgentOrder) -> bool:
-    """Whether both want the same, so that an agent can go on with it; limits may differ."""
+    """Whether both orders have the same content, so that an agent can be resumed; limits may differ."""
     return (one.request, one.tools, one.output_schema) == (other.request, other.tools, other.output_schema)

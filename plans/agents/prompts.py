@@ -1,8 +1,8 @@
-"""What an agent's model is told: the system prompt of a run, and one user prompt per model call (seed 002).
+"""Prompts of an agent's model: the system prompt of a run, and one user prompt per LLM request (seed 002).
 
-The user prompt has the sections and marks of seed 002, in its order, sections without content left out. The system
-prompt is the same for all calls of a mode: rules, tools, fields of the answer, then the agents.md texts. The task list
-shown is the orchestrator's; the model is told where it stands and how many tasks remain, every time.
+The user prompt has the sections and marks of seed 002, in that order; empty sections are omitted. The system prompt is
+the same for all requests of a mode (so that it can be cached): rules, tools, fields of the answer, agents.md texts. The
+task list shown is the orchestrator's; every prompt states the current task and how many remain.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from plans.model import ToolSpec
 
 PLAN_ACTIONS_TOOL = ToolSpec(
     name=PLAN_ACTIONS,
-    description="Choose this for a request of several objectives: it is split into a task list you then work through.",
+    description="Choose this for a request with several objectives: it is split into a task list for you to work on.",
     args_schema={
         "type": "object",
         "properties": {"reason": {"type": "string", "description": "Why the request needs a task list."}},
@@ -39,12 +39,12 @@ PLAN_ACTIONS_TOOL = ToolSpec(
 )
 READ_RESULT_TOOL = ToolSpec(
     name=READ_RESULT,
-    description="Read on in the result of an earlier tool call that was cut or left out.",
+    description="Read more of the result of an earlier tool call that was cut or left out.",
     args_schema={
         "type": "object",
         "properties": {
             "call": {"type": "integer", "minimum": 1, "description": "Number of the call."},
-            "offset": {"type": "integer", "minimum": 0, "default": 0, "description": "Characters to leave out."},
+            "offset": {"type": "integer", "minimum": 0, "default": 0, "description": "Characters to skip."},
         },
         "required": ["call"],
         "additionalProperties": False,
@@ -54,7 +54,7 @@ READ_RESULT_TOOL = ToolSpec(
 
 
 def simple_system(tools: Iterable[ToolSpec], guides: Sequence[Guide] = ()) -> str:
-    """The system prompt of simple mode; `tools` holds PLAN_ACTIONS_TOOL where complex mode may be chosen."""
+    """The system prompt of simple mode; `tools` includes PLAN_ACTIONS_TOOL if complex mode may be chosen."""
     return _system(_SIMPLE_ROLE, tools, SIMPLE_FIELDS, guides)
 
 
@@ -64,27 +64,27 @@ def complex_system(tools: Iterable[ToolSpec], guides: Sequence[Guide] = ()) -> s
 
 
 def decomposition_system(tools: Iterable[ToolSpec], guides: Sequence[Guide] = ()) -> str:
-    """The system prompt of the first call of complex mode, which splits the request."""
+    """The system prompt of the first request in complex mode, which splits the user's request into tasks."""
     answer = section("ANSWER FORMAT", '{"tasks": ["objective", "..."]}')
     return joined([section("RULES", _DECOMPOSE_ROLE), section("TOOLS", tools_text(tools)), answer, guidance(guides)])
 
 
 def simple_prompt(request: str, outcomes: Sequence[ToolOutcome] = (), notice: str = "") -> str:
-    """The user prompt of a call in simple mode."""
+    """The user prompt in simple mode."""
     ask = "Continue with tool_calls, or provide your answer." if outcomes else "Call the tools you need, or answer."
     results = section("TOOL RESULTS", outcomes_text(outcomes)) if outcomes else ""
     return joined([_request(request), results, _notice(notice), section("INSTRUCTIONS", ask)])
 
 
 def decomposition_prompt(request: str) -> str:
-    """The user prompt that asks for the task list."""
+    """The user prompt that requests the task list."""
     return joined(
         [_request(request), section("INSTRUCTIONS", "Split the request into tasks, in the order to do them.")]
     )
 
 
 def complex_prompt(request: str, tasks: TaskList, outcomes: Sequence[ToolOutcome] = (), notice: str = "") -> str:
-    """The user prompt of a call in complex mode, from the list as it stands."""
+    """The user prompt in complex mode, for the current state of the task list."""
     return joined(
         [
             _request(request),
@@ -99,18 +99,18 @@ def complex_prompt(request: str, tasks: TaskList, outcomes: Sequence[ToolOutcome
 
 
 _SIMPLE_ROLE = f"""\
-You carry out a user's request with tools. A request with one objective you do directly: call tools, look at their
-results, then answer. For a request with several objectives call {PLAN_ACTIONS} first, alone.
-Answer with one JSON object in the format below and nothing else. Tool calls of one answer may run at the same time.
+You carry out a user's request with tools. Handle a request with one objective directly: call tools, look at their
+results, then answer. For a request with several objectives, first call {PLAN_ACTIONS} on its own.
+Answer with one JSON object in the format below and nothing else. Tool calls in one answer may run at the same time.
 {DATA_RULE}"""
 _COMPLEX_ROLE = f"""\
-You carry out a user's request with tools, one task of the TASK LIST after the other. The list is kept for you: work on
-the CURRENT TASK, say when it is complete, and go on until every task is. Never stop early.
-Answer with one JSON object in the format below and nothing else. Tool calls of one answer may run at the same time.
+You carry out a user's request with tools, one task of the TASK LIST at a time. The list is maintained for you: work on
+the CURRENT TASK, report when it is complete, and continue until every task is complete. Never stop early.
+Answer with one JSON object in the format below and nothing else. Tool calls in one answer may run at the same time.
 {DATA_RULE}"""
 _DECOMPOSE_ROLE = f"""\
-You split a user's request into a task list. One task is one objective; it may take several tool calls. Leave nothing of
-the request out, and add nothing to it. A task is one sentence that can be understood without the others.
+You split a user's request into a task list. One task is one objective; it may take several tool calls. Leave nothing
+out of the request, and add nothing to it. A task is one sentence that can be understood without the others.
 Answer with one JSON object in the format below and nothing else.
 {DATA_RULE}"""
 
@@ -118,7 +118,7 @@ Answer with one JSON object in the format below and nothing else.
 def _system(
     role: str, tools: Iterable[ToolSpec], fields: Mapping[str, tuple[str, str]], guides: Sequence[Guide]
 ) -> str:
-    rows = ["One JSON object with these fields, null or left out where not needed:"]
+    rows = ["One JSON object with these fields; a field that is not needed is null or left out:"]
     rows += [f"- {name}: {instruction(fields, name)}" for name in fields]
     rows.append('A tool call is {"tool": "name", "args": {...}}.')
     return joined(

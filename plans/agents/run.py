@@ -1,7 +1,7 @@
-"""One run of an agent as a value: its order, its task list, what it used, and the Run that holds its tool calls.
+"""One run of an agent as a value: order, task list, usage, and the Run that holds its tool calls.
 
 The tool calls are the steps of a plan that grows with every answer, so that approvals, file state, limits and views are
-those of plans. Carried whole by continue-as-new and by resume. What an answer means is decided by `plans.agents.tasks`.
+those of plans. Continue-as-new and resume pass it on as a whole. `plans.agents.tasks` decides what an answer means.
 """
 
 from __future__ import annotations
@@ -26,35 +26,37 @@ from plans.model import Plan, Step, ToolSpec
 from plans.run import DONE, Options, PlanStatus, Run, State, Status
 
 KEPT_CHARACTERS = 500
-"""Of each argument of a call that has ended, when the run goes on in a new run of the workflow."""
+"""Characters retained of each argument of a finished tool call at continue-as-new."""
 NOT_FOR_AGENTS = frozenset(("agent", "ask", "plan"))
-"""Tools of plans that an agent does not call: it does the work itself, and answers the person who asked."""
+"""Tools that only plans may use: an agent does the work itself, and answers the person who started it."""
 
 End = Literal["completed", "stalled", "iterations", "tokens", "timeout", "interrupted", "cancelled", "failed"]
 
 
 class AgentRun(State):
-    """An order and what happened to it."""
+    """The state of an agent's run: its order and what has happened so far."""
 
     order: AgentOrder
     run: Run
     tasks: TaskList | None = None
-    splitting: bool = Field(default=False, description="The model chose a task list and is to write it.")
+    splitting: bool = Field(
+        default=False, description="The model chose complex mode and has not returned the task list yet."
+    )
     conversation: LargeValue | None = None
-    unsent: list[Outcome] = Field(default_factory=list, description="Tool results the model has not seen.")
-    guides_sent: list[str] = Field(default_factory=list, description="The agents.md the model was shown.")
-    called: list[str] = Field(default_factory=list, description="Steps whose results are not among them yet.")
+    unsent: list[Outcome] = Field(default_factory=list, description="Tool results that the model has not seen yet.")
+    guides_sent: list[str] = Field(default_factory=list, description="Paths of the agents.md that the model was shown.")
+    called: list[str] = Field(default_factory=list, description="Steps called whose results are not in `unsent` yet.")
     usage: AgentUsage = Field(default_factory=AgentUsage)
     nudges: int = 0
     notice: str = ""
-    asked: int = Field(default=0, description="LLM calls made or tried, by which each gets its number.")
+    asked: int = Field(default=0, description="LLM requests attempted; numbers the requests.")
     end: End | None = None
     answer: str = ""
     confidence: Confidence | None = None
 
     @classmethod
     def of(cls, order: AgentOrder, agent_id: str, options: Options) -> AgentRun:
-        """A run in which nothing has happened."""
+        """A new run."""
         title = " ".join(order.request.split())[:200]
         run = Run.of(Plan(id=agent_id, title=title, steps=[]), options, Facts(), {})
         run.literal = True
@@ -63,13 +65,13 @@ class AgentRun(State):
     @property
     def tools(self) -> list[str]:
         """Names of the tools it may call."""
-        there = self.run.facts.tools
-        wanted = list(there) if self.order.tools is None else self.order.tools
-        return [name for name in wanted if name in there and name not in NOT_FOR_AGENTS]
+        available = self.run.facts.tools
+        wanted = list(available) if self.order.tools is None else self.order.tools
+        return [name for name in wanted if name in available and name not in NOT_FOR_AGENTS]
 
     @property
     def position(self) -> str:
-        """Where it stands, in a line."""
+        """Progress in one line."""
         if self.tasks is None:
             return "works without a task list"
         done = len(self.tasks.tasks) - self.tasks.remaining
@@ -78,38 +80,38 @@ class AgentRun(State):
 
 
 def steps_of(agent: AgentRun, calls: Sequence[ToolUse]) -> list[Step]:
-    """Tool calls as steps: those that touch the same path, and commands, one after the other."""
+    """Convert tool calls to steps. Calls on the same path, and commands, run in sequence; others concurrently."""
     specs, workspace = agent.run.facts.tools, agent.run.facts.workspace
     number = len(agent.run.plan.steps)
-    made: list[Step] = []
+    steps: list[Step] = []
     for call in calls:
         number += 1
-        earlier = [step.id for step in made if _collide(step, call, specs, workspace)]
+        earlier = [step.id for step in steps if _conflict(step, call, specs, workspace)]
         path = call.args.get("path")
         what = f"{call.tool} {path}" if isinstance(path, str) else call.tool
-        made.append(
+        steps.append(
             Step(id=f"call_{number}", tool=call.tool, args=call.args, description=what[:200], depends_on=earlier)
         )
-    return made
+    return steps
 
 
 def outcome_of(agent: AgentRun, step_id: str) -> Outcome:
-    """What the model is told of a call that has ended."""
+    """The result of a finished tool call, for the model."""
     step = next(step for step in agent.run.plan.steps if step.id == step_id)
     state = agent.run.steps[step_id]
-    found = {"tool": step.tool, "call": number_of(step_id)}
+    head = {"tool": step.tool, "call": number_of(step_id)}
     result = state.result
     if result is not None and result.ok:
         text = "" if result.large else as_text(result.value)
-        return Outcome.model_validate({**found, "text": text[:16_000], "large": result.large})
-    why = (result.error if result else None) or state.reason or "not made"
+        return Outcome.model_validate({**head, "text": text[:16_000], "large": result.large})
+    why = (result.error if result else None) or state.reason or "the call was not made"
     comment = agent.run.decisions[step_id].comment if step_id in agent.run.decisions else ""
     text = f"{why}{f': {comment}' if comment and state.status is Status.SKIPPED else ''}"
-    return Outcome.model_validate({**found, "ok": False, "text": text[:4_000]})
+    return Outcome.model_validate({**head, "ok": False, "text": text[:4_000]})
 
 
 def read_on(agent: AgentRun, call: ToolUse) -> Outcome:
-    """The answer to the orchestrator's own tool `read_result`."""
+    """The result of the orchestrator's own tool `read_result`."""
     number, offset = call.args.get("call"), call.args.get("offset") or 0
     step_id = f"call_{number}"
     if step_id not in agent.run.steps or agent.run.steps[step_id].status not in DONE:
@@ -122,34 +124,34 @@ def read_on(agent: AgentRun, call: ToolUse) -> Outcome:
 
 
 def number_of(step_id: str) -> int:
-    """The number of a call."""
+    """The number of a call, from its step id."""
     return int(step_id.rpartition("_")[2])
 
 
 def failed_tools(agent: AgentRun, step_ids: Sequence[str]) -> list[str]:
-    """The tools of those calls that did not succeed."""
+    """The tools of those calls that failed or were skipped."""
     tools = {step.id: step.tool for step in agent.run.plan.steps}
     return [tools[name] for name in step_ids if agent.run.steps[name].status is not Status.COMPLETED]
 
 
-def answer_problem(agent: AgentRun, answer: str, found: str | None = None) -> str:
-    """What keeps a final answer from being what was ordered; empty when nothing does.
+def answer_problem(agent: AgentRun, answer: str, verdict: str | None = None) -> str:
+    """How a final answer violates the requested schema; empty if it conforms or no schema was requested.
 
-    `found` is what the activity found; None where it did not judge: in a history from before it did so.
+    `verdict` is the activity's; None in histories recorded before the activity checked answers.
     """
     if agent.order.output_schema is None:
         return ""
-    problem = form_problem(agent.order.output_schema, answer) if found is None else found
+    problem = form_problem(agent.order.output_schema, answer) if verdict is None else verdict
     return f"final answer: {problem}" if problem else ""
 
 
 def answer_value(agent: AgentRun) -> Any:
-    """The final answer; as JSON where a schema was ordered."""
+    """The final answer; parsed as JSON if a schema was requested."""
     return value_of(agent.answer) if agent.order.output_schema and agent.answer else agent.answer
 
 
 def conclude(agent: AgentRun, end: End, why: str, now: datetime) -> None:
-    """The run has ended so; its status follows from that and not from the calls that failed on the way."""
+    """End the run. Its status depends on `end` only, not on tool calls that failed."""
     statuses = {
         "completed": PlanStatus.COMPLETED, "failed": PlanStatus.FAILED,
         "interrupted": PlanStatus.CANCELLED, "cancelled": PlanStatus.CANCELLED,
@@ -159,19 +161,19 @@ def conclude(agent: AgentRun, end: End, why: str, now: datetime) -> None:
 
 
 def reason(agent: AgentRun, end: AgentEnd) -> str:
-    """Why it ended, in a sentence; empty when it has done its work."""
+    """Why the run ended, in a sentence; empty if it completed."""
     limits = agent.order.limits
     return {
         AgentEnd.COMPLETED: "",
-        AgentEnd.STALLED: "the model went on without a tool call or a finished task",
-        AgentEnd.ITERATIONS: f"it used up its {limits.iterations} model calls",
-        AgentEnd.TOKENS: f"it used up its {limits.tokens} tokens",
-        AgentEnd.TIMEOUT: f"it used up its {limits.seconds:g} seconds",
+        AgentEnd.STALLED: "the model made no progress: no tool call and no completed task despite reminders",
+        AgentEnd.ITERATIONS: f"the limit of {limits.iterations} LLM requests is used up",
+        AgentEnd.TOKENS: f"the limit of {limits.tokens} tokens is used up",
+        AgentEnd.TIMEOUT: f"the limit of {limits.seconds:g} seconds is used up",
     }[end]
 
 
 def agent_view(agent: AgentRun) -> dict[str, Any]:
-    """What a client sees of the agent besides its calls."""
+    """The agent as JSON data for clients (an AgentView), without its tool calls."""
     return {
         "request": agent.order.request,
         "mode": "simple" if agent.tasks is None else "complex",
@@ -188,7 +190,7 @@ def agent_view(agent: AgentRun) -> dict[str, Any]:
 
 
 def tasks_text(agent: AgentRun) -> str:
-    """The task list for people, and the answer."""
+    """The task list and the answer as text for people."""
     marks = {TaskStatus.DONE: "✓", TaskStatus.CURRENT: ">", TaskStatus.OPEN: " "}
     tasks = agent.tasks.tasks if agent.tasks else []
     rows = [
@@ -199,7 +201,7 @@ def tasks_text(agent: AgentRun) -> str:
 
 
 def lightened(agent: AgentRun) -> AgentRun:
-    """As it goes on in a new run of the workflow: long arguments of calls that have ended are cut."""
+    """Truncate long arguments of finished tool calls, for continue-as-new. Changes `agent`."""
     run = agent.run
     done = {name for name, state in run.steps.items() if state.status in DONE}
     steps = [step.model_copy(update={"args": _cut(step.args)}) if step.id in done else step for step in run.plan.steps]
@@ -208,36 +210,36 @@ def lightened(agent: AgentRun) -> AgentRun:
 
 
 def resumed(agent: AgentRun, new_id: str, now: datetime, by: str = "") -> AgentRun:
-    """A run that goes on from an ended one, with its task list, its conversation and its file state."""
-    made = agent.model_copy(deep=True)
-    run, old = made.run, agent.run.plan.id or ""
+    """A new run that resumes an ended one, with its task list, conversation and file state."""
+    new = agent.model_copy(deep=True)
+    run, old = new.run, agent.run.plan.id or ""
     run.plan = run.plan.model_copy(update={"id": new_id})
     schedule.reset_to_draft(run)
     run.resumes, run.interrupted = old, False
-    made.end, made.nudges, made.usage = None, 0, AgentUsage()
-    pending = [name for name in made.called if run.steps[name].status not in DONE]
-    made.unsent += [
-        outcome_of(made, name) if name not in pending else Outcome(
+    new.end, new.nudges, new.usage = None, 0, AgentUsage()
+    pending = [name for name in new.called if run.steps[name].status not in DONE]
+    new.unsent += [
+        outcome_of(new, name) if name not in pending else Outcome(
             tool=_tool(run, name), ok=False, call=number_of(name), text="not made: the run was interrupted"
         )
-        for name in made.called
+        for name in new.called
     ]  # fmt: skip
-    made.called = []
+    new.called = []
     for name in pending:
         run.steps[name] = schedule.left_out("the run was interrupted", opens=False)
-    run.note(LogKind.RESUMES, f"resumes '{old}'{f' by {by}' if by else ''}: {made.position}", now)
-    return made
+    run.note(LogKind.RESUMES, f"resumes '{old}'{f' by {by}' if by else ''}: {new.position}", now)
+    return new
 
 
-def for_step(kept: AgentRun, order: AgentOrder, new_id: str, now: datetime) -> AgentRun:
-    """A run that goes on with a step of a plan that was resumed; one that had its answer already has it still."""
-    if kept.end == "completed":
-        made = kept.model_copy(deep=True)
-        made.run.plan = made.run.plan.model_copy(update={"id": new_id})
+def for_step(earlier: AgentRun, order: AgentOrder, new_id: str, now: datetime) -> AgentRun:
+    """The run for a step of a resumed plan: resumes the step's agent, or takes over its answer if it has one."""
+    if earlier.end == "completed":
+        new = earlier.model_copy(deep=True)
+        new.run.plan = new.run.plan.model_copy(update={"id": new_id})
     else:
-        made = resumed(kept, new_id, now)
-    made.order = order
-    return made
+        new = resumed(earlier, new_id, now)
+    new.order = order
+    return new
 
 
 def _tool(run: Run, step_id: str) -> str:
@@ -249,13 +251,13 @@ def _cut(args: Mapping[str, Any]) -> dict[str, Any]:
     return {**args, **{name: as_text(value)[:KEPT_CHARACTERS] + "...[truncated]" for name, value in cut.items()}}
 
 
-def _collide(step: Step, call: ToolUse, specs: Mapping[str, ToolSpec], workspace: str) -> bool:
+def _conflict(step: Step, call: ToolUse, specs: Mapping[str, ToolSpec], workspace: str) -> bool:
     first, second = specs[step.tool], specs[call.tool]
     if first.effect == "pure" and second.effect == "pure":
         return False
     paths = _paths(step.args, workspace), _paths(call.args, workspace)
     if (not paths[0] and first.effect != "pure") or (not paths[1] and second.effect != "pure"):
-        return True  # a command may touch anything
+        return True  # without a path, it may touch any file
     return bool(paths[0] & paths[1])
 
 

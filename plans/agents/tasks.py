@@ -1,9 +1,9 @@
-"""An agent's task list, and what the model's answers mean for it.
+"""An agent's task list, and how the model's answers change it.
 
-The list belongs to the orchestrator: a model never edits it, it says that the current task is finished, and the rule
-here decides. `MEANINGS` has one line for every combination of the four answer fields; `meaning_of` applies it and
-returns what is to be done as a `Decision`, a new task list included. An agent stops on a final answer to a finished
-list, on a limit, or when it has been reminded too often in a row; it never stops because the model would like to.
+The list belongs to the orchestrator. A model never edits it: it reports the current task as completed, and the rules
+here decide. `MEANINGS` has one line for each combination of the four answer fields; `meaning_of` applies it and returns
+a `Decision` that includes the new task list. An agent stops on a final answer once all tasks are completed, on a limit,
+or after too many consecutive reminders; it never stops just because the model wants to.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from plans.agents.order import MAX_NUDGES, AgentEnd
 from plans.model import Value
 
 PLAN_ACTIONS = "plan_actions"
-"""The tool by which a model chooses complex mode; it is answered with a task list, never executed."""
+"""The pseudo-tool with which a model chooses complex mode; leads to a task list and is never executed."""
 MAX_TASKS = 50
 
 
 class TaskStatus(StrEnum):
-    """Where a task stands."""
+    """Status of a task."""
 
     OPEN = "open"
     CURRENT = "current"
@@ -33,58 +33,60 @@ class TaskStatus(StrEnum):
 class Task(Value):
     """One objective; it may take several tool calls."""
 
-    objective: str = Field(min_length=1, max_length=2_000, description="What is to be reached, in one line.")
+    objective: str = Field(min_length=1, max_length=2_000, description="The objective, in one line.")
     status: TaskStatus = TaskStatus.OPEN
-    summary: str = Field(default="", description="What was done, in the model's words.")
-    note: str = Field(default="", description="What the orchestrator has to say about it.")
-    calls: int = Field(default=0, description="Tool calls made for it.")
-    doubted: bool = Field(default=False, description="The model was asked whether it is done without any tool call.")
+    summary: str = Field(default="", description="What was done, as summarised by the model.")
+    note: str = Field(default="", description="Remark of the orchestrator.")
+    calls: int = Field(default=0, description="Number of tool calls made for it.")
+    doubted: bool = Field(
+        default=False, description="The model was asked to confirm that it is completed without any tool call."
+    )
 
 
 class TaskList(Value):
-    """Tasks in order. Before the first answer all are open; then one is current, until all are done."""
+    """Tasks in order. All are open before the first answer; after it one is current until all are done."""
 
     tasks: list[Task] = Field(min_length=1, max_length=MAX_TASKS)
 
     @classmethod
     def of(cls, objectives: Iterable[str]) -> TaskList:
-        """A list in which nothing has been done."""
+        """A list in which all tasks are open."""
         return cls(tasks=[Task(objective=objective) for objective in objectives])
 
     @property
     def has_begun(self) -> bool:
-        """Whether the model has been at it."""
+        """Whether the model has started working through the list."""
         return any(task.status is not TaskStatus.OPEN for task in self.tasks)
 
     @property
     def position(self) -> int | None:
-        """Index of the task to work on; none when all are done."""
+        """Index of the current task; None if all are done."""
         return next((index for index, task in enumerate(self.tasks) if task.status is not TaskStatus.DONE), None)
 
     @property
     def current(self) -> Task | None:
-        """The task to work on."""
+        """The current task; None if all are done."""
         return None if self.position is None else self.tasks[self.position]
 
     @property
     def remaining(self) -> int:
-        """How many tasks are not done."""
+        """Number of tasks that are not done."""
         return sum(task.status is not TaskStatus.DONE for task in self.tasks)
 
     def begin(self) -> TaskList:
-        """The list with its first unfinished task marked as current."""
+        """Mark the first unfinished task as current."""
         return self._with(status=TaskStatus.CURRENT)
 
     def called(self, count: int) -> TaskList:
-        """The list after that many tool calls for the current task."""
+        """Count tool calls for the current task."""
         return self._with(calls=self.current.calls + count) if self.current else self
 
     def doubt(self) -> TaskList:
-        """The list after the model was asked whether the current task is really done."""
+        """Record that the model was asked to confirm that the current task is completed."""
         return self._with(doubted=True)
 
     def complete(self, summary: str, note: str = "") -> TaskList:
-        """The list after its current task was finished: the next one, if any, is current."""
+        """Complete the current task; the next one, if any, becomes current."""
         return self._with(status=TaskStatus.DONE, summary=summary, note=note).begin()
 
     def _with(self, **changes: object) -> TaskList:
@@ -96,31 +98,33 @@ class TaskList(Value):
 
 
 class Decision(Value):
-    """What is to be done after an answer: first the calls, then what follows from the rest."""
+    """What to do about an answer: first make the calls, then apply the rest."""
 
-    calls: list[ToolUse] = Field(default_factory=list, description="To be made now, before anything else.")
-    tasks: TaskList | None = Field(default=None, description="The list as it stands when these calls succeed.")
-    plan_actions: bool = Field(default=False, description="The model chose complex mode: ask it for a task list.")
-    end: AgentEnd | None = Field(default=None, description="The run is over.")
-    answer: str = Field(default="", description="The final answer of a run that is over.")
+    calls: list[ToolUse] = Field(default_factory=list, description="Tool calls to make first.")
+    tasks: TaskList | None = Field(default=None, description="The new task list, provided that these calls succeed.")
+    plan_actions: bool = Field(default=False, description="The model chose complex mode: request a task list.")
+    end: AgentEnd | None = Field(default=None, description="Set if the run ends.")
+    answer: str = Field(default="", description="The final answer, if the run ends.")
     confidence: Confidence | None = None
-    notice: str = Field(default="", description="To be said to the model with the next prompt.")
-    note: str = Field(default="", description="For the record: what was accepted or left out, and why.")
-    nudges: int = Field(default=0, description="Reminders in a row so far; given to the next `meaning_of`.")
+    notice: str = Field(default="", description="Notice to the model in the next prompt.")
+    note: str = Field(default="", description="For the log: what was accepted or omitted, and why.")
+    nudges: int = Field(default=0, description="Consecutive reminders so far; pass it to the next `meaning_of`.")
 
 
 class Meaning(StrEnum):
-    """What a combination of answer fields means."""
+    """What to do for a combination of answer fields."""
 
-    WORK = "make the calls, stay with the task"
-    WORK_THEN_NEXT = "make the calls, then the task is done"
-    NEXT = "the task is done"
-    STOP = "the run is done"
-    NEXT_THEN_STOP = "the task is done; so is the run, if it was the last one"
-    WORK_THEN_TELL = "make the calls, then say that a final answer comes alone"
-    WORK_THEN_NEXT_THEN_TELL = "make the calls, then the task is done; say that a final answer comes alone"
-    NOTHING = "say that an answer needs one of the fields"
-    ONLY_THOUGHT = "say that reasoning alone changes nothing"
+    WORK = "make the calls; the task stays open"
+    WORK_THEN_NEXT = "make the calls, then complete the task"
+    NEXT = "complete the task"
+    STOP = "end the run"
+    NEXT_THEN_STOP = "complete the task, and end the run if it was the last one"
+    WORK_THEN_TELL = "final_answer was not accepted, because it came together with tool_calls"
+    WORK_THEN_NEXT_THEN_TELL = (
+        "task completed after its tool_calls; final_answer was not accepted, because it came with them"
+    )
+    NOTHING = "remind the model that an answer needs one of the fields"
+    ONLY_THOUGHT = "remind the model that reasoning alone has no effect"
 
 
 _, X = False, True
@@ -146,14 +150,14 @@ MEANINGS: Mapping[tuple[bool, bool, bool, bool], Meaning] = {
 
 NOTICES: Mapping[Meaning, str] = {
     Meaning.NOTHING: "Your answer was empty. Return tool_calls, task_completed or final_answer.",
-    Meaning.ONLY_THOUGHT: "Your answer held reasoning only. Return tool_calls, task_completed or final_answer as well.",
-    Meaning.WORK_THEN_TELL: "You returned final_answer together with tool_calls. The calls were made, the final answer"
-    " was not accepted: return it alone, after you have seen all results.",
+    Meaning.ONLY_THOUGHT: "Your answer was reasoning only. Return tool_calls, task_completed or final_answer as well.",
+    Meaning.WORK_THEN_TELL: "You returned final_answer together with tool_calls. The calls were made, but the final"
+    " answer was not accepted: return it on its own, after you have seen all results.",
 }
 
 
 def meaning_of(answer: AgentAnswer, tasks: TaskList, nudges: int = 0, limit: int = MAX_NUDGES) -> Decision:
-    """What an answer in complex mode means. `nudges` is what the last decision said, `limit` how many there may be."""
+    """Decide on an answer in complex mode. `nudges`: from the last decision; `limit`: maximum number of reminders."""
     meaning = MEANINGS[answer.fields]
     tasks = tasks.begin()
     if answer.tool_calls:
@@ -166,9 +170,9 @@ def meaning_of(answer: AgentAnswer, tasks: TaskList, nudges: int = 0, limit: int
 
 
 def after_calls(decision: Decision, before: TaskList, failed: Iterable[str]) -> Decision:
-    """The decision once its calls are made, `failed` naming the tools that did not succeed.
+    """The decision after its calls were made. `failed`: names of the tools that failed.
 
-    A task that was to end after its calls does not end when one of them failed: the model is told, and decides.
+    If one failed, the task stays open even if it was reported as completed: the model is asked to decide.
     """
     names = ", ".join(dict.fromkeys(failed))
     open_before = before.begin()
@@ -178,27 +182,25 @@ def after_calls(decision: Decision, before: TaskList, failed: Iterable[str]) -> 
     return decision.model_copy(update={"tasks": open_before.called(len(decision.calls)), "notice": notice})
 
 
-TRY_OR_COMPLETE = "Try another way, or return task_completed without tool_calls if it is done nevertheless."
+TRY_OR_COMPLETE = "Try another way, or return task_completed without tool_calls if the task is complete anyway."
 
 
 def meaning_of_simple(answer: SimpleAnswer, nudges: int = 0, limit: int = MAX_NUDGES) -> Decision:
-    """What an answer in simple mode means: calls go on, an answer stops, `plan_actions` turns to complex mode."""
+    """Decide on an answer in simple mode: calls continue, an answer ends, `plan_actions` switches to complex mode."""
     if any(call.tool == PLAN_ACTIONS for call in answer.tool_calls):
         others = len(answer.tool_calls) - sum(call.tool == PLAN_ACTIONS for call in answer.tool_calls)
-        note = (
-            f"not made, for the task list comes first: {others} other tool call{'s' * (others != 1)}" if others else ""
-        )
+        note = f"the task list comes first: {others} other tool call{'s' * (others != 1)} not made" if others else ""
         return Decision(plan_actions=True, note=note)
     if answer.tool_calls:
-        early = "Your answer came together with tool_calls. The calls were made: answer when you have seen the results."
+        early = "Your answer came together with tool_calls. The calls were made: answer once you have seen the results."
         return Decision(calls=answer.tool_calls, notice=early if answer.answer else "")
     if answer.answer:
         return Decision(end=AgentEnd.COMPLETED, answer=answer.answer, confidence=answer.confidence)
-    return _nudge("Your answer was empty. Return tool_calls, or your answer.", None, nudges, limit)
+    return _nudge("Your answer was empty. Return tool_calls or an answer.", None, nudges, limit)
 
 
 def remains(tasks: TaskList) -> str:
-    """What is not done yet, in a sentence per task."""
+    """The tasks that are not done, one per line, for the model."""
     open_tasks = [(n, task) for n, task in enumerate(tasks.tasks, 1) if task.status is not TaskStatus.DONE]
     if not open_tasks:
         return f"All {len(tasks.tasks)} tasks are complete: return final_answer."
@@ -233,23 +235,23 @@ def _completed(answer: AgentAnswer, tasks: TaskList, nudges: int, limit: int) ->
 def _final(answer: AgentAnswer, tasks: TaskList, nudges: int, limit: int, note: str) -> Decision:
     if tasks.remaining == 0:
         return Decision(tasks=tasks, end=AgentEnd.COMPLETED, answer=answer.final_answer, note=note)
-    told = f"final_answer was not accepted, because it stops the agent. {remains(tasks)}\n{HOW_TO_GO_ON}"
-    return _nudge(told, tasks, nudges, limit, note)
+    notice = f"final_answer was not accepted, because it stops the agent. {remains(tasks)}\n{HOW_TO_CONTINUE}"
+    return _nudge(notice, tasks, nudges, limit, note)
 
 
-HOW_TO_GO_ON = "Go on with the CURRENT TASK; if it is already done, return task_completed for it."
+HOW_TO_CONTINUE = "Continue with the CURRENT TASK; if it is already complete, return task_completed for it."
 
 
 def _nudge(notice: str, tasks: TaskList | None, nudges: int, limit: int, note: str = "") -> Decision:
     if nudges >= limit:
-        gave_up = f"given up after {nudges} reminders in a row without a tool call or a finished task"
+        gave_up = f"stopped after {nudges} reminders in a row without a tool call or a completed task"
         return Decision(tasks=tasks, end=AgentEnd.STALLED, note=gave_up, nudges=nudges)
     return Decision(tasks=tasks, notice=notice, note=note, nudges=nudges + 1)
 
 
 def _doubt(tasks: TaskList) -> str:
     return (
-        f"Task {_number(tasks)} was reported as completed, but no tool was called for it. If it needs work, return the"
+        f"Task {_number(tasks)} was reported as completed, but no tool was called for it. If it needs work, return"
         " tool_calls; if there is really nothing to do, return task_completed again."
     )
 

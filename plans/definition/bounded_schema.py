@@ -1,12 +1,12 @@
-"""JSON Schemas of strangers, applied to answers of strangers, within limits.
+"""Validates untrusted data against an untrusted JSON Schema, with bounded time and memory.
 
-A plan's author or a model writes the schema, a model the answer. Patterns that backtrack, references that fan out, and
-work that grows with schema times answer could hold a worker up without end. So:
+A plan's author or a model writes the schema, a model writes the answer. Backtracking patterns (ReDoS), recursive
+references and work proportional to schema times answer could block a worker indefinitely. Therefore:
 
-- a schema is small, and only such parts of it are used as were looked at before: references lead to these parts alone;
-- patterns are RE2's, which takes time in proportion to text and pattern; Python's would also hold the GIL;
-- before every keyword, match and error the caller says whether to go on: by the clock in an activity, by a count in
-  a workflow, where a replay must come to the same verdict.
+- the size of a schema is limited, and a `$ref` may only lead to a part of it that was checked;
+- patterns are compiled with RE2, whose time is linear in text and pattern; Python's `re` would also hold the GIL;
+- before each keyword, match and error the caller decides whether to continue: by the clock in an activity, by a count
+  in a workflow, where a replay must reach the same verdict.
 """
 
 from __future__ import annotations
@@ -24,42 +24,42 @@ from jsonschema.validators import extend
 from referencing import Registry
 
 MAX_LENGTH = 64 * 1024
-"""Characters of a schema, as JSON."""
+"""Maximum length of a schema, in characters of JSON."""
 MAX_PARTS = 1_000
-"""Objects in a schema. Each takes the check of the schema a sixth of a millisecond."""
+"""Maximum number of objects in a schema. Checking the schema takes 1/6 ms per object."""
 MAX_INSTRUCTIONS = 50_000
-"""Of all patterns of a schema, as RE2 counts; two million take a second to make."""
+"""Maximum RE2 program size of all patterns of a schema; compiling 2 million instructions takes a second."""
 MAX_MATCH = 50_000_000
-"""Characters times RE2 instructions of one match: a second at RE2's slowest, during which the GIL is free."""
+"""Maximum characters times RE2 instructions of one match: a second in the worst case, with the GIL released."""
 HOLDING_ONE = frozenset({"additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then"})
 HOLDING_LIST = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 HOLDING_NAMED = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
 UNSUPPORTED = frozenset({
     "$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveRef", "unevaluatedItems", "unevaluatedProperties",
 })  # fmt: skip
-"""Keywords that lead to, or look at, other parts of the schema by ways of their own."""
+"""Keywords that reach other parts of the schema in ways that the checks do not cover."""
 RE2 = re2.Options()
-RE2.log_errors = False  # it would write them to standard error
-RE2.max_mem = 512 * 1024  # a pattern of ten characters can take 0.2 s to make, and 8 MB
+RE2.log_errors = False  # they would be logged to standard error
+RE2.max_mem = 512 * 1024  # a ten-character pattern can take 0.2 s and 8 MB to compile
 _OF_PERL = re.compile(r"\(\?|\\[1-9]")
 
 Schema = dict[str, Any]
 Keyword = Callable[[Any, Any, Any, Any], Iterator[ValidationError] | None]
 Matchers = Mapping[str, Any]
 GoOn = Callable[[], bool]
-"""Whether there is time, or count, for one more keyword."""
+"""Returns whether to continue: whether time, or count, is left."""
 
 
 class Unbounded(Exception):
-    """The schema cannot be applied in bounded time; the text says why."""
+    """The schema cannot be applied in bounded time; the message says why."""
 
 
 class TooMuch(Exception):
-    """The schema is too costly for this answer."""
+    """Checking this answer against the schema exceeds the limit."""
 
 
 def size_problem(schema: Any) -> str:
-    """What makes a schema too large to look at; empty when nothing does."""
+    """Why a schema is too large; empty if it is not."""
     length, parts, pending = len(json.dumps(schema)), 0, [schema]
     while pending:
         part = pending.pop()
@@ -71,35 +71,35 @@ def size_problem(schema: Any) -> str:
 
 
 def matchers_of(schema: Any) -> Matchers:
-    """The patterns of a valid schema, compiled. Raises Unbounded for one that cannot be applied in bounded time."""
+    """Compile the patterns of a valid schema. Raises Unbounded if it cannot be applied in bounded time."""
     parts = dict(_parts(schema, ""))
     for place, part in parts.items():
         inner = {"$schema", "$id"} if place else set()
         unsupported = sorted((UNSUPPORTED | inner) & part.keys())
         if unsupported:
-            raise Unbounded(f"{unsupported[0]} is not supported{' within a schema' if inner else ''}; leave it out")
+            raise Unbounded(f"{unsupported[0]} is not supported{' within a schema' if inner else ''}; remove it")
         reference = part.get("$ref")
         if reference is not None and not (reference.startswith("#") and unquote(reference[1:]) in parts):
-            raise Unbounded(f"$ref {reference[:100]!r} leads to no part of the schema; write '#/$defs/NAME'")
-    found: dict[str, Any] = {}
+            raise Unbounded(f"$ref {reference[:100]!r} does not refer to a part of this schema; write '#/$defs/NAME'")
+    matchers: dict[str, Any] = {}
     instructions = 0
     for pattern in (pattern for part in parts.values() for pattern in _patterns(part)):
-        if pattern in found:
+        if pattern in matchers:
             continue
         try:
-            found[pattern] = _compiled(pattern)
+            matchers[pattern] = _compiled(pattern)
         except re2.error as error:
             why = error.args[0].decode() if error.args and isinstance(error.args[0], bytes) else str(error)
             more = "; look-arounds and back-references are not supported" if _OF_PERL.search(why) else ""
             raise Unbounded(f"pattern {pattern[:100]!r}: {why}{more}") from None
-        instructions += found[pattern].programsize
+        instructions += matchers[pattern].programsize
         if instructions > MAX_INSTRUCTIONS:
-            raise Unbounded(f"the patterns are too large together, from {pattern[:100]!r} on; write shorter ones")
-    return found
+            raise Unbounded(f"the patterns are too large in total, from {pattern[:100]!r} on; use shorter ones")
+    return matchers
 
 
 def errors(schema: Any, value: Any, go_on: GoOn) -> Iterator[ValidationError]:
-    """What in a value is not as the schema asks. Raises TooMuch, and Unbounded as `matchers_of`."""
+    """The errors of a value. Raises TooMuch if `go_on` ends the check, Unbounded like `matchers_of`."""
 
     def limited(keyword: Keyword) -> Keyword:
         def apply(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
@@ -115,14 +115,14 @@ def errors(schema: Any, value: Any, go_on: GoOn) -> Iterator[ValidationError]:
     own = _own(_matching(matchers_of(schema), go_on))
     keywords = {name: limited(keyword) for name, keyword in (Draft202012Validator.VALIDATORS | own).items()}
     bounded: Any = extend(Draft202012Validator, keywords)  # type: ignore[no-untyped-call]
-    # With a dialect of its own, jsonschema would go on with a validator without limits wherever '#' leads here.
+    # Otherwise a '#' reference to a schema with its own dialect would continue with jsonschema's unlimited validator.
     bare = {name: part for name, part in schema.items() if name not in ("$schema", "$id")}
-    found: Iterator[ValidationError] = bounded(bare, registry=Registry()).iter_errors(value)
-    return found
+    errors_found: Iterator[ValidationError] = bounded(bare, registry=Registry()).iter_errors(value)
+    return errors_found
 
 
 def _parts(schema: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The schema and every schema in it, by the JSON Pointer that leads there."""
+    """The schema and all its subschemas, each with its JSON Pointer."""
     if not isinstance(schema, Mapping):
         return
     yield place, schema
@@ -147,16 +147,16 @@ def _patterns(part: Mapping[str, Any]) -> list[str]:
 
 
 def _compiled(pattern: str) -> Any:
-    """The pattern for RE2, which writes a character's number in another way than JavaScript."""
+    """Compile a pattern. JavaScript's `\\uXXXX` is written `\\x{XXXX}` in RE2."""
     return re2.compile(re.sub(r"\\(?:u([0-9a-fA-F]{4})|.)", _in_braces, pattern, flags=re.DOTALL), options=RE2)
 
 
-def _in_braces(found: re.Match[str]) -> str:
-    return f"\\x{{{found[1]}}}" if found[1] else found[0]
+def _in_braces(match: re.Match[str]) -> str:
+    return f"\\x{{{match[1]}}}" if match[1] else match[0]
 
 
 def _matching(matchers: Matchers, go_on: GoOn) -> Callable[[str, str], bool]:
-    """Whether a pattern of the schema is found in a text."""
+    """A predicate: whether a pattern of the schema occurs in a text. Raises TooMuch."""
 
     def matches(pattern: str, text: str) -> bool:
         matcher = matchers[pattern]
@@ -168,7 +168,7 @@ def _matching(matchers: Matchers, go_on: GoOn) -> Callable[[str, str], bool]:
 
 
 def _own(matches: Callable[[str, str], bool]) -> dict[str, Keyword]:
-    """The keywords that are not left to jsonschema: those with patterns, and the one that compares all with all."""
+    """Replacements for keywords of jsonschema: those with patterns, and `uniqueItems`, which is quadratic there."""
 
     def by_pattern(validator: Any, pattern: str, instance: Any, _: Any) -> Iterator[ValidationError]:
         if validator.is_type(instance, "string") and not matches(pattern, instance):
@@ -195,7 +195,7 @@ def _own(matches: Callable[[str, str], bool]) -> dict[str, Keyword]:
         if is_asked_for and validator.is_type(instance, "array"):
             texts = {json.dumps(_normal(item), sort_keys=True) for item in instance}
             if len(texts) < len(instance):
-                yield ValidationError("some items are alike")
+                yield ValidationError("some items are equal")
 
     return {
         "pattern": by_pattern,
@@ -206,7 +206,7 @@ def _own(matches: Callable[[str, str], bool]) -> dict[str, Keyword]:
 
 
 def _normal(value: Any) -> Any:
-    """The value with whole numbers written alike: to JSON Schema, 1.0 and 1 are one number."""
+    """Normalise whole numbers: in JSON Schema, 1.0 equals 1."""
     if isinstance(value, list):
         return [_normal(item) for item in value]
     if isinstance(value, dict):

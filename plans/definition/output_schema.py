@@ -1,8 +1,8 @@
-"""The JSON Schema of an agent's final answer: whether it can be used, and whether an answer conforms to it.
+"""Validates the JSON Schema of an agent's final answer, and answers against it.
 
-Both come from people and models, so neither function raises: what is not a schema is refused before the agent starts,
-a reference to elsewhere is never followed, applying a schema has a limit (plans/definition/bounded_schema.py), and an
-answer is parsed as a plan file is.
+Both are untrusted input from people and models. An invalid schema is rejected before the agent starts, external `$ref`s
+are never followed, applying a schema has a limit (plans/definition/bounded_schema.py), and an answer is parsed under
+the same limits as a plan file. Neither check raises.
 """
 
 from __future__ import annotations
@@ -17,49 +17,51 @@ from plans.definition.bounded_schema import GoOn, TooMuch, Unbounded, errors, ma
 from plans.definition.parsing import Unreadable, parse_json
 
 MAX_APPLIED = 100_000
-"""Keywords, matches and errors of one answer where there is no clock: in a workflow, for histories that hold no
-verdict. It accepts all that was accepted when they were recorded."""
+"""Limit on keywords, matches and errors per answer in a workflow, which has no clock. Applies to histories recorded
+before the activity checked answers; high enough for every answer accepted back then."""
 
 
 def schema_problem(schema: Mapping[str, Any]) -> str:
-    """What keeps a schema from being used; empty when nothing does. Never raises."""
+    """Why a schema cannot be used; empty if it can. Never raises."""
     try:
         if too_large := size_problem(schema):
             return too_large
-        Draft202012Validator.check_schema(schema, format_checker=FormatChecker(formats=()))  # patterns are RE2's
+        Draft202012Validator.check_schema(
+            schema, format_checker=FormatChecker(formats=())
+        )  # patterns are checked as RE2 below
         matchers_of(schema)
     except Unbounded as error:
         return str(error)
     except SchemaError as error:
         place = ".".join(map(str, error.absolute_path))
-        return f"this is no JSON Schema: {f'{place}: ' if place else ''}{_on_one_line(error.message)}"
+        return f"not a valid JSON Schema: {f'{place}: ' if place else ''}{_on_one_line(error.message)}"
     except RecursionError:
-        return "the schema is nested too deep; flatten it"
-    except Exception as error:  # what no JSON Schema could hold, from who started a workflow with Temporal's own tools
-        return f"this is no JSON Schema: {_on_one_line(error)}"
+        return "the schema is nested too deeply; flatten it"
+    except Exception as error:  # data that JSON cannot express, in a workflow started with Temporal's own tools
+        return f"not a valid JSON Schema: {_on_one_line(error)}"
     return ""
 
 
 def form_problem(schema: Mapping[str, Any], answer: str, go_on: GoOn | None = None) -> str:
-    """What keeps an answer from being of the form; empty when nothing does.
+    """How an answer violates the schema; empty if it conforms. Never raises.
 
-    `go_on` says whether there is time left; without it, MAX_APPLIED limits the work, the same in every replay.
+    `go_on` returns whether there is time left. Without it, MAX_APPLIED limits the work, deterministically for replay.
     """
     left = iter(range(MAX_APPLIED))
     try:
         value = parse_json(answer)
-        found = next(errors(schema, value, go_on or (lambda: next(left, None) is not None)), None)
+        problem = next(errors(schema, value, go_on or (lambda: next(left, None) is not None)), None)
     except Unreadable as error:
-        return f"it must be a JSON text of the schema asked for: {error}"
+        return f"it must be JSON that conforms to the requested schema: {error}"
     except TooMuch:
-        return "the schema asked for takes too long to apply to this answer; answer in less, or simplify the schema"
-    except Exception as error:  # Unbounded, or anything, of a schema that was never checked: another version's
-        return f"the schema asked for cannot be applied: {_on_one_line(error)}"
-    return f"{'.'.join(map(str, found.absolute_path)) or 'the whole'}: {found.message[:300]}" if found else ""
+        return "checking this answer against the schema takes too long; shorten the answer or simplify the schema"
+    except Exception as error:  # Unbounded or other: the schema was accepted by another version
+        return f"the requested schema cannot be applied: {_on_one_line(error)}"
+    return f"{'.'.join(map(str, problem.absolute_path)) or 'top level'}: {problem.message[:300]}" if problem else ""
 
 
 def value_of(answer: str) -> Any:
-    """The value of an answer that has the form."""
+    """Parse an answer that conforms to the schema."""
     return parse_json(answer)
 
 

@@ -1,4 +1,4 @@
-"""What an LLM is asked for a plan or a recovery, and how its answers are read: prompts, schemas, JSON extraction.
+"""LLM requests and answers for plans and recoveries: prompts, JSON Schemas, JSON extraction, parsing.
 
 May import `plans` (root), `plans.definition`, `plans.execution` and `plans.agents`.
 """

@@ -1,11 +1,11 @@
-"""Parses a model's text into the value that was expected, or into a problem the model can act on.
+"""Parses a model's text into a typed answer, or into an AnswerProblem that the model can correct.
 
-`parsed` is called by the activity that asked; `typed` reads its result in the workflow.
+The activity `ask_llm` calls `parsed`; the workflow reads its result with `typed`.
 
-A good answer is one JSON object; one code fence and prose around it are overlooked. Nothing, prose only, two objects, a
-truncated one, unknown tools and bad arguments are an `AnswerProblem` (LLM_BAD_ANSWER) that says what is wrong and what
-to do, to be sent back. What only a person or the worker may set (approvals waived, workspace, limits) is taken out
-of an answer and noted, never obeyed.
+A valid answer is one JSON object; a code fence and prose around it are ignored. An empty text, prose only, two objects,
+a truncated object, unknown tools and bad arguments yield an `AnswerProblem` (LLM_BAD_ANSWER): it says what is wrong
+and what to do, and is sent back to the model. Fields that only a person or the worker may set (waived approvals,
+workspace, limits) are removed from an answer and reported in its `notes`.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from plans.step_fields import Llm, aliases, names
 
 Tools = Mapping[str, ToolSpec]
 MAX_STEPS = 200
-"""Steps of a plan that an LLM writes: more than anyone reviews."""
+"""Maximum number of steps in a plan written by an LLM: more than a person would review."""
 MAX_INSERTED = 20
-"""Steps that a recovery may insert."""
+"""Maximum number of steps that a recovery may insert."""
 Kind = Literal["simple", "complex", "tasks", "plan", "recovery"]
 
 
 class Expected(Value):
-    """What an answer must be, and the tools it is judged by. Travels with the request."""
+    """The expected kind of answer, and the tools to validate it against. Part of the request."""
 
     kind: Kind
-    tools: list[ToolSpec] = Field(default_factory=list, description="Those the answer may name.")
-    failed: str = Field(default="", description="Of a recovery: the failed step's tool.")
+    tools: list[ToolSpec] = Field(default_factory=list, description="Tools that the answer may use.")
+    failed: str = Field(default="", description="For a recovery: name of the failed step's tool.")
 
     @property
     def specs(self) -> dict[str, ToolSpec]:
@@ -56,27 +56,29 @@ class Expected(Value):
 
 
 class PlanAnswer(Value):
-    """A plan as a model wrote it; its shape is right, what it means is still to be validated."""
+    """A plan written by a model: well-formed, not validated yet."""
 
     plan: Plan
-    notes: list[str] = Field(default_factory=list, description="What was left out of the answer, and why.")
+    notes: list[str] = Field(default_factory=list, description="What was removed from the answer, and why.")
 
 
 class Recovery(Value):
-    """What a model wants done about a failed step."""
+    """A model's decision about a failed step."""
 
     action: Literal["retry", "skip", "insert", "abort"]
-    args: dict[str, Any] | None = Field(default=None, description="With retry: arguments instead of the step's own.")
-    steps: list[Step] = Field(default_factory=list, description="With insert: to be run before the step's next try.")
-    reason: str = Field(default="", description="Why.")
-    notes: list[str] = Field(default_factory=list, description="What was left out of the answer, and why.")
+    args: dict[str, Any] | None = Field(default=None, description="For retry: new arguments; None keeps the old ones.")
+    steps: list[Step] = Field(
+        default_factory=list, description="For insert: steps to run before the failed step is retried."
+    )
+    reason: str = Field(default="", description="Reason for the decision.")
+    notes: list[str] = Field(default_factory=list, description="What was removed from the answer, and why.")
 
 
 Parsed = SimpleAnswer | AgentAnswer | TaskList | PlanAnswer | Recovery
 
 
 def parsed(text: str, expected: Expected) -> Parsed | AnswerProblem:
-    """The answer as a value of the kind expected."""
+    """Parse an answer of the expected kind."""
     specs = expected.specs
     match expected.kind:
         case "simple":
@@ -92,7 +94,7 @@ def parsed(text: str, expected: Expected) -> Parsed | AnswerProblem:
 
 
 def typed(data: Mapping[str, Any], kind: Kind) -> Parsed:
-    """The value that `as_json` was made from, fields that were not set included. Raises ValidationError."""
+    """Inverse of `as_json`: fields that were not set stay unset. Raises pydantic's ValidationError."""
     kinds: dict[Kind, type[Parsed]] = {
         "simple": SimpleAnswer, "complex": AgentAnswer, "tasks": TaskList, "plan": PlanAnswer, "recovery": Recovery,
     }  # fmt: skip
@@ -100,12 +102,12 @@ def typed(data: Mapping[str, Any], kind: Kind) -> Parsed:
 
 
 def as_json(answer: Parsed) -> dict[str, Any]:
-    """The answer as JSON data; a field that was not set stays so, since a revised plan keeps people's choice there."""
+    """The answer as JSON data without unset fields: for those, a revised plan keeps what people chose."""
     return answer.model_dump(mode="json", exclude_unset=True)
 
 
 def schema_of(expected: Expected) -> Schema:
-    """The JSON Schema an answer of the kind is asked for in."""
+    """The JSON Schema of an expected answer."""
     match expected.kind:
         case "simple":
             return simple_schema(expected.tools)
@@ -120,45 +122,45 @@ def schema_of(expected: Expected) -> Schema:
 
 
 def parse_simple(text: str, tools: Tools) -> SimpleAnswer | AnswerProblem:
-    """An answer in simple mode."""
+    """Parse an answer in simple mode."""
     return _agent(text, tools, SimpleAnswer)
 
 
 def parse_complex(text: str, tools: Tools) -> AgentAnswer | AnswerProblem:
-    """An answer in complex mode."""
+    """Parse an answer in complex mode."""
     return _agent(text, tools, AgentAnswer)
 
 
 def parse_tasks(text: str) -> TaskList | AnswerProblem:
-    """A task list."""
+    """Parse a task list."""
     data = json_object(text)
     if isinstance(data, AnswerProblem):
         return data
     tasks = data.get("tasks")
     objectives = [" ".join(task.split()) for task in tasks if isinstance(task, str)] if isinstance(tasks, list) else []
     if not isinstance(tasks, list) or len(objectives) != len(tasks) or not all(objectives):
-        return _bad(['tasks: must be a list of texts, one objective each: {"tasks": ["...", "..."]}'])
+        return _bad(['tasks: must be a list of strings, one objective each: {"tasks": ["...", "..."]}'])
     if not 1 <= len(objectives) <= MAX_TASKS:
-        return _bad([f"tasks: 1 to {MAX_TASKS} tasks are allowed, there are {len(objectives)}; join or split some"])
+        return _bad([f"tasks: must have 1 to {MAX_TASKS} entries, not {len(objectives)}; merge or split tasks"])
     if any(len(objective) > 2_000 for objective in objectives):
-        return _bad(["tasks: an objective may have 2000 characters; say it in one sentence"])
+        return _bad(["tasks: an objective is longer than 2000 characters; use one sentence"])
     return TaskList.of(objectives)
 
 
 def parse_plan_answer(text: str, tools: Tools | None = None, limit: int | None = None) -> PlanAnswer | AnswerProblem:
-    """A plan of `limit` steps at most, judged by its shape only. With `tools`, arguments as JSON text are decoded."""
+    """Parse a plan of at most `limit` steps, without validating it. `tools` allows arguments written as JSON text."""
     data = json_object(text, bare_list="steps")
     if isinstance(data, AnswerProblem):
         return data
     if limit is not None and _number(data) > limit:
-        return _bad([f"steps: {_number(data)} are too many; {limit} are allowed, do more in one step"])
+        return _bad([f"steps: {_number(data)} steps are too many; use at most {limit}, do more per step"])
     notes: list[str] = []
     plan = read_plan(_own_fields(data, tools or {}, notes))
     return PlanAnswer(plan=plan, notes=notes) if isinstance(plan, Plan) else _bad([item.text for item in plan])
 
 
 def parse_recovery(text: str, spec: ToolSpec | None = None, tools: Tools | None = None) -> Recovery | AnswerProblem:
-    """What to do about a failed step. `spec` is the failed step's tool: new arguments are read as it wants them."""
+    """Parse a recovery. `spec`: the failed step's tool, whose schema applies to new arguments."""
     data = json_object(text)
     if isinstance(data, AnswerProblem):
         return data
@@ -166,11 +168,11 @@ def parse_recovery(text: str, spec: ToolSpec | None = None, tools: Tools | None 
     notes: list[str] = []
     steps, action = data.get("steps") or [], data.get("action")
     if (action == "insert") != bool(steps):
-        return _bad(['steps: give steps with the action "insert", and with no other'])
+        return _bad(['steps: required with the action "insert", not allowed with any other'])
     if _number(data) > MAX_INSERTED:
-        return _bad([f"steps: {_number(data)} are too many; insert {MAX_INSERTED} at most"])
+        return _bad([f"steps: {_number(data)} steps are too many; insert at most {MAX_INSERTED}"])
     if "args" in data and action != "retry":
-        return _bad(['args: give args with the action "retry", and with no other'])
+        return _bad(['args: allowed only with the action "retry"'])
     if steps:
         plan = read_plan(_own_fields({"steps": steps}, tools or {}, notes))
         if not isinstance(plan, Plan):
@@ -183,7 +185,7 @@ def parse_recovery(text: str, spec: ToolSpec | None = None, tools: Tools | None 
 
 
 def native_answer(content: str | None, calls: Sequence[tuple[str, str]]) -> str:
-    """The answer in the contract's form, when an endpoint gave tool calls (name, JSON arguments) of its own."""
+    """Merge native tool calls (name, arguments as JSON) of an endpoint into an answer's `tool_calls`, as JSON text."""
     data = json_object(content or "")
     fields = {"reasoning": content or ""} if isinstance(data, AnswerProblem) else data
     own = fields.get("tool_calls")
@@ -192,7 +194,7 @@ def native_answer(content: str | None, calls: Sequence[tuple[str, str]]) -> str:
 
 
 def _number(data: Mapping[str, Any]) -> int:
-    """How many steps an answer has: reading thousands of them takes longer than a workflow may think."""
+    """Number of steps; checked before parsing, since parsing thousands would take too long."""
     steps = data.get("steps")
     return len(steps) if isinstance(steps, list) else 0
 
@@ -236,9 +238,11 @@ def _call_problems(call: ToolUse, tools: Tools) -> list[str]:
     spec = tools.get(call.tool)
     if spec is None:
         near = get_close_matches(call.tool.strip().lower(), list(tools), 1)
-        return [f"Unknown tool: {call.tool[:80]}; " + (f"did you mean '{near[0]}'?" if near else "use one of the list")]
+        return [
+            f"Unknown tool: {call.tool[:80]}; " + (f"did you mean '{near[0]}'?" if near else "use a tool from the list")
+        ]
     if len(json.dumps(call.args)) > MAX_ARGS_BYTES:
-        return [f"the arguments of {call.tool} are larger than {MAX_ARGS_BYTES} bytes; do it in several calls"]
+        return [f"the arguments of {call.tool} are larger than {MAX_ARGS_BYTES} bytes; split them over several calls"]
     return [f"Invalid args for {call.tool}: {field}: {text}" for field, text in argument_problems(spec, call.args)]
 
 
@@ -247,7 +251,7 @@ _NOT_OF_A_STEP = ("status", "result", *dict.fromkeys(aliases(Step, Llm.NEVER) + 
 
 
 def _own_fields(data: Mapping[str, Any], tools: Tools, notes: list[str]) -> dict[str, Any]:
-    """A plan's data without nulls and without what is not the model's to set."""
+    """A plan's data without nulls and without fields that the model may not set."""
     own = _without(data, (*_NOT_OF_A_PLAN, "maxParallel", "max_parallel"), "the plan", notes)
     steps = own.get("steps")
     if isinstance(steps, list):
@@ -261,7 +265,7 @@ def _own_step(step: Mapping[str, Any], tools: Tools, notes: list[str]) -> dict[s
     for name in ("requiresApproval", "requires_approval"):
         if own.get(name) is False:
             del own[name]
-            notes.append(f"{place}: {name} false was left out; only a person waives an approval")
+            notes.append(f"{place}: {name} false was removed; only a person can waive an approval")
     spec = tools.get(own["tool"]) if isinstance(own.get("tool"), str) else None
     if spec is not None and "args" in own:
         own["args"] = loosened(own["args"], spec.args_schema)
@@ -269,8 +273,8 @@ def _own_step(step: Mapping[str, Any], tools: Tools, notes: list[str]) -> dict[s
 
 
 def _without(data: Mapping[str, Any], names: Sequence[str], place: str, notes: list[str]) -> dict[str, Any]:
-    found = [name for name in names if data.get(name) is not None]
-    notes.extend(f"{place}: {name} was left out; it is not the model's to set" for name in found)
+    removed = [name for name in names if data.get(name) is not None]
+    notes.extend(f"{place}: {name} was removed; the model may not set it" for name in removed)
     return {name: value for name, value in data.items() if value is not None and name not in names}
 
 

@@ -1,4 +1,4 @@
-"""Decides what a plan that the LLM wrote is worth in this run: what has begun stays, what people set stays."""
+"""Merges a plan written by the LLM into a run: steps that have begun and fields set by people stay unchanged."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from plans.run import Run
 
 
 class Draft(Value):
-    """A plan as it would stand, and all that is wrong with it."""
+    """The merged plan and its validation problems."""
 
     plan: Plan
     problems: list[Problem]
 
     @property
     def can_be_repaired(self) -> bool:
-        """Whether people can load and edit it: its conditions can be read and its ids are distinct."""
-        is_double = any(problem.code == "PLAN_DUPLICATE_ID" for problem in self.problems)
-        return not is_double and not condition_problems(self.plan)
+        """Whether people can load and edit it: conditions parse and step ids are unique."""
+        has_duplicate = any(problem.code == "PLAN_DUPLICATE_ID" for problem in self.problems)
+        return not has_duplicate and not condition_problems(self.plan)
 
 
 def draft_of(run: Run, base: Plan, answer: PlanAnswer) -> Draft | AnswerProblem:
-    """The answer's steps on `base`, which keeps all other fields; a problem when it changes a step that has begun."""
+    """Put the answer's steps into `base`; an AnswerProblem if they change a step that has begun."""
     steps, wrong = fitted(run, answer.plan.steps)
     if wrong:
         return AnswerProblem.of(wrong)

@@ -1,7 +1,7 @@
-"""Which addresses an LLM endpoint may have: https anywhere, plain http on this machine only (FAULTS T10, 161).
+"""URL policy for the LLM endpoint: https for any host, plain http for localhost only (FAULTS T10, 161).
 
-Text only; nothing is looked up. An address that hides what it is (numbers in decimal or hex, user names, metadata
-services of clouds) is refused, since the key is sent there.
+Checks the text only, without DNS lookups. Since the API key is sent there, obfuscated or dangerous addresses (hosts as
+decimal or hex numbers, user names, cloud metadata services) are rejected.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from urllib.parse import SplitResult, urlsplit
 
 OPENAI = "https://api.openai.com/v1"
-"""The endpoint when none is set."""
+"""The default endpoint."""
 _METADATA_NAMES = frozenset(
     ("metadata", "metadata.google.internal", "metadata.goog", "instance-data", "metadata.azure.internal")
 )
@@ -23,32 +23,32 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def endpoint_problem(url: str) -> str:
-    """Why an LLM must not be asked there, and what to set instead; empty when it may be."""
+    """Why the URL is rejected, and what to set instead; empty if it is allowed."""
     if len(url) > 2_000 or any(char <= " " or char == "\\" or char > "~" for char in url):
-        return "it holds spaces, backslashes or characters outside ASCII, or is too long; give a plain https address"
+        return "it contains spaces, backslashes or non-ASCII characters, or is too long; use a plain https URL"
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
     except ValueError:
-        return "it is no address; give one such as https://api.openai.com/v1"
+        return "it is not a URL; use one like https://api.openai.com/v1"
     if parts.scheme not in ("http", "https") or not host or port == 0:
-        return "it must begin with https:// and name a host (http:// is for this machine only)"
+        return "it must start with https:// and a host name (http:// is allowed for localhost only)"
     if "@" in parts.netloc:
-        return "it holds a user name or password; take them out and set OPENAI_API_KEY"
+        return "it contains a user name or password; remove them and set OPENAI_API_KEY"
     if parts.query or parts.fragment or "?" in url or "#" in url:
-        return "it holds a query or fragment; give the address without"
+        return "it contains a query or fragment; remove it"
     return _host_problem(parts, host)
 
 
 def is_loopback(url: str) -> bool:
-    """Whether the endpoint is on this machine, where no key is needed."""
+    """Whether the endpoint is on localhost, so that no key is needed."""
     host = urlsplit(url).hostname or ""
     address = _address(host)
     return host == "localhost" or (address is not None and address.is_loopback)
 
 
 def origin_of(url: str) -> str:
-    """Scheme, host and port, for messages."""
+    """Scheme, host and port, for messages; without credentials."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
@@ -56,15 +56,15 @@ def origin_of(url: str) -> str:
 def _host_problem(parts: SplitResult, host: str) -> str:
     address = _address(host)
     if address is None and _NUMERIC.match(host):
-        return "its host is a number in disguise; write the address in its usual form"
+        return "its host is an obfuscated IP address; write it in the usual form"
     if address is None and not _NAME.match(host):
-        return "its host is no valid name; give one such as https://api.openai.com/v1"
+        return "its host name is not valid; use a URL like https://api.openai.com/v1"
     if host in _METADATA_NAMES or (address is not None and _is_metadata(address)):
-        return "it is the address of a cloud's metadata service, not of an LLM"
+        return "it is the address of a cloud metadata service, not of an LLM"
     if address is not None and (address.is_unspecified or address.is_multicast):
-        return "nothing can be reached at that address; name the endpoint's own"
+        return "that address is not reachable; use the address of the endpoint itself"
     if parts.scheme == "http" and not is_loopback(f"http://{parts.netloc}"):
-        return "plain http would send the key readable through the network; use https (http is for localhost only)"
+        return "plain http would send the key unencrypted; use https (http is allowed for localhost only)"
     return ""
 
 

@@ -1,7 +1,7 @@
-"""One JSON object out of a model's text, whatever stands around it, or the one thing that is wrong with the text.
+"""Extracts the one JSON object from a model's text, or says what is wrong with the text.
 
-A whole text that is JSON is taken as it is. Else the text is searched from brace to matching brace, in linear time:
-there must be exactly one object, and it must be complete, so that half an answer is never taken for a whole one.
+A text that is JSON is parsed directly. Otherwise it is scanned for matching braces, in linear time: it must contain
+exactly one object, and no unclosed one, so that a truncated answer is never mistaken for a complete one.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from plans.definition.parsing import Unreadable, parse_json
 from plans.model import Value
 
 MAX_PROBLEMS = 50
-"""Problems of one answer that are told; the rest is counted."""
+"""Maximum number of problems listed per answer; further ones are only counted."""
 _MARKS = re.compile(r'"(?:[^"\\]|\\.)*"|"|[{}]', re.DOTALL)
-_ONE_OBJECT = "answer with one JSON object in the format asked for, and nothing else"
+_ONE_OBJECT = "answer with one JSON object in the requested format, and nothing else"
 
 
 class AnswerProblem(Value):
-    """An answer that cannot be used; `message` is for the model as well as for people."""
+    """An unusable answer; `message` is for the model as well as for people."""
 
     code: str = "LLM_BAD_ANSWER"
     message: str = Field(description="What is wrong, and what to answer instead.")
-    problems: list[str] = Field(default_factory=list, description="Each of several, place first.")
+    problems: list[str] = Field(default_factory=list, description="Each problem, starting with its location.")
 
     @classmethod
     def of(cls, problems: Sequence[str]) -> AnswerProblem:
-        """All that is wrong with an answer whose JSON could be read."""
-        told = [" ".join(problem.split())[:1_000] for problem in problems[:MAX_PROBLEMS]]
+        """The problem of an answer that is valid JSON."""
+        listed = [" ".join(problem.split())[:1_000] for problem in problems[:MAX_PROBLEMS]]
         more = [f"and {len(problems) - MAX_PROBLEMS} more"] if len(problems) > MAX_PROBLEMS else []
-        return cls(message="The answer cannot be used: " + "; ".join(told + more), problems=told + more)
+        return cls(message="The answer cannot be used: " + "; ".join(listed + more), problems=listed + more)
 
 
 def json_object(text: str, bare_list: str = "") -> dict[str, Any] | AnswerProblem:
-    """The one object in the text. With `bare_list`, a text that is a list stands for an object with that field."""
+    """The object in the text. `bare_list`: name of the field that a text consisting of a list is the value of."""
     if not text.strip():
         return _wrong(f"The answer was empty; {_ONE_OBJECT}.")
     try:
@@ -46,31 +46,31 @@ def json_object(text: str, bare_list: str = "") -> dict[str, Any] | AnswerProble
         return _searched(text, error)
     if isinstance(whole, list) and bare_list:
         return {bare_list: whole}
-    return whole if isinstance(whole, dict) else _wrong(f"The answer is JSON, but no object; {_ONE_OBJECT}.")
+    return whole if isinstance(whole, dict) else _wrong(f"The answer is JSON, but not an object; {_ONE_OBJECT}.")
 
 
 def _searched(text: str, why: Unreadable) -> dict[str, Any] | AnswerProblem:
     if why.problem.code not in ("PLAN_NOT_JSON", "PLAN_TOO_DEEP"):
         return _wrong(f"The answer cannot be used: {why.problem.message}; {_ONE_OBJECT}.")
-    found: list[dict[str, Any]] = []
+    objects: list[dict[str, Any]] = []
     broken: Unreadable | None = None
     for candidate in _candidates(text):
         if candidate is None:
-            return _wrong(f"The answer ends in the middle of an object; {_ONE_OBJECT}, shorter if need be.")
+            return _wrong(f"The answer ends in the middle of an object; {_ONE_OBJECT}; shorten it if necessary.")
         try:
-            found.append(parse_json(candidate))
+            objects.append(parse_json(candidate))
         except Unreadable as error:
-            if re.search(r"[\"':\n]", candidate):
+            if re.search(r"[\"':\n]", candidate):  # otherwise braces in prose, such as {name}
                 broken = error
     if broken is not None:
         return _wrong(f"The answer cannot be used: {broken.problem.message}; {_ONE_OBJECT}.")
-    if len(found) > 1:
-        return _wrong(f"The answer holds {len(found)} JSON objects, only one is expected; {_ONE_OBJECT}.")
-    return found[0] if found else _wrong(f"The answer holds no JSON object; {_ONE_OBJECT}.")
+    if len(objects) > 1:
+        return _wrong(f"The answer contains {len(objects)} JSON objects instead of one; {_ONE_OBJECT}.")
+    return objects[0] if objects else _wrong(f"The answer contains no JSON object; {_ONE_OBJECT}.")
 
 
 def _candidates(text: str) -> Iterator[str | None]:
-    """Every outermost pair of braces with what is between them; None for one that is never closed."""
+    """Each outermost pair of braces with its content; None for one that is never closed."""
     at = text.find("{")
     while at >= 0:
         end = _closing(text, at)

@@ -1,7 +1,7 @@
-"""What the model is told when it writes a plan, corrects it, revises it, or mends a failed step (seed 004).
+"""Prompts for writing, correcting and revising a plan, and for recovering a failed step (seed 004).
 
-All of these share one system prompt per tool list, so that corrections and revisions are answered from a cached prefix.
-The model proposes; what it answers is validated and applied through the same edits as a person's.
+All of these share one system prompt per tool list, so that corrections and revisions benefit from prompt caching. The
+model only proposes: its answers are validated and applied as edits, like those of a person.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ERROR_CHARACTERS = 4_000
 
 
 def planning_system(tools: Iterable[ToolSpec], guides: Sequence[Guide] = ()) -> str:
-    """Role, tools, rules, guidelines and format: what all planning calls have in common."""
+    """The system prompt of all planning requests: role, tools, rules, guidelines, output format."""
     return joined(
         [
             section("ROLE", _ROLE),
@@ -47,21 +47,21 @@ def planning_system(tools: Iterable[ToolSpec], guides: Sequence[Guide] = ()) -> 
 
 
 def planning_prompt(system: str, request: str, snapshot: str) -> Prompt:
-    """Ask for a plan that serves a request in a workspace."""
+    """Ask for a plan that fulfils a request in a workspace."""
     workspace = data("Files of the workspace:", snapshot, SNAPSHOT_CHARACTERS) if snapshot.strip() else "It is empty."
     ask = "Generate the plan: one JSON object in the output format, nothing else."
     return Prompt(system=system, user=joined([*_asked(request, workspace), section("INSTRUCTIONS", ask)]))
 
 
 def correction_prompt(first: Prompt, answer: str, problems: Sequence[str], attempts_left: int) -> Prompt:
-    """Ask again, with everything that is wrong with the last answer."""
+    """Repeat the request with the last answer and all its problems."""
     rows = [f"- {one_line(problem)}" for problem in problems]
     left = f"{attempts_left} attempt{'s' * (attempts_left != 1)} left"
     parts = [
         first.user,
         section("YOUR LAST ANSWER", data("It was not accepted:", answer, ANSWER_CHARACTERS)),
         section("PROBLEMS", "\n".join(rows)),
-        section("CORRECTION", f"Answer again, whole, with every problem above mended ({left})."),
+        section("CORRECTION", f"Return the complete answer again, with every problem above fixed ({left})."),
     ]
     return Prompt(system=first.system, user=joined(parts))
 
@@ -75,15 +75,15 @@ def regenerate_prompt(
     begun: Mapping[str, str] | None = None,
     history: Sequence[ToolOutcome] = (),
 ) -> Prompt:
-    """Ask for a revision of a plan after a reviewer's feedback. `begun`: the status of steps that have begun."""
+    """Ask for a revision of a plan after a reviewer's feedback. `begun`: status by id of the steps that have begun."""
     workspace = data("Files of the workspace:", snapshot, SNAPSHOT_CHARACTERS) if snapshot.strip() else "It is empty."
     ask = (
-        "Revise the plan as the FEEDBACK asks. Keep what it does not touch, and keep the ids of steps that stay as they"
-        " are. Answer with the whole revised plan: one JSON object in the output format, nothing else."
+        "Revise the plan as the FEEDBACK asks. Keep everything it does not affect, and keep the ids of unchanged steps."
+        " Answer with the complete revised plan: one JSON object in the output format, nothing else."
     )
     parts = [
         *_asked(request, workspace),
-        section("CURRENT PLAN", data("The plan as it stands:", _plan_text(plan.steps), PLAN_CHARACTERS)),
+        section("CURRENT PLAN", data("The current plan:", _plan_text(plan.steps), PLAN_CHARACTERS)),
         section("STEPS THAT HAVE BEGUN", _begun_text(begun)) if begun else "",
         section("TOOL HISTORY", outcomes_text(history)) if history else "",
         section("FEEDBACK", clean(feedback)),
@@ -95,7 +95,7 @@ def regenerate_prompt(
 def recovery_prompt(
     system: str, request: str, step: Step, error: str, history: Sequence[ToolOutcome], rest: Sequence[Step]
 ) -> Prompt:
-    """Ask what to do about a failed step. `history` is what was called before, `rest` the steps not done yet."""
+    """Ask what to do about a failed step. `history`: earlier tool calls; `rest`: steps not done yet."""
     parts = [
         section("USER REQUEST", clean(request)) if request.strip() else "",
         section(
@@ -110,7 +110,7 @@ def recovery_prompt(
 
 
 _ROLE = f"""\
-You help a user accomplish a task in their workspace, by writing plans that are reviewed by people and then carried out
+You help a user accomplish a task in their workspace by writing plans that people review and that are then carried out
 step by step without you.
 {DATA_RULE}"""
 _RULES = """\
@@ -141,8 +141,8 @@ _FORMAT = f"""\
   "estimatedDuration": 120
 }}"""
 _BEGUN = """\
-The plan is being carried out. These steps stay as they are, with their ids, arguments and results: repeat them or leave
-them out, and use their values by their ids. What you write anew needs ids not used yet."""
+The plan is being carried out. These steps cannot be changed; they keep their ids, arguments and results. Repeat them or
+leave them out, and refer to their values by their ids. New steps need ids that are not in use yet."""
 _OPTIONS = """\
 Suggest one of:
 1. Retry with different args: {"action": "retry", "args": {...}, "reason": "..."}
@@ -150,7 +150,7 @@ Suggest one of:
 3. Insert new recovery steps, run before the failed step is tried again:
    {"action": "insert", "steps": [...], "reason": "..."}
 4. Abort execution: {"action": "abort", "reason": "..."}
-New args replace all arguments of the step. New steps are written as in a plan, with ids not used yet.
+New args replace all arguments of the step. New steps are written as in a plan, with ids that are not in use yet.
 Respond with one JSON object and nothing else. This replaces the output format above."""
 
 

@@ -1,9 +1,9 @@
-"""The JSON Schemas a model's answers are asked for in, made so that strict endpoints take them.
+"""JSON Schemas for a model's answers, in the strict dialect of structured outputs.
 
-Strict means: every field required, none besides, what is optional may be null, and only the keywords every endpoint
-knows. Tool arguments become one variant per tool; a part of them that cannot be said strictly (a free-form object) is
-asked for as JSON text. `loosened` takes both back to what the tool expects. The field instructions are part of the
-schema: they tell the model when to fill a field, not only what it is.
+Strict means: every field is required, additional fields are not allowed, optional fields are nullable, and only widely
+supported keywords are used. Tool arguments become one variant per tool; a part that cannot be expressed strictly (such
+as a free-form object) is requested as JSON text. `loosened` converts both back to what the tool expects. Descriptions
+contain the field instructions: when to fill a field, not only what it means.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SIMPLE_FIELDS: Mapping[str, tuple[str, str]] = {
     ),
     "confidence": ("Confidence level", "Rate your confidence: high, medium, or low"),
 }
-"""Fields of an answer in simple mode: description and instruction (seed 002)."""
+"""Fields of an answer in simple mode, with description and instruction (seed 002)."""
 
 COMPLEX_FIELDS: Mapping[str, tuple[str, str]] = {
     "reasoning": ("Your reasoning", "Explain what you are doing and why"),
@@ -41,62 +41,68 @@ COMPLEX_FIELDS: Mapping[str, tuple[str, str]] = {
         "Fill this ONLY when ALL tasks in the TASK LIST are complete. This stops the agent.",
     ),
 }
-"""Fields of an answer in complex mode: description and instruction (seed 002)."""
+"""Fields of an answer in complex mode, with description and instruction (seed 002)."""
 
 
 def simple_schema(tools: Iterable[ToolSpec]) -> Schema:
-    """An answer in simple mode."""
+    """The schema of an answer in simple mode."""
     confidence = {"type": ["string", "null"], "enum": ["high", "medium", "low", None]}
     shapes = {"tool_calls": _calls(tools), "answer": _NULLABLE_TEXT, "confidence": confidence}
     return _object({name: shapes[name] | {"description": instruction(SIMPLE_FIELDS, name)} for name in SIMPLE_FIELDS})
 
 
 def complex_schema(tools: Iterable[ToolSpec]) -> Schema:
-    """An answer in complex mode."""
+    """The schema of an answer in complex mode."""
     calls = _calls(tools)
     shapes = {name: calls if name == "tool_calls" else _NULLABLE_TEXT for name in COMPLEX_FIELDS}
     return _object({name: shapes[name] | {"description": instruction(COMPLEX_FIELDS, name)} for name in COMPLEX_FIELDS})
 
 
 def decomposition_schema() -> Schema:
-    """A task list."""
-    text = "One objective per task, in the order they are to be reached"
+    """The schema of a task list."""
+    text = "One objective per task, in the order of execution"
     return _object({"tasks": {"type": "array", "items": {"type": "string"}, "description": text}})
 
 
 def plan_schema(tools: Iterable[ToolSpec]) -> Schema:
-    """A plan."""
+    """The schema of a plan."""
     return _object(
         {
-            "title": _NULLABLE_TEXT | {"description": "One line that names the plan"},
+            "title": _NULLABLE_TEXT | {"description": "Title of the plan, in one line"},
             "steps": _steps(tools),
-            "estimatedDuration": {"type": ["number", "null"], "description": "Seconds the plan may take, estimated"},
+            "estimatedDuration": {
+                "type": ["number", "null"],
+                "description": "Estimated duration of the plan, in seconds",
+            },
         }
     )
 
 
 def recovery_schema(tools: Iterable[ToolSpec], failed: ToolSpec | None) -> Schema:
-    """What to do about a failed step; `failed` is its tool, none when it takes no other arguments."""
+    """The schema of a recovery. `failed`: the failed step's tool; None if new arguments are not allowed."""
     actions = {"type": "string", "enum": ["retry", "skip", "insert", "abort"], "description": "What to do"}
     args = {"anyOf": [_args(failed, True), {"type": "null"}]} if failed else {"type": "null"}
-    steps = {"anyOf": [_steps(tools), {"type": "null"}], "description": "With insert: the steps to run before a retry"}
+    steps = {
+        "anyOf": [_steps(tools), {"type": "null"}],
+        "description": "With insert: the steps to run before the failed step is retried",
+    }
     return _object(
         {
             "action": actions,
-            "args": args | {"description": "With retry: the arguments to try instead, all of them"},
+            "args": args | {"description": "With retry: the complete new arguments"},
             "steps": steps,
-            "reason": {"type": "string", "description": "Why, in one sentence"},
+            "reason": {"type": "string", "description": "The reason, in one sentence"},
         }
     )
 
 
 def instruction(fields: Mapping[str, tuple[str, str]], name: str) -> str:
-    """What the model is told about a field."""
+    """Description and instruction of a field, for the model."""
     return ". ".join(fields[name])
 
 
 def loosened(value: Any, schema: Mapping[str, Any]) -> Any:
-    """Arguments as the tool's own schema wants them: nulls of optional fields gone, JSON texts decoded."""
+    """Convert strict arguments to the tool's own schema: drop nulls of optional fields, decode JSON texts."""
     return _loosened(value, Draft202012Validator(schema))
 
 
@@ -134,7 +140,7 @@ def _step(spec: ToolSpec) -> Schema:
 
 
 def _field(name: str) -> Schema:
-    """A field of a step without the keywords that strict endpoints do not know."""
+    """The schema of a step's field, with strict keywords only."""
     schema = _STEP[name]
     kinds = [option["type"] for option in schema.get("anyOf", [schema])]
     items = {"items": {"type": schema["items"]["type"]}} if "items" in schema else {}
@@ -142,7 +148,7 @@ def _field(name: str) -> Schema:
 
 
 def _args(spec: ToolSpec, references: bool) -> Schema:
-    """A tool's arguments, strictly; with `references`, a text may stand for any value."""
+    """The strict schema of a tool's arguments. `references`: any value may also be a string (a reference)."""
     strict = _strict(spec.args_schema, references)
     return strict if strict.get("type") == "object" else _json_text("The arguments, a JSON object")
 
@@ -202,10 +208,10 @@ def _loosened(value: Any, validator: Any) -> Any:
         return [_loosened(item, inner) for item in value]
     if isinstance(value, dict) and isinstance(schema, Mapping) and "properties" in schema:
         required, fields = schema.get("required", []), schema["properties"]
-        kept = {name: item for name, item in value.items() if item is not None or name in required}
+        present = {name: item for name, item in value.items() if item is not None or name in required}
         return {
             name: _loosened(item, validator.evolve(schema=fields[name])) if name in fields else item
-            for name, item in kept.items()
+            for name, item in present.items()
         }
     return value
 

@@ -1,4 +1,4 @@
-"""A run as people and programs see it: JSON views, text, Markdown, the summary, the queries.
+"""Views of a run for people and programs: JSON views, text, Markdown, graphs, summary, queries.
 
 May import every other part of `plans`.
 """

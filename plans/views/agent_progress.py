@@ -1,7 +1,7 @@
-"""The task list of the agent that does a step, as the progress of that step: what is told, kept and shown of it.
+"""Progress of a step that an agent works on, from the agent's task list: the message, the state and the view.
 
-Tasks are done in order, so the list is told once and from then on how many are done; the one after these is current
-as long as the step runs.
+Tasks are done in order, so the list is sent once and afterwards only the number of tasks that are done. The next one is
+current while the step is running.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from plans.run import Run, Status, StepState
 from plans.views.models import TaskView
 
 OBJECTIVE_BYTES = 140
-"""Of each objective that is told: fifty of them must fit into a message."""
+"""Maximum length of an objective in a message, in bytes: fifty of them must fit."""
 MARKS = {"done": "✓", "current": ">", "open": " "}
 
 
 def progress_of(tasks: TaskList | None, is_new: bool) -> dict[str, Any]:
-    """What an agent's plan is told of its list, as fields of the message."""
+    """Fields of the AgentProgress message; objectives are included only if the list `is_new`."""
     if tasks is None:
         return {}
     objectives = [_cut(task.objective) for task in tasks.tasks] if is_new else None
     return {"done": len(tasks.tasks) - tasks.remaining} | ({"tasks": objectives} if objectives else {})
 
 
-def note_progress(run: Run, told: AgentProgress, now: datetime) -> None:
-    """Take in what the agent of a step told; of a step that is not there any more nothing is kept."""
-    state = run.steps.get(told.step_id)
+def note_progress(run: Run, message: AgentProgress, now: datetime) -> None:
+    """Apply a progress message to its step, and log it. Ignored if the step was deleted in the meantime."""
+    state = run.steps.get(message.step_id)
     if state is None:
         return
-    state.tasks = state.tasks if told.tasks is None else told.tasks
-    state.tasks_done = state.tasks_done if told.done is None else min(told.done, len(state.tasks))
+    state.tasks = state.tasks if message.tasks is None else message.tasks
+    state.tasks_done = state.tasks_done if message.done is None else min(message.done, len(state.tasks))
     percent = 100 * state.tasks_done // len(state.tasks) if state.tasks else None
-    run.note(LogKind.AGENT, told.line, now, told.step_id, progress=percent)
+    run.note(LogKind.AGENT, message.line, now, message.step_id, progress=percent)
 
 
 def tasks_of(state: StepState) -> list[TaskView]:
-    """The list with the status of each task; empty when the step has none."""
+    """The step's task list with the status of each task; empty if it has none."""
     current = state.tasks_done if state.status is Status.RUNNING else -1
 
     def status(index: int) -> Literal["done", "current", "open"]:
@@ -51,7 +51,7 @@ def tasks_of(state: StepState) -> list[TaskView]:
 
 
 def position(tasks: Sequence[TaskView]) -> str:
-    """Where the agent of a step stands by its task list: `1/3 Write the tests`; empty without one."""
+    """Progress in the task list: `1/3 Write the tests`; empty without one."""
     done = sum(task.status == "done" for task in tasks)
     current = next((task.objective for task in tasks if task.status == "current"), "")
     return f"{done}/{len(tasks)} {current or 'tasks done'}" if tasks else ""

@@ -1,6 +1,6 @@
-"""A plan as Markdown for the Temporal UI and as graphs; and how any text is made safe to show.
+"""A plan as Markdown for the Temporal UI, and as a Mermaid or Graphviz graph.
 
-Texts of plans and tools are shown with control and bidirectional characters escaped: what a step wrote cannot redraw
+Control and bidirectional characters in texts of plans and tools are escaped, so that a step's output cannot manipulate
 the reader's screen (FAULTS, T18).
 """
 
@@ -19,11 +19,11 @@ from plans.views.safe_text import line as line
 from plans.views.safe_text import safe as safe
 
 MARKS = {"completed": "✓", "failed": "✗", "running": ">", "skipped": "-", "ready": "?", "blocked": " ", "pending": " "}
-"""Marks of the display; a ready step that waits for nobody has none."""
+"""Marks of the text display; a ready step that awaits no decision is shown without one."""
 DETAIL_STEPS = 40
-"""Steps listed in the current details; of longer plans those that move are shown."""
+"""Maximum number of steps in the current details; bigger plans are abridged."""
 _MERMAID = re.compile(r'["#<>&;%`]')
-"""What means something to Mermaid even inside quotes: entities, HTML, `%%{...}%%` directives."""
+"""Characters special to Mermaid even inside quotes: entities, HTML, `%%{...}%%` directives."""
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|#])")
 
 
@@ -38,19 +38,19 @@ def markdown(plan: Plan) -> str:
 
 
 _END = ["", "---", "", "_end_"]
-"""The Temporal UI clips the last block of a text (TEMPORAL.md 5): let it be this one."""
+"""Sacrificial last block: the Temporal UI clips the last block of a text (TEMPORAL.md 5)."""
 
 
 def details(run: Run, schedule: ReadinessIndex) -> str:
-    """The plan as it stands, for the workflow's current details: bounded work, whatever the plan's size."""
+    """The current state of the plan, for the workflow's current details; abridged, so its cost is bounded."""
     counts = ", ".join(f"{schedule.counts[status]} {status.value}" for status in Status if schedule.counts[status])
     rows = [f"**{md(run.plan.title or run.plan.id or '')}** · {run.status.value} · {counts}", ""]
     if run.stopped:
         rows += [f"Stopped: {md(run.stopped)}", ""]
     if run.problems:
-        rows += [f"To be mended before it can begin: {md(run.problems[0].text[:300])}", ""]
+        rows += [f"Fix before the plan can begin: {md(run.problems[0].text[:300])}", ""]
     if schedule.awaiting and run.status is not PlanStatus.REVIEW:
-        rows += ["Waiting for approval: " + ", ".join(f"`{name}`" for name in list(schedule.awaiting)[:10]), ""]
+        rows += ["Awaiting approval: " + ", ".join(f"`{name}`" for name in list(schedule.awaiting)[:10]), ""]
     shown = run.plan.steps
     if len(shown) > DETAIL_STEPS:
         names = schedule.moving(DETAIL_STEPS)
@@ -60,7 +60,7 @@ def details(run: Run, schedule: ReadinessIndex) -> str:
         note = state.reason or (state.result.error if state.result and state.result.error else "")
         rows.append(
             f"- [{MARKS[state.status.value]}] `{step.id}` {md(step.description or step.tool)} · {state.status.value}"
-            + (f" · waits for {state.awaiting}" if state.awaiting else "")
+            + (f" · awaiting {state.awaiting}" if state.awaiting else "")
             + (f" · {md(position(tasks_of(state))[:200])}" if state.tasks else "")
             + (f" · {md(note[:200])}" if note else "")
         )
@@ -72,17 +72,17 @@ def _rest(count: int) -> list[str]:
 
 
 def md(value: str) -> str:
-    """A text inside Markdown: on one line, safe, its marks shown as they are."""
+    """Escape a text for Markdown: on one line, safe to show, markup taken literally."""
     return _MARKDOWN.sub(r"\\\1", line(str(value)))
 
 
 def code(value: str) -> str:
-    """A name as code inside Markdown; one that holds a backtick, which would end the code, as text."""
+    """A name as inline code in Markdown; as escaped text if it contains a backtick, which would end the code."""
     return md(value) if "`" in value else f"`{line(value)}`"
 
 
 class Node(NamedTuple):
-    """A step in a graph."""
+    """A step in a graph. `status` is None for a plan that was not started."""
 
     id: str
     text: str
@@ -91,12 +91,12 @@ class Node(NamedTuple):
 
     @classmethod
     def of(cls, step: StepView) -> Node:
-        """A step of a plan that was started."""
+        """The node of a step of a started plan."""
         return cls(step.id, step.description or step.tool, step.needs, step.status)
 
 
 def mermaid(nodes: Sequence[Node]) -> str:
-    """The graph for Mermaid; colours by status when there is one."""
+    """The graph in Mermaid syntax, coloured by status."""
     rows = ["flowchart TD"]
     names = {node.id: f"s{index}" for index, node in enumerate(nodes)}
     for node in nodes:
@@ -111,7 +111,7 @@ def mermaid(nodes: Sequence[Node]) -> str:
 
 
 def dot(nodes: Sequence[Node]) -> str:
-    """The graph for Graphviz."""
+    """The graph in Graphviz (DOT) syntax."""
     rows = ["digraph plan {", "  rankdir=TB; node [shape=box];"]
     rows += [f"  {_dot(node.id)} [label={_dot(f'{node.id}: {node.text}')}];" for node in nodes]
     return "\n".join([*rows, *(f"  {_dot(before)} -> {_dot(after)};" for before, after in _edges(nodes)), "}"])

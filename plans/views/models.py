@@ -1,8 +1,8 @@
-"""What a plan answers to those who look at it, as values: PlanView, BriefView, EventView and their parts.
+"""Typed views of a plan for clients: PlanView, BriefView, EventView and their parts.
 
-Clients read them from the JSON data that `plans.views.views` builds. What is absent there is not set here, so `to_json`
-gives back what was read. Worker and client may be of different versions: reading
-ignores fields this version does not know, and every field an older worker may lack has a default.
+Clients parse them from the JSON data that `plans.views.views` builds. Absent fields stay unset, so `to_json` returns
+what was read. Worker and client may have different versions: unknown fields are ignored, and every field that an older
+worker may omit has a default.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from plans.run import PlanStatus, Status, gc_disabled
 
 
 class View(Value):
-    """An answer of a plan."""
+    """Base of the answers to queries of a plan."""
 
     @classmethod
     def read(cls, answer: Any) -> Self:
-        """The view in an answer of a worker of any version: JSON data or, which is faster, JSON text as bytes.
+        """Parse the answer of a worker of any version: JSON data or, faster, JSON text as bytes.
 
         Raises pydantic's ValidationError.
         """
@@ -35,63 +35,67 @@ class View(Value):
             return cls.model_validate(answer, extra="ignore")
 
     def to_json(self) -> dict[str, Any]:
-        """The view as JSON data, without what is not set."""
+        """The view as JSON data, without unset fields."""
         return self.model_dump(mode="json", exclude_unset=True)
 
 
 class ResultView(Value):
-    """What a step gave. The brief view and events say less of it."""
+    """The result of a step. The brief view and events contain only some of the fields."""
 
     ok: bool
-    value: Any = Field(default=None, description="Of a value kept elsewhere its preview; of an event its beginning.")
-    large: LargeValue | None = Field(default=None, description="Where a value too large for history is kept.")
+    value: Any = Field(default=None, description="The value; a preview if it is stored externally or in an event.")
+    large: LargeValue | None = Field(default=None, description="Reference to a value too large for history.")
     error: str | None = None
     code: str | None = Field(default=None, description="Stable code of the error.")
-    duration: float = Field(default=0.0, description="Milliseconds.")
-    timestamp: datetime | None = Field(default=None, description="When it ended.")
-    attempt: int = Field(default=1, description="Attempts used, tool errors counted only.")
+    duration: float = Field(default=0.0, description="Duration in milliseconds.")
+    timestamp: datetime | None = Field(default=None, description="When the step ended.")
+    attempt: int = Field(default=1, description="Number of the attempt; only tool errors count.")
 
 
 class TaskView(Value):
-    """One task of the agent that does a step."""
+    """One task of the agent that works on a step."""
 
     objective: str
     status: Literal["done", "current", "open"]
 
 
 class StepView(Step):
-    """A step as it was asked for, with what happened to it."""
+    """A step of the plan with its status and result."""
 
-    order: int = Field(default=0, description="Place in the list, from 0.")
-    critical: bool = Field(default=False, description="When it fails, the plan stops.")
-    requires_approval: bool = Field(default=False, description="A person decides before it starts.")
-    needs: list[str] = Field(default_factory=list, description="Steps it waits for, stated or referred to.")
+    order: int = Field(default=0, description="Index in the list of steps, from 0.")
+    critical: bool = Field(default=False, description="The plan stops if the step fails.")
+    requires_approval: bool = Field(default=False, description="The step needs a person's approval to start.")
+    needs: list[str] = Field(
+        default_factory=list, description="Ids of steps it depends on, including those it references."
+    )
     status: Status = Status.PENDING
-    blocked_by: list[str] = Field(default_factory=list, description="Of these, the ones that are not done.")
-    never: bool = Field(default=False, description="Blocked for good.")
-    reason: str = Field(default="", description="Why it is blocked for good, or was skipped.")
+    blocked_by: list[str] = Field(default_factory=list, description="Those of `needs` that are not done.")
+    never: bool = Field(default=False, description="Permanently blocked.")
+    reason: str = Field(default="", description="Why it is permanently blocked, or was skipped.")
     deleted: list[str] = Field(default_factory=list, description="Files it deleted.")
-    shared_files: list[str] = Field(default_factory=list, description="What a step beside it may have changed.")
-    more_files: int = Field(default=0, description="Further files it changed, too many to be listed.")
-    warnings: list[str] = Field(default_factory=list, description="What its tool found worth telling.")
-    awaiting: str | None = Field(default=None, description="approval: a person is asked; recovery: the LLM.")
-    failure: ResultView | None = Field(default=None, description="Its last failure, while the LLM may mend it.")
-    mended: str = Field(default="", description="What the LLM did about its last failure, and why.")
-    tasks: list[TaskView] = Field(default_factory=list, description="The task list of the agent that does it.")
+    shared_files: list[str] = Field(default_factory=list, description="Files that a concurrent step may have changed.")
+    more_files: int = Field(default=0, description="Number of further changed files that are not listed.")
+    warnings: list[str] = Field(default_factory=list, description="Warnings of its tool.")
+    awaiting: str | None = Field(default=None, description="approval: of a person; recovery: a decision of the LLM.")
+    failure: ResultView | None = Field(
+        default=None, description="The last failure, while the LLM may recover the step."
+    )
+    mended: str = Field(default="", description="How the LLM recovered it from its last failure, and why.")
+    tasks: list[TaskView] = Field(default_factory=list, description="Task list of the agent that works on it.")
     result: ResultView | None = None
     started_at: datetime | None = None
     ended_at: datetime | None = None
 
 
 class BriefStep(Value):
-    """Of a step what a list of steps shows."""
+    """The fields of a step that a list of steps shows."""
 
     id: str
     tool: str
     description: str = ""
     status: Status = Status.PENDING
     seq: int = Field(default=0, description="Number of its last event.")
-    args: dict[str, Any] | None = Field(default=None, description="Only where somebody was asked about them.")
+    args: dict[str, Any] | None = Field(default=None, description="Set only if approval was requested.")
     awaiting: str | None = None
     never: bool = False
     tasks: list[TaskView] = Field(default_factory=list)
@@ -101,13 +105,13 @@ class BriefStep(Value):
 
 
 class PendingView(Value):
-    """A decision people are asked for."""
+    """A pending decision."""
 
     step_id: str
     kind: str
     tool: str
     description: str = ""
-    args: dict[str, Any] = Field(default_factory=dict, description="References filled in.")
+    args: dict[str, Any] = Field(default_factory=dict, description="Arguments, references filled in.")
     since: datetime | None = None
     deadline: datetime | None = None
     version: int = 1
@@ -120,15 +124,15 @@ class EntryView(Value):
     time: datetime
     kind: str
     text: str
-    code: str | None = Field(default=None, description="Stable code of what was refused or went wrong.")
-    subject: str | None = Field(default=None, description="What it is about: the message, the tool, the agent.")
+    code: str | None = Field(default=None, description="Stable code of a rejection or error.")
+    subject: str | None = Field(default=None, description="Name of the message, tool or agent concerned.")
     step_id: str | None = None
     status: str = ""
-    progress: int | None = Field(default=None, description="In percent.")
+    progress: int | None = Field(default=None, description="Percent.")
 
 
 class ChangeView(Value):
-    """One change of the plan, without the plan before it."""
+    """One entry of the change log, without the previous plan."""
 
     version: int
     by: str = ""
@@ -139,21 +143,21 @@ class ChangeView(Value):
 
 
 class TokensView(Usage):
-    """What the LLM took; nothing of it is set when it was never asked."""
+    """LLM usage; all fields are unset if there was no LLM request."""
 
     seconds: float = 0.0
-    by_step: dict[str, int] = Field(default_factory=dict, description="Tokens; an empty id stands for planning.")
+    by_step: dict[str, int] = Field(default_factory=dict, description='Tokens by step id; planning has the id "".')
     by_model: dict[str, int] = Field(default_factory=dict)
 
 
 class ToolCallView(Value):
-    """A call of a tool, long texts cut."""
+    """A tool call, with long texts truncated."""
 
     tool: str
     args: dict[str, Any]
     result: str
     timestamp: datetime | None = None
-    sandbox: str = Field(default="", description="How far its commands were shut in.")
+    sandbox: str = Field(default="", description="Sandbox of its commands: bwrap, landlock, none.")
 
 
 class NoteView(Value):
@@ -165,7 +169,7 @@ class NoteView(Value):
 
 
 class AgentView(Value):
-    """What there is to say of an agent besides its calls."""
+    """An agent's state, without its tool calls."""
 
     request: str = ""
     mode: str = "simple"
@@ -175,12 +179,12 @@ class AgentView(Value):
     confidence: str | None = None
     usage: AgentUsage = Field(default_factory=AgentUsage)
     limits: AgentLimits = Field(default_factory=AgentLimits)
-    plan_id: str | None = Field(default=None, description="The plan it works for, and the step.")
+    plan_id: str | None = Field(default=None, description="Id of the plan it works for, if any.")
     step_id: str | None = None
 
 
 class BriefView(View):
-    """The joined view in short, cheap for a plan of any size."""
+    """The brief view: cheap to build and send for a plan of any size."""
 
     id: str = ""
     title: str = ""
@@ -191,20 +195,20 @@ class BriefView(View):
     ended_at: datetime | None = None
     counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, and `total`.")
     steps: list[BriefStep] = Field(default_factory=list)
-    pending: list[PendingView] = Field(default_factory=list, description="What people are asked, oldest first.")
+    pending: list[PendingView] = Field(default_factory=list, description="Pending decisions, oldest first.")
     log: list[EntryView] = Field(default_factory=list)
-    agent: AgentView | None = Field(default=None, description="Of an agent's run: what it does.")
+    agent: AgentView | None = Field(default=None, description="For an agent's run: its state.")
 
 
 class PlanView(View):
-    """The joined view: what was asked, with what happened (seed 004's Plan with statuses and results)."""
+    """The full view: the plan joined with statuses and results (seed 004)."""
 
     id: str = ""
     task_id: str | None = None
     version: int = 1
     title: str = ""
     workspace: str | None = None
-    inputs: dict[str, Any] = Field(default_factory=dict, description="The values given.")
+    inputs: dict[str, Any] = Field(default_factory=dict, description="Values of the inputs.")
     queue: str | None = None
     max_parallel: int | None = None
     defaults: Defaults = Field(default_factory=Defaults)
@@ -215,34 +219,34 @@ class PlanView(View):
     seq: int = Field(default=0, description="Number of the last event.")
     started_at: datetime | None = None
     ended_at: datetime | None = None
-    duration: float = Field(default=0.0, description="Seconds; 0 until it has ended.")
+    duration: float = Field(default=0.0, description="Seconds; 0 until the plan has ended.")
     stopped: str = Field(default="", description="Why no further step may start.")
-    resumes: str = Field(default="", description="The plan whose run this one goes on from.")
+    resumes: str = Field(default="", description="Id of the plan that this one resumes.")
     counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, and `total`.")
     steps: list[StepView] = Field(default_factory=list)
-    pending: list[PendingView] = Field(default_factory=list, description="What people are asked, oldest first.")
-    request: str = Field(default="", description="What the plan is to achieve, when the LLM wrote it.")
-    problems: list[Problem] = Field(default_factory=list, description="What keeps a draft from beginning.")
-    draft: str = Field(default="", description="The LLM's last answer, when no plan could be read in it.")
+    pending: list[PendingView] = Field(default_factory=list, description="Pending decisions, oldest first.")
+    request: str = Field(default="", description="The user's request, if the LLM wrote the plan.")
+    problems: list[Problem] = Field(default_factory=list, description="Problems that keep a draft from starting.")
+    draft: str = Field(default="", description="The LLM's last answer, if it was not a valid plan.")
     changes: list[ChangeView] = Field(default_factory=list, description="The change log, newest last.")
     tokens: TokensView = Field(default_factory=TokensView)
     log: list[EntryView] = Field(default_factory=list)
     step_tool_history: dict[str, list[ToolCallView]] = Field(
-        default_factory=dict, alias="step_tool_history", description="By step index the tool calls made for it."
+        default_factory=dict, alias="step_tool_history", description="Tool calls by step index."
     )
     step_files: dict[str, list[str]] = Field(
-        default_factory=dict, alias="step_files", description="By step index the files it made or changed."
+        default_factory=dict, alias="step_files", description="Files written by step index."
     )
     agents_md: list[NoteView] = Field(default_factory=list)
-    agent: AgentView | None = Field(default=None, description="Of an agent's run: what it does.")
+    agent: AgentView | None = Field(default=None, description="For an agent's run: its state.")
 
     def step(self, step_id: str) -> StepView | None:
-        """The step of that id."""
+        """The step with that id; None if there is none."""
         return next((step for step in self.steps if step.id == step_id), None)
 
 
 class LogLine(Value):
-    """What a log entry says, as an event shows it."""
+    """A log entry within an event."""
 
     time: datetime | None = None
     kind: str = ""
@@ -252,13 +256,13 @@ class LogLine(Value):
 
 
 class EventView(View):
-    """One thing that happened, numbered and dated; to the plan when `stepId` is empty."""
+    """One progress event. It concerns the plan if `stepId` is empty."""
 
     seq: int
     time: datetime
     task_id: str
     step_id: str
-    status: str = Field(description="The step's, or the plan's.")
-    progress: int | None = Field(default=None, description="In percent.")
+    status: str = Field(description="Status of the step, or of the plan.")
+    progress: int | None = Field(default=None, description="Percent.")
     result: ResultView | None = None
-    logs: list[LogLine] | None = Field(default=None, description="Of a log entry its one line.")
+    logs: list[LogLine] | None = Field(default=None, description="One line, for a log entry.")

@@ -1,6 +1,6 @@
-"""What can be asked of a Run, by the names of the workflow's queries.
+"""The workflow's queries by name, as functions of a Run.
 
-The workflow answers with these functions while it can be asked; of a plan that has ended, whoever holds its Run can.
+The workflow answers its queries with them. For a plan that has ended, clients call them on the stored Run.
 """
 
 from __future__ import annotations
@@ -18,49 +18,49 @@ from plans.views import views
 from plans.views.summary import summary_of
 
 TEXT_STEPS = 100
-"""Steps of a big plan that its text lists when somebody just looks."""
+"""Number of steps in the text of a big plan, unless the client asks for more."""
 BRIEF = {"brief": True}
-"""The argument of the query `plan` that asks for the brief view; with any other it gives the whole one."""
+"""The argument of the query `plan` that requests the brief view; any other returns the full view."""
 
 
 def view(run: Run, arguments: Sequence[Any], standing: ReadinessIndex | None = None) -> dict[str, Any]:
-    """The joined view: what was asked, with what happened; in short when just that is asked for."""
+    """The full view of the plan, or the brief view if `arguments` is BRIEF."""
     if list(arguments) == [BRIEF]:
         return views.brief_view(run)
     return views.plan_view(run, standing or ReadinessIndex(run))
 
 
 def text(run: Run, arguments: Sequence[Any]) -> str:
-    """The display of seed 000; of a big plan the steps that move, as many as are asked for."""
+    """The plan as text (format of seed 000), abridged to the number of steps requested."""
     return display.text(run, read(Shown, arguments, optional=True).limit)
 
 
 def stamps(run: Run, arguments: Sequence[Any]) -> dict[str, Any]:
-    """Hash and size of every file the run read or made, by path; of some paths when they are named."""
+    """File stamps (hash and size) of the files the run read or wrote, by path; of given paths or all."""
     message = read(FilesAsked, arguments, optional=True)
     return {path: stamp.model_dump(mode="json") for path, stamp in file_tracking.stamps(run, message.paths).items()}
 
 
 def events(run: Run, arguments: Sequence[Any]) -> list[dict[str, Any]]:
-    """Events numbered higher than `since`, at most `limit`."""
+    """Events with a number above `since`, at most `limit`."""
     message = read(Since, arguments, optional=True)
     return list(views.events(run, message.since, message.limit))
 
 
 def state(run: Run) -> dict[str, Any]:
-    """All there is to know of it, for another run to go on from."""
+    """The complete Run as JSON data, from which it can be resumed."""
     return run.model_dump(mode="json", exclude_defaults=True)
 
 
 def file(run: Run) -> dict[str, Any]:
-    """The plan as it would be written by its author."""
+    """The plan in the form of a plan file, without id and defaults."""
     steps = [step.model_dump(mode="json", exclude_none=True, exclude_defaults=True) for step in run.plan.steps]
     head = run.plan.model_dump(mode="json", exclude={"steps", "id"}, exclude_none=True, exclude_defaults=True)
     return {**head, "steps": steps}
 
 
 def tools(run: Run) -> dict[str, Any]:
-    """The tools the plan's workers told it about, by name: what a form for a step is made from."""
+    """Specs of the tools the workers reported, by name; clients build the forms of steps from them."""
     return {name: spec.model_dump(mode="json") for name, spec in run.facts.tools.items()}
 
 
@@ -74,4 +74,4 @@ QUERIES: Mapping[str, Callable[[Run, Sequence[Any]], Any]] = MappingProxyType({
     "file": lambda run, _: file(run),
     "tools": lambda run, _: tools(run),
 })  # fmt: skip
-"""The queries that a Run alone can answer."""
+"""The queries that can be answered from a Run alone."""

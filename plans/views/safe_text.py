@@ -1,6 +1,6 @@
-"""How any text is made safe to show: control and direction characters are written out.
+"""Makes any text safe to show in a terminal: escapes control and bidirectional characters.
 
-Imports nothing, so that a command can print its errors before it has read a plan.
+Imports nothing of ours, so that a command can print errors without loading the rest.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ _UNSAFE = re.compile(
 
 
 def safe(text: str) -> str:
-    """A text with control and direction characters written out, so that it shows as what it is."""
+    """Escape control and bidirectional characters as `\\uXXXX`, except tab and newline."""
     return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def line(text: str) -> str:
-    """A text on one line, safe to show."""
+    """The text on one line, safe to show."""
     return safe(" ".join(text.split("\n")).replace("\t", " "))

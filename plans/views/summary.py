@@ -1,6 +1,6 @@
-"""The end of a plan, or where it stands: in numbers, and as the SUMMARY.md that people read.
+"""The summary of a plan, final or so far: as numbers, and as SUMMARY.md.
 
-It is made of the Run, not of its view: every plan ends with it, and those who wait for the end wait for this.
+Computed from the Run directly, not from its view: it is part of every plan's end, and clients wait for it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Reason(Value):
 
 
 class Summary(View):
-    """The end of a plan in numbers, or where it stands now."""
+    """The outcome of a plan in numbers, or its state so far."""
 
     plan_id: str
     title: str = ""
@@ -56,13 +56,13 @@ class Summary(View):
         return self.status is PlanStatus.COMPLETED
 
     def to_json(self) -> dict[str, Any]:
-        """The summary as JSON data; only of `tokens` what is not set is left out."""
+        """The summary as JSON data with all fields, except that unset fields of `tokens` are omitted."""
         tokens = self.tokens.model_dump(mode="json", exclude_unset=True)
         return self.model_dump(mode="json") | {"tokens": tokens}
 
 
 def summary_of(run: Run) -> Summary:
-    """The run in numbers (REQUIREMENTS B9)."""
+    """Summarise a run (REQUIREMENTS B9)."""
     return Summary(
         plan_id=run.plan.id or "",
         title=run.plan.title,
@@ -81,20 +81,20 @@ def summary_of(run: Run) -> Summary:
 
 
 def _those(run: Run, status: Status) -> Iterator[tuple[Step, StepState]]:
-    """The steps of a status, in the plan's order."""
+    """The steps with a status, in the plan's order."""
     pairs = ((step, run.steps[step.id]) for step in run.plan.steps)
     return ((step, state) for step, state in pairs if state.status is status)
 
 
 def _files_left(run: Run) -> list[str]:
-    """The files the steps wrote, without those that a later step deleted."""
+    """The files that steps wrote, except those that a later step deleted."""
     states = [run.steps[step.id] for step in run.plan.steps]
     deleted = {path: _end(state) for state in states for path in state.deleted}
     return [path for state in states for path in state.wrote if path not in deleted or _end(state) > deleted[path]]
 
 
 def _end(state: StepState) -> datetime:
-    """When the step was done; one that was not is later than all that were."""
+    """When the step ended; one that has not counts as later than all others."""
     return state.ended or datetime.max.replace(tzinfo=UTC)
 
 
@@ -109,7 +109,7 @@ def _reason(step: Step, state: StepState) -> Reason:
 
 
 def summary_markdown(summary: Summary, steps: str = "") -> str:
-    """SUMMARY.md: what came of the plan, for people; below it the steps as text, if they are given."""
+    """The content of SUMMARY.md, followed by the steps as text if given."""
     shown = summary.to_json()
     counts = ", ".join(f"{count} {name}" for name, count in summary.counts.items() if name != "total")
     rows = [

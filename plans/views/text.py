@@ -1,6 +1,6 @@
-"""A run as plain text: the display of seed 000, read off the Run, so that a big plan is not made a view of for it.
+"""A run as plain text (format of seed 000), computed from the Run directly: views of a big plan would be slow.
 
-Texts of plans and tools are shown with control and bidirectional characters escaped (FAULTS, T18).
+Control and bidirectional characters in texts of plans and tools are escaped (FAULTS, T18).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _NOT_BEGUN = frozenset({Status.PENDING, Status.BLOCKED, Status.READY})
 
 
 def text(run: Run, limit: int | None = None) -> str:
-    """Title, progress, each step with mark, notes, tools and files.
+    """Title, progress, and each step with mark, notes, tools and files.
 
-    With a limit at most so many steps, those that move; the others are told in one line.
+    `limit`: maximum number of steps; the others are counted on one line.
     """
     states = [run.steps[step.id] for step in run.plan.steps]
     done = sum(state.status in (Status.COMPLETED, Status.SKIPPED) for state in states)
@@ -45,7 +45,7 @@ def _ranks(run: Run) -> list[tuple[int, float]]:
 
 
 def _hidden(run: Run, shown: Set[int]) -> list[str]:
-    """The line about the steps that are not shown, if there are any."""
+    """The line that counts the steps not shown, if any."""
     hidden = [run.steps[step.id].status.value for index, step in enumerate(run.plan.steps) if index not in shown]
     return [f"  {folded(hidden)}"] if hidden else []
 
@@ -70,13 +70,13 @@ def _step_rows(run: Run, step: Step, positions: Mapping[str, int]) -> list[str]:
 
 def _notes(step: Step, state: StepState) -> str:
     if state.awaiting:
-        return f"waits for {state.awaiting}"
+        return f"awaiting {state.awaiting}"
     error = state.result.error if state.result else None
     return error or step.notes or state.reason
 
 
 def _tools(step: Step, state: StepState) -> str:
-    """The tools that were called for the step, and how often."""
+    """The tools called for the step, with the number of calls."""
     called = [call.tool for call in state.past]
     if state.result is not None and state.calls > len(state.past):
         called.append(step.tool)

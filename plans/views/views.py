@@ -1,12 +1,11 @@
-"""Builds what a client sees of a run: the joined plan, its progress events, what waits for a person.
+"""Builds the views of a run for clients: full view, brief view, progress events, pending decisions.
 
-What is built is JSON data of the shapes in `plans.views.models`, into which clients read it. For a plan of 10,000 steps
-building the models first would take twice as long, in a query, which holds up the workflow.
+The result is JSON data in the shapes of `plans.views.models`, which clients parse. Building the models first would take
+twice as long for 10,000 steps, and queries block the workflow.
 
-The joined view is seed 004's Plan with status and result per step, plus `status`, `pending`, `counts`, `log`,
-`step_tool_history` and `step_files` (seed 000; their keys are step indexes, from 0). The brief view is for those who
-follow a plan of any size. Events are read off the status changes a run keeps anyway: there is no second store of
-progress.
+The full view is seed 004's Plan with status and result per step, plus `status`, `pending`, `counts`, `log`,
+`step_tool_history` and `step_files` (seed 000; their keys are step indexes, from 0). The brief view is for following a
+plan of any size. Events are derived from the run's status changes: there is no separate store of progress.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ from plans.model import Step
 from plans.run import DONE, Change, Result, Run, Status, StepState
 from plans.views.agent_progress import tasks_of
 
-_TOLD = {"kind", "text", "code", "subject"}
-"""What an event tells of a log entry, besides its time."""
+_LOG_FIELDS = {"kind", "text", "code", "subject"}
+"""Fields of a log entry in an event, besides its time."""
 
 
 def plan_view(run: Run, schedule: ReadinessIndex) -> dict[str, Any]:
-    """The joined view: what was asked, with what happened."""
+    """The full view (a PlanView): the plan joined with what happened."""
     plan = run.plan
     steps = [step_view(run, schedule, index) for index in range(len(plan.steps))]
     head = plan.model_dump(mode="json", exclude={"steps"}, exclude_none=True)
@@ -61,9 +60,9 @@ def plan_view(run: Run, schedule: ReadinessIndex) -> dict[str, Any]:
 
 
 def brief_view(run: Run) -> dict[str, Any]:
-    """The joined view in short, cheap for a plan of any size: of a step what a list of steps shows.
+    """The brief view (a BriefView), cheap for a plan of any size: the fields of a step that a list shows.
 
-    Arguments are told only where somebody was asked about them; `seq` of a step is the number of its last event.
+    Arguments are included only for steps that requested approval; `seq` of a step is the number of its last event.
     """
     return {
         "id": run.plan.id,
@@ -81,17 +80,17 @@ def brief_view(run: Run) -> dict[str, Any]:
 
 
 def duration(run: Run) -> float:
-    """Seconds from its beginning to its end; 0 while it has none."""
+    """Seconds from start to end; 0 until the run has ended."""
     return (run.ended - run.started).total_seconds() if run.ended and run.started else 0.0
 
 
 def iso(time: datetime | None) -> str | None:
-    """A time as clients are told it."""
+    """A time as ISO 8601 with `Z` for UTC."""
     return None if time is None else time.isoformat().replace("+00:00", "Z")
 
 
 def tokens(run: Run) -> dict[str, Any]:
-    """What the LLM took: in all, by step (an empty id: planning) and by model. Empty when it was never asked."""
+    """LLM usage in total, by step (planning has the id "") and by model; empty if there was no LLM request."""
     if not run.llm_calls:
         return {}
     ledger = run.ledger
@@ -102,7 +101,7 @@ def tokens(run: Run) -> dict[str, Any]:
 
 
 def step_view(run: Run, schedule: ReadinessIndex, index: int) -> dict[str, Any]:
-    """One step with its status and result."""
+    """One step with its status and result (a StepView)."""
     step = run.plan.steps[index]
     state = run.steps[step.id]
     view = step.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
@@ -133,7 +132,7 @@ def step_view(run: Run, schedule: ReadinessIndex, index: int) -> dict[str, Any]:
 
 
 def needs_mark(run: Run, index: int) -> bool:
-    """Whether the step is shown as needing approval; a waiver of the whole run does not change the mark."""
+    """Whether the step is shown as needing approval, regardless of waivers for the whole run."""
     step = run.plan.steps[index]
     if step.requires_approval is not None:
         return step.requires_approval
@@ -142,7 +141,7 @@ def needs_mark(run: Run, index: int) -> bool:
 
 
 def result_view(result: Result) -> dict[str, Any]:
-    """A result as JSON. A value kept elsewhere is shown by its preview, with `large` saying where it is."""
+    """A result as JSON. An externally stored value is shown as a preview, with its reference in `large`."""
     view = result.model_dump(mode="json", exclude_none=True)
     if result.large:
         view["value"] = result.large.preview + TRUNCATED
@@ -150,13 +149,13 @@ def result_view(result: Result) -> dict[str, Any]:
 
 
 def counts(run: Run) -> dict[str, int]:
-    """Steps by status, and their total; only what occurs."""
-    found = Counter(state.status for state in run.steps.values())
-    return {"total": found.total()} | {status.value: found[status] for status in Status if found[status]}
+    """Number of steps by status, without zeros, and in total."""
+    number = Counter(state.status for state in run.steps.values())
+    return {"total": number.total()} | {status.value: number[status] for status in Status if number[status]}
 
 
 def pending(run: Run) -> list[dict[str, Any]]:
-    """The decisions people are asked for, oldest first."""
+    """The pending decisions (PendingViews), oldest first."""
     waiting = [step for step in run.plan.steps if run.steps[step.id].awaiting == "approval"]
     waiting.sort(key=lambda step: run.steps[step.id].changes[-1].seq)
     return [
@@ -175,10 +174,10 @@ def pending(run: Run) -> list[dict[str, Any]]:
 
 
 def events(run: Run, since: int, limit: int | None = None) -> Iterator[dict[str, Any]]:
-    """Progress events numbered higher than `since`, in order, at most `limit` (seed 004 plus `seq` and `time`).
+    """Progress events with a number above `since`, in order, at most `limit` (seed 004 plus `seq` and `time`).
 
-    A log entry is an event with `logs`; one about the plan has an empty `stepId` and the plan's status. They are made
-    one by one: a big plan has 40,000.
+    A log entry is an event with `logs`; one about the plan has an empty `stepId` and the plan's status. A generator,
+    because a big plan has 40,000 events.
     """
     number, happened = itemgetter(0), _happened(run, since)
     chosen = sorted(happened, key=number) if limit is None else heapq.nsmallest(limit, happened, key=number)
@@ -189,13 +188,13 @@ def events(run: Run, since: int, limit: int | None = None) -> Iterator[dict[str,
 
 
 def shorten(value: Any) -> str:
-    """A value as text of at most 200 characters, then `...[truncated]` (seed 000)."""
+    """A value as text, truncated to 200 characters with the suffix `...[truncated]` (seed 000)."""
     return cut(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))
 
 
 def tool_history(run: Run) -> dict[str, list[dict[str, Any]]]:
-    """Per step index: the tool calls made for it."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    """The tool calls by step index."""
+    history: dict[str, list[dict[str, Any]]] = {}
     for index, step in enumerate(run.plan.steps):
         state = run.steps[step.id]
         calls = [_call(call.tool, call.args, call.result, call.time, call.sandbox) for call in state.past]
@@ -203,12 +202,12 @@ def tool_history(run: Run) -> dict[str, list[dict[str, Any]]]:
             args = run.args_of(step) if state.sent is None else state.sent
             calls.append(_call(step.tool, args, _short_outcome(state.result), state.began, state.sandbox))
         if calls:
-            found[str(index)] = calls
-    return found
+            history[str(index)] = calls
+    return history
 
 
 def step_files(run: Run) -> dict[str, list[str]]:
-    """Per step index: the files and directories it made or changed, each once."""
+    """The files and directories written, by step index; each once."""
     steps = enumerate(run.plan.steps)
     return {str(index): list(run.steps[step.id].wrote) for index, step in steps if run.steps[step.id].wrote}
 
@@ -225,7 +224,7 @@ def _short_outcome(result: Result) -> str:
 
 
 def _left(state: StepState) -> dict[str, Any]:
-    """What the step did to files besides those it wrote, as far as there is something to tell."""
+    """The step's file changes besides `wrote`; empty ones are omitted."""
     left = {"deleted": state.deleted, "sharedFiles": state.shared, "moreFiles": state.more_files}
     return {name: value for name, value in left.items() if value}
 
@@ -239,7 +238,9 @@ def _brief_step(run: Run, step: Step) -> dict[str, Any]:
         "status": state.status.value,
         "seq": state.changes[-1].seq if state.changes else 0,
     }
-    was_asked = sum(change.status is Status.READY for change in state.changes) > 1  # asking makes it ready once more
+    was_asked = (
+        sum(change.status is Status.READY for change in state.changes) > 1
+    )  # requesting approval makes the step ready a second time
     if was_asked:
         view["args"] = run.args_of(step)
     if state.awaiting:
@@ -263,7 +264,7 @@ def _brief_result(result: Result) -> dict[str, Any]:
 
 
 def _happened(run: Run, since: int) -> Iterator[tuple[int, str, Change | Entry]]:
-    """By number and step (none: the plan), what happened; in no order."""
+    """Status changes and log entries after `since`, as (number, step id or "" for the plan, change); unordered."""
     for step_id, state in run.steps.items():
         if state.changes and state.changes[-1].seq > since:
             yield from ((change.seq, step_id, change) for change in state.changes if change.seq > since)
@@ -271,14 +272,14 @@ def _happened(run: Run, since: int) -> Iterator[tuple[int, str, Change | Entry]]
 
 
 def _of_change(state: StepState, change: Change) -> dict[str, Any]:
-    told: dict[str, Any] = {"status": change.status.value}
+    event: dict[str, Any] = {"status": change.status.value}
     if change.status in DONE and state.result and change is state.changes[-1]:
-        told |= {"progress": 100, "result": _short_result(state.result)}
-    return told
+        event |= {"progress": 100, "result": _short_result(state.result)}
+    return event
 
 
 def _of_entry(entry: Entry) -> dict[str, Any]:
-    line = {"time": iso(entry.time), **entry.model_dump(mode="json", include=_TOLD, exclude_none=True)}
+    line = {"time": iso(entry.time), **entry.model_dump(mode="json", include=_LOG_FIELDS, exclude_none=True)}
     return {"status": entry.status, "logs": [line]} | ({} if entry.progress is None else {"progress": entry.progress})
 
 

@@ -69,7 +69,7 @@ async def test_a_step_that_wants_no_possible_form_fails_before_its_agent_begins(
         assert not agents.llm.play.seen
     result = step(view, "count")["result"]
     assert result["code"] == "INVALID_ARGS"
-    assert "args.outputSchema: this is no JSON Schema: type: 'strng'" in result["error"]
+    assert "args.outputSchema: not a valid JSON Schema: type: 'strng'" in result["error"]
 
 
 @pytest.mark.crosses_runs
@@ -80,7 +80,7 @@ async def test_an_agent_that_used_up_its_limit_fails_its_step(serve: Serving) ->
         view = await (await agents.plans.start(steps)).ended()
     result = step(view, "agent")["result"]
     assert (step(view, "agent")["status"], result["code"]) == ("failed", "AGENT_ITERATIONS")
-    assert "used up its 2 model calls" in result["error"]
+    assert "the limit of 2 LLM requests is used up" in result["error"]
 
 
 STORY = [

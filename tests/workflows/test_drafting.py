@@ -173,7 +173,7 @@ async def test_what_an_answer_may_not_set_is_left_out_and_noted(idle: Plans, mak
         view = await plan.until(lambda view: view["pending"], "a person is asked")
         assert (view["version"], view["workspace"]) == (1, str(idle.workspace))
         noted = " ".join(entry["text"] for entry in view["log"] if entry["kind"] == "llm")
-        assert "requiresApproval false was left out" in noted
+        assert "requiresApproval false was removed" in noted
         assert (idle.workspace / "precious.txt").exists()
         await plan.deny("remove")
         await plan.ended()

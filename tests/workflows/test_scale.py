@@ -65,7 +65,7 @@ async def start_show_and_cancel(temporal_client: Client, workspace: Path, queue:
     view = await runs.show(temporal_client, queue)
     assert view.counts == {"total": STEPS, "blocked": STEPS - 1, "ready": 1}
     text = await runs.text(temporal_client, queue, 100)
-    assert "waits for approval" in text
+    assert "awaiting approval" in text
     assert len(text.splitlines()) < 250
     assert f"{STEPS - 99:,} blocked" in text
     events = [event async for event in temporal_client.get_workflow_handle(started.workflow_id).fetch_history_events()]

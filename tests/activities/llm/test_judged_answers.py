@@ -29,7 +29,7 @@ async def test_an_answer_comes_back_typed(tmp_path: Path) -> None:
         found = typed(answer.parsed or {}, "plan")
         assert isinstance(found, PlanAnswer)
         assert (found.plan.title, [step.tool for step in found.plan.steps]) == ("Read", ["read_json"])
-        assert "only a person waives an approval" in found.notes[0]
+        assert "only a person can waive an approval" in found.notes[0]
         assert json.loads(answer.text) == given  # the workflow may still send it back
         assert scene.llm.bodies[0]["response_format"]["json_schema"]["schema"] == plan_schema(SPECS)
 

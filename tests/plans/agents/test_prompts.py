@@ -196,7 +196,7 @@ def test_guidance_is_bounded_and_says_what_was_left_out() -> None:
 
 
 def test_simple_mode_offers_plan_actions_and_asks_for_the_answer() -> None:
-    assert "call plan_actions first" in simple_system([PLAN_ACTIONS_TOOL]).replace("\n", " ")
+    assert "first call plan_actions" in simple_system([PLAN_ACTIONS_TOOL]).replace("\n", " ")
     assert simple_prompt("list all functions") == (
         "=== USER REQUEST ===\nlist all functions\n\n=== INSTRUCTIONS ===\nCall the tools you need, or answer."
     )

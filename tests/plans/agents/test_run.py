@@ -135,13 +135,13 @@ def test_an_answer_is_of_the_form_that_was_ordered() -> None:
     agent, _ = _agent(output_schema={"type": "object", "required": ["n"]})
     assert answer_problem(agent, '{"n": 1}') == ""
     assert "'n' is a required property" in answer_problem(agent, "{}")
-    assert "must be a JSON text" in answer_problem(agent, "three")
+    assert "must be JSON that conforms" in answer_problem(agent, "three")
 
 
 def test_what_the_activity_found_in_a_final_answer_is_not_judged_again() -> None:
     agent, _ = _agent(output_schema={"type": "object", "required": ["n"]})
-    assert answer_problem(agent, "{}", found="") == ""
-    assert answer_problem(agent, '{"n": 1}', found="n: is odd") == "final answer: n: is odd"
+    assert answer_problem(agent, "{}", verdict="") == ""
+    assert answer_problem(agent, '{"n": 1}', verdict="n: is odd") == "final answer: n: is odd"
 
 
 def test_long_arguments_of_calls_that_ended_are_cut_when_it_goes_on() -> None:

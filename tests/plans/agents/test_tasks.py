@@ -246,7 +246,7 @@ def test_plan_actions_chooses_complex_mode_and_nothing_else_is_called() -> None:
     decision = meaning_of_simple(SimpleAnswer(tool_calls=[CALL, ToolUse(tool="plan_actions")]))
     assert decision.plan_actions
     assert decision.calls == []
-    assert decision.note.endswith("1 other tool call")
+    assert decision.note.endswith(": 1 other tool call not made")
 
 
 def test_an_empty_simple_answer_is_reminded_until_the_limit() -> None:

@@ -195,6 +195,6 @@ def test_the_form_of_an_agents_answer_must_be_a_json_schema() -> None:
 
     [problem] = told({"type": "strng"})
     assert (problem.code, problem.field) == ("INVALID_ARGS", "args.outputSchema")
-    assert "this is no JSON Schema: type: 'strng'" in problem.message
+    assert "not a valid JSON Schema: type: 'strng'" in problem.message
     assert told({"type": "object"}) == []
     assert [each.code for each in told({"type": "$b.kind"})] == ["BAD_REFERENCE"]

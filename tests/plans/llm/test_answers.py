@@ -71,8 +71,8 @@ def test_one_object_is_found_whatever_stands_around_it(text: str) -> None:
         ("", "was empty"),
         (" \n", "was empty"),
         ("I am sorry, I cannot do that.", "no JSON object"),
-        ("[1, 2]", "no object"),
-        ('"text"', "no object"),
+        ("[1, 2]", "not an object"),
+        ('"text"', "not an object"),
         ('{"a": 1}\n{"b": 2}', "2 JSON objects"),
         ('{"a": 1} and also {"b": 2}', "2 JSON objects"),
         ('{"reasoning": "x", "tool_calls": [{"tool": "t", "args": {}}', "ends in the middle"),
@@ -234,7 +234,9 @@ def test_five_thousand_bad_steps_give_a_bounded_message() -> None:
 
 
 def test_a_plan_of_too_many_steps_is_told_before_it_is_read() -> None:
-    assert "3 are too many; 2 are allowed" in message(parse_plan_answer(json.dumps({"steps": [7, 7, 7]}), TOOLS, 2))
+    assert "3 steps are too many; use at most 2" in message(
+        parse_plan_answer(json.dumps({"steps": [7, 7, 7]}), TOOLS, 2)
+    )
     assert isinstance(parse_plan_answer(json.dumps([STEP]), TOOLS, 1), PlanAnswer)
 
 
@@ -274,7 +276,7 @@ def test_an_inserted_step_cannot_waive_its_approval() -> None:
         ({"action": "retry", "args": [1]}, "args"),
         ({"action": "insert", "steps": [{"id": "a b", "tool": "t"}]}, "is not a valid id"),
         ({"action": "insert", "steps": "x"}, "steps"),
-        ({"action": "insert", "steps": [STEP] * 21}, "21 are too many"),
+        ({"action": "insert", "steps": [STEP] * 21}, "21 steps are too many"),
     ],
 )
 def test_a_bad_recovery_is_told(data: dict[str, Any], told: str) -> None:

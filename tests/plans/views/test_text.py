@@ -52,7 +52,7 @@ def test_the_display_is_that_of_the_seed() -> None:
     schedule.ask("report", NOW)
     assert text(schedule.run).splitlines()[-2:] == [
         "  2: [?] Generate report (depends on: [1])",
-        "      Notes: waits for approval",
+        "      Notes: awaiting approval",
     ]
 
 
