@@ -10,6 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from plans.definition.output_schema import form_problem, schema_problem, value_of
+from tests.nightly import sampled
 from tests.plans.hostile_schemas import ENDLESS, HARMLESS, LARGE, fanning_out
 
 NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
@@ -66,13 +67,13 @@ def test_a_reference_that_leads_nowhere_is_told_and_none_is_followed_out_of_the_
 @pytest.mark.parametrize("name", ENDLESS)
 def test_a_schema_that_takes_too_long_is_told_by_the_clock(name: str) -> None:
     schema, answer = ENDLESS[name]
-    started, end = time.thread_time(), time.monotonic() + 0.3
+    started, end = time.thread_time(), time.monotonic() + 0.05
     found = form_problem(schema, json.dumps(answer), lambda: time.monotonic() < end)
     assert time.thread_time() - started < 3
     assert "takes too long" in found or (found == "" and name in HARMLESS)
 
 
-@pytest.mark.parametrize("name", [name for name in ENDLESS if name not in HARMLESS | LARGE])
+@pytest.mark.parametrize("name", sampled([name for name in ENDLESS if name not in HARMLESS | LARGE], 2))
 def test_a_schema_that_takes_too_long_is_told_by_the_count(name: str) -> None:
     schema, answer = ENDLESS[name]
     assert "takes too long" in form_problem(schema, json.dumps(answer))
@@ -80,7 +81,7 @@ def test_a_schema_that_takes_too_long_is_told_by_the_count(name: str) -> None:
 
 def test_the_count_comes_to_the_same_verdict_every_time() -> None:
     schema, answer = ENDLESS["many patterns, many names"]
-    assert len({form_problem(schema, json.dumps(answer)) for _ in range(3)}) == 1
+    assert len({form_problem(schema, json.dumps(answer)) for _ in range(2)}) == 1
 
 
 BACKTRACKING = "^(a+)+$", "^(a|aa)+$", "^([a-z]+)*$", "(.*)*,(.*)*;"
