@@ -1,6 +1,6 @@
-"""Agents from the client's side: start one by itself; the history of their runs, rebuilt from the server's record.
+"""Starts agents that belong to no plan, and lists the runs of agents and plans that the server knows.
 
-A running agent is asked and told things as a plan is (`client.runs`), under its id `agent-...`.
+For everything else an agent is handled like a plan (`client.runs`), by its id `agent-...`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,11 @@ async def start(
     agent_id: str | None = None,
     queue: str = "plans",
 ) -> Started:
-    """Start an agent by itself; returns at once. Raises PlanExists, BadPlanId, NotConnected."""
+    """Start an agent that belongs to no plan; returns without waiting for it.
+
+    `order` holds the request, the tools, the limits and the schema of the final answer. `agent_id` may omit the prefix
+    `agent-`; without one, an id is generated from the request. Raises PlanExists, BadPlanId, NotConnected.
+    """
     title = " ".join(order.request.split())
     name = AGENT + (agent_id.removeprefix(AGENT) if agent_id is not None else ids.invented(title))
     ids.workflow_id(name)
@@ -50,10 +54,10 @@ async def start(
 
 
 async def recorded(client: Client) -> list[Entry]:
-    """The runs of agents and plans as the server knows them: the truth, from which the history can be made anew.
+    """The runs of agents and plans on the server, at most 1,000; the history file can be rebuilt from them.
 
-    A run whose worker died is spawned, one that was cancelled or terminated is interrupted. A plan's run is an entry of
-    its own, of the type `plan`, beside those of the agents that worked for it.
+    An open run has the status `spawned`, even if its worker has died; a cancelled or terminated one is `interrupted`.
+    The run of a plan is an entry of the type `plan`, besides the entries of its agents. Raises NotConnected.
     """
     found = [entry async for entry in _entries(client)]
     later = {entry.resumes: entry.agent_id for entry in found if entry.resumes}
