@@ -46,7 +46,7 @@ async def start(
     `agent-`; without one, an id is generated from the request. Raises PlanExists, BadPlanId, NotConnected.
     """
     title = " ".join(order.request.split())
-    name = AGENT + (agent_id.removeprefix(AGENT) if agent_id is not None else ids.invented(title))
+    name = AGENT + (agent_id.removeprefix(AGENT) if agent_id is not None else ids.generated(title))
     ids.workflow_id(name)
     given = (options or Options()).model_dump(mode="json", exclude_none=True)
     request = {"order": order.model_dump(mode="json", exclude_defaults=True), "options": given}
@@ -59,13 +59,13 @@ async def recorded(client: Client) -> list[Entry]:
     An open run has the status `spawned`, even if its worker has died; a cancelled or terminated one is `interrupted`.
     The run of a plan is an entry of the type `plan`, besides the entries of its agents. Raises NotConnected.
     """
-    found = [entry async for entry in _entries(client)]
-    later = {entry.resumes: entry.agent_id for entry in found if entry.resumes}
+    entries = [entry async for entry in _entries(client)]
+    resumed_by = {entry.resumes: entry.agent_id for entry in entries if entry.resumes}
     return [
-        entry.model_copy(update={"status": "resumed", "resumed_by": later[entry.agent_id]})
-        if entry.agent_id in later
+        entry.model_copy(update={"status": "resumed", "resumed_by": resumed_by[entry.agent_id]})
+        if entry.agent_id in resumed_by
         else entry
-        for entry in found
+        for entry in entries
     ]
 
 

@@ -40,7 +40,7 @@ async def make(
     """
     if not request.strip() or len(request) > MAX_REQUEST:
         raise PlanError(f"describe what the plan should achieve, in 1 to {MAX_REQUEST} characters", "BAD_REQUEST")
-    chosen = ids.invented(request) if plan_id is None else ids.checked(plan_id)
+    chosen = ids.generated(request) if plan_id is None else ids.checked(plan_id)
     given = (options or Options(review=True)).model_dump(mode="json", exclude_none=True)
     title = line(request)
     started = {"request": request, "plan": {**(fields or {}), "id": chosen}, "options": given}

@@ -49,7 +49,7 @@ def checked(given: str) -> str:
     return given
 
 
-def invented(title: str) -> str:
+def generated(title: str) -> str:
     """Generate an id for a new plan: words of its title and six random characters."""
     plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
     words = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:40].strip("-")

@@ -56,25 +56,25 @@ async def pending(
     `patience`: seconds a plan may take to answer. Plans that do not answer are omitted; at the end, `say` is called
     with the reasons. Raises NotConnected.
     """
-    silent: dict[str, bool] = {}
+    is_silent: dict[str, bool] = {}
     """By task queue, whether it has no worker that answers."""
     unserved: list[str] = []
     failed: list[PlanError] = []
-    asking = [listed async for listed in list_plans(client, running=True, agents=True) if listed.waiting != []]
-    for start in range(0, len(asking), AT_ONCE):
-        some = asking[start : start + AT_ONCE]
-        for queue in {listed.queue for listed in some} - silent.keys():
-            silent[queue] = not await listeners(client, queue)
-        asked = [listed for listed in some if not silent[listed.queue]]
-        given = await asyncio.gather(*(_of(client, listed, patience) for listed in asked))
-        answers = {listed.plan_id: answer for listed, answer in zip(asked, given, strict=True)}
-        silent |= _gone(asked, answers)
-        for listed in some:
+    candidates = [listed async for listed in list_plans(client, running=True, agents=True) if listed.waiting != []]
+    for start in range(0, len(candidates), AT_ONCE):
+        batch = candidates[start : start + AT_ONCE]
+        for queue in {listed.queue for listed in batch} - is_silent.keys():
+            is_silent[queue] = not await listeners(client, queue)
+        asked = [listed for listed in batch if not is_silent[listed.queue]]
+        results = await asyncio.gather(*(_of(client, listed, patience) for listed in asked))
+        answers = {listed.plan_id: answer for listed, answer in zip(asked, results, strict=True)}
+        is_silent |= _gone(asked, answers)
+        for listed in batch:
             answer = answers.get(listed.plan_id)
             if isinstance(answer, list):
                 for item in answer:
                     yield item
-            elif silent[listed.queue] or answer is None:
+            elif is_silent[listed.queue] or answer is None:
                 unserved.append(listed.plan_id)
             elif answer.code != "PLAN_NOT_FOUND":
                 failed.append(answer)

@@ -68,9 +68,9 @@ async def resume(client: Client, plan: str, by: str = "") -> Started:
     return await _new_run(client, plan, lambda run, new_id, now: resumption.resumed(run, new_id, now, by), by)
 
 
-async def _agents_left(client: Client, run: Run) -> dict[str, dict[str, Any]]:
+async def _unfinished_agents(client: Client, run: Run) -> dict[str, dict[str, Any]]:
     """State of each unfinished agent by step id. Agents that can no longer be queried are omitted and start over."""
-    found: dict[str, dict[str, Any]] = {}
+    states: dict[str, dict[str, Any]] = {}
     for step in run.plan.steps:
         state = run.steps[step.id]
         if step.tool != AGENT_TOOL or not state.calls or state.status is Status.COMPLETED:
@@ -78,11 +78,11 @@ async def _agents_left(client: Client, run: Run) -> dict[str, dict[str, Any]]:
         name = agent_of_step(run.plan.id or "", step.id, state.calls)
         try:
             await _until_ended(client, name)
-            found[step.id] = await ask(client, name, "state")
+            states[step.id] = await ask(client, name, "state")
         except PlanError as error:
             if error.code not in GONE:
                 raise
-    return found
+    return states
 
 
 async def _until_ended(client: Client, agent: str) -> None:
@@ -127,11 +127,11 @@ async def links(client: Client, plan: str) -> Links:
     """The run that this one resumes, and the runs that resumed it. Needs no worker. Raises PlanNotFound."""
     memo = await (await describe(client, plan)).memo()
     name = plan_id(plan)
-    found = [each async for each, resumes in _runs(client, base_id(name)) if resumes == name]
+    later = [each async for each, resumes in _runs(client, base_id(name)) if resumes == name]
     if memo.get("stepId"):
-        found += await _later_agents(client, name, str(memo.get("planId")), str(memo["stepId"]))
+        later += await _later_agents(client, name, str(memo.get("planId")), str(memo["stepId"]))
     resumes = memo.get("resumes")
-    return Links(resumes=str(resumes) if resumes else None, resumed_by=found)
+    return Links(resumes=str(resumes) if resumes else None, resumed_by=later)
 
 
 async def _later_agents(client: Client, agent: str, plan: str, step_id: str) -> list[str]:
@@ -152,7 +152,7 @@ async def _new_run(
     state = await ask(client, plan, "state")
     run = None if "order" in state else Run.model_validate(state)
     if run is not None and by is not None:
-        run.agents |= await _agents_left(client, run)
+        run.agents |= await _unfinished_agents(client, run)
     base = base_id(plan_id(plan))
     taken = [name async for name, _ in _runs(client, base)]
     for number in range(len(taken) + 2, MAX_RUNS):

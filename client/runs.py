@@ -176,7 +176,7 @@ async def cancel(client: Client, plan: str) -> None:
     description = await describe(client, plan)
     if description.status is not WorkflowExecutionStatus.RUNNING:
         name = plan_id(plan)
-        raise PlanClosed(f"plan '{name}' has ended; nothing is left to cancel; see: plan summary {name}")
+        raise PlanClosed(f"plan '{name}' has already ended and cannot be cancelled; see: plan summary {name}")
     with about(plan):
         await client.get_workflow_handle(workflow_id(plan)).cancel(rpc_timeout=RPC_TIMEOUT)
 
@@ -188,7 +188,7 @@ async def _events(client: Client, plan: str, since: int, say: Callable[[str], No
 async def _ended(client: Client, plan: str) -> Run | None:
     """The Run of an ended plan, from its end record; None if it has none, or if the server is unavailable."""
     try:
-        return await end_records.kept(client, plan)
+        return await end_records.run_of_ended(client, plan)
     except RPCError as error:
         if error.status in LOST:
             return None

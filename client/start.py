@@ -56,7 +56,7 @@ async def start(
     if isinstance(checked, list):
         raise InvalidPlan(checked)
     given = plan_id if plan_id is not None else checked.id
-    chosen = ids.invented(checked.title or name) if given is None else ids.checked(given)
+    chosen = ids.generated(checked.title or name) if given is None else ids.checked(given)
     given_options = (options or Options()).model_dump(mode="json", exclude_none=True)
     request = {"plan": {**plan, "id": chosen}, "options": given_options}
     status = PlanStatus.REVIEW if options and options.review else PlanStatus.RUNNING
@@ -112,7 +112,7 @@ async def launch(
             **shown,
         )
     except WorkflowAlreadyStartedError:
-        text = f"a plan '{chosen}' already exists or existed, and ids are never reused; choose another with --id"
+        text = f"the id '{chosen}' has been used before, and ids are never reused; choose another with --id"
         raise PlanExists(text) from None
     except RPCError as error:
         if index is not None and _is_unindexed(error):

@@ -64,7 +64,7 @@ async def _answer(client: Client, plan: str, request: ChangesRequest, workflow_i
     queues = [view.queue or default, *(step.queue for step in steps.values())]
     request = request.model_copy(update={"queues": list(dict.fromkeys(filter(None, queues)))})
     try:
-        found: dict[str, Any] = await client.execute_workflow(
+        result: dict[str, Any] = await client.execute_workflow(
             "ChangesWorkflow",
             request.model_dump(mode="json"),
             result_type=dict,
@@ -82,7 +82,7 @@ async def _answer(client: Client, plan: str, request: ChangesRequest, workflow_i
     except RPCError as error:
         raise translated(error, plan) from error
     tools = {name: step.tool for name, step in steps.items()}
-    return _with_tools(ChangesReport.model_validate(found), tools)
+    return _with_tools(ChangesReport.model_validate(result), tools)
 
 
 def _with_tools(report: ChangesReport, tools: Mapping[str, str]) -> ChangesReport:
@@ -98,7 +98,6 @@ def _failure(error: WorkflowFailureError, plan: str) -> PlanError:
     if isinstance(cause, ApplicationError):
         return PlanError(cause.message, cause.type or "UNDO_FAILED")
     if isinstance(cause, TimeoutError):
-        return NoWorker(
-            f"no worker polls a task queue of plan '{plan_id(plan)}' and can access its files; start one: plan worker"
-        )
+        text = f"no worker polls the task queues of plan '{plan_id(plan)}', so its files cannot be accessed"
+        return NoWorker(f"{text}; start one: plan worker")
     return PlanError(str(cause), "UNDO_FAILED")
