@@ -110,7 +110,7 @@ async def rerun(
     """Run a step of an ended plan again in a new run: with all its dependents (`start_at`) or alone (`only`).
 
     Exactly one of the two is given. `changes` replace arguments in the new run. Raises Refused: BAD_USAGE, NOT_ENDED,
-    UNKNOWN_STEP, and NOT_A_PLAN for an agent.
+    UNKNOWN_STEP, BAD_EDIT, NOT_DONE (`only` needs the results of its dependencies), and NOT_A_PLAN for an agent.
     """
     if (start_at is None) == (only is None):
         raise Refused(

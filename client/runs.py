@@ -82,7 +82,7 @@ async def events(client: Client, plan: str, since: int = 0, limit: int = AT_ONCE
 
 
 async def text(client: Client, plan: str, limit: int | None = None) -> str:
-    """The plan as text, one line per step. `limit`: show at most this many steps, those that are active first."""
+    """The plan as text, one line per step. `limit`: list at most this many steps, the active ones first."""
     return str(await ask(client, plan, "text", *([{"limit": limit}] if limit else [])))
 
 
