@@ -73,6 +73,7 @@ async def update(
     handle = client.get_workflow_handle(workflow_id(plan))
     try:
         with about(plan):
+            # Accepted first, with a deadline; the result may take as long as an LLM, so it has none.
             accepted = await handle.start_update(
                 name, message, wait_for_stage=WorkflowUpdateStage.ACCEPTED, rpc_timeout=timedelta(seconds=patience)
             )

@@ -71,9 +71,8 @@ async def prune(
     named |= await _named_by_schedules(client, files.keys())
     needed = await asyncio.to_thread(_reachable, named, files)
     loose = [path for digest, path in files.items() if digest not in needed]
-    loose += [
-        path for path in directory.glob("??/.*") if path.is_file()
-    ]  # left by a process that was killed while writing
+    # Hidden files are temporary; old ones were left by a process that was killed while writing.
+    loose += [path for path in directory.glob("??/.*") if path.is_file()]
     before = now - older_than.total_seconds()
     removed = await asyncio.to_thread(_sweep, loose, before, dry_run)
     return Pruned(

@@ -111,6 +111,7 @@ async def _answer(
     began, seconds = time.monotonic(), QUERY_SECONDS[0]
     while True:
         try:
+            # In every round: the plan may end while it is being queried, and then needs no worker any more.
             recorded = await end_records.answer(client, plan, query, arguments)
             if recorded is not None:
                 return recorded.value
