@@ -34,8 +34,8 @@ PLAN = {
 async def run(workspace: Path) -> Summary:
     """Run the plan in a directory and return its summary."""
     settings = Settings.read(os.environ)
-    connection = await reach(settings, print)
-    await ensure_worker(settings, connection)
+    connection = await reach(settings, print)  # starts the embedded server if no other one is configured
+    await ensure_worker(settings, connection)  # starts a background worker if none polls the task queue
     client = connection.client
 
     options = Options(workspace=str(workspace.resolve()), by="the script")
@@ -44,6 +44,7 @@ async def run(workspace: Path) -> Summary:
 
     async for event in runs.watch(client, started.plan_id):
         print(f"  {event.step_id or 'plan':8} {event.logs[0].text if event.logs else event.status}")
+        # Any moment will do: a step can be approved before it awaits approval.
         if event.step_id == "read" and event.status == "completed":
             print("  " + await runs.approve(client, started.plan_id, Choice(step_id="remove", by="the script")))
 
