@@ -1,4 +1,4 @@
-"""The user's side: one typed function per verb (`client.runs`), the command line, the review screen.
+"""The client side: the API with one typed function per verb (`client.runs`), the command line, the review screen.
 
-May import `plans`, `runtime`, `activities` and `workflows`; nothing imports it.
+May import `plans`, `runtime`, `activities` and `workflows`; no other package may import it.
 """

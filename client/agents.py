@@ -1,6 +1,6 @@
-"""Agents from the client's side: start one by itself; the history of their runs, rebuilt from the server's record.
+"""Starts agents that belong to no plan, and lists the runs of agents and plans that the server knows.
 
-A running agent is asked and told things as a plan is (`client.runs`), under its id `agent-...`.
+For everything else an agent is handled like a plan (`client.runs`), by its id `agent-...`.
 """
 
 from __future__ import annotations
@@ -40,9 +40,13 @@ async def start(
     agent_id: str | None = None,
     queue: str = "plans",
 ) -> Started:
-    """Start an agent by itself; returns at once. Raises PlanExists, BadPlanId, NotConnected."""
+    """Start an agent that belongs to no plan; returns without waiting for it.
+
+    `order` holds the request, the tools, the limits and the schema of the final answer. `agent_id` may omit the prefix
+    `agent-`; without one, an id is generated from the request. Raises PlanExists, BadPlanId, NotConnected.
+    """
     title = " ".join(order.request.split())
-    name = AGENT + (agent_id.removeprefix(AGENT) if agent_id is not None else ids.invented(title))
+    name = AGENT + (agent_id.removeprefix(AGENT) if agent_id is not None else ids.generated(title))
     ids.workflow_id(name)
     given = (options or Options()).model_dump(mode="json", exclude_none=True)
     request = {"order": order.model_dump(mode="json", exclude_defaults=True), "options": given}
@@ -50,18 +54,18 @@ async def start(
 
 
 async def recorded(client: Client) -> list[Entry]:
-    """The runs of agents and plans as the server knows them: the truth, from which the history can be made anew.
+    """The runs of agents and plans on the server, at most 1,000; the history file can be rebuilt from them.
 
-    A run whose worker died is spawned, one that was cancelled or terminated is interrupted. A plan's run is an entry of
-    its own, of the type `plan`, beside those of the agents that worked for it.
+    An open run has the status `spawned`, even if its worker has died; a cancelled or terminated one is `interrupted`.
+    The run of a plan is an entry of the type `plan`, besides the entries of its agents. Raises NotConnected.
     """
-    found = [entry async for entry in _entries(client)]
-    later = {entry.resumes: entry.agent_id for entry in found if entry.resumes}
+    entries = [entry async for entry in _entries(client)]
+    resumed_by = {entry.resumes: entry.agent_id for entry in entries if entry.resumes}
     return [
-        entry.model_copy(update={"status": "resumed", "resumed_by": later[entry.agent_id]})
-        if entry.agent_id in later
+        entry.model_copy(update={"status": "resumed", "resumed_by": resumed_by[entry.agent_id]})
+        if entry.agent_id in resumed_by
         else entry
-        for entry in found
+        for entry in entries
     ]
 
 

@@ -1,10 +1,10 @@
-"""A codec server: shows the Temporal UI and the Temporal CLI the data that history only refers to.
+"""A codec server: lets the Temporal UI and the Temporal CLI show values that are stored outside the history.
 
-    POST /decode {"payloads": [...]}  ->  the same with every reference replaced by what is stored
-    POST /encode                      ->  as it came: what is sent to Temporal from there is small
+    POST /decode {"payloads": [...]}  ->  the same payloads with every reference replaced by the stored value
+    POST /encode                      ->  unchanged: what UI and CLI send is small
 
-It listens on 127.0.0.1 and answers browsers for the origins it is told alone, since whoever can ask it can read every
-stored value. It changes nothing. A value that is missing, or too long for a browser, is shown as a note saying so.
+Read-only. It listens on 127.0.0.1 and answers browsers only for the given origins, because a client that can reach it
+can read every stored value. A value that is missing, or too large for a browser, is replaced by a note saying so.
 """
 
 from __future__ import annotations
@@ -30,19 +30,20 @@ from plans.errors import PlanError
 HOST = "127.0.0.1"
 PORT = 8234
 MAX_REQUEST = 64 * 1024 * 1024
+"""Maximum bytes of a request body."""
 MAX_SHOWN = 4 * 1024 * 1024
-"""Bytes of one value that are shown: a browser has to draw them."""
+"""Maximum bytes of a value that is shown; a browser has to render it."""
 _REFERENCE = ExternalStorageReference.DESCRIPTOR.full_name.encode()
 
 
 class Decoder:
-    """Turns references into what they refer to."""
+    """Replaces references in payloads by the stored values."""
 
     def __init__(self, driver: StorageDriver) -> None:
         self._driver = driver
 
     async def decode(self, payloads: Payloads) -> Payloads:
-        """The payloads with stored data in the place of references, each on its own."""
+        """The payloads with stored data in place of references; a missing value does not affect the others."""
         return Payloads(payloads=[await self._decode(payload) for payload in payloads.payloads])
 
     async def _decode(self, payload: Payload) -> Payload:
@@ -52,7 +53,7 @@ class Decoder:
         return await self._with_value(payload)
 
     async def _with_value(self, payload: Payload) -> Payload:
-        """What a step gave back, with its value where only the claim of a large one is."""
+        """A step's result with its value in place of the claim of a large value; any other payload unchanged."""
         if payload.metadata.get("encoding") != b"json/plain" or b'"claim"' not in payload.data:
             return payload
         data = json.loads(payload.data)
@@ -83,7 +84,7 @@ class CodecServer(ThreadingHTTPServer):
 
     @property
     def address(self) -> str:
-        """What to give the UI or the CLI as codec endpoint."""
+        """The URL to configure as codec endpoint in the UI or the CLI."""
         return f"http://{HOST}:{self.server_port}"
 
 
@@ -92,11 +93,11 @@ class _Handler(BaseHTTPRequestHandler):
     server: CodecServer
 
     def do_OPTIONS(self) -> None:
-        """What a browser asks first."""
+        """Answer a CORS preflight request."""
         self._answer(HTTPStatus.NO_CONTENT if self._is_allowed() else HTTPStatus.FORBIDDEN, b"")
 
     def do_POST(self) -> None:
-        """Decode, or give back."""
+        """Decode payloads, or return them unchanged (/encode)."""
         length = self.headers.get("Content-Length", "")
         body = self.rfile.read(int(length)) if length.isdigit() and int(length) <= MAX_REQUEST else None
         path = self.path.partition("?")[0].rstrip("/")
@@ -114,15 +115,18 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _decode(self, body: bytes) -> None:
         try:
-            asked = json_format.Parse(body, Payloads(), ignore_unknown_fields=True)
+            payloads = json_format.Parse(body, Payloads(), ignore_unknown_fields=True)
         except json_format.ParseError as error:
             self._answer(HTTPStatus.BAD_REQUEST, json.dumps({"message": str(error)}).encode())
             return
-        found = asyncio.run(self.server.decoder.decode(asked))
-        self._answer(HTTPStatus.OK, json_format.MessageToJson(found, indent=None).encode())
+        decoded = asyncio.run(self.server.decoder.decode(payloads))
+        self._answer(HTTPStatus.OK, json_format.MessageToJson(decoded, indent=None).encode())
 
     def _is_allowed(self) -> bool:
-        """Whether the caller is a program here, or a page of an origin we serve: no other page, under no other name."""
+        """Whether to answer: a local program or a page of an allowed origin, addressed by our own host name.
+
+        Checking Host as well stops DNS rebinding: another site's name that resolves to 127.0.0.1.
+        """
         host = self.headers.get("Host", "").rpartition(":")[0]
         origin = self.headers.get("Origin")
         return host in (HOST, "localhost") and (origin is None or origin in self.server.origins)
@@ -141,7 +145,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing is printed for every request."""
+        """Do not log requests."""
 
 
 def _json(data: Any) -> Payload:

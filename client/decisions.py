@@ -1,8 +1,8 @@
-"""Approving, denying, pausing and the like: an update, which the plan itself answers.
+"""Sends decisions and controls (approve, deny, begin, pause, unpause) to a plan, as updates that the plan answers.
 
-Without a worker there is no answer. The message then goes out as a signal, which the server stores: it counts as soon
-as a worker serves the plan, and NoWorker says so. Where an update is not possible (a worker of an older version does
-not know it, the server takes no more of them), the signal is sent as well, and the plan's log says what became of it.
+An update needs a worker. Without one, the message is sent as a signal, which the server stores until a worker handles
+it, and NoWorker says so. The signal is also the fallback where the update is not possible (an older worker does not
+know it, or the server's limit of updates is reached); the outcome is then read from the plan's log.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from temporalio.client import Client
 
 from client.edits import update
 from client.errors import NoWorker
-from client.ids import workflow_id
+from client.ids import plan_id, workflow_id
 from client.rpc import PATIENCE, RPC_TIMEOUT, SERVER_REFUSED, about, ask, ask_view
 from plans.errors import PlanError, Refused
 from plans.execution.approvals import sentence
@@ -29,10 +29,10 @@ from runtime.until import until
 Verb = Literal["approve", "deny"]
 Control = Literal["begin", "pause", "unpause"]
 METADATA = "__temporal_workflow_metadata"
-"""The query by which a worker tells which messages its workflow takes; answered by the SDK (Temporal's UI uses it)."""
+"""Built-in query of the SDK that lists the workflow's message handlers; Temporal's UI uses it too."""
 _SIGNAL_INSTEAD = frozenset((NoWorker.code, SERVER_REFUSED))
-"""Errors of an update after which the signal is sent: its worker has just ended, or the plan has too many updates (the
-server takes 10 at a time and 2,000 in a run). A plan that took both refuses the second, which harms nothing."""
+"""Errors of an update after which the signal is sent: the worker has just stopped, or the plan has too many updates
+(the server allows 10 in flight and 2,000 per run). If the plan gets both, it refuses the second, which is harmless."""
 _DONE = {
     "approve": LogKind.APPROVED, "deny": LogKind.DENIED,
     "begin": LogKind.BEGUN, "pause": LogKind.PAUSED, "unpause": LogKind.UNPAUSED,
@@ -40,23 +40,27 @@ _DONE = {
 
 
 class Choice(Value):
-    """What a person decides about a step."""
+    """A person's decision about one step, for `approve`, `deny` and `decide`."""
 
     step_id: str
     by: str = ""
+    """Who decides; recorded in the plan."""
     comment: str = ""
+    """Recorded in the plan."""
     args: dict[str, Any] | None = None
+    """Arguments to run the step with instead of its own; approvals only."""
     version: int | None = None
+    """The plan version that was decided on (`Pending.version`); the decision is refused if the plan has another one."""
     remember: bool = False
-    """Approve every other step with this tool as well, in this run."""
+    """Also approve all other steps with this tool, in this run."""
 
     def message(self) -> dict[str, Any]:
-        """As the plan reads it."""
+        """The JSON message that the plan expects."""
         return self.model_dump(mode="json", exclude_none=True, exclude=None if self.remember else {"remember"})
 
 
 class _Signal(NamedTuple):
-    """The same message for who takes no update."""
+    """The signal to send where the update is not possible. `step_id`: the step it is about, if any."""
 
     name: Verb | Control
     message: dict[str, Any]
@@ -64,15 +68,15 @@ class _Signal(NamedTuple):
 
 
 async def decide(client: Client, plan: str, choice: Choice, approved: bool) -> Decision:
-    """Send the decision and get the plan's answer. Raises Refused, PlanClosed, PlanNotFound, NoWorker."""
+    """Send the decision as an update, without a fallback. Raises Refused, PlanClosed, PlanNotFound, NoWorker."""
     return Decision.model_validate(await update(client, plan, "decide", choice.message() | {"approved": approved}))
 
 
 async def send_decision(client: Client, plan: str, verb: Verb, choice: Choice) -> str:
-    """Send the decision, also before there is a worker; returns the plan's sentence about it.
+    """Send the decision, even before there is a worker; returns the plan's sentence about it.
 
-    Raises Refused with the plan's own sentence, PlanClosed, PlanNotFound; NoWorker when the decision is delivered, but
-    nobody is there to take it yet.
+    Raises Refused with the plan's sentence, PlanClosed, PlanNotFound; NoWorker if the decision was delivered but no
+    worker has handled it yet; PlanError (UNCONFIRMED) if a signal was not recorded in time.
     """
     message = {name: value for name, value in choice.message().items() if verb == "approve" or name != "args"}
     signal = _Signal(verb, message, choice.step_id)
@@ -90,11 +94,12 @@ async def control(client: Client, plan: str, verb: Control, by: str = "") -> str
 async def _answer(
     client: Client, plan: str, name: str, message: dict[str, Any], signal: _Signal
 ) -> dict[str, Any] | str:
-    """The answer to an update; a sentence where the plan took the signal instead."""
+    """The result of the update, or the sentence from the plan's log if the signal was sent instead."""
     known = await _updates(client, plan)
     if known is None:
         await _send(client, plan, signal)
-        raise NoWorker(f"delivered, and counts as soon as a worker serves plan '{plan}'; start one: plan worker")
+        text = f"{signal.name} was delivered and takes effect as soon as a worker serves plan '{plan_id(plan)}'"
+        raise NoWorker(f"{text}; start one: plan worker")
     if name in known:
         try:
             return await update(client, plan, name, message, patience=PATIENCE)
@@ -105,7 +110,7 @@ async def _answer(
 
 
 async def _updates(client: Client, plan: str) -> Collection[str] | None:
-    """The updates that the plan's worker knows; None when no worker answers."""
+    """Names of the updates that the plan's worker handles; None if no worker answers."""
     try:
         metadata: WorkflowMetadata = await ask(client, plan, METADATA)
     except NoWorker:
@@ -120,7 +125,7 @@ async def _send(client: Client, plan: str, signal: _Signal) -> None:
 
 
 async def _signalled(client: Client, plan: str, signal: _Signal) -> str:
-    """Send the signal, and return the plan's sentence about it. Raises Refused with its sentence."""
+    """Send the signal and return the plan's sentence about it, read from its log. Raises Refused with its sentence."""
     before = (await ask_view(client, plan, BriefView, "plan", BRIEF)).seq
     await _send(client, plan, signal)
 
@@ -137,5 +142,5 @@ async def _signalled(client: Client, plan: str, signal: _Signal) -> str:
     try:
         return str(await until(look, PATIENCE, every=0.1))
     except TimeoutError:
-        text = f"{signal.name} was delivered, but the plan has not recorded it after {PATIENCE:.0f} s"
-        raise PlanError(f"{text}; see `plan show {plan}`", "UNCONFIRMED") from None
+        text = f"{signal.name} was delivered, but plan '{plan_id(plan)}' has not recorded it after {PATIENCE:.0f} s"
+        raise PlanError(f"{text}; check with: plan show {plan_id(plan)}", "UNCONFIRMED") from None

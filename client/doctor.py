@@ -1,6 +1,6 @@
-"""What is there and what is missing: one finding for each thing a plan needs. It starts and changes nothing.
+"""Diagnoses the installation: one finding for each thing a plan needs. Starts and changes nothing.
 
-A finding that is not good says what to do. Printing is the command line's.
+Every finding that is not good says what to do. The command line prints them.
 """
 
 from __future__ import annotations
@@ -29,32 +29,34 @@ from runtime.settings import Settings
 from runtime.task_queues import listeners
 
 VERSION_SECONDS = 10.0
+"""Timeout of `temporal --version`."""
 LITTLE_BYTES = 500 * 1024 * 1024
+"""Free disk space below which to warn."""
 
 
 class Verdict(StrEnum):
-    """How a finding is to be taken."""
+    """Severity of a finding."""
 
     GOOD = "good"
     WARNING = "warning"
-    """Plans run, but something will be missing."""
+    """Plans run, but with a limitation."""
     BAD = "bad"
-    """Plans do not run before this is mended."""
+    """Plans do not run until this is fixed."""
 
 
 class Finding(BaseModel):
-    """One thing that was looked at."""
+    """The result of one check."""
 
     model_config = ConfigDict(frozen=True)
 
     subject: str
     verdict: Verdict
     text: str
-    """What was found, and what to do about it."""
+    """The state, and what to do unless it is good."""
 
 
 async def examine(environ: Mapping[str, str]) -> list[Finding]:
-    """Every finding, in the order in which one would mend things. Never raises."""
+    """Run all checks. The findings are in the order in which to fix them. Never raises."""
     findings = [_python()]
     try:
         settings = Settings.read(environ)
@@ -71,21 +73,24 @@ def _python() -> Finding:
 
 
 def _state(settings: Settings) -> Finding:
-    """The nearest existing directory decides: the rest is made when it is needed."""
+    """Checks the nearest existing directory: missing ones are created when needed."""
     place = next(path for path in (settings.state_dir, *settings.state_dir.parents) if path.exists())
     if not os.access(place, os.W_OK | os.X_OK):
-        return _bad("state", f"{settings.state_dir} cannot be written to; change that or set PLANS_STATE_DIR")
+        return _bad("state", f"{settings.state_dir} is not writable; change its permissions or set PLANS_STATE_DIR")
     free = shutil.disk_usage(place).free
     text = f"{settings.state_dir}, {free / 1024**3:.1f} GiB free"
     return (
-        _good("state", text) if free > LITTLE_BYTES else _warning("state", f"{text}; make room for the server's data")
+        _good("state", text)
+        if free > LITTLE_BYTES
+        else _warning("state", f"{text}; free some space for the server's data")
     )
 
 
 def _workspace(settings: Settings) -> Finding:
     if settings.workspace is None:
         return _good(
-            "workspace", f"none set: a plan names its own, or the directory it is started in, now {Path.cwd()}"
+            "workspace",
+            f"PLANS_WORKSPACE is not set: plans use their own, or the directory they are started in, now {Path.cwd()}",
         )
     return _good("workspace", str(settings.workspace))
 
@@ -99,7 +104,7 @@ def _tools(settings: Settings) -> Finding:
 
 
 def _effects(settings: Settings) -> Finding:
-    """The log without which no file is changed."""
+    """Checks the effect log; without a valid one, no file is changed."""
     log = EffectLog(settings.state_dir / EFFECTS)
     try:
         log.check()
@@ -107,20 +112,22 @@ def _effects(settings: Settings) -> Finding:
         return _bad("effects", error.message)
     finally:
         log.close()
-    return _good("effects", f"{log.path}" if log.path.exists() else "no file was changed by a plan yet")
+    return _good("effects", f"{log.path}" if log.path.exists() else "no plan has changed a file yet")
 
 
 def _saving(settings: Settings) -> Finding:
-    """Whether a save by another program at the moment of a write can be told; tried with two files of our own."""
+    """Tries with two files whether the file system can swap them atomically, so that concurrent saves are not lost."""
     place = settings.workspace or Path.cwd()
     try:
-        whole = is_supported(place)
+        is_atomic = is_supported(place)
     except OSError as error:
-        return _warning("saving", f"{place} could not be tried: {error.strerror}")
-    if whole:
-        return _good("saving", "files change by swapping names: what another program saves meanwhile is not lost")
-    text = f"the file system of {place} cannot swap names: a save by another program in the moment of a write is lost"
-    return _warning("saving", text)
+        return _warning(
+            "saving", f"{place} could not be tested: {error.strerror}; set PLANS_WORKSPACE to a writable directory"
+        )
+    if is_atomic:
+        return _good("saving", "files are replaced by an atomic swap: a concurrent save by another program is not lost")
+    text = f"the file system of {place} has no atomic swap: a save by another program at the moment of a write is lost"
+    return _warning("saving", f"{text}. Use a local file system such as ext4, or do not edit files while plans run")
 
 
 def _sandbox(settings: Settings) -> Finding:
@@ -135,7 +142,9 @@ def _sandbox(settings: Settings) -> Finding:
 
 def _rights() -> Finding:
     if os.geteuid() == 0:
-        return _warning("user", "root: commands of a plan may do anything; better run as a user of its own")
+        return _warning(
+            "user", "root: commands of a plan can do anything on this machine; run plans as a dedicated user instead"
+        )
     return _good("user", f"not root (id {os.geteuid()})")
 
 
@@ -152,20 +161,22 @@ async def _server(settings: Settings) -> list[Finding]:
     ui = (
         _good("ui", connection.ui)
         if connection.ui
-        else _warning("ui", "not known where the Temporal UI of this server is")
+        else _warning("ui", "the address of this server's Temporal UI is not known, so commands show no links to it")
     )
     return [_good("server", place), ui, await _indexed(connection), await _worker(settings, connection)]
 
 
 async def _program(settings: Settings) -> Finding:
-    """No server runs: whether one can be started."""
+    """When no server is running: whether one can be started."""
     program = temporal_binary.installed(settings)
     if program:
         version = await _version(program)
-        return _good("server", f"none runs; the first plan starts one with {program} ({version})")
+        return _good("server", f"not running; the first plan starts one with {program} ({version})")
     if shutil.which("go"):
-        return _warning("server", "none runs; the first plan gets or builds one, which takes some minutes once")
-    return _bad("server", f"none runs, and there is no `temporal` program to start one. {temporal_binary.INSTRUCTIONS}")
+        return _warning("server", "not running; the first plan downloads or builds one, which takes a few minutes once")
+    return _bad(
+        "server", f"not running, and there is no `temporal` program to start one. {temporal_binary.INSTRUCTIONS}"
+    )
 
 
 async def _version(program: Path) -> str:
@@ -174,7 +185,7 @@ async def _version(program: Path) -> str:
             process = await asyncio.create_subprocess_exec(str(program), "--version", stdout=asyncio.subprocess.PIPE)
             output, _ = await process.communicate()
     except (OSError, TimeoutError) as error:
-        return f"does not say its version: {error}"
+        return f"version unknown: {error}"
     return output.decode(errors="replace").strip()
 
 
@@ -182,25 +193,24 @@ async def _indexed(connection: Connection) -> Finding:
     known = await search_attributes.known(connection.client)
     missing = [name for name in SEARCH_ATTRIBUTES if name not in known]
     if not missing:
-        return _good("search", "plans can be searched by status, title and who they wait for")
-    text = f"this server does not know {', '.join(missing)}; a worker adds them at its start where it may"
+        return _good("search", "plans can be searched by status, title and steps awaiting approval")
+    text = f"this server does not know {', '.join(missing)}; a worker registers them when it starts, if permitted"
     if known and not known >= search_attributes.TOLD:
-        text += "; until then its lists show less: of a plan that waits for a person only that it does"
+        text += "; until then, lists show that a plan awaits approval, but not for which step"
     return _warning("search", text)
 
 
 async def _worker(settings: Settings, connection: Connection) -> Finding:
     present = await listeners(connection.client, settings.task_queue)
     if present:
-        return _good("worker", f"{len(present)} listening to queue '{settings.task_queue}': {', '.join(present)}")
+        return _good("worker", f"{len(present)} polling queue '{settings.task_queue}': {', '.join(present)}")
     starts = settings.auto_worker and connection.is_on_this_machine
     if starts:
-        ours = background_worker.recorded(settings)
-        text = "none listens; the next command starts one" + (f" ({len(ours)} for other queues)" if ours else "")
+        background = background_worker.recorded(settings)
+        text = f"none polls queue '{settings.task_queue}'; the next command starts one"
+        text += f" ({len(background)} run for other queues)" if background else ""
         return _good("worker", text) if connection.origin is Origin.EMBEDDED else _warning("worker", text)
-    return _warning(
-        "worker", f"none listens to queue '{settings.task_queue}': plans wait. Start one with `plan worker`"
-    )
+    return _warning("worker", f"none polls queue '{settings.task_queue}', so plans wait; start one with `plan worker`")
 
 
 def _good(subject: str, text: str) -> Finding:

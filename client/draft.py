@@ -1,4 +1,4 @@
-"""Having the LLM write a plan: started like any other plan, drafted by its worker, then in review."""
+"""Has the LLM write a plan: it is started like any other, its worker drafts it, and then it is in review."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Any
 
 from temporalio.client import Client
 
-from client import ids, runs
+from client import ids
 from client.history_feed import changes
+from client.rpc import ask_view, patiently
 from client.start import Started, launch
+from client.summary import wait
 from plans.errors import PlanError
 from plans.run import Options, PlanStatus
 from plans.views.markdown import line
@@ -17,6 +19,7 @@ from plans.views.models import PlanView
 from workflows.search_attributes import first
 
 MAX_REQUEST = 20_000
+"""Maximum characters of a request."""
 
 
 async def make(
@@ -28,14 +31,16 @@ async def make(
     plan_id: str | None = None,
     queue: str = "plans",
 ) -> Started:
-    """Start the drafting of a plan; returns at once. `options.review`: it waits for `begin` when it is written.
+    """Start drafting a plan from a request in plain words; returns at once.
 
-    `fields` are those of the plan that the LLM does not set: defaults, budget, maxParallel. Raises PlanExists,
-    BadPlanId, NotConnected, and PlanError BAD_REQUEST for an empty or endless request.
+    `options` defaults to `Options(review=True)`: once drafted, the plan waits for `begin`. `fields` are the plan's
+    fields that the LLM does not set (`defaults`, `budget`, `maxParallel`), as in a plan file. `plan_id` and `queue` as
+    for `start`. Raises PlanExists, BadPlanId, NotConnected, and PlanError (BAD_REQUEST) if the request is empty or
+    longer than 20,000 characters.
     """
     if not request.strip() or len(request) > MAX_REQUEST:
-        raise PlanError(f"say what the plan is to achieve, in 1 to {MAX_REQUEST} characters", "BAD_REQUEST")
-    chosen = ids.invented(request) if plan_id is None else ids.checked(plan_id)
+        raise PlanError(f"describe what the plan should achieve, in 1 to {MAX_REQUEST} characters", "BAD_REQUEST")
+    chosen = ids.generated(request) if plan_id is None else ids.checked(plan_id)
     given = (options or Options(review=True)).model_dump(mode="json", exclude_none=True)
     title = line(request)
     started = {"request": request, "plan": {**(fields or {}), "id": chosen}, "options": given}
@@ -44,18 +49,22 @@ async def make(
 
 
 async def drafted(client: Client, plan: str, say: Callable[[str], None] = lambda _: None) -> PlanView:
-    """The plan's view as soon as the LLM has written it, or has given up: then it has `problems`.
+    """Wait until the LLM has drafted the plan or has given up; returns its view. `problems` says what is wrong with it.
 
-    Raises InvalidPlan when the worker cannot work for it at all.
+    Server and worker may be unavailable meanwhile; `say` is called then. Raises InvalidPlan if the worker rejected it.
     """
     async for _ in changes(client, plan, say):
         try:
-            view = await runs.show_patiently(client, plan, say)
+            view = await _view(client, plan, say)
         except PlanError as error:
             if error.code != "QUERY_FAILED":
                 raise
             break
         if view.status is not PlanStatus.DRAFT:
             return view
-    await runs.wait(client, plan)
-    return await runs.show_patiently(client, plan, say)
+    await wait(client, plan)
+    return await _view(client, plan, say)
+
+
+async def _view(client: Client, plan: str, say: Callable[[str], None]) -> PlanView:
+    return await patiently(client, plan, say, lambda: ask_view(client, plan, PlanView, "plan"))

@@ -1,4 +1,4 @@
-"""Editing a plan: one typed function per change, each answered with the new version and what became different.
+"""Edits to a plan, sent as updates; each returns the new version and a diff.
 
 await edits.edit(client, "p", [SetField(op="set", step_id="s2", path="args.path", value="b.txt")], by="ann")
 await edits.regenerate(client, "p", "write the tests first")
@@ -14,7 +14,7 @@ from temporalio.client import Client, RPCTimeoutOrCancelledError, WorkflowUpdate
 from temporalio.exceptions import ApplicationError
 
 from client.errors import NoWorker, PlanClosed
-from client.ids import workflow_id
+from client.ids import plan_id, workflow_id
 from client.rpc import RPC_TIMEOUT, about, ask
 from plans.edits import Edit, EditPlan, Regenerate
 from plans.errors import InvalidPlan, PlanError, Refused
@@ -22,16 +22,23 @@ from plans.model import Problem, Value
 
 
 class Edited(Value):
-    """A change that was accepted."""
+    """An accepted edit."""
 
     version: int
+    """The plan's new version."""
     diff: list[str]
+    """What changed, one line per change, for people."""
 
 
 async def edit(
     client: Client, plan: str, edits: Sequence[Edit], *, expect_version: int | None = None, by: str = "", why: str = ""
 ) -> Edited:
-    """Apply edits, all or none. Raises Refused (STALE_VERSION, TOO_LATE, ...), InvalidPlan, PlanClosed, NoWorker."""
+    """Apply edits to a plan, all or none. Only what has not started can be edited.
+
+    `edits` are the models of plans/edits.py: SetField, AddStep, RemoveStep, MoveStep, SkipStep, UnskipStep.
+    `expect_version`: refuse if the plan has another version. `by` and `why` are recorded. Raises Refused
+    (STALE_VERSION, TOO_LATE, ...), InvalidPlan with every problem of the edited plan, PlanClosed, NoWorker.
+    """
     message = EditPlan(edits=list(edits), expect_version=expect_version, by=by, comment=why)
     return Edited.model_validate(
         await update(client, plan, "edit", message.model_dump(mode="json", exclude_unset=True))
@@ -41,9 +48,9 @@ async def edit(
 async def regenerate(
     client: Client, plan: str, feedback: str, *, expect_version: int | None = None, by: str = ""
 ) -> Edited:
-    """Have the LLM revise what has not begun; the plan is in review then. Takes as long as the LLM does.
+    """Have the LLM revise the steps that have not started; the plan is in review afterwards. Waits for the LLM.
 
-    Raises as `edit`, and LLM_ codes: then the plan goes on as it was.
+    Raises as `edit`, and PlanErrors with LLM_ codes, which leave the plan unchanged.
     """
     message = Regenerate(feedback=feedback, expect_version=expect_version, by=by)
     answer = await update(client, plan, "regenerate", message.model_dump(mode="json", exclude_none=True))
@@ -51,21 +58,22 @@ async def regenerate(
 
 
 async def plan_file(client: Client, plan: str) -> dict[str, Any]:
-    """The plan as a plan file, without what happened to it."""
+    """The current version of the plan as the data of a plan file, without statuses and results."""
     return dict(await ask(client, plan, "file"))
 
 
 async def update(
     client: Client, plan: str, name: str, message: dict[str, Any], patience: float = RPC_TIMEOUT.total_seconds()
 ) -> dict[str, Any]:
-    """The plan's answer, however long it takes once it is accepted.
+    """Send an update and wait for its result, without a time limit once a worker has accepted it.
 
-    `patience`: the seconds until a worker must have accepted it.
-    Raises Refused, InvalidPlan with every problem, PlanClosed, PlanNotFound; NoWorker when nobody takes the message.
+    `patience`: seconds until a worker must have accepted it. Raises Refused, InvalidPlan with every problem,
+    PlanClosed, PlanNotFound; NoWorker if no worker accepts it in time.
     """
     handle = client.get_workflow_handle(workflow_id(plan))
     try:
         with about(plan):
+            # Accepted first, with a deadline; the result may take as long as an LLM, so it has none.
             accepted = await handle.start_update(
                 name, message, wait_for_stage=WorkflowUpdateStage.ACCEPTED, rpc_timeout=timedelta(seconds=patience)
             )
@@ -73,7 +81,8 @@ async def update(
     except WorkflowUpdateFailedError as error:
         raise _refusal(error.cause) from error
     except RPCTimeoutOrCancelledError as error:
-        raise NoWorker(f"plan '{plan}' did not answer; is there a worker? start one: plan worker") from error
+        text = f"no worker accepted the message for plan '{plan_id(plan)}' within {patience:g} s"
+        raise NoWorker(f"{text}; `plan doctor` shows the workers, `plan worker` starts one") from error
 
 
 def _refusal(cause: BaseException | None) -> PlanError:
@@ -84,6 +93,6 @@ def _refusal(cause: BaseException | None) -> PlanError:
     if problems:
         return InvalidPlan(problems)
     if cause.type == "AcceptedUpdateCompletedWorkflow":
-        return PlanClosed("the plan ended before the change could be made; `plan summary` tells how")
+        return PlanClosed("the plan ended before the message was handled; `plan summary` shows how it ended")
     kind = PlanClosed if cause.type == "PLAN_CLOSED" else Refused
     return kind(cause.message, cause.type)

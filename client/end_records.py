@@ -1,8 +1,8 @@
-"""What is left of an ended plan, read without a worker: its Run, in the record of `record_end` that its memo names.
+"""Answers queries about ended plans without a worker, from the end record (written by `record_end`) in their memo.
 
-A plan that was terminated has no record, nor have those of versions that did not write one, and what is stored may be
-out of reach here: a worker must then replay the history. The answers are those the workflow itself would give, by the
-same functions.
+The record contains the Run; queries are answered by the same functions that the workflow uses. Terminated plans and
+those of old versions have no record, and its storage may not be accessible here: then a worker has to replay the
+history.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from runtime.storage import StorageError
 from runtime.value_store import ValueStore
 
 LAST_EVENTS = 8
-"""Among the last events is the record, if there is one: the plan ends in the same workflow task."""
-LOOK = timedelta(seconds=10)
-"""How long the server may take to say how a plan ended."""
+"""How many of the last events to search for the record: it is written in the workflow task that ends the plan."""
+RPC_TIMEOUT = timedelta(seconds=10)
+"""Deadline of an RPC."""
 _ENDED = frozenset({
     WorkflowExecutionStatus.COMPLETED,
     WorkflowExecutionStatus.FAILED,
@@ -38,36 +38,36 @@ _ENDED = frozenset({
 
 
 class Answer(NamedTuple):
-    """What was answered, which may be nothing."""
+    """The answer to a query; its value may be None."""
 
     value: Any
 
 
 @dataclass
 class Ended:
-    """A plan that has ended, and what it left."""
+    """A plan that has ended, with its end record."""
 
-    known_by: tuple[object, ...]
-    """An ended run changes no more: by this it is known again."""
+    key: tuple[object, ...]
+    """Cache key; an ended run never changes."""
     record: EndRecord
     run: Run | None = None
-    """Read when it is needed first."""
+    """Loaded on first use."""
 
 
 _last: WeakKeyDictionary[Client, Ended] = WeakKeyDictionary()
-"""The plan read last: whoever looks at one asks several things of it."""
+"""Cache of the ended plan read last, per client: one command usually queries the same plan several times."""
 
 
-async def kept(client: Client, plan: str) -> Run | None:
-    """The Run of a plan that has ended; None while it runs, or when it left no record. Raises RPCError."""
+async def run_of_ended(client: Client, plan: str) -> Run | None:
+    """The Run of an ended plan; None while it is running, or if it has no readable record. Raises RPCError."""
     ended = await _ended(client, plan)
     return await _run(client, ended) if ended else None
 
 
 async def answer(client: Client, plan: str, query: str, arguments: Sequence[Any]) -> Answer | None:
-    """What an ended plan's record answers to a query; None when there is no record, or it cannot answer that.
+    """The answer to a query from an ended plan's record; None if there is no record, or it does not answer this query.
 
-    Raises RPCError, and PlanError for arguments that cannot be read.
+    Raises RPCError, and PlanError for invalid arguments.
     """
     ended = await _ended(client, plan) if query in queries.QUERIES else None
     if ended is None:
@@ -81,45 +81,45 @@ async def answer(client: Client, plan: str, query: str, arguments: Sequence[Any]
 
 
 async def suffices(client: Client, plan: str, query: str) -> bool:
-    """Whether an ended plan's record answers this query here, so that no worker is needed. Raises RPCError."""
+    """Whether an ended plan's record answers this query, so that no worker is needed. Raises RPCError."""
     ended = await _ended(client, plan)
     return ended is not None and (query in ("summary", "text") or await _run(client, ended) is not None)
 
 
 async def _ended(client: Client, plan: str) -> Ended | None:
-    found = await client.get_workflow_handle(workflow_id(plan)).describe(rpc_timeout=LOOK)
-    if found.status not in _ENDED:
+    description = await client.get_workflow_handle(workflow_id(plan)).describe(rpc_timeout=RPC_TIMEOUT)
+    if description.status not in _ENDED:
         return None
-    known_by = (found.id, found.run_id, found.close_time)
+    key = (description.id, description.run_id, description.close_time)
     last = _last.get(client)
-    if last is not None and last.known_by == known_by:
+    if last is not None and last.key == key:
         return last
-    record = await in_memo(client, found) or await in_history(client, found.id)
+    record = await in_memo(client, description) or await in_history(client, description.id)
     if record is None:
         return None
-    _last[client] = Ended(known_by, record)
+    _last[client] = Ended(key, record)
     return _last[client]
 
 
-async def in_memo(client: Client, found: WorkflowExecutionDescription) -> EndRecord | None:
-    """The record that the memo names; None when it names none, or it cannot be read here."""
-    with suppress(Exception):  # of storage of any kind, or another version's: a worker may know better
-        claim: LargeValue | None = await found.memo_value(END_RECORD, None, type_hint=LargeValue)
+async def in_memo(client: Client, description: WorkflowExecutionDescription) -> EndRecord | None:
+    """The record that the memo refers to; None if there is none, or it cannot be read here."""
+    with suppress(Exception):  # any storage error, or another version's format: a worker may still be able to read it
+        claim: LargeValue | None = await description.memo_value(END_RECORD, None, type_hint=LargeValue)
         return EndRecord.model_validate_json(await _stored(client, claim)) if claim is not None else None
     return None
 
 
 async def in_history(client: Client, workflow: str) -> EndRecord | None:
-    """The record in the last events, for plans that ended before memos named it, and where storage is out of reach.
+    """The record in the last events of the history; None if there is none, or it cannot be read.
 
-    The name of a local activity and its result are in a marker, in the layout of the SDK's core: it is read by hand
-    here and nowhere else. None when there is no record, or it cannot be read.
+    For plans that ended before the memo referred to it, and where storage is not accessible. The result of a local
+    activity is in a marker event whose layout is private to the SDK's core; this is the only place that depends on it.
     """
     request = GetWorkflowExecutionHistoryReverseRequest(
         namespace=client.namespace, execution=WorkflowExecution(workflow_id=workflow), maximum_page_size=LAST_EVENTS
     )
     service = client.workflow_service
-    for event in (await service.get_workflow_execution_history_reverse(request, timeout=LOOK)).history.events:
+    for event in (await service.get_workflow_execution_history_reverse(request, timeout=RPC_TIMEOUT)).history.events:
         details = event.marker_recorded_event_attributes.details
         if "result" in details and b'"record_end"' in details["data"].payloads[0].data:
             with suppress(Exception):  # as above
@@ -129,16 +129,16 @@ async def in_history(client: Client, workflow: str) -> EndRecord | None:
 
 
 async def _stored(client: Client, claim: LargeValue) -> bytes:
-    """What is kept under a claim. Raises ToolError, or what the storage driver raises."""
+    """The stored bytes of a claim. Raises StorageError or ToolError, or an error of the storage driver."""
     external = client.data_converter.external_storage
     if external is None:
-        raise StorageError("this client has no storage")
+        raise StorageError("this client has no external storage; connect with runtime.connect.reach")
     return await ValueStore(external.drivers[0]).text(claim)
 
 
 async def _run(client: Client, ended: Ended) -> Run | None:
-    kept = ended.record.run
+    stored = ended.record.run
     with suppress(Exception):  # as above
         if ended.run is None:
-            ended.run = run_of(kept if isinstance(kept, str) else await _stored(client, kept))
+            ended.run = run_of(stored if isinstance(stored, str) else await _stored(client, stored))
     return ended.run

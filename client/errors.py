@@ -1,18 +1,19 @@
-"""Errors of the client's own that several commands treat alike; those of one place stand there.
+"""The client's errors that are raised or caught in several places; the others are defined where they are raised.
 
 PlanError                 plans/errors.py
-├── NotConnected          no Temporal server could be reached or started; the code says which: exit code 3
-│   └── NoWorker          nobody listens to the plan's queue, or gets on with it (PLAN_STUCK), so nobody can answer
+├── NotConnected          no Temporal server could be reached or started; exit code 3; runtime/errors.py
+│   └── NoWorker          no worker polls the plan's queue, or its workflow task keeps failing (PLAN_STUCK)
 ├── PlanNotFound          exit code 4
-├── PlanExists            an id that was used before
+├── PlanExists            the id was used before
 ├── PlanClosed            a message to a plan that has ended
-├── BadPlanId             a text that can name no plan
-├── SettingError          settings that cannot be used; runtime/settings.py
+├── BadPlanId             a text that cannot be a plan id
+├── Refused               the plan rejected a message; plans/errors.py
+├── SettingError          an invalid setting; runtime/settings.py
 ├── PlanFileError         a plan file that cannot be opened; client/plan_file.py
 ├── PruneRefused          nothing was removed; client/prune.py
-├── WorkerFailed          the background worker did not start: exit code 3; runtime/errors.py
+├── WorkerFailed          the background worker did not start; exit code 3; runtime/errors.py
 └── InvalidPlan           plans/errors.py
-    └── PlanRefused       the same with the file it was read from
+    └── PlanRefused       an InvalidPlan that knows the file it was read from
 """
 
 from __future__ import annotations
@@ -29,37 +30,37 @@ if TYPE_CHECKING:
 
 
 class NoWorker(NotConnected):
-    """Nobody listens to the plan's task queue; it waits, and goes on as soon as a worker runs."""
+    """No worker polls the plan's task queue; the plan waits and continues as soon as one does."""
 
     code = "NO_WORKER"
 
 
 class PlanNotFound(PlanError):
-    """The server knows no such plan."""
+    """The server has no plan with this id."""
 
     code = "PLAN_NOT_FOUND"
 
 
 class PlanExists(PlanError):
-    """A plan with that id runs, or ran before; ids are never used twice."""
+    """A plan with this id is running or ran before; ids are never reused."""
 
     code = "PLAN_EXISTS"
 
 
 class PlanClosed(PlanError):
-    """The plan has ended: it takes no messages any more."""
+    """The plan has ended and accepts no more messages."""
 
     code = "PLAN_CLOSED"
 
 
 class BadPlanId(PlanError):
-    """A text that cannot name a plan."""
+    """A text that cannot be a plan id."""
 
     code = "BAD_PLAN_ID"
 
 
 class PlanRefused(InvalidPlan):
-    """A plan file with problems; knows the file, so that they can be shown with their lines."""
+    """A plan file with problems. `file` allows showing each problem with its line number."""
 
     def __init__(self, problems: Sequence[Problem], file: PlanFile) -> None:
         super().__init__(problems)

@@ -1,8 +1,8 @@
-"""Watches the workspace of a running plan, and tells the plan which of its files others have changed.
+"""Watches the workspace of a running plan and reports files that others change to the plan.
 
-A plan notices by itself, when it edits a file, that the content is not as it last saw it; told beforehand, it knows at
-once, and so does who looks at it. The plan's own writes are none of this: a file counts as changed only when its
-content is not what the plan knows, and still is not when the steps have had a moment to report.
+A plan detects a conflict by itself when it edits a file; with this report it knows, and shows, the change at once. The
+plan's own writes are not reported: a file counts as changed only if it differs from the plan's file stamp, and still
+does after the steps have had a moment to report what they wrote.
 """
 
 from __future__ import annotations
@@ -23,25 +23,32 @@ from plans.file_stamps import Stamp
 from plans.run import ENDED
 
 DEBOUNCE_MILLISECONDS = 300
+"""Time to collect changes before they are compared."""
 SETTLE_SECONDS = 1.0
-"""A step reports what it wrote when it ends; a change that is still unknown after this is another's."""
+"""A step reports its writes when it ends; a change that the plan does not know after this time is someone else's."""
 LOOK_MILLISECONDS = 2_000
-"""How often to look whether the plan has ended, while nothing changes."""
+"""Interval for checking whether the plan has ended while no file changes."""
 _MESSAGE_BYTES = 12_000
 _MANY = 200
 
 
 async def watch_files(client: Client, plan: str, say: Callable[[str], None]) -> AsyncIterator[list[str]]:
-    """Watch until the plan has ended; gives the files it was told of, each time. Raises PlanError BAD_WORKSPACE."""
+    """Watch until the plan has ended; yields the reported paths, relative to the workspace, report by report.
+
+    Raises PlanError: BAD_WORKSPACE if the workspace is not on this machine, SYSTEM_ERROR if it cannot be watched.
+    """
     view = await runs.show(client, plan)
     root = Path(view.workspace or "/nonexistent")
     if not root.is_dir():
-        raise PlanError(f"the workspace {root} is not on this machine; watch it where the worker is", "BAD_WORKSPACE")
+        raise PlanError(
+            f"the workspace {root} is not on this machine; run `plan watch-files` on the worker's machine",
+            "BAD_WORKSPACE",
+        )
     say(f"Watching {root} until the plan ends")
     looked = False
     async for found in _changes(root):
         changes = found
-        if not looked:  # what changed before the watching began, too
+        if not looked:  # compare all known files once, for changes made before the watching began
             changes, looked = sorted({*changes, *await runs.stamps(client, plan)}), True
         if not changes:
             if (await runs.show(client, plan)).status in ENDED:
@@ -57,7 +64,7 @@ async def watch_files(client: Client, plan: str, say: Callable[[str], None]) -> 
 
 
 async def _changes(root: Path) -> AsyncIterator[list[str]]:
-    """Changed paths relative to the root; an empty list now and then while nothing changes."""
+    """Changed paths relative to the root; an empty list every two seconds while nothing changes."""
     try:
         watcher = awatch(
             root,
@@ -69,11 +76,11 @@ async def _changes(root: Path) -> AsyncIterator[list[str]]:
         async for changes in watcher:
             yield sorted({Path(path).relative_to(root).as_posix() for _, path in changes})
     except OSError as error:
-        raise PlanError(f"{root} cannot be watched: {error}", "SYSTEM_ERROR") from error
+        raise PlanError(f"the workspace {root} cannot be watched: {error}", "SYSTEM_ERROR") from error
 
 
 async def _foreign(client: Client, plan: str, root: Path, paths: list[str]) -> list[str]:
-    """Those that the plan knows, and that are not as it knows them."""
+    """Of the paths, those of files the plan has seen whose content differs from its file stamp."""
     named = None if len(paths) > _MANY or _length(paths) > _MESSAGE_BYTES else paths
     known = await runs.stamps(client, plan, named)
     candidates = {path: known[path] for path in paths if path in known and known[path].state == "known"}
@@ -90,7 +97,7 @@ def _differs(root: Path, path: str, seen: Stamp) -> bool:
 
 
 def _parts(paths: list[str]) -> Iterator[list[str]]:
-    """The paths in lists that fit into one message each."""
+    """Split the paths into lists that each fit into one signal."""
     part: list[str] = []
     for path in paths:
         if part and _length([*part, path]) > _MESSAGE_BYTES:

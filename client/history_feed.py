@@ -1,8 +1,7 @@
-"""When something happened to a plan: Temporal's history, long-polled. Adds nothing to it, and needs no worker.
+"""Notifies of changes to a plan by long-polling its Temporal history. Adds no events to it and needs no worker.
 
-A burst of events counts as one change, at most ten changes a second are told, each when a workflow task has ended. It
-goes on with the next run when the workflow continues as new, survives a server that is away for a while, and ends when
-the plan has ended.
+Bursts of events are merged: at most ten notifications a second, each after a workflow task has completed. The feed
+follows continue-as-new, retries while the server is unavailable, and ends when the plan has ended.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ from client.ids import workflow_id
 from client.rpc import LOST, describe, translated
 
 AT_MOST_EVERY = 0.1
-"""Seconds between two changes."""
+"""Minimum seconds between two notifications."""
 RETRY_AFTER = 0.5, 5.0
-"""Seconds before the first and before every later attempt to reach a server that is away."""
+"""Seconds before the first retry, and before every later one, while the server is unavailable."""
 
-_TELLING = frozenset({
+_RELEVANT = frozenset({
     EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED,
     EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED,
     EventType.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED,
@@ -32,13 +31,13 @@ _TELLING = frozenset({
     EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED,
     EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW,
 })  # fmt: skip
-"""A run's state changes in a workflow task and at no other moment."""
+"""The events after which the state may differ: it changes only in workflow tasks and when the workflow closes."""
 
 
 async def changes(client: Client, plan: str, say: Callable[[str], None] = lambda _: None) -> AsyncIterator[None]:
-    """Once now, then whenever the plan has changed, and once more when it has ended.
+    """Yields once immediately, then after every change to the plan, and once more when it has ended.
 
-    Raises PlanNotFound. `say` is told when the server is away.
+    `say` is called when the server becomes unavailable. Raises PlanNotFound.
     """
     changed = asyncio.Event()
     tail = asyncio.create_task(_tail(client, plan, changed, say))
@@ -61,10 +60,10 @@ async def changes(client: Client, plan: str, say: Callable[[str], None] = lambda
 
 
 async def _pause(changed: asyncio.Event) -> None:
-    """Let a burst pass; what came meanwhile is told when the next comes too, if that is soon.
+    """Wait for a burst to pass. If there was another change meanwhile, wait a little longer for the one after it.
 
-    Right after a workflow task is the best moment to ask a plan. In the middle of one a question disturbs: the check of
-    a plan and its record are made within a workflow task, which is cut in two to answer first: three events more.
+    The best moment to query a plan is right after a workflow task. A query during one that runs a local activity (the
+    check of the plan, its end record) makes the SDK split the task to answer first, which adds three events.
     """
     await asyncio.sleep(AT_MOST_EVERY)
     if changed.is_set():
@@ -76,12 +75,12 @@ async def _pause(changed: asyncio.Event) -> None:
 
 
 async def _tail(client: Client, plan: str, changed: asyncio.Event, say: Callable[[str], None]) -> None:
-    """Set `changed` for every telling event, run after run, until the newest run is closed."""
+    """Set `changed` for every relevant event, run after run (continue-as-new), until the newest run is closed."""
     closed, away = "", False
     while True:
         try:
             run_id = (await client.get_workflow_handle(workflow_id(plan)).describe()).run_id
-            if run_id == closed:
+            if run_id == closed:  # no newer run has followed it
                 return
             away = False
             await _tail_run(client, plan, run_id, changed)
@@ -90,7 +89,7 @@ async def _tail(client: Client, plan: str, changed: asyncio.Event, say: Callable
             if error.status not in LOST:
                 raise translated(error, plan) from error
             if not away:
-                say("The server does not answer; trying again. The plan itself does not depend on this command.")
+                say("The Temporal server does not answer; retrying. The plan does not depend on this command.")
             await asyncio.sleep(RETRY_AFTER[away])
             away = True
 
@@ -98,5 +97,5 @@ async def _tail(client: Client, plan: str, changed: asyncio.Event, say: Callable
 async def _tail_run(client: Client, plan: str, run_id: str, changed: asyncio.Event) -> None:
     handle = client.get_workflow_handle(workflow_id(plan), run_id=run_id)
     async for event in handle.fetch_history_events(wait_new_event=True):
-        if event.event_type in _TELLING:
+        if event.event_type in _RELEVANT:
             changed.set()

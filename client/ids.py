@@ -1,7 +1,7 @@
-"""How plans are named: the id a person uses, and the workflow id made of it.
+"""Plan ids, and the workflow ids derived from them.
 
-An id given by a person is kept as it is and never used twice. One that is made begins with words of the title and ends
-with six random characters.
+An id chosen by the user is used unchanged and never reused. A generated id is made of words of the title and six
+random characters.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from client.errors import BadPlanId
 
 PREFIX = "plan-"
 AGENT = "agent-"
-"""Begins the ids of agents, which are their workflow ids as well."""
+"""Prefix of agent ids, which are also their workflow ids."""
 _ALLOWED = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
 _BASE32 = "abcdefghijklmnopqrstuvwxyz234567"
 
@@ -26,31 +26,31 @@ def workflow_id(plan_id: str) -> str:
     """
     if not _ALLOWED.fullmatch(plan_id):
         shown = plan_id if len(plan_id) <= 60 else plan_id[:57] + "..."
-        text = (
-            f"{shown!r} is no plan id: write 1 to 200 letters, digits, '_', '-' or '.'; `plan list` shows what there is"
-        )
+        text = f"{shown!r} is not a plan id: use 1 to 200 letters, digits, '_', '-' or '.'; `plan list` shows the plans"
         raise BadPlanId(text)
     whole = any(plan_id.startswith(prefix) and len(plan_id) > len(prefix) for prefix in (PREFIX, AGENT))
     return plan_id if whole else PREFIX + plan_id
 
 
 def plan_id(workflow_id: str) -> str:
-    """The plan id in a workflow id."""
+    """The plan id of a workflow id; a plan id is returned unchanged."""
     return workflow_id.removeprefix(PREFIX)
 
 
 def checked(given: str) -> str:
-    """An id that a person chose for a new plan. Raises BadPlanId."""
+    """Validate an id chosen for a new plan and return it. Raises BadPlanId."""
     if given.startswith(PREFIX):
-        raise BadPlanId(f"an id cannot begin with '{PREFIX}', which is put before it; leave it out of {given!r}")
+        raise BadPlanId(f"a plan id cannot begin with '{PREFIX}', the prefix of workflow ids; remove it from {given!r}")
     if given.startswith(AGENT):
-        raise BadPlanId(f"an id of a plan cannot begin with '{AGENT}', which the ids of agents do; choose another")
+        raise BadPlanId(
+            f"a plan id cannot begin with '{AGENT}', the prefix of agent ids; choose another id than {given!r}"
+        )
     workflow_id(given)
     return given
 
 
-def invented(title: str) -> str:
-    """An id for a new plan: words of its title, and six random characters."""
+def generated(title: str) -> str:
+    """Generate an id for a new plan: words of its title and six random characters."""
     plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
     words = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:40].strip("-")
     words = re.sub(r"^((plan|agent)(-|$))+", "", words) or "untitled"  # it must not look like a workflow id

@@ -1,4 +1,4 @@
-"""Values too large for history, put back into a view where this machine can get at them."""
+"""Loads values that were too large for history into a view, as far as this machine can access their storage."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from runtime.value_store import ValueStore
 
 
 async def with_large_values(view: PlanView, settings: Settings) -> PlanView:
-    """The view with every large value that can be had in the place of its preview."""
+    """The view with each large value in place of its preview. Values that cannot be loaded keep the preview."""
     store = ValueStore(storage(settings))
     return view.model_copy(update={"steps": [await _whole(step, store) for step in view.steps]})
 
@@ -21,5 +21,5 @@ async def _whole(step: StepView, store: ValueStore) -> StepView:
     try:
         value = await store.get(step.result.large)
     except ToolError:
-        return step  # kept by a worker elsewhere: the preview has to do
+        return step  # stored on another worker's machine: keep the preview
     return step.model_copy(update={"result": step.result.model_copy(update={"value": value})})

@@ -1,7 +1,7 @@
-"""All plans of a server, read from its index: title, status, times. No worker is asked.
+"""Lists the plans of a server from its visibility store: title, status, times. Needs no worker.
 
-`PlanStatus` says more than Temporal's own status and is used where the server knows it, but never against it: a plan
-that was terminated from outside is not running, whatever it said last.
+The search attribute `PlanStatus` is more precise than Temporal's status and is used where the server has it, unless the
+two contradict each other: a plan that was terminated is not running, whatever its last `PlanStatus` was.
 """
 
 from __future__ import annotations
@@ -31,15 +31,16 @@ _BY_TEMPORAL = {
 
 
 class Listed(Value):
-    """One plan as the server's index knows it."""
+    """One plan or agent as listed by the server."""
 
     plan_id: str
     workflow_id: str
     title: str
     status: PlanStatus
     steps: int | None = None
+    """Number of steps at the start; None for an agent."""
     waiting: list[str] | None = None
-    """Steps that wait for a person; none when the server does not index them, and the plan must be asked."""
+    """Ids of the steps awaiting approval; None if the server does not index them, so that the plan must be queried."""
     started_at: datetime
     ended_at: datetime | None = None
     is_open: bool
@@ -49,9 +50,10 @@ class Listed(Value):
 async def list_plans(
     client: Client, *, running: bool = False, limit: int | None = None, agents: bool = False
 ) -> AsyncIterator[Listed]:
-    """The plans, newest first as far as the server sorts them. `running`: only those that have not ended.
+    """The plans of the server, newest first if the server sorts them.
 
-    `agents`: with the agents, which are asked and told things as plans are.
+    `running`: only plans that have not ended. `limit`: at most this many. `agents`: include agents. Raises
+    NotConnected.
     """
     query = (AGENTS_TOO if agents else PLANS) + (" AND ExecutionStatus = 'Running'" if running else "")
     try:

@@ -1,4 +1,4 @@
-"""The tools this machine knows (built in, or of PLANS_TOOLS), and those that the workers of a plan described."""
+"""Tool specifications: the tools of this machine (built in or from PLANS_TOOLS) and those of a plan's workers."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
 
 
 def known_tools(settings: Settings) -> dict[str, ToolSpec]:
-    """Their descriptions by name. Raises PlanError when a module of the user's own cannot be used."""
-    from activities.tools.registry import load_tools  # every tool with what it needs; most commands need none
+    """Specifications of this machine's tools by name. Raises PlanError if a module in PLANS_TOOLS cannot be loaded."""
+    from activities.tools.registry import load_tools  # lazily: imports all tools, which most commands do not need
 
     return {name: tool.spec for name, tool in sorted(load_tools(settings.tools).items())}
 
 
 async def tools_of(client: Client, plan: str, settings: Settings) -> dict[str, ToolSpec]:
-    """Descriptions by name; what the plan says of a tool counts for it."""
-    from client.rpc import ask  # `plan check` needs the tools of this machine, and no Temporal client
+    """Specifications by name. Those that the plan's workers reported override this machine's. Raises as `ask`."""
+    from client.rpc import ask  # lazily: `plan check` needs local tools but no Temporal client
 
     try:
-        told = {name: ToolSpec.model_validate(spec) for name, spec in (await ask(client, plan, "tools")).items()}
+        reported = {name: ToolSpec.model_validate(spec) for name, spec in (await ask(client, plan, "tools")).items()}
     except PlanError as error:
         if error.code != "QUERY_FAILED":
             raise
-        told = {}  # a worker of an older version does not tell
-    return known_tools(settings) | told
+        reported = {}  # an older worker does not have this query
+    return known_tools(settings) | reported

@@ -1,4 +1,4 @@
-"""What people are asked for, in all plans and agents that run."""
+"""The decisions that all running plans and agents await."""
 
 from __future__ import annotations
 
@@ -19,65 +19,71 @@ from plans.views.queries import BRIEF
 from runtime.task_queues import listeners
 
 PATIENCE = 10.0
-"""Seconds a plan may take to answer."""
+"""Default seconds a plan may take to answer."""
 AT_ONCE = 16
-"""Plans asked at the same time."""
+"""Plans queried concurrently."""
 NAMED = 5
-"""Plans named of those that could not be asked."""
+"""Maximum plans named in a message about plans that did not answer."""
 UNSPOKEN = (NoWorker.code, STUCK, "PLAN_NOT_FOUND", "QUERY_FAILED")
-"""What keeps one plan from being asked, while the others can be."""
+"""Error codes that concern one plan only; the others are still queried."""
 
 
 class Pending(Value):
-    """A decision somebody is asked for."""
+    """A step awaiting approval, with what is needed to decide on it."""
 
     plan_id: str
     title: str = ""
+    """Title of the plan."""
     step_id: str
     kind: str
     tool: str
     description: str = ""
     args: dict[str, Any]
+    """Arguments of the call, with references filled in."""
     since: datetime | None = None
+    """When the step began to await approval."""
     deadline: datetime | None = None
+    """When the approval expires; None if it does not."""
     version: int
+    """The plan's version. Pass it as `Choice.version` to decide on exactly these arguments."""
 
 
 async def pending(
     client: Client, say: Callable[[str], None] = lambda _: None, *, patience: float = PATIENCE
 ) -> AsyncIterator[Pending]:
-    """What people are asked for. Plans that do not answer are left out, which `say` is told at the end, with why.
+    """The steps awaiting approval in all running plans and agents.
 
-    `patience`: the seconds a plan may take to answer.
+    `patience`: seconds a plan may take to answer. Plans that do not answer are omitted; at the end, `say` is called
+    with the reasons. Raises NotConnected.
     """
-    silent: dict[str, bool] = {}
-    """Whether nobody answers for the plans of a queue."""
+    is_silent: dict[str, bool] = {}
+    """By task queue, whether it has no worker that answers."""
     unserved: list[str] = []
     failed: list[PlanError] = []
-    asking = [listed async for listed in list_plans(client, running=True, agents=True) if listed.waiting != []]
-    for start in range(0, len(asking), AT_ONCE):
-        some = asking[start : start + AT_ONCE]
-        for queue in {listed.queue for listed in some} - silent.keys():
-            silent[queue] = not await listeners(client, queue)
-        asked = [listed for listed in some if not silent[listed.queue]]
-        given = await asyncio.gather(*(_of(client, listed, patience) for listed in asked))
-        answers = {listed.plan_id: answer for listed, answer in zip(asked, given, strict=True)}
-        silent |= _gone(asked, answers)
-        for listed in some:
+    candidates = [listed async for listed in list_plans(client, running=True, agents=True) if listed.waiting != []]
+    for start in range(0, len(candidates), AT_ONCE):
+        batch = candidates[start : start + AT_ONCE]
+        for queue in {listed.queue for listed in batch} - is_silent.keys():
+            is_silent[queue] = not await listeners(client, queue)
+        asked = [listed for listed in batch if not is_silent[listed.queue]]
+        results = await asyncio.gather(*(_of(client, listed, patience) for listed in asked))
+        answers = {listed.plan_id: answer for listed, answer in zip(asked, results, strict=True)}
+        is_silent |= _gone(asked, answers)
+        for listed in batch:
             answer = answers.get(listed.plan_id)
             if isinstance(answer, list):
                 for item in answer:
                     yield item
-            elif silent[listed.queue] or answer is None:
+            elif is_silent[listed.queue] or answer is None:
                 unserved.append(listed.plan_id)
             elif answer.code != "PLAN_NOT_FOUND":
                 failed.append(answer)
     if unserved:
-        say(f"Not asked, as no worker answers for them: {_named(unserved)}. Start one: plan worker")
+        say(f"No worker answers for these plans: {_named(unserved)}. Start one: plan worker")
     for error in failed[:NAMED]:
         say(error.message)
     if len(failed) > NAMED:
-        say(f"... and {len(failed) - NAMED} more plans that do not answer")
+        say(f"... and {len(failed) - NAMED} more plans did not answer")
 
 
 async def _of(client: Client, listed: Listed, patience: float) -> list[Pending] | PlanError:
@@ -91,7 +97,7 @@ async def _of(client: Client, listed: Listed, patience: float) -> list[Pending] 
 
 
 def _gone(asked: Sequence[Listed], answers: Mapping[str, list[Pending] | PlanError]) -> dict[str, bool]:
-    """The queues of which no plan at all was answered for: who listened has gone, and is not waited for every time."""
+    """Queues for which no plan answered: their workers have stopped, so the next batch does not wait for them again."""
     queues = {listed.queue for listed in asked}
     answered = {listed.queue for listed in asked if not _is_unserved(answers[listed.plan_id])}
     return dict.fromkeys(queues - answered, True)

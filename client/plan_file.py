@@ -1,8 +1,8 @@
-"""Plan files: from a path to data, and from data to every problem. No server is needed.
+"""Loads plan files and checks them, without a server.
 
-JSON and YAML are read, `-` is standard input. A name that ends in .json is read as JSON, .yaml and .yml as YAML;
-anything else as JSON when it begins like it. What cannot be read raises InvalidPlan, what cannot be opened
-PlanFileError.
+Files ending in .json are parsed as JSON, .yaml and .yml as YAML; any other file, and standard input (`-`), as JSON if
+the text begins like JSON and as YAML otherwise. A file that cannot be opened raises PlanFileError, one that cannot be
+parsed InvalidPlan.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ STDIN = "-"
 
 
 class PlanFileError(PlanError):
-    """A plan file that cannot be opened; the code is NOT_FOUND, NOT_REGULAR, NO_PERMISSION or UNREADABLE."""
+    """A plan file that cannot be opened. Codes: NOT_FOUND, NOT_REGULAR, NO_PERMISSION, UNREADABLE."""
 
 
 @dataclass(frozen=True)
 class PlanFile:
-    """What a file holds, before any of it is judged."""
+    """The content of a plan file, parsed but not validated."""
 
     name: str
     """The path as given; `<stdin>` for standard input."""
@@ -38,7 +38,7 @@ class PlanFile:
 
     @property
     def title(self) -> str:
-        """What a plan without a title is called by: its file's name, its directory's when that is just `plan`."""
+        """Name for a plan without a title: the file's stem, or its directory's name if the stem is just `plan`."""
         if self.name == "<stdin>":
             return ""
         stem = Path(self.name).stem
@@ -46,11 +46,11 @@ class PlanFile:
 
     @property
     def directory(self) -> Path:
-        """Where relative paths in the plan begin."""
+        """The directory that relative paths in the plan refer to."""
         return Path.cwd() if self.name == "<stdin>" else Path(self.name).resolve().parent
 
     def line(self, problem: Problem) -> int | None:
-        """The line of the step that a problem is about, if it can be found."""
+        """Line number of the `id` of the step that a problem is about; None if it cannot be located."""
         if not problem.step_id:
             return None
         name = re.escape(problem.step_id)
@@ -59,7 +59,7 @@ class PlanFile:
 
 
 def load(path: str) -> PlanFile:
-    """Read a plan file. Raises PlanFileError, or InvalidPlan when it holds no JSON or YAML."""
+    """Read and parse a plan file. Raises PlanFileError, or InvalidPlan if it is neither JSON nor YAML."""
     name = "<stdin>" if path == STDIN else path
     content = _content(path)
     try:
@@ -71,7 +71,7 @@ def load(path: str) -> PlanFile:
 
 
 def check(data: Any, tools: Mapping[str, ToolSpec]) -> tuple[Plan | None, list[Problem]]:
-    """The plan if its shape is right, and everything wrong with it; a plan may come with problems."""
+    """The plan, or None if its form is invalid, and all problems of it. A plan may be returned with problems."""
     plan = read_plan(data)
     if isinstance(plan, list):
         sound = sound_part(data)
@@ -86,11 +86,11 @@ def _content(path: str) -> bytes:
         with Path(path).open("rb") as file:
             return _bounded(file)
     except FileNotFoundError:
-        raise PlanFileError(f"there is no file {path}", "NOT_FOUND") from None
+        raise PlanFileError(f"there is no file {path}; check the path", "NOT_FOUND") from None
     except IsADirectoryError:
-        raise PlanFileError(f"{path} is a directory; name a plan file in it", "NOT_REGULAR") from None
+        raise PlanFileError(f"{path} is a directory; pass a plan file in it", "NOT_REGULAR") from None
     except PermissionError:
-        raise PlanFileError(f"{path} may not be read; change its permissions", "NO_PERMISSION") from None
+        raise PlanFileError(f"no permission to read {path}; change its permissions", "NO_PERMISSION") from None
     except (OSError, ValueError) as error:
         raise PlanFileError(f"{path!r} cannot be read: {error}", "UNREADABLE") from None
 
@@ -101,7 +101,7 @@ def _bounded(file: BinaryIO) -> bytes:
 
 def _text(content: bytes) -> str:
     if len(content) > MAX_BYTES:
-        raise Unreadable("PLAN_TOO_LARGE", f"a plan file may have {MAX_BYTES} bytes; split the plan")
+        raise Unreadable("PLAN_TOO_LARGE", f"the plan file is larger than {MAX_BYTES} bytes; split the plan")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -1,10 +1,10 @@
-"""Which stored values nothing refers to any more, and their removal.
+"""Garbage collection of stored values: removes the files in the state directory that no workflow refers to.
 
-Large values and large plans lie in the state directory as files named by a hash; whoever needs one names that hash: the
-history of a workflow, or a stored value that one refers to. `prune` reads the histories of all workflows the server
-still keeps, open and closed, and removes the files none of them leads to. It removes nothing when a single history
-cannot be read, when the directory also holds values of another server, or what is younger than `older_than`: that may
-belong to a workflow which is just being started.
+Large values and large plans are stored as files named by their hash, and referred to by that hash from a workflow's
+history or from another stored value. `prune` reads the histories of all workflows that the server retains, open and
+closed, and removes the unreachable files. It removes nothing if any history cannot be read or if the directory also
+contains values of another server. Files younger than `older_than` stay: they may belong to a workflow that is just
+being started.
 """
 
 from __future__ import annotations
@@ -26,36 +26,43 @@ from runtime import namespaces
 from runtime.settings import Settings
 
 OLDER_THAN = timedelta(hours=1)
+"""Default minimum age of a file to be removed."""
 AT_ONCE = 8
-"""Histories read at the same time."""
+"""Histories read concurrently."""
 _DIGEST = re.compile(rb"(?=([0-9a-f]{64}))")
-"""Any 64 hexadecimal digits may be a claim; taking a few too many only keeps a file."""
+"""Any 64 hexadecimal digits may be a reference; a false match only means that a file is not removed."""
 
 
 class PruneRefused(PlanError):
-    """Nothing was removed, because something could be lost that is still needed."""
+    """Nothing was removed, because values that are still needed could be lost."""
 
     code = "PRUNE_REFUSED"
 
 
 class Pruned(Value):
-    """What a sweep found."""
+    """Result of `prune`."""
 
     workflows: int
-    """Runs of workflows whose history was read."""
+    """Workflow runs whose history was read."""
     kept: int
+    """Files that are referred to."""
     kept_bytes: int
     removed: int
+    """Files removed, or to be removed if `dry_run`."""
     removed_bytes: int
     young: int
-    """Files nothing refers to that are too young to be removed."""
+    """Unreferenced files that are too young to be removed."""
     dry_run: bool
 
 
 async def prune(
     client: Client, settings: Settings, *, older_than: timedelta = OLDER_THAN, dry_run: bool = False
 ) -> Pruned:
-    """Remove the values nothing refers to; with `dry_run` only count them. Raises PruneRefused."""
+    """Remove stored values that no workflow refers to; with `dry_run`, only count them.
+
+    Works on the state directory of `settings`, so run it on the machine that stores the values. `older_than`: do not
+    remove files younger than this. Raises PruneRefused; nothing was removed then.
+    """
     await _require_ours(client, settings)
     directory = settings.state_dir / "values"
     now = time.time()
@@ -64,7 +71,8 @@ async def prune(
     named |= await _named_by_schedules(client, files.keys())
     needed = await asyncio.to_thread(_reachable, named, files)
     loose = [path for digest, path in files.items() if digest not in needed]
-    loose += [path for path in directory.glob("??/.*") if path.is_file()]  # left by whoever was killed while writing
+    # Hidden files are temporary; old ones were left by a process that was killed while writing.
+    loose += [path for path in directory.glob("??/.*") if path.is_file()]
     before = now - older_than.total_seconds()
     removed = await asyncio.to_thread(_sweep, loose, before, dry_run)
     return Pruned(
@@ -79,22 +87,22 @@ async def prune(
 
 
 async def _require_ours(client: Client, settings: Settings) -> None:
-    """Raises PruneRefused where the histories of this server do not tell what is needed."""
+    """Raises PruneRefused if this server's histories do not cover everything in the storage."""
     if settings.storage != "local":
         raise PruneRefused(
-            f"values are kept in {settings.storage}, which `plan prune` does not touch; give the bucket a lifecycle"
-            " rule: objects expire later than workflows do (the retention of the namespace, and how long plans may run)"
+            f"values are stored in {settings.storage}, which `plan prune` does not clean up; add a lifecycle rule"
+            " to the bucket. Objects must expire later than workflows: longest run of a plan plus namespace retention"
         )
     others = await namespaces.others(settings, client)
     if others:
         raise PruneRefused(
-            f"{settings.state_dir} may also hold values of another server: {'; '.join(others)}. Remove that file if the"
-            " plans of that server are gone for good, then try again"
+            f"{settings.state_dir} may also contain values of another server: {'; '.join(others)}. If the plans of that"
+            " server are no longer needed, remove the file in brackets and try again"
         )
 
 
 async def _named_by_workflows(client: Client, known: Set[str]) -> tuple[int, set[str]]:
-    """How many runs there are, and the stored values their histories name. Raises PruneRefused."""
+    """The number of workflow runs, and the stored values that their histories refer to. Raises PruneRefused."""
     named, count = set[str](), 0
     async for group in _in_groups(client):
         for found in await asyncio.gather(*(_named_by(client, each, known) for each in group)):
@@ -112,7 +120,9 @@ async def _in_groups(client: Client) -> AsyncIterator[list[WorkflowExecution]]:
                 yield group
                 group = []
     except RPCError as error:
-        raise PruneRefused(f"the workflows of the server cannot be listed: {error.message}") from error
+        raise PruneRefused(
+            f"the workflows of the server cannot be listed: {error.message}; nothing was removed"
+        ) from error
     yield group
 
 
@@ -131,7 +141,7 @@ async def _named_by(client: Client, execution: WorkflowExecution, known: Set[str
 
 
 async def _named_by_schedules(client: Client, known: Set[str]) -> set[str]:
-    """The stored values that schedules will start workflows with."""
+    """The stored values that inputs of scheduled workflows refer to."""
     named: set[str] = set()
     try:
         async for schedule in await client.list_schedules():
@@ -139,7 +149,9 @@ async def _named_by_schedules(client: Client, known: Set[str]) -> set[str]:
             named |= _digests(found.raw_description.SerializeToString(), known)
     except RPCError as error:
         if error.status is not RPCStatusCode.UNIMPLEMENTED:
-            raise PruneRefused(f"the schedules of the server cannot be read: {error.message}") from error
+            raise PruneRefused(
+                f"the schedules of the server cannot be read: {error.message}; nothing was removed"
+            ) from error
     return named
 
 
@@ -148,7 +160,7 @@ def _digests(data: bytes, known: Set[str]) -> set[str]:
 
 
 def _reachable(named: set[str], files: dict[str, Path]) -> set[str]:
-    """The named values, those named in them, and so on."""
+    """Mark phase: the named values and everything they refer to, transitively."""
     reached, waiting = set(named), list(named)
     while waiting:
         with suppress(FileNotFoundError):
@@ -159,7 +171,7 @@ def _reachable(named: set[str], files: dict[str, Path]) -> set[str]:
 
 
 def _sweep(paths: Iterable[Path], before: float, dry_run: bool) -> list[int]:
-    """Remove the files that were last wanted before a time; returns the sizes of those."""
+    """Remove the files last used before a time; returns their sizes."""
     return [size for path in paths for size in _removed(path, before, dry_run)]
 
 
@@ -174,7 +186,10 @@ def _removed(path: Path, before: float, dry_run: bool) -> Iterator[int]:
 
 
 def _remove(path: Path, touched: float) -> bool:
-    """Remove a file, unless somebody has just come to want it; who wants it later finds none and writes it anew."""
+    """Remove a file unless it was touched meanwhile: a writer that needs an existing value touches it.
+
+    Renamed first, so that the check cannot race: after the rename, a writer finds no file and writes the value again.
+    """
     aside = path.with_name(f".{path.name}.gone")
     path.rename(aside)
     if aside.stat().st_mtime != touched:

@@ -1,7 +1,7 @@
-"""Interrupting a plan, and going on with an ended one in a new run that keeps what is done.
+"""Interrupts a plan, and resumes or reruns an ended one in a new run that reuses the finished steps.
 
-The second run of plan `x` is plan `x-r2`, and so on. A run names the one it goes on from in its memo and its view
-(`resumes`); since an ended run takes nothing any more, the other direction (`resumedBy`) is read off the later runs.
+The second run of plan `x` is plan `x-r2`, and so on. A run names its predecessor in its memo and its view (`resumes`).
+An ended run cannot be written to, so the opposite direction (`resumedBy`) is computed from the later runs.
 """
 
 from __future__ import annotations
@@ -30,39 +30,47 @@ from plans.run import Run, Status
 from runtime.until import until
 
 MAX_RUNS = 1_000
+"""Maximum runs of one plan."""
 ENDING_SECONDS = 20.0
+"""Seconds to wait for the agents of a cancelled plan to end."""
 GONE = frozenset((PlanNotFound.code, "QUERY_FAILED"))
-"""Of an agent that never began or was deleted; of one that cannot say how it was left."""
+"""Error codes that mean an agent's state is unavailable; its step starts over."""
 
 
 class Links(Value):
-    """The runs before and after one."""
+    """The runs before and after a run."""
 
-    resumes: str | None = Field(default=None, description="The plan it goes on from.")
-    resumed_by: list[str] = Field(default_factory=list, description="The plans that went on from it.")
+    resumes: str | None = Field(default=None, description="Id of the plan that this one resumes.")
+    resumed_by: list[str] = Field(default_factory=list, description="Ids of the plans that resumed this one.")
 
 
 async def interrupt(client: Client, plan: str, by: str = "") -> None:
-    """Stop at the next safe point and keep everything: running steps may end, nothing starts. Raises PlanClosed."""
+    """End the plan so that it can be resumed: running steps finish, nothing else starts, all results are kept.
+
+    Returns at once; `wait` for the end. `by` is recorded. Sent as a signal: it needs no worker. Raises PlanClosed.
+    """
     with about(plan):
         message = {"by": by} if by else {}
         await client.get_workflow_handle(workflow_id(plan)).signal("interrupt", message, rpc_timeout=RPC_TIMEOUT)
 
 
 async def resume(client: Client, plan: str, by: str = "") -> Started:
-    """Go on with an ended plan in a new run: failed, blocked and never-run steps are done, the others kept.
+    """Continue an ended plan in a new run: failed, blocked and unstarted steps run, the others keep their results.
 
-    Raises Refused when it has not ended, was resumed already, or has nothing left to do.
+    The new run has an id of its own (`x-r2`), returned in `plan_id`. Also resumes agents. Raises Refused: NOT_ENDED,
+    ALREADY_RESUMED (continue the later run instead), NOTHING_TO_DO, TOO_MANY_RUNS.
     """
     later = (await links(client, plan)).resumed_by
     if later:
-        raise Refused(f"plan '{plan_id(plan)}' was resumed as '{later[-1]}'; go on with that one", "ALREADY_RESUMED")
-    return await _go_on(client, plan, lambda run, new_id, now: resumption.resumed(run, new_id, now, by), by)
+        raise Refused(
+            f"plan '{plan_id(plan)}' was already resumed as '{later[-1]}'; continue with that run", "ALREADY_RESUMED"
+        )
+    return await _new_run(client, plan, lambda run, new_id, now: resumption.resumed(run, new_id, now, by), by)
 
 
-async def _agents_left(client: Client, run: Run) -> dict[str, dict[str, Any]]:
-    """By step, how the agents were left that had not done their steps; who cannot be asked any more begins anew."""
-    found: dict[str, dict[str, Any]] = {}
+async def _unfinished_agents(client: Client, run: Run) -> dict[str, dict[str, Any]]:
+    """State of each unfinished agent by step id. Agents that can no longer be queried are omitted and start over."""
+    states: dict[str, dict[str, Any]] = {}
     for step in run.plan.steps:
         state = run.steps[step.id]
         if step.tool != AGENT_TOOL or not state.calls or state.status is Status.COMPLETED:
@@ -70,15 +78,15 @@ async def _agents_left(client: Client, run: Run) -> dict[str, dict[str, Any]]:
         name = agent_of_step(run.plan.id or "", step.id, state.calls)
         try:
             await _until_ended(client, name)
-            found[step.id] = await ask(client, name, "state")
+            states[step.id] = await ask(client, name, "state")
         except PlanError as error:
             if error.code not in GONE:
                 raise
-    return found
+    return states
 
 
 async def _until_ended(client: Client, agent: str) -> None:
-    """An agent whose plan was cancelled ends a moment after it. Raises NOT_ENDED when it does not."""
+    """Wait for an agent, which ends a moment after its cancelled plan. Raises Refused (NOT_ENDED) if it does not."""
 
     async def has_ended() -> bool:
         return (await describe(client, agent)).status is not WorkflowExecutionStatus.RUNNING
@@ -86,7 +94,7 @@ async def _until_ended(client: Client, agent: str) -> None:
     try:
         await until(has_ended, ENDING_SECONDS, every=0.2)
     except TimeoutError:
-        text = f"agent '{agent}' has not ended yet; try again, or end it: plan cancel {agent}"
+        text = f"agent '{agent}' has not ended yet; try again, or cancel it: plan cancel {agent}"
         raise Refused(text, "NOT_ENDED") from None
 
 
@@ -99,32 +107,35 @@ async def rerun(
     changes: Sequence[Replacement] = (),
     by: str = "",
 ) -> Started:
-    """Do a step of an ended plan again in a new run: with all that follows from it (`start_at`), or alone (`only`).
+    """Run a step of an ended plan again in a new run: with all its dependents (`start_at`) or alone (`only`).
 
-    Raises Refused.
+    Exactly one of the two is given. `changes` replace arguments in the new run. Raises Refused: BAD_USAGE, NOT_ENDED,
+    UNKNOWN_STEP, BAD_EDIT, NOT_DONE (`only` needs the results of its dependencies), and NOT_A_PLAN for an agent.
     """
     if (start_at is None) == (only is None):
-        raise Refused("name the step to start at, or the only one to run: --from STEP or --only STEP", "BAD_USAGE")
+        raise Refused(
+            "name either the step to start from (--from STEP) or the only step to run (--only STEP)", "BAD_USAGE"
+        )
     if only is not None:
-        return await _go_on(client, plan, lambda run, new_id, now: rerun_only(run, only, new_id, now, by, changes))
-    return await _go_on(
+        return await _new_run(client, plan, lambda run, new_id, now: rerun_only(run, only, new_id, now, by, changes))
+    return await _new_run(
         client, plan, lambda run, new_id, now: rerun_from(run, start_at or "", new_id, now, by, changes)
     )
 
 
 async def links(client: Client, plan: str) -> Links:
-    """The runs before and after a plan's run. Raises PlanNotFound."""
+    """The run that this one resumes, and the runs that resumed it. Needs no worker. Raises PlanNotFound."""
     memo = await (await describe(client, plan)).memo()
     name = plan_id(plan)
-    found = [each async for each, resumes in _runs(client, base_id(name)) if resumes == name]
+    later = [each async for each, resumes in _runs(client, base_id(name)) if resumes == name]
     if memo.get("stepId"):
-        found += await _later_agents(client, name, str(memo.get("planId")), str(memo["stepId"]))
+        later += await _later_agents(client, name, str(memo.get("planId")), str(memo["stepId"]))
     resumes = memo.get("resumes")
-    return Links(resumes=str(resumes) if resumes else None, resumed_by=found)
+    return Links(resumes=str(resumes) if resumes else None, resumed_by=later)
 
 
 async def _later_agents(client: Client, agent: str, plan: str, step_id: str) -> list[str]:
-    """The agents that went on with a step when its plan was resumed."""
+    """Ids of the agents that resumed this agent's step when its plan was resumed."""
     found: list[str] = []
     for later in (await links(client, plan)).resumed_by:
         name = agent_of_step(later, step_id, 1)
@@ -134,14 +145,14 @@ async def _later_agents(client: Client, agent: str, plan: str, step_id: str) -> 
     return found
 
 
-async def _go_on(
+async def _new_run(
     client: Client, plan: str, make: Callable[[Run, str, datetime], Run], by: str | None = None
 ) -> Started:
     description = await _ended(client, plan)
     state = await ask(client, plan, "state")
     run = None if "order" in state else Run.model_validate(state)
     if run is not None and by is not None:
-        run.agents |= await _agents_left(client, run)
+        run.agents |= await _unfinished_agents(client, run)
     base = base_id(plan_id(plan))
     taken = [name async for name, _ in _runs(client, base)]
     for number in range(len(taken) + 2, MAX_RUNS):
@@ -150,22 +161,22 @@ async def _go_on(
             if run is None:
                 return await _resume_agent(client, AgentRun.model_validate(state), new_id, now, queue, by)
             return await start_run(client, make(run, new_id, now), queue)
-        except PlanExists:  # somebody else was faster
+        except PlanExists:  # another client took this number in the meantime
             continue
-    raise Refused(f"plan '{base}' has had {MAX_RUNS} runs; start it anew", "TOO_MANY_RUNS")
+    raise Refused(f"plan '{base}' has reached the limit of {MAX_RUNS} runs; start it as a new plan", "TOO_MANY_RUNS")
 
 
 async def _resume_agent(
     client: Client, agent: AgentRun, new_id: str, now: datetime, queue: str, by: str | None
 ) -> Started:
     if by is None:
-        raise Refused("steps of an agent cannot be run again; `plan resume` goes on with it", "NOT_A_PLAN")
+        raise Refused("an agent's steps cannot be rerun; continue the agent with `plan resume`", "NOT_A_PLAN")
     if agent.end == "completed":
-        raise Refused("the agent has done its work; there is nothing to resume", "NOTHING_TO_DO")
-    made = resumed_agent(agent, new_id, now, by)
-    request = {"agent": made.model_dump(mode="json", exclude_defaults=True)}
-    title = made.run.plan.title
-    return await start_agent(client, request, new_id, queue, title, made.run.resumes)
+        raise Refused("the agent has completed its request; there is nothing to resume", "NOTHING_TO_DO")
+    resumed = resumed_agent(agent, new_id, now, by)
+    request = {"agent": resumed.model_dump(mode="json", exclude_defaults=True)}
+    title = resumed.run.plan.title
+    return await start_agent(client, request, new_id, queue, title, resumed.run.resumes)
 
 
 async def _ended(client: Client, plan: str) -> WorkflowExecutionDescription:
@@ -173,14 +184,15 @@ async def _ended(client: Client, plan: str) -> WorkflowExecutionDescription:
     if description.status is WorkflowExecutionStatus.RUNNING:
         name = plan_id(plan)
         text = (
-            f"plan '{name}' has not ended; `plan interrupt {name}` stops it first, `plan unpause {name}` ends a pause"
+            f"plan '{name}' has not ended; stop it first with `plan interrupt {name}`, or continue a paused one with "
+            f"`plan unpause {name}`"
         )
         raise Refused(text, "NOT_ENDED")
     return description
 
 
 async def _runs(client: Client, base: str) -> AsyncIterator[tuple[str, Any]]:
-    """The later runs of a plan, in order, each with the id of the one it goes on from."""
+    """The later runs of a plan in order, each with the id of the run it resumes."""
     for number in range(2, MAX_RUNS):
         name = run_id(base, number)
         try:

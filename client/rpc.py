@@ -1,7 +1,7 @@
-"""Speaking with the server about one plan: what its errors mean, and asking a plan something.
+"""Queries a plan and translates Temporal RPC errors into PlanErrors.
 
-Every RPC error that a user can meet becomes a PlanError with a sentence. Queries are answered by a worker: when none
-listens, that is said after a few seconds instead of waiting on.
+Every RPC error that a user can meet becomes a PlanError with a sentence. Queries need a worker: if none polls the
+plan's task queue, NoWorker is raised after a few seconds instead of waiting for the RPC deadline.
 """
 
 from __future__ import annotations
@@ -29,30 +29,31 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 V = TypeVar("V", bound="View")
 RPC_TIMEOUT = timedelta(seconds=10)
+"""Deadline of a single RPC."""
 QUERY_SECONDS = 2.0, 8.0
-"""How long the first question may take, and the later ones: who answers late has a long history to read first."""
+"""Deadline of the first query attempt and of the later ones: a slow worker may be replaying a long history."""
 UNSERVED_SECONDS = 5.0
-"""How long nobody may listen before that is said: after a server's restart its workers take a moment to come back."""
+"""Seconds before the absence of workers is an error: after a server restart they need a moment to reconnect."""
 PATIENCE = 30.0
-"""Seconds a plan may take to answer although a worker listens."""
+"""Seconds a plan may take to answer while a worker polls its queue."""
 
 LOST = frozenset({
     RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED, RPCStatusCode.ABORTED,
     RPCStatusCode.UNKNOWN, RPCStatusCode.INTERNAL,
 })  # fmt: skip
-"""What the SDK reports when the server is away or too busy: worth another attempt."""
+"""Statuses the SDK reports when the server is unavailable or overloaded; worth a retry."""
 STUCK = "PLAN_STUCK"
-"""The code of a plan that its worker tries to go on with, again and again."""
+"""Error code: the plan's workflow task keeps failing on its worker."""
 SERVER_REFUSED = "SERVER_REFUSED"
-"""The code of what the server does not take, for a reason of its own."""
+"""Error code: the server rejected the request for another reason."""
 THINKING = "TMPRL1101"
-"""What the SDK says of a workflow that was thinking for too long to answer."""
+"""The SDK's code for a workflow task that exceeded the deadlock timeout, so that the query failed; worth a retry."""
 _UNANSWERED = LOST | {RPCStatusCode.FAILED_PRECONDITION}
 
 
 @contextmanager
 def about(plan: str) -> Iterator[None]:
-    """Errors of the server inside are errors about this plan."""
+    """Context manager: translates RPC errors raised inside into PlanErrors about this plan."""
     try:
         yield
     except RPCError as error:
@@ -60,31 +61,35 @@ def about(plan: str) -> Iterator[None]:
 
 
 def translated(error: RPCError, plan: str) -> PlanError:
-    """The error in the project's words."""
+    """The PlanError for an RPC error. `plan` is empty if the request was not about one plan."""
     name = plan_id(plan)
     if error.status is RPCStatusCode.NOT_FOUND:
         if "already completed" in error.message:
-            return PlanClosed(f"plan '{name}' has ended; it takes no messages any more. `plan summary {name}` shows it")
-        return PlanNotFound(f"there is no plan '{name}'; `plan list` shows what there is")
+            return PlanClosed(f"plan '{name}' has ended and accepts no more messages; see: plan summary {name}")
+        return PlanNotFound(f"there is no plan '{name}' on this server; `plan list` shows the plans")
     if error.status in LOST:
-        return NotConnected(f"the Temporal server did not answer: {error.message or error.status.name.lower()}")
-    if error.status is RPCStatusCode.FAILED_PRECONDITION:  # a question that no worker fetched
+        why = error.message or error.status.name.lower()
+        return NotConnected(f"the Temporal server did not answer: {why}; `plan doctor` checks the connection")
+    if error.status is RPCStatusCode.FAILED_PRECONDITION:  # a query that no worker picked up
         return NoWorker(f"no worker answers for plan '{name}': {error.message}; start one: plan worker")
     if error.status in (RPCStatusCode.UNAUTHENTICATED, RPCStatusCode.PERMISSION_DENIED):
-        return NotConnected(f"the Temporal server refused: {error.message}; check TEMPORAL_API_KEY and TEMPORAL_TLS*")
-    return PlanError(f"the Temporal server refused: {error.message}", SERVER_REFUSED)
+        return NotConnected(
+            f"the Temporal server denied access: {error.message}; check TEMPORAL_API_KEY and TEMPORAL_TLS*"
+        )
+    return PlanError(f"the Temporal server rejected the request: {error.message}", SERVER_REFUSED)
 
 
 async def describe(client: Client, plan: str) -> WorkflowExecutionDescription:
-    """What the server knows of the plan's newest run. Raises PlanNotFound."""
+    """Temporal's description of the newest run of the plan's workflow. Raises PlanNotFound, NotConnected."""
     with about(plan):
         return await client.get_workflow_handle(workflow_id(plan)).describe(rpc_timeout=RPC_TIMEOUT)
 
 
 async def ask(client: Client, plan: str, query: str, *arguments: Any, patience: float = PATIENCE) -> Any:
-    """The plan's answer to a query, an ended one's from its record. Raises PlanNotFound, NoWorker, NotConnected.
+    """The result of a query, as JSON data. An ended plan is read from its end record if possible, without a worker.
 
-    `patience`: the seconds it may take to answer although a worker listens.
+    `patience`: seconds to keep trying while a worker polls the queue. Raises PlanNotFound, NotConnected, NoWorker (also
+    with the code PLAN_STUCK), and PlanError (QUERY_FAILED) if the plan cannot answer this query.
     """
     return await _answer(client, plan, query, arguments, patience)
 
@@ -92,7 +97,7 @@ async def ask(client: Client, plan: str, query: str, *arguments: Any, patience: 
 async def ask_view(
     client: Client, plan: str, kind: type[V], query: str, *arguments: Any, patience: float = PATIENCE
 ) -> V:
-    """As `ask`, for an answer that is a view of this kind."""
+    """As `ask`, with the result parsed as a view of the type `kind`."""
     answer = await _answer(client, plan, query, arguments, patience, RawValue)
     return kind.read(answer.payload.data if isinstance(answer, RawValue) else answer)
 
@@ -100,12 +105,13 @@ async def ask_view(
 async def _answer(
     client: Client, plan: str, query: str, arguments: Sequence[Any], patience: float, kind: type | None = None
 ) -> Any:
-    from client import end_records  # with all that reads a Run, which a list of plans does without
+    from client import end_records  # imports everything that reads a Run, which `plan list` does not need
 
     handle = client.get_workflow_handle(workflow_id(plan))
     began, seconds = time.monotonic(), QUERY_SECONDS[0]
     while True:
         try:
+            # In every round: the plan may end while it is being queried, and then needs no worker any more.
             recorded = await end_records.answer(client, plan, query, arguments)
             if recorded is not None:
                 return recorded.value
@@ -127,20 +133,20 @@ async def _answer(
 
 
 async def patiently(client: Client, plan: str, say: Callable[[str], None], question: Callable[[], Awaitable[T]]) -> T:
-    """The answer to a question that is asked again until server and worker are there; `say` is told once.
+    """Retry `question` until server and worker are available; `say` gets the first error's message.
 
-    Raises NoWorker when the plan has ended meanwhile.
+    Raises NoWorker if the plan has ended: no worker may ever come back for it.
     """
-    told = False
+    said = False
     while True:
         try:
             return await question()
         except NotConnected as error:
             if isinstance(error, NoWorker) and await _has_ended(client, plan):
                 raise
-            if not told:
+            if not said:
                 say(error.message)
-            told = True
+            said = True
         await asyncio.sleep(1.0)
 
 
@@ -149,7 +155,7 @@ async def _has_ended(client: Client, plan: str) -> bool:
 
 
 async def _unanswered(client: Client, plan: str, patience: float) -> PlanError:
-    """Why a plan did not answer in all that time: a server that says what it knows of the plan was not the reason."""
+    """Why a plan did not answer in time: no connection, a workflow task that keeps failing, or a busy worker."""
     try:
         description = await describe(client, plan)
     except PlanError as error:
@@ -157,11 +163,11 @@ async def _unanswered(client: Client, plan: str, patience: float) -> PlanError:
     late = f"plan '{plan_id(plan)}' did not answer within {patience:g} s"
     attempt = description.raw_description.pending_workflow_task.attempt
     if attempt > 1:
-        why = f"its worker has tried {attempt} times to go on with it; its log and Temporal's UI say why it cannot"
+        why = f"its workflow task failed and is at attempt {attempt}; the worker's log and Temporal's UI show the error"
         return NoWorker(f"{late}: {why}", STUCK)
     return NoWorker(
-        f"{late}, although a worker was seen at queue '{description.task_queue}': it has just ended, or has too much "
-        "to do. Try again, or start one: plan worker"
+        f"{late}, although a worker polls queue '{description.task_queue}': it has just stopped, or is overloaded. "
+        "Try again, or start another one: plan worker"
     )
 
 
@@ -170,4 +176,4 @@ async def _require_worker(client: Client, plan: str) -> None:
     with about(plan):
         if await listeners(client, queue):
             return
-    raise NoWorker(f"no worker serves queue '{queue}', so plan '{plan_id(plan)}' waits; start one: plan worker")
+    raise NoWorker(f"no worker polls queue '{queue}', so plan '{plan_id(plan)}' waits; start one: plan worker")

@@ -1,6 +1,7 @@
-"""Starting a plan: its id, its request, and what Temporal's UI shows of it from the first moment.
+"""Starts plans and agents: picks the id, builds the workflow's input and what Temporal's UI shows from the start.
 
-The plan is sent as its author wrote it; the worker judges it again. An id that was ever used before starts nothing.
+The plan is sent as its author wrote it, and the worker validates it again. Ids are never reused: starting with the id
+of a plan that exists or existed fails.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from workflows.search_attributes import first
 
 SUMMARY_BYTES = 200
 DETAILS_BYTES = 20_000
-"""What Temporal shows of a static summary and of static details at most."""
+"""Maximum bytes of a static summary and of static details that Temporal accepts."""
 
 
 class Started(Value):
-    """A plan that was started."""
+    """A plan or agent that was started. `plan_id` is the name to pass to the functions of `client.runs`."""
 
     plan_id: str
     workflow_id: str
@@ -45,16 +46,17 @@ async def start(
     name: str = "",
     queue: str = "plans",
 ) -> Started:
-    """Start a plan, given as the data of a plan file; returns at once.
+    """Start a plan and return without waiting for it.
 
-    `plan_id` comes before the plan's own id; without either, one is made from the title or from `name`. Raises
-    InvalidPlan when the data is no plan, PlanExists, BadPlanId, NotConnected.
+    `plan` is the content of a plan file as Python data. `plan_id` overrides the plan's own `id`; without either, an id
+    is generated from the title or `name`. `queue` is the task queue whose workers run the plan. Raises InvalidPlan
+    (with every problem of the plan's form), PlanExists, BadPlanId, NotConnected.
     """
     checked = read_plan(plan)
     if isinstance(checked, list):
         raise InvalidPlan(checked)
     given = plan_id if plan_id is not None else checked.id
-    chosen = ids.invented(checked.title or name) if given is None else ids.checked(given)
+    chosen = ids.generated(checked.title or name) if given is None else ids.checked(given)
     given_options = (options or Options()).model_dump(mode="json", exclude_none=True)
     request = {"plan": {**plan, "id": chosen}, "options": given_options}
     status = PlanStatus.REVIEW if options and options.review else PlanStatus.RUNNING
@@ -63,7 +65,7 @@ async def start(
 
 
 async def start_run(client: Client, run: Run, queue: str) -> Started:
-    """Start a run that goes on from another, under the id of its plan. Raises PlanExists, BadPlanId, NotConnected."""
+    """Start a run that resumes another one, under the id of its plan. Raises PlanExists, BadPlanId, NotConnected."""
     chosen = run.plan.id or ""
     shown = _shown(run.plan, run.plan.title or chosen)
     shown["memo"]["resumes"] = run.resumes
@@ -76,7 +78,7 @@ async def start_run(client: Client, run: Run, queue: str) -> Started:
 async def start_agent(
     client: Client, request: dict[str, Any], agent_id: str, queue: str, title: str, resumes: str
 ) -> Started:
-    """Start an agent, or one that goes on from another. Raises PlanExists, BadPlanId, NotConnected."""
+    """Start an agent; `resumes` is the id of the agent it resumes, or empty. Raises PlanExists, NotConnected."""
     memo = {"title": title[:1_000], "request": title[:1_000], **({"resumes": resumes} if resumes else {})}
     shown = {"memo": memo, "static_summary": _cut(line(title), SUMMARY_BYTES)}
     index = first(PlanStatus.RUNNING.value, title, resumes)
@@ -92,9 +94,10 @@ async def launch(
     index: TypedSearchAttributes | None = None,
     kind: str = "PlanWorkflow",
 ) -> Started:
-    """Start a workflow under the id of a plan; `shown` and `index` are what Temporal shows and finds it by.
+    """Start a workflow under the id of a plan.
 
-    Raises PlanExists, NotConnected, InvalidPlan when it is too large.
+    `shown`: memo, static summary and static details; `index`: search attributes, less those that the server does not
+    know. Raises PlanExists, NotConnected, and InvalidPlan if the request is too large.
     """
     try:
         handle = await client.start_workflow(
@@ -109,25 +112,25 @@ async def launch(
             **shown,
         )
     except WorkflowAlreadyStartedError:
-        text = f"there is a plan '{chosen}' already, and ids are never used twice; choose another with --id"
+        text = f"the id '{chosen}' has been used before, and ids are never reused; choose another with --id"
         raise PlanExists(text) from None
     except RPCError as error:
         if index is not None and _is_unindexed(error):
             known = await search_attributes.known(client)
             left = TypedSearchAttributes([pair for pair in index if pair.key.name in known])
-            fewer = left if 0 < len(left) < len(index) else None
+            fewer = left if 0 < len(left) < len(index) else None  # always fewer than before, so this terminates
             return await launch(client, request, chosen, queue, shown, fewer, kind=kind)
         raise _refused(error, chosen) from error
     return Started(plan_id=chosen, workflow_id=handle.id, run_id=handle.first_execution_run_id or "")
 
 
 def _is_unindexed(error: RPCError) -> bool:
-    """Whether the server does not know some of our search attributes: plans run without them."""
+    """Whether the server rejected search attributes it does not know; plans run without them."""
     return error.status is RPCStatusCode.INVALID_ARGUMENT and "search attribute" in error.message.lower()
 
 
 def _shown(plan: Plan, title: str) -> dict[str, Any]:
-    """What lists and Temporal's UI show of the plan, before it has done anything."""
+    """Memo, static summary and static details of the plan, for lists and Temporal's UI."""
     return {
         "memo": {"title": title[:1_000], "steps": len(plan.steps)},
         "static_summary": _cut(f"{line(title)} · {_steps(plan)}", SUMMARY_BYTES),
@@ -137,7 +140,7 @@ def _shown(plan: Plan, title: str) -> dict[str, Any]:
 
 def _refused(error: RPCError, plan_id: str) -> PlanError:
     if "size exceeds limit" in error.message or "larger than max" in error.message:
-        text = "the plan is larger than the server takes (2 MB); split it, or put long texts into files"
+        text = "the plan is larger than the server accepts (2 MB); split it, or move long texts into files"
         return InvalidPlan([Problem(code="PLAN_TOO_LARGE", message=text)])
     return translated(error, plan_id)
 
@@ -147,6 +150,6 @@ def _steps(plan: Plan) -> str:
 
 
 def _cut(text: str, limit: int) -> str:
-    """A text of at most so many bytes, no character cut in two."""
+    """Truncate a text to `limit` bytes without splitting a character."""
     data = text.encode()
     return text if len(data) <= limit else data[: limit - 3].decode(errors="ignore") + "…"

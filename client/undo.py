@@ -1,6 +1,6 @@
-"""What a plan changed in files, and taking it back: asked of the workers that have its workspaces.
+"""Lists and undoes the file changes of a plan, on the workers that have its workspaces.
 
-Both run as a small workflow of their own, since the plan may have ended and its files may be on another machine.
+Both run as a short workflow of their own: the plan may have ended, and its files may be on another machine.
 """
 
 from __future__ import annotations
@@ -23,10 +23,14 @@ from plans.files.undo import ChangesReport, ChangesRequest
 from plans.views.models import PlanView
 
 CEILING = timedelta(minutes=30)
+"""Execution timeout of the workflow."""
 
 
 async def file_changes(client: Client, plan: str, step_id: str | None = None, *, diffs: bool = True) -> ChangesReport:
-    """What each call of the plan changed, oldest first. Raises PlanNotFound, NoWorker, Refused UNKNOWN_STEP."""
+    """The files that each tool call of the plan, or of one step, created, changed and deleted, oldest call first.
+
+    `diffs`: include unified diffs. Raises NoWorker, and Refused (UNKNOWN_STEP).
+    """
     request = ChangesRequest(plan_id=plan_id(plan), step_id=step_id, diffs=diffs)
     return await _answer(client, plan, request, f"files-{plan_id(plan)}-{uuid.uuid4().hex[:8]}")
 
@@ -34,14 +38,18 @@ async def file_changes(client: Client, plan: str, step_id: str | None = None, *,
 async def undo(
     client: Client, plan: str, step_id: str | None = None, *, dry_run: bool = False, partly: bool = False
 ) -> ChangesReport:
-    """Put back what the plan, or one step of it, changed; `refused` says what could not be, and then nothing is done.
+    """Undo the file changes of an ended plan, or of one of its steps.
 
-    `partly`: what can be put back is. Raises Refused NOT_ENDED when the plan has not ended, otherwise as above.
+    If a file cannot be restored, for example because someone else has changed it since, it is listed in `refused` and
+    nothing is undone; with `partly`, the other files are restored. `dry_run` only reports what would be done, also
+    while the plan is running. Raises NoWorker, and Refused (NOT_ENDED, UNKNOWN_STEP, UNDO_RUNNING).
     """
     description = await describe(client, plan)
     if description.status is WorkflowExecutionStatus.RUNNING and not dry_run:
         name = plan_id(plan)
-        raise Refused(f"plan '{name}' still runs; wait for its end, or end it with `plan cancel {name}`", "NOT_ENDED")
+        raise Refused(
+            f"plan '{name}' is still running; wait until it ends, or cancel it with `plan cancel {name}`", "NOT_ENDED"
+        )
     request = ChangesRequest(plan_id=plan_id(plan), step_id=step_id, undo=True, dry_run=dry_run, partly=partly)
     return await _answer(client, plan, request, f"undo-{plan_id(plan)}")
 
@@ -50,12 +58,13 @@ async def _answer(client: Client, plan: str, request: ChangesRequest, workflow_i
     view = await ask_view(client, plan, PlanView, "plan")
     steps = {step.id: step for step in view.steps}
     if request.step_id is not None and request.step_id not in steps:
-        raise Refused(f"plan '{plan_id(plan)}' has no step '{request.step_id}'", "UNKNOWN_STEP")
+        name = plan_id(plan)
+        raise Refused(f"plan '{name}' has no step '{request.step_id}'; `plan show {name}` lists them", "UNKNOWN_STEP")
     default = (await describe(client, plan)).task_queue
     queues = [view.queue or default, *(step.queue for step in steps.values())]
     request = request.model_copy(update={"queues": list(dict.fromkeys(filter(None, queues)))})
     try:
-        found: dict[str, Any] = await client.execute_workflow(
+        result: dict[str, Any] = await client.execute_workflow(
             "ChangesWorkflow",
             request.model_dump(mode="json"),
             result_type=dict,
@@ -66,17 +75,18 @@ async def _answer(client: Client, plan: str, request: ChangesRequest, workflow_i
             rpc_timeout=RPC_TIMEOUT,
         )
     except WorkflowAlreadyStartedError:
-        raise Refused(f"plan '{plan_id(plan)}' is being undone at this moment; wait for that", "UNDO_RUNNING") from None
+        text = f"another undo of plan '{plan_id(plan)}' is running; try again when it has ended"
+        raise Refused(text, "UNDO_RUNNING") from None
     except WorkflowFailureError as error:
         raise _failure(error, plan) from error
     except RPCError as error:
         raise translated(error, plan) from error
     tools = {name: step.tool for name, step in steps.items()}
-    return _with_tools(ChangesReport.model_validate(found), tools)
+    return _with_tools(ChangesReport.model_validate(result), tools)
 
 
 def _with_tools(report: ChangesReport, tools: Mapping[str, str]) -> ChangesReport:
-    """The report with the tool of each call, which the log of effects does not hold."""
+    """Fill in the tool of each call, which the effect log does not record."""
     calls = [
         call if call.tool else call.model_copy(update={"tool": tools.get(call.step_id, "")}) for call in report.calls
     ]
@@ -88,5 +98,6 @@ def _failure(error: WorkflowFailureError, plan: str) -> PlanError:
     if isinstance(cause, ApplicationError):
         return PlanError(cause.message, cause.type or "UNDO_FAILED")
     if isinstance(cause, TimeoutError):
-        return NoWorker(f"no worker serves a queue of plan '{plan_id(plan)}', so its files are not reached; start one")
+        text = f"no worker polls the task queues of plan '{plan_id(plan)}', so its files cannot be accessed"
+        return NoWorker(f"{text}; start one: plan worker")
     return PlanError(str(cause), "UNDO_FAILED")

@@ -1,8 +1,8 @@
-"""YAML text to plain JSON data, with the care that `plans.definition.parsing.parse_json` takes.
+"""Parses YAML into plain JSON data, as strictly as `plans.definition.parsing.parse_json` parses JSON.
 
-Values mean what YAML 1.2 says: `yes`, `no`, `on`, `12:30` and dates are texts, only true and false are booleans.
-Repeated keys, keys that are no texts, merges, tags and bottomless nesting are refused with their line; so are aliases
-that would unfold to more than a plan may hold. Raises Unreadable.
+Scalars follow YAML 1.2: `yes`, `no`, `on`, `12:30` and dates are strings, only true and false are booleans. Duplicate
+keys, keys that are not strings, merge keys, tags and excessive nesting are rejected with their line, as are aliases
+that expand to more than a plan may contain. Raises Unreadable.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import yaml
 from plans.definition.parsing import MAX_BYTES, MAX_DEPTH, Unreadable, check_values
 
 MAX_VALUES = 1_000_000
-"""Values a plan may hold, aliases unfolded."""
+"""Maximum values in a plan, aliases expanded."""
 
 _NULL = re.compile(r"~|null|Null|NULL|")
 _BOOL = re.compile(r"true|True|TRUE|false|False|FALSE")
@@ -32,19 +32,19 @@ else:
 
 
 class _Loader(_SafeLoader):
-    """Builds plain data from one document; see the module."""
+    """Builds plain data from one document, by the rules in the module's docstring."""
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 - pyyaml reads it so
 
     def construct_mapping(self, node: yaml.Node, deep: bool = False) -> dict[Hashable, Any]:
-        """An object; a repeated key or one that is no text is refused."""
+        """Construct an object; rejects duplicate keys and keys that are not strings."""
         if not isinstance(node, yaml.MappingNode):
-            raise _unreadable("an object is expected", node.start_mark)
+            raise _unreadable("expected an object here", node.start_mark)
         found: dict[Hashable, Any] = {}
         for key_node, value_node in node.value:
             key = self.construct_object(key_node, deep=True)
             if not isinstance(key, str):
-                raise _unreadable(f"the key {key!r} is no text; put it in quotes", key_node.start_mark)
+                raise _unreadable(f"the key {key!r} is not a string; put it in quotes", key_node.start_mark)
             if key in found:
                 text = f"'{key}' appears twice in one object; remove one of them"
                 raise _unreadable(text, key_node.start_mark, "PLAN_DUPLICATE_KEY")
@@ -53,13 +53,13 @@ class _Loader(_SafeLoader):
 
 
 def parse_yaml(text: str) -> Any:
-    """The data in a YAML text of one document."""
+    """Parse a YAML text of one document. Raises Unreadable."""
     try:
         _check_events(text)
         data = yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader
     except yaml.reader.ReaderError as error:
         raise Unreadable(
-            "PLAN_BAD_TEXT", f"character {error.character:#x} cannot stand in YAML; take it out"
+            "PLAN_BAD_TEXT", f"character {error.character:#x} is not allowed in YAML; remove it"
         ) from error
     except yaml.MarkedYAMLError as error:
         what = " ".join(part for part in (error.context, error.problem) if part)
@@ -67,14 +67,14 @@ def parse_yaml(text: str) -> Any:
     except (ValueError, RecursionError) as error:
         if isinstance(error, Unreadable):
             raise
-        raise Unreadable("PLAN_NOT_YAML", f"this cannot be read as YAML: {error}") from error
+        raise Unreadable("PLAN_NOT_YAML", f"the text cannot be parsed as YAML: {error}") from error
     _check_size(data)
     check_values(data)
     return data
 
 
 def _check_events(text: str) -> None:
-    """Refuse what is nested too deep before a recursive builder sees it."""
+    """Reject excessive nesting before the recursive constructor runs."""
     depth = 0
     for event in yaml.parse(text, Loader=_SafeLoader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
@@ -84,17 +84,19 @@ def _check_events(text: str) -> None:
 
 
 def _check_size(data: Any) -> None:
-    """Refuse aliases that unfold without end, or to more than a plan may hold."""
+    """Reject aliases that expand endlessly, or to more than a plan may contain."""
     values = size = 0
     stack = [(data, 0)]
     while stack:
         item, depth = stack.pop()
         values += 1
         if depth > MAX_DEPTH:
-            raise Unreadable("PLAN_TOO_DEEP", f"nested deeper than {MAX_DEPTH}, aliases unfolded; write it out")
+            raise Unreadable(
+                "PLAN_TOO_DEEP", f"nested deeper than {MAX_DEPTH} with aliases expanded; write the values out instead"
+            )
         size += len(item) if isinstance(item, str) else 0
         if values > MAX_VALUES or size > MAX_BYTES:
-            raise Unreadable("PLAN_TOO_LARGE", "with its aliases unfolded the plan is too large; use fewer")
+            raise Unreadable("PLAN_TOO_LARGE", "the plan is too large with its aliases expanded; use fewer aliases")
         if isinstance(item, dict):
             stack.extend((each, depth + 1) for each in item.values())
         elif isinstance(item, list):
@@ -123,7 +125,7 @@ def _boolean(loader: _Loader, node: yaml.ScalarNode) -> bool:
 
 def _refused(loader: _Loader, node: yaml.Node) -> Any:
     del loader
-    raise _unreadable(f"a plan has no use for the tag {node.tag}; take it out", node.start_mark)
+    raise _unreadable(f"the tag {node.tag} is not supported in plans; remove it", node.start_mark)
 
 
 def _whole(pattern: re.Pattern[str]) -> re.Pattern[str]:

@@ -1,9 +1,9 @@
-"""A client script: start a plan, approve a step by signal, print the result.
+"""A client script: starts a plan, follows it, approves a step and prints the result.
 
     python examples/client_script.py [WORKSPACE]
 
-Works against the embedded server, which it starts if need be, or against any other (TEMPORAL_ADDRESS). The plan
-writes a note, reads it, and deletes it, which needs approval.
+Uses the server in TEMPORAL_ADDRESS, or the embedded one, which it starts if necessary. The plan writes a note, reads
+it and deletes it; deleting needs approval.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ PLAN = {
 
 
 async def run(workspace: Path) -> Summary:
-    """Run the plan in a directory; returns its summary."""
+    """Run the plan in a directory and return its summary."""
     settings = Settings.read(os.environ)
-    connection = await reach(settings, print)
-    await ensure_worker(settings, connection)
+    connection = await reach(settings, print)  # starts the embedded server if no other one is configured
+    await ensure_worker(settings, connection)  # starts a background worker if none polls the task queue
     client = connection.client
 
     options = Options(workspace=str(workspace.resolve()), by="the script")
@@ -44,6 +44,7 @@ async def run(workspace: Path) -> Summary:
 
     async for event in runs.watch(client, started.plan_id):
         print(f"  {event.step_id or 'plan':8} {event.logs[0].text if event.logs else event.status}")
+        # Any moment will do: a step can be approved before it awaits approval.
         if event.step_id == "read" and event.status == "completed":
             print("  " + await runs.approve(client, started.plan_id, Choice(step_id="remove", by="the script")))
 
@@ -54,7 +55,7 @@ async def run(workspace: Path) -> Summary:
 
 
 def main() -> None:
-    """Run it, print how it ended, and leave without tearing the interpreter down (see `client.cli.app.main`)."""
+    """Run the plan, print how it ended, and exit without interpreter teardown (see `client.cli.app.main`)."""
     summary = asyncio.run(run(Path(sys.argv[1] if len(sys.argv) > 1 else ".")))
     print(f"The plan is {summary.status}: {summary.counts}, {summary.duration:.1f} s")
     gc.collect()

@@ -67,7 +67,7 @@ async def test_tools_that_cannot_be_used_are_bad_and_named(alone: dict[str, str]
 
 async def test_nothing_is_started_by_looking(alone: dict[str, str], state_dir: Path) -> None:
     found = by_subject(await examine(alone))
-    assert found["server"].text.startswith("none runs; the first plan")
+    assert found["server"].text.startswith("not running; the first plan")
     assert list(state_dir.iterdir()) == []
 
 

@@ -64,7 +64,7 @@ async def test_a_terminated_plan_left_no_record_and_needs_a_worker(
     options = Options(workspace=str(workspace))
     started = await runs.start(temporal_client, {"steps": [WRITE]}, options=options, queue=queue)
     await temporal_client.get_workflow_handle(started.workflow_id).terminate("enough")
-    assert await end_records.kept(temporal_client, started.plan_id) is None
+    assert await end_records.run_of_ended(temporal_client, started.plan_id) is None
     with pytest.raises(NoWorker):
         await runs.show(temporal_client, started.plan_id)
 
@@ -74,12 +74,12 @@ async def test_where_the_record_cannot_be_read_a_worker_is_asked(
 ) -> None:
     long = {**WRITE, "args": {"path": "a.txt", "content": "hello " * 5_000}}
     plan = await _ended(temporal_client, settings, workspace, queue, [long], "completed")
-    assert await end_records.kept(temporal_client, plan) is not None
+    assert await end_records.run_of_ended(temporal_client, plan) is not None
     (tmp_path / "file").write_text("no directory")
     config = temporal_client.config()
     config["data_converter"] = converter(LocalDirectory(tmp_path / "file"))
     elsewhere = Client(**config)
-    assert await end_records.kept(elsewhere, plan) is None
+    assert await end_records.run_of_ended(elsewhere, plan) is None
     assert await end_records.suffices(elsewhere, plan, "text"), "what is in history can be read everywhere"
     async with build(temporal_client, settings, load_tools(()), indexed=False):
         assert (await runs.show(elsewhere, plan)).status == "completed"
@@ -97,7 +97,7 @@ async def test_a_plan_that_ended_before_memos_named_the_record_is_read_from_its_
     description = await temporal_client.get_workflow_handle(f"plan-{plan}").describe()
     assert END_RECORD not in await description.memo()
     assert await end_records.in_memo(temporal_client, description) is None
-    kept = await end_records.kept(temporal_client, plan)
+    kept = await end_records.run_of_ended(temporal_client, plan)
     assert kept is not None
     assert kept.status.value == "completed"
 
@@ -109,7 +109,7 @@ async def test_a_plan_that_runs_is_asked_itself(
     async with build(temporal_client, settings, load_tools(()), indexed=False):
         started = await runs.start(temporal_client, {"steps": [WRITE, GATE]}, options=options, queue=queue)
         await _waits(temporal_client, started.plan_id)
-        assert await end_records.kept(temporal_client, started.plan_id) is None
+        assert await end_records.run_of_ended(temporal_client, started.plan_id) is None
         await runs.cancel(temporal_client, started.plan_id)
         await runs.wait(temporal_client, started.plan_id)
         assert (await runs.show(temporal_client, started.plan_id)).status == "cancelled"

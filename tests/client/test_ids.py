@@ -7,7 +7,7 @@ import re
 import pytest
 
 from client.errors import BadPlanId
-from client.ids import checked, invented, plan_id, workflow_id
+from client.ids import checked, generated, plan_id, workflow_id
 
 
 def test_a_plan_is_named_by_its_plan_id_or_its_workflow_id() -> None:
@@ -41,8 +41,8 @@ def test_a_new_id_cannot_look_like_a_workflow_id() -> None:
     ],
 )
 def test_an_invented_id_begins_with_the_title_and_can_be_used(title: str, begins: str) -> None:
-    made = invented(title)
+    made = generated(title)
     assert made.startswith(begins)
     assert re.fullmatch(r".*-[a-z2-7]{6}", made)
-    assert made != invented(title)
+    assert made != generated(title)
     assert plan_id(workflow_id(made)) == made == checked(made)

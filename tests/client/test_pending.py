@@ -42,7 +42,7 @@ async def test_plans_whose_worker_has_gone_keep_nobody_from_seeing_the_others(
         await until(lambda: _is_listed(temporal_client, f"here-{queue}"), "it asks")
         found, told = await until(lambda: _found(temporal_client, [f"here-{queue}"]), "the other one is found")
         assert not set(names) & found
-        (sentence,) = [each for each in told if each.startswith("Not asked, as no worker answers for them: ")]
+        (sentence,) = [each for each in told if each.startswith("No worker answers for these plans: ")]
         assert sentence.endswith(" more. Start one: plan worker")
         with_error = await _refused(temporal_client, names[0])
         assert "did not answer within 1 s" in with_error.message
@@ -53,7 +53,7 @@ async def test_plans_whose_worker_has_gone_keep_nobody_from_seeing_the_others(
 
 @workflow.defn(name="AgentWorkflow", sandboxed=False)
 class Broken:
-    """One that no worker gets on with."""
+    """One whose workflow task fails on every attempt."""
 
     @workflow.run
     async def run(self, *_: Any) -> None:
@@ -76,7 +76,7 @@ async def test_a_plan_that_nobody_gets_on_with_is_named_and_the_others_of_its_qu
         await until(lambda: _is_listed(temporal_client, f"agent-{queue}", waits=False), "the index knows it")
         _, told = await until(lambda: _found(temporal_client, names), "the others are found")
         (reason,) = [sentence for sentence in told if queue in sentence]
-        assert f"plan 'agent-{queue}' did not answer within 4 s: its worker has tried" in reason
+        assert f"plan 'agent-{queue}' did not answer within 4 s: its workflow task failed and is at attempt" in reason
         for name in names:
             await terminated(temporal_client, workflow_id(name))
         await until(lambda: _is_named(temporal_client, f"agent-{queue}"), "it is named also when it is the only one")

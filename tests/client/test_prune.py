@@ -136,7 +136,7 @@ async def test_the_record_of_an_ended_plan_stays_with_its_history(
     assert files(settings)
     make_old(settings)
     await prune(client, settings, older_than=DAY)
-    kept = await end_records.kept(client, started.id)
+    kept = await end_records.run_of_ended(client, started.id)
     assert kept is not None
     assert kept.plan.steps[0].notes == "n" * 9_000
     await delete(client, started.id)

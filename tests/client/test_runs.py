@@ -185,7 +185,7 @@ async def test_what_was_sent_without_a_worker_counts_when_one_comes(
     for early in (runs.approve(temporal_client, plan, choice), runs.begin(temporal_client, plan, by="ann")):
         with pytest.raises(NoWorker) as said:
             await early
-        assert "delivered, and counts as soon as a worker serves" in said.value.message
+        assert "was delivered and takes effect as soon as a worker serves" in said.value.message
     async with build(temporal_client, settings, load_tools(()), indexed=True):
 
         async def log() -> Any:
