@@ -17,12 +17,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from runtime import daemon, lock
+from runtime import daemon
 from runtime.connect import Connection, Origin
 from runtime.errors import WorkerFailed
 from runtime.settings import Settings
 from runtime.task_queues import WORKER, listeners
-from runtime.until import until
+from runtime.wait import locked_async, until
 
 START_SECONDS = 60.0
 DRAIN_SECONDS = 86_400
@@ -53,7 +53,7 @@ async def ensure_worker(settings: Settings, connection: Connection) -> Backgroun
     if not settings.auto_worker or not connection.is_on_this_machine:
         return None
     settings.make_state_dir()
-    async with lock.locked_async(settings.state_dir / "worker.lock"):
+    async with locked_async(settings.state_dir / "worker.lock"):
         record = _record(settings, connection)
         environ = worker_environ(settings, connection)
         present = BackgroundWorker.read(record)
@@ -70,7 +70,7 @@ async def ensure_worker(settings: Settings, connection: Connection) -> Backgroun
 async def stop_workers(settings: Settings) -> list[BackgroundWorker]:
     """Stop every background worker of this state directory gracefully; returns those that ran."""
     settings.make_state_dir()
-    async with lock.locked_async(settings.state_dir / "worker.lock"):
+    async with locked_async(settings.state_dir / "worker.lock"):
         running = recorded(settings)
         await asyncio.gather(*(each.stop(settings.grace) for each in running))
         for record in settings.state_dir.glob("worker-*.json"):

@@ -25,7 +25,7 @@ from runtime import server as embedded
 from runtime.errors import NotConnected
 from runtime.settings import SettingError, Settings
 from runtime.storage import LocalDirectory, converter, s3_driver
-from runtime.until import until
+from runtime.wait import until
 
 LOCAL = f"localhost:{embedded.PORT}"
 SECONDS = 10.0

@@ -18,7 +18,7 @@ import psutil
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from runtime.atomic_file import write_whole
-from runtime.until import until
+from runtime.wait import until
 
 TAIL_BYTES = 4_000
 

@@ -17,11 +17,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
-from runtime import daemon, lock
+from runtime import daemon
 from runtime.errors import NotConnected
 from runtime.settings import Settings
 from runtime.temporal_binary import find_temporal
-from runtime.until import until
+from runtime.wait import locked_async, try_lock, until
 
 HOST = "127.0.0.1"
 PORT, UI_PORT = 7233, 8233
@@ -94,7 +94,7 @@ def recorded(settings: Settings) -> Server | None:
 async def ensure(settings: Settings, say: Callable[[str], None] = lambda _: None) -> Server:
     """The embedded server, started if need be; raises NotConnected. `say` is told what takes long."""
     settings.make_state_dir()
-    async with lock.locked_async(settings.state_dir / "server.lock"):
+    async with locked_async(settings.state_dir / "server.lock"):
         server = recorded(settings)
         if server is not None:
             await _wait_until_it_listens(server, settings)
@@ -109,7 +109,7 @@ async def ensure(settings: Settings, say: Callable[[str], None] = lambda _: None
 async def stop(settings: Settings) -> Server | None:
     """Stop the embedded server; returns the one that ran, or None. Its data stays."""
     settings.make_state_dir()
-    async with lock.locked_async(settings.state_dir / "server.lock"):
+    async with locked_async(settings.state_dir / "server.lock"):
         server = recorded(settings)
         if server is not None:
             await server.stop(STOP_SECONDS)
@@ -177,7 +177,7 @@ async def _start(settings: Settings, temporal: Path) -> Server:
     try:
         # A server killed just now counts as gone before its last thread has let go of it.
         try:
-            await until(lambda: lock.try_lock(held), FREED_SECONDS)
+            await until(lambda: try_lock(held), FREED_SECONDS)
         except TimeoutError:
             raise NotConnected(
                 f"Another Temporal server uses the data in {settings.state_dir}, but its record is gone. "

@@ -1,6 +1,6 @@
 """One writer at a time per file, whatever step, plan or worker process of this state directory it comes from.
 
-The locks (`runtime.lock`) are a fixed set of small files. Two files that share a lock wait for each other, no more; a
+The locks (`runtime.wait`) are a fixed set of small files. Two files that share a lock wait for each other, no more; a
 call holds one at a time, so there is no deadlock.
 """
 
@@ -14,7 +14,7 @@ import xxhash
 
 from activities.workspace.paths import shown
 from plans.errors import ToolError
-from runtime import lock
+from runtime import wait
 
 LOCK_SECONDS = 30.0
 _STRIPES = 1_024
@@ -26,7 +26,7 @@ def locked(directory: Path, workspace: str, path: str, stopped: Callable[[], boo
     stripe = xxhash.xxh3_64_intdigest(f"{workspace}\0{path}".encode()) % _STRIPES
     with ExitStack() as held:
         try:
-            held.enter_context(lock.locked(directory / f"{stripe:03x}", LOCK_SECONDS, stopped))
+            held.enter_context(wait.locked(directory / f"{stripe:03x}", LOCK_SECONDS, stopped))
         except TimeoutError:
             raise ToolError(
                 "FILE_BUSY", f"another step is still changing {shown(path)}; try again later", retryable=True
