@@ -1,8 +1,8 @@
-"""The worker: settings -> tools -> activities and workflows -> a Temporal worker. The only file that knows all parts.
+"""The worker, and composition root: wires settings, tools, activities and workflows into a Temporal worker.
 
-`python worker.py` (or `plan worker`) listens until SIGTERM or SIGINT; running steps then get PLANS_GRACE seconds to
-finish before they are handed back, and a second signal ends it at once. Exit codes: 0 stopped, 2 bad setting, 3 no
-server.
+`python worker.py` (or `plan worker`) polls until SIGTERM or SIGINT. Running steps then have PLANS_GRACE seconds to
+finish before they are cancelled and retried elsewhere; a second signal exits at once. Exit codes: 0 stopped, 1 other
+error, 2 bad setting, 3 no server.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ from workflows.plan import PlanWorkflow
 WORKFLOWS: tuple[type, ...] = (ChangesWorkflow, PlanWorkflow, AgentWorkflow)
 PASSED_THROUGH = passed_through(WORKFLOWS)
 STICKY = timedelta(seconds=2)
-"""How long a plan waits for the worker that knew it, before any other takes over."""
+"""How long a plan's workflow task waits for the worker that has it cached, before any other worker takes it."""
 BEAT = timedelta(seconds=1)
-"""How often a heartbeat reaches the server, and so how soon a step hears that it is cancelled."""
+"""Longest interval between heartbeats to the server, and so the delay until a step notices its cancellation."""
 CACHED_WORKFLOWS = 1_000
 MAX_PROCESSES = 64
 
@@ -75,10 +75,11 @@ def build(
     workflows: Sequence[type] = WORKFLOWS,
     fault: Callable[[str], None] = no_fault,
 ) -> Worker:
-    """A worker for the settings' task queue, not yet started. `indexed`: the server knows what plans tell it.
+    """Build a worker for the settings' task queue; does not start it.
 
-    `cached` plans are kept in memory; any other is replayed from its history when something happens to it. Tests pass
-    a `fault` that is called at the points of a tool where the death of the worker matters.
+    `indexed`: our custom search attributes are registered on the server. `cached`: number of workflows kept in memory;
+    others are replayed from history on their next task. `fault` is called at the points of a tool where a crash of the
+    worker matters; tests crash it there.
     """
     worker = Worker(
         client,
@@ -108,7 +109,7 @@ def _runner(client: Client) -> SandboxedWorkflowRunner:
 
 
 def _stores_here(client: Client) -> bool:
-    """Whether large payloads go to a directory, if anywhere: then a task for each payload costs more than it saves."""
+    """Whether large payloads go to a directory, if anywhere. Storing them in parallel then costs more than it saves."""
     external = client.data_converter.external_storage
     return external is None or all(isinstance(driver, LocalDirectory) for driver in external.drivers)
 
@@ -116,7 +117,7 @@ def _stores_here(client: Client) -> bool:
 def _activities(
     client: Client, settings: Settings, tools: Mapping[str, Tool], indexed: bool, fault: Callable[[str], None]
 ) -> list[Callable[..., object]]:
-    """The tools, and what the workflows want done besides."""
+    """The tools, and the activities that workflows call."""
     specs = {name: tool.spec for name, tool in tools.items()}
     values, summaries = ValueStore(_driver(client, settings), settings.inline_bytes), SummaryWriter(settings.state_dir)
     effects = Effects.at(settings.state_dir / EFFECTS, strict=settings.edits == "strict")
@@ -147,16 +148,15 @@ def _checker(settings: Settings, specs: Mapping[str, ToolSpec], indexed: bool) -
 
 
 def _driver(client: Client, settings: Settings) -> StorageDriver:
-    """The storage the client keeps large payloads in; values of steps go to the same place."""
+    """The driver that the client stores large payloads with; step values go to the same place."""
     external = client.data_converter.external_storage
     return external.drivers[0] if external else storage(settings)
 
 
 async def serve(settings: Settings, child: int | None = None, fault: Callable[[str], None] = no_fault) -> None:
-    """Listen until told to stop; raises PlanError when there is no server, or a setting cannot be used.
+    """Poll until stopped. Raises PlanError without a server or with a bad setting.
 
-    `child` is the number of a process among several; it stops also when its standard input closes. `fault` is that of
-    `build`.
+    `child`: number of this process in a pool; it also stops when its standard input closes. `fault`: see `build`.
     """
     settings.make_state_dir()
     tools = load_tools(settings.tools)
@@ -166,7 +166,7 @@ async def serve(settings: Settings, child: int | None = None, fault: Callable[[s
     stopped = _stop_on_signals()
     if child is not None:
         _stop_with_parent(stopped)
-    # Tools that are plain functions run in the loop's threads: as many as there may be steps, and some for files.
+    # Synchronous tools run in this executor: one thread for each concurrent step, and some for file access.
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(settings.max_activities + 8))
     collector = asyncio.create_task(gc_tuning.keep_small())
     async with AsyncExitStack() as workers:
@@ -183,7 +183,7 @@ async def serve(settings: Settings, child: int | None = None, fault: Callable[[s
 
 
 def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
-    """Serve with these flags and this environment; returns the exit code."""
+    """Run a worker with command-line arguments and an environment; returns the exit code."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     flags = vars(_parser().parse_args(arguments))
     try:
@@ -201,7 +201,7 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
 
 
 def main() -> None:
-    """Run as a program; leaves without tearing the interpreter down, which the SDK's threads do not always survive."""
+    """Entry point. Exits with `os._exit`: the SDK's threads may crash during interpreter shutdown."""
     try:
         code = run(sys.argv[1:], os.environ)
     except Exception:
@@ -217,14 +217,20 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="plan worker", description="Run the steps of plans until stopped.")
     parser.add_argument("--address", metavar="HOST:PORT", help="Temporal server (TEMPORAL_ADDRESS)")
     parser.add_argument("--queue", dest="task_queue", metavar="NAME", help="task queue (PLANS_TASK_QUEUE)")
-    parser.add_argument("--queues", metavar="A,B", help="take the steps of these queues as well (PLANS_QUEUES)")
-    parser.add_argument("--workspace", metavar="DIR", help="for plans that name none (PLANS_WORKSPACE)")
+    parser.add_argument("--queues", metavar="A,B", help="also run steps from these queues (PLANS_QUEUES)")
+    parser.add_argument("--workspace", metavar="DIR", help="default workspace of plans (PLANS_WORKSPACE)")
     parser.add_argument("--tools", metavar="MODULES", help="your own tools, comma separated (PLANS_TOOLS)")
-    parser.add_argument("--state-dir", metavar="DIR", help="large values, summaries (PLANS_STATE_DIR)")
-    parser.add_argument("--approvals", metavar="normal|strict", help="strict: no waivers (PLANS_APPROVALS)")
-    parser.add_argument("--max-activities", metavar="N", help="steps at the same time (PLANS_MAX_ACTIVITIES)")
-    parser.add_argument("--inline-bytes", metavar="N", help="longer values go to a file (PLANS_INLINE_BYTES)")
-    parser.add_argument("--grace", metavar="SECONDS", help="to finish steps at the end (PLANS_GRACE)")
+    parser.add_argument("--state-dir", metavar="DIR", help="state directory: large values, summaries (PLANS_STATE_DIR)")
+    parser.add_argument(
+        "--approvals", metavar="normal|strict", help="strict: approvals cannot be waived (PLANS_APPROVALS)"
+    )
+    parser.add_argument("--max-activities", metavar="N", help="most steps at the same time (PLANS_MAX_ACTIVITIES)")
+    parser.add_argument(
+        "--inline-bytes", metavar="N", help="longer values are stored outside history (PLANS_INLINE_BYTES)"
+    )
+    parser.add_argument(
+        "--grace", metavar="SECONDS", help="time for running steps to finish when stopping (PLANS_GRACE)"
+    )
     parser.add_argument("--processes", metavar="N", type=_processes, default=1, help="worker processes, 1 to 64")
     parser.add_argument("--child", metavar="N", type=int, help=argparse.SUPPRESS)
     return parser
@@ -232,7 +238,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _processes(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= MAX_PROCESSES:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to {MAX_PROCESSES}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {MAX_PROCESSES}")
     return int(text)
 
 
@@ -242,7 +248,7 @@ async def _serve_in(processes: int, arguments: Sequence[str]) -> int:
 
 
 def _stop_on_signals() -> asyncio.Event:
-    """Set by the first SIGTERM or SIGINT; the second ends the process: its children notice and end as well."""
+    """An event set by the first SIGTERM or SIGINT. The second exits; child processes notice and exit as well."""
     stopped = asyncio.Event()
 
     def stop() -> None:
@@ -256,7 +262,7 @@ def _stop_on_signals() -> asyncio.Event:
 
 
 def _stop_with_parent(stopped: asyncio.Event) -> None:
-    """Set it when standard input closes: the process that holds the other end is gone."""
+    """Set the event when standard input closes, which means that the parent process has ended."""
     loop, descriptor = asyncio.get_running_loop(), sys.stdin.fileno()
 
     def look() -> None:
@@ -270,7 +276,7 @@ def _stop_with_parent(stopped: asyncio.Event) -> None:
 def _greeting(connection: Connection, settings: Settings, tools: int) -> str:
     return (
         f"Listening to {_queues(settings)} in namespace '{connection.client.namespace}' at "
-        f"{connection.address}; workspace {settings.workspace or 'as each plan says'}; {tools} tools."
+        f"{connection.address}; workspace {settings.workspace or 'set by each plan'}; {tools} tools."
     )
 
 

@@ -24,7 +24,7 @@ from plans.model import Value
 from plans.run import Decision
 from plans.views.models import BriefView
 from plans.views.queries import BRIEF
-from runtime.until import until
+from runtime.wait import until
 
 Verb = Literal["approve", "deny"]
 Control = Literal["begin", "pause", "unpause"]

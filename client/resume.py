@@ -27,7 +27,7 @@ from plans.execution import resume as resumption
 from plans.execution.resume import Replacement, base_id, rerun_from, rerun_only, run_id
 from plans.model import Value
 from plans.run import Run, Status
-from runtime.until import until
+from runtime.wait import until
 
 MAX_RUNS = 1_000
 """Maximum runs of one plan."""

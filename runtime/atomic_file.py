@@ -1,4 +1,4 @@
-"""Files that appear with all their content or not at all."""
+"""Atomic file writes: write to a temporary file, then rename it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 
 
 def write_whole(path: Path, data: bytes, prefix: str = ".", *, durable: bool = True) -> None:
-    """Write the file through a temporary one beside it, mode 0600. Raises OSError, and leaves nothing then.
+    """Replace the file atomically, through a temporary file beside it; mode 0600.
 
-    `durable`: on disk when this returns, so that it survives a crash of the machine; two fsyncs, some milliseconds.
-    Without it a crash of the machine may leave an empty file, which the reader must be able to recognise. A killed
-    writer leaves `prefix`*.tmp.
+    `durable`: synced to disk on return, so the file survives a crash of the machine; costs two fsyncs, a few
+    milliseconds. Without it, such a crash may leave an empty file, which readers must detect. Raises OSError, after
+    removing the temporary file; a killed process leaves `prefix`*.tmp behind.
     """
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=prefix, suffix=".tmp")
     temporary = Path(name)
@@ -31,7 +31,7 @@ def write_whole(path: Path, data: bytes, prefix: str = ".", *, durable: bool = T
 
 
 def _sync_directory(path: Path) -> None:
-    """Put a rename on disk: it is the directory that holds the name."""
+    """Sync a rename to disk: the directory holds the name."""
     directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(directory)

@@ -1,9 +1,9 @@
-"""A worker in the background, so that a plan that was started goes on although the command has ended.
+"""The background worker: a daemon that runs plans after the command that started them has ended.
 
-Kept for the embedded server, and for any server on this machine whose queue nobody listens to; never with
-PLANS_AUTO_WORKER=off, never for a server elsewhere. It is recorded in the state directory with a fingerprint of all
-that decides how it behaves: interpreter, code, settings, address. A worker with another fingerprint takes no more
-steps, may finish those it has begun, and a new one starts beside it.
+Started for the embedded server, and for any server on this machine whose task queue has no worker; never with
+PLANS_AUTO_WORKER=off, and never for a remote server. Its PID file in the state directory holds a fingerprint of
+everything that determines its behaviour: interpreter, code, settings, address. When the fingerprint changes, the old
+worker stops polling and finishes its running steps, and a new one starts beside it.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from runtime import daemon, lock
+from runtime import daemon
 from runtime.connect import Connection, Origin
 from runtime.errors import WorkerFailed
 from runtime.settings import Settings
 from runtime.task_queues import WORKER, listeners
-from runtime.until import until
+from runtime.wait import locked_async, until
 
 START_SECONDS = 60.0
 DRAIN_SECONDS = 86_400
-"""How long a replaced worker may go on with the steps it has begun."""
+"""Seconds that a replaced worker has to finish its running steps."""
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -39,21 +39,21 @@ class BackgroundWorker(daemon.Process):
 
     @property
     def identity(self) -> str:
-        """What the server knows it by."""
+        """Its worker identity on the server."""
         return f"{WORKER}{self.pid}@{socket.gethostname()}"
 
 
 def worker_command() -> list[str]:
-    """How a worker is started: this interpreter, the worker.py beside these packages."""
+    """The command that starts a worker: this interpreter, the worker.py beside these packages."""
     return [sys.executable, str(ROOT / "worker.py")]
 
 
 async def ensure_worker(settings: Settings, connection: Connection) -> BackgroundWorker | None:
-    """The background worker, started if one is due; None when it is not ours to keep one. Raises WorkerFailed."""
+    """The background worker, started if needed; None if this server gets none. Raises WorkerFailed."""
     if not settings.auto_worker or not connection.is_on_this_machine:
         return None
     settings.make_state_dir()
-    async with lock.locked_async(settings.state_dir / "worker.lock"):
+    async with locked_async(settings.state_dir / "worker.lock"):
         record = _record(settings, connection)
         environ = worker_environ(settings, connection)
         present = BackgroundWorker.read(record)
@@ -68,9 +68,9 @@ async def ensure_worker(settings: Settings, connection: Connection) -> Backgroun
 
 
 async def stop_workers(settings: Settings) -> list[BackgroundWorker]:
-    """Stop every background worker of this state directory gracefully; returns those that ran."""
+    """Stop all background workers of this state directory gracefully; returns those that were running."""
     settings.make_state_dir()
-    async with lock.locked_async(settings.state_dir / "worker.lock"):
+    async with locked_async(settings.state_dir / "worker.lock"):
         running = recorded(settings)
         await asyncio.gather(*(each.stop(settings.grace) for each in running))
         for record in settings.state_dir.glob("worker-*.json"):
@@ -79,22 +79,22 @@ async def stop_workers(settings: Settings) -> list[BackgroundWorker]:
 
 
 def recorded(settings: Settings) -> list[BackgroundWorker]:
-    """The background workers of this state directory that are alive, replaced ones included."""
-    found = [BackgroundWorker.read(record) for record in sorted(settings.state_dir.glob("worker-*.json"))]
-    return [each for each in found if each]
+    """The running background workers of this state directory, including replaced ones."""
+    workers = [BackgroundWorker.read(record) for record in sorted(settings.state_dir.glob("worker-*.json"))]
+    return [each for each in workers if each]
 
 
 def _record(settings: Settings, connection: Connection) -> Path:
-    """One record for each server and queue; the embedded server is the same one whatever its port."""
+    """The PID file: one per server, namespace and queue. The embedded server counts as one whatever its port."""
     place = "embedded" if connection.origin is Origin.EMBEDDED else connection.address
     name = _digest([place, connection.client.namespace, settings.task_queue])
     return settings.state_dir / f"worker-{name}.json"
 
 
 def worker_environ(settings: Settings, connection: Connection) -> dict[str, str]:
-    """What the worker is told: the settings in force here, and the server this command found."""
+    """The worker's environment: the current settings, and the server that this command connected to."""
     temporal = settings.temporal
-    if connection.origin is not Origin.CONFIGURED:  # no key, certificate or profile is meant for this server
+    if connection.origin is not Origin.CONFIGURED:  # keys, certificates and profiles are for a configured server only
         temporal = {"TEMPORAL_CONFIG_FILE": os.devnull}
     place = {"TEMPORAL_ADDRESS": connection.address, "TEMPORAL_NAMESPACE": connection.client.namespace}
     return {**settings.as_environ(), **temporal, **place}
@@ -106,7 +106,7 @@ def _fingerprint(environ: dict[str, str], settings: Settings) -> str:
 
 
 def worker_code(settings: Settings) -> Iterator[Path]:
-    """The files a worker is made of: ours, and the user's own tools that are files."""
+    """The source files of a worker: ours, and the files among the user's own tools."""
     yield ROOT / "worker.py"
     for package in ("plans", "runtime", "activities", "workflows"):
         yield from sorted((ROOT / package).rglob("*.py"))
@@ -118,7 +118,7 @@ def _digest(parts: list[str]) -> str:
 
 
 def _retire(worker: BackgroundWorker, record: Path) -> None:
-    """Tell a worker to take no more steps; its record stays under another name until it has ended."""
+    """Tell a worker to finish and exit. Its PID file is renamed, so that `stop_workers` still finds it."""
     record.replace(record.with_name(f"{record.stem}-{worker.pid}.json"))
     os.kill(worker.pid, signal.SIGTERM)
 
@@ -131,9 +131,9 @@ async def _is_served_by_others(settings: Settings, connection: Connection) -> bo
 
 
 def _start(settings: Settings, connection: Connection, environ: dict[str, str], record: Path) -> BackgroundWorker:
-    kept = {name: text for name, text in os.environ.items() if not name.startswith(("PLANS_", "TEMPORAL_"))}
-    told = {**kept, **environ, "PLANS_GRACE": str(DRAIN_SECONDS)}
-    pid, began = daemon.start(worker_command(), record.with_suffix(".log"), told)
+    inherited = {name: text for name, text in os.environ.items() if not name.startswith(("PLANS_", "TEMPORAL_"))}
+    complete = {**inherited, **environ, "PLANS_GRACE": str(DRAIN_SECONDS)}
+    pid, began = daemon.start(worker_command(), record.with_suffix(".log"), complete)
     worker = BackgroundWorker(
         pid=pid,
         began=began,
@@ -152,12 +152,14 @@ async def _wait_until_it_listens(worker: BackgroundWorker, connection: Connectio
         if worker.identity in await listeners(connection.client, worker.queue):
             return True
         if not worker.is_alive():
-            raise WorkerFailed(f"The background worker ended at once. Its log, {log}, ends:\n{daemon.tail(log)}")
+            raise WorkerFailed(
+                f"The background worker exited at startup. The end of its log, {log}:\n{daemon.tail(log)}"
+            )
         return False
 
     try:
         async with asyncio.timeout(START_SECONDS):
             await until(listens)
     except TimeoutError:
-        text = f"The background worker does not listen after {START_SECONDS:.0f} s. Its log, {log}, ends:\n"
+        text = f"The background worker did not start polling within {START_SECONDS:.0f} s. The end of its log, {log}:\n"
         raise WorkerFailed(text + daemon.tail(log)) from None

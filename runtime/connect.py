@@ -1,8 +1,8 @@
-"""From settings to a connected Temporal client: which server, and an error that names it when it cannot be reached.
+"""Connects a Temporal client: chooses the server from the settings, and names it in errors.
 
-In this order: TEMPORAL_ADDRESS or a profile; a server that already answers on localhost:7233 (passed over with
-PLANS_SERVER=embedded); the embedded one of this state directory, started if need be. An attempt to connect ends within
-10 seconds. An API key and TLS are for a configured server; one on this machine is spoken to without.
+In this order: TEMPORAL_ADDRESS or a profile; a server already running on localhost:7233 (skipped with
+PLANS_SERVER=embedded); the embedded server of this state directory, started if needed. Attempts time out after 10
+seconds. API key and TLS settings apply to a configured server only, not to one found on this machine.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from runtime import server as embedded
 from runtime.errors import NotConnected
 from runtime.settings import SettingError, Settings
 from runtime.storage import LocalDirectory, converter, s3_driver
-from runtime.until import until
+from runtime.wait import until
 
 LOCAL = f"localhost:{embedded.PORT}"
 SECONDS = 10.0
 LOCAL_SECONDS = 3.0
 STARTING = "not healthy yet", "ConnectionReset"
-"""How a server that has just started declines."""
+"""Parts of the error messages of a server that is still starting."""
 
 
 class Origin(Enum):
@@ -44,13 +44,13 @@ class Origin(Enum):
 
 @dataclass(frozen=True)
 class Connection:
-    """A connected client, and what is known of its server."""
+    """A connected client, with the server's address and origin."""
 
     client: Client
     address: str
     origin: Origin
     ui: str | None = None
-    """Base address of the Temporal UI, where it is known."""
+    """Base URL of the Temporal UI, if known."""
 
     @property
     def is_on_this_machine(self) -> bool:
@@ -58,22 +58,22 @@ class Connection:
         return _host(self.address) in ("localhost", "127.0.0.1", "::1")
 
     def workflow_link(self, workflow_id: str) -> str | None:
-        """Where the Temporal UI shows a workflow; None when it is not known where the UI is."""
+        """URL of a workflow in the Temporal UI; None if the UI's address is unknown."""
         return embedded.workflow_link(self.ui, self.client.namespace, workflow_id) if self.ui else None
 
 
 async def connect(settings: Settings, say: Callable[[str], None] = lambda _: None) -> Client:
-    """A client of the server the settings lead to; raises NotConnected or SettingError."""
+    """A client of the server that the settings choose. Raises NotConnected or SettingError."""
     return (await reach(settings, say)).client
 
 
 async def reach(settings: Settings, say: Callable[[str], None] = lambda _: None) -> Connection:
-    """As `connect`, with what is known of the server. `say` is told before something takes long."""
+    """As `connect`, with details of the server. `say` announces slow work."""
     return await find(settings) or await _embedded(settings, await embedded.ensure(settings, say))
 
 
 async def find(settings: Settings) -> Connection | None:
-    """As `reach`, but nothing is started: None when only the embedded server is left and it does not run."""
+    """As `reach`, but starts nothing: None if the choice is the embedded server and it is not running."""
     config = _config(settings)
     if "target_host" in config or "TEMPORAL_PROFILE" in settings.temporal:
         address = _checked_address(str(config.get("target_host", LOCAL)))
@@ -82,9 +82,9 @@ async def find(settings: Settings) -> Connection | None:
     own = embedded.recorded(settings)
     is_on_usual_port = own is not None and own.address == f"{embedded.HOST}:{embedded.PORT}"
     if settings.server == "auto" and not is_on_usual_port:
-        found = await _already_running(settings, config)
-        if found:
-            return found
+        running = await _already_running(settings, config)
+        if running:
+            return running
     return await _embedded(settings, own) if own and own.accepts() else None
 
 
@@ -94,7 +94,7 @@ async def _embedded(settings: Settings, server: embedded.Server) -> Connection:
 
 
 async def _already_running(settings: Settings, config: Mapping[str, Any]) -> Connection | None:
-    """What answers on the usual port; None if nothing does, or no Temporal."""
+    """The server on the default port; None if nothing listens there, or something that is not Temporal."""
     if not embedded.listens("localhost", embedded.PORT):
         return None
     try:
@@ -107,9 +107,9 @@ async def _already_running(settings: Settings, config: Mapping[str, Any]) -> Con
 
 
 async def healthy(seconds: float, **options: Any) -> Client:
-    """Connect; a server that has just started listens before it is ready to answer.
+    """Connect, and wait for a server that is still starting: it listens before it is ready to answer.
 
-    Raises TimeoutError when it is not ready after so many seconds, RuntimeError when it cannot be connected to.
+    Raises TimeoutError if it is not ready within `seconds`, RuntimeError if the connection fails.
     """
 
     async def connected() -> Client | None:
@@ -125,7 +125,7 @@ async def healthy(seconds: float, **options: Any) -> Client:
 
 
 def _config(settings: Settings) -> Mapping[str, Any]:
-    """What the standard variables and the profile say; raises SettingError when they cannot be read."""
+    """Connection options from the TEMPORAL_* variables and the profile. Raises SettingError if they cannot be read."""
     try:
         return ClientConfig.load_client_connect_config(override_env_vars=settings.temporal)
     except RuntimeError as error:
@@ -141,7 +141,7 @@ def _checked_address(address: str) -> str:
 
 
 def storage(settings: Settings) -> StorageDriver:
-    """Where data too large for history is kept: a directory, or with PLANS_STORAGE=s3://BUCKET the SDK's S3 driver."""
+    """The driver for data too large for history: a directory, or S3 with PLANS_STORAGE=s3://BUCKET."""
     if settings.storage == "local":
         return LocalDirectory(settings.state_dir / "values")
     return s3_driver(settings.storage.removeprefix("s3://"))
@@ -162,8 +162,8 @@ async def _client(settings: Settings, config: Mapping[str, Any], address: str, s
     except RuntimeError as error:  # what the SDK raises for every failure to connect
         reason = _reason(str(error))
     raise NotConnected(
-        f"No Temporal server could be reached at {address}: {reason}. Start it, or set TEMPORAL_ADDRESS to one that "
-        "runs; without TEMPORAL_ADDRESS and profile `plan` starts a server of its own."
+        f"No Temporal server could be reached at {address}: {reason}. Start it, or set TEMPORAL_ADDRESS to a "
+        "running server; with neither TEMPORAL_ADDRESS nor a profile, `plan` starts an embedded server."
     )
 
 
@@ -174,10 +174,10 @@ async def _require_namespace(client: Client, address: str) -> None:
         if error.status is RPCStatusCode.NOT_FOUND:
             raise NotConnected(
                 f"There is no namespace '{client.namespace}' at {address}. Create it with `temporal operator namespace "
-                f"create --namespace {client.namespace}`, or set TEMPORAL_NAMESPACE to one that exists.",
+                f"create --namespace {client.namespace}`, or set TEMPORAL_NAMESPACE to an existing one.",
                 "NO_NAMESPACE",
             ) from None
-        # a key may be allowed to run workflows and yet not to look at namespaces
+        # any other refusal is ignored: a key may permit workflows but not describing namespaces
 
 
 def _reason(text: str) -> str:
@@ -188,7 +188,7 @@ def _reason(text: str) -> str:
 def _user() -> str:
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # a container may run under a number without a name
+    except (KeyError, OSError):  # a container may run as a user id without a name
         return "unknown"
 
 
@@ -197,7 +197,7 @@ def _host(address: str) -> str:
 
 
 def _usual_ui(address: str) -> str | None:
-    """The UI of a server on this machine is 1000 ports up, if something listens there."""
+    """URL of the UI of a server on this machine: by default 1000 ports up, if something listens there."""
     host, port = _host(address), int(address.rpartition(":")[2]) + 1000
     if host not in ("localhost", "127.0.0.1") or port > 65_535 or not embedded.listens("127.0.0.1", port):
         return None

@@ -1,7 +1,6 @@
-"""Processes that outlive the command that started them, each known by a record on disk.
+"""Daemon processes tracked by a PID file (pid and start time, so that a reused pid is not mistaken for ours).
 
-A record holds the process id together with the moment the process began: an id alone may long belong to somebody else.
-`start` gives the process a session of its own and a log file; `stop` asks (SIGTERM), waits, and insists (SIGKILL).
+`start` runs a command in its own session with a log file; `stop` sends SIGTERM, waits, then sends SIGKILL.
 """
 
 from __future__ import annotations
@@ -18,26 +17,26 @@ import psutil
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from runtime.atomic_file import write_whole
-from runtime.until import until
+from runtime.wait import until
 
 TAIL_BYTES = 4_000
 
 
 class Process(BaseModel):
-    """One process of this machine. Kinds of processes add what else must be known of them."""
+    """A process on this machine, as its PID file records it. Subclasses add fields."""
 
     model_config = ConfigDict(frozen=True)
 
     pid: int
     began: str
-    """Moment the process began, as the system tells it; see `began`."""
+    """Its start time, as `began` returns it."""
 
     def is_alive(self) -> bool:
-        """Whether this very process still runs; a zombie does not."""
+        """Whether this process (not another one with its pid) is still running; a zombie is not."""
         return began(self.pid) == self.began
 
     async def stop(self, grace: float) -> None:
-        """Ask the process to end, wait up to `grace` seconds, then kill it. Nothing happens if it is gone."""
+        """Send SIGTERM, wait up to `grace` seconds, then send SIGKILL. Does nothing if the process has ended."""
         for number, patience in ((signal.SIGTERM, grace), (signal.SIGKILL, 10.0)):
             if not self.is_alive():
                 return
@@ -49,17 +48,19 @@ class Process(BaseModel):
     def _is_gone(self) -> bool:
         if self.is_alive():
             return False
-        with suppress(ChildProcessError):  # a child of ours has left a zombie to collect
+        with suppress(ChildProcessError):  # reap the zombie if it is our child
             os.waitpid(self.pid, os.WNOHANG)
         return True
 
     def write(self, file: Path) -> None:
-        """Keep the record: all of it or none, readable by this user only."""
-        write_whole(file, self.model_dump_json(indent=2).encode(), durable=False)  # no process survives a crash
+        """Write the PID file atomically, readable by this user only."""
+        write_whole(
+            file, self.model_dump_json(indent=2).encode(), durable=False
+        )  # the process would not survive a crash either
 
     @classmethod
     def read(cls, file: Path) -> Self | None:
-        """The recorded process if it is alive; a missing, damaged or outdated record counts as none."""
+        """The recorded process if it is running; None otherwise, or if the PID file is missing or damaged."""
         try:
             record = cls.model_validate_json(file.read_bytes())
         except (OSError, ValidationError):
@@ -68,7 +69,7 @@ class Process(BaseModel):
 
 
 def began(pid: int) -> str | None:
-    """The moment a process began, as text to compare; None when there is no such process, or only a zombie."""
+    """Start time of a process, as text for comparison; None if there is no such process, or only a zombie."""
     try:
         process = psutil.Process(pid)
         if process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
@@ -88,7 +89,7 @@ def start(
     environ: Mapping[str, str],
     keep_open: Sequence[int] = (),
 ) -> tuple[int, str]:
-    """Start a command in a session of its own with a fresh log; returns its process id and its beginning."""
+    """Start a command in its own session with a new log file; returns its pid and start time (see `began`)."""
     if log.exists():
         log.replace(log.with_suffix(".old.log"))
     with log.open("xb") as output:
@@ -102,12 +103,12 @@ def start(
             pass_fds=keep_open,
             start_new_session=True,
         )
-    process.returncode = 0  # it is meant to outlive us: no warning when the object goes
+    process.returncode = 0  # it is meant to outlive us: prevents the ResourceWarning when the object is freed
     return process.pid, began(process.pid) or "ended at once"
 
 
 def tail(log: Path) -> str:
-    """The end of a log file, for a message; empty when there is none."""
+    """The last TAIL_BYTES of a log file, for a message; empty if it does not exist."""
     with suppress(OSError), log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - TAIL_BYTES))
         return file.read().decode(errors="replace").strip()

@@ -1,4 +1,4 @@
-"""Errors of what a process runs on, shared by the worker and the client: no server, no background worker."""
+"""Errors shared by the worker and the client: no server, no background worker."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from plans.errors import PlanError
 
 
 class NotConnected(PlanError):
-    """No Temporal server could be reached or started; the message names the address, or shows the log, and what to do.
+    """No Temporal server could be reached or started. The message has the address, or the end of the log, and a remedy.
 
-    Code NOT_CONNECTED; SERVER_FAILED for the embedded one, NO_TEMPORAL where there is no program to start.
+    Code NOT_CONNECTED; NO_NAMESPACE; SERVER_FAILED for the embedded server; NO_TEMPORAL without a program to start.
     """
 
     code = "NOT_CONNECTED"
 
 
 class WorkerFailed(PlanError):
-    """The background worker did not start; the message holds the end of its log."""
+    """The background worker did not start; the message contains the end of its log."""
 
     code = "WORKER_FAILED"

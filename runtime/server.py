@@ -1,9 +1,9 @@
-"""The embedded server: Temporal's development server in the background, its data kept in the state directory.
+"""The embedded server: Temporal's development server as a daemon, with its data in the state directory.
 
-It outlives the command that started it, so that plans go on; the next command finds it by its record. A lock held by
-the server itself makes sure that no second one ever opens the same data, even if the record was lost. Its ports are
-7233 and 8233 where they are free, else any two; it listens on 127.0.0.1 only. Servers of several state directories
-start one after the other, so that no two take the same ports.
+It outlives the command that started it, so that plans continue; the next command finds it by its PID file. The server
+process itself holds a lock on its data, so a second one never opens them, even if the PID file was lost. It uses ports
+7233 and 8233 if both are free, otherwise any two, and listens on 127.0.0.1 only. Servers of several state directories
+start one at a time, so that no two choose the same ports.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
-from runtime import daemon, lock
+from runtime import daemon
 from runtime.errors import NotConnected
 from runtime.settings import Settings
 from runtime.temporal_binary import find_temporal
-from runtime.until import until
+from runtime.wait import locked_async, try_lock, until
 
 HOST = "127.0.0.1"
 PORT, UI_PORT = 7233, 8233
@@ -29,9 +29,9 @@ START_SECONDS = 60.0
 STOP_SECONDS = 15.0
 FREED_SECONDS = 5.0
 OTHER_PORTS = range(10_000, 32_000)
-"""Where other ports are looked for: below those that systems give to outgoing connections, which would take them."""
+"""Alternative ports: below the ephemeral range, from which outgoing connections could take them."""
 STARTING = "\0plans-embedded-server-starts"
-"""The name that whoever starts a server holds until it listens; it is known as far as the ports are, and to Linux."""
+"""Abstract Unix socket name (Linux), bound while a server starts; like the ports, it is per network namespace."""
 
 SEARCH_ATTRIBUTES = {
     "PlanStatus": "Keyword",
@@ -39,7 +39,7 @@ SEARCH_ATTRIBUTES = {
     "PlanTitle": "Text",
     "PlanResumes": "Keyword",
 }
-"""What the server is told to index, so that lists can be searched."""
+"""Search attributes to register on the server, with their types."""
 
 FAST = {
     "matching.numTaskqueueReadPartitions": 1,
@@ -49,12 +49,13 @@ FAST = {
     "history.visibilityProcessorMaxPollRPS": 2000,
     "system.enableActivityEagerExecution": True,
 }
-"""As it comes, the development server hands out 20 tasks a second; so a chain of steps runs ten times as fast. A worker
-with room gets the next steps of a plan in the answer to its workflow task, which saves a dispatch each."""
+"""Dynamic configuration. By default the development server dispatches 20 tasks per second; with this a chain of steps
+runs ten times as fast. Eager execution gives a worker with free slots the next steps in the response to its workflow
+task, which saves a dispatch each."""
 
 PRAGMAS = {"journal_mode": "wal", "synchronous": "full"}
-"""How SQLite keeps the data: every commit is on the disk before it is acknowledged, with one write instead of several.
-A file system that cannot have a write-ahead log (a network's) goes on with SQLite's own journal."""
+"""SQLite settings: every commit is on disk before it is acknowledged, with one write instead of several. On file
+systems without support for a write-ahead log (network file systems) SQLite falls back to its rollback journal."""
 
 
 class Server(daemon.Process):
@@ -64,16 +65,16 @@ class Server(daemon.Process):
     ui: str
 
     def accepts(self) -> bool:
-        """Whether something listens on the server's address."""
+        """Whether the server's port accepts connections."""
         host, _, port = self.address.rpartition(":")
         return listens(host, int(port))
 
 
 def flags(port: int, ui_port: int, database: Path | None) -> list[str]:
-    """The arguments of `temporal` for a server as we want it; without a database it forgets everything at its end."""
+    """Command-line arguments of `temporal`; without a database the server keeps its data in memory."""
     arguments = ["server", "start-dev", "--ip", HOST, "--port", str(port), "--ui-port", str(ui_port)]
     arguments += ["--log-level", "error"]
-    arguments += _kept_in(database) if database else []
+    arguments += _database_flags(database) if database else []
     for name, kind in SEARCH_ATTRIBUTES.items():
         arguments += ["--search-attribute", f"{name}={kind}"]
     for key, value in FAST.items():
@@ -81,35 +82,35 @@ def flags(port: int, ui_port: int, database: Path | None) -> list[str]:
     return arguments
 
 
-def _kept_in(database: Path) -> list[str]:
+def _database_flags(database: Path) -> list[str]:
     pragmas = [f"--sqlite-pragma={name}={value}" for name, value in PRAGMAS.items()]
     return ["--db-filename", str(database), *pragmas]
 
 
 def recorded(settings: Settings) -> Server | None:
-    """The embedded server of this state directory, if it is alive."""
+    """The embedded server of this state directory, if it is running."""
     return Server.read(_record(settings))
 
 
 async def ensure(settings: Settings, say: Callable[[str], None] = lambda _: None) -> Server:
-    """The embedded server, started if need be; raises NotConnected. `say` is told what takes long."""
+    """The embedded server, started if needed. `say` announces slow work. Raises NotConnected."""
     settings.make_state_dir()
-    async with lock.locked_async(settings.state_dir / "server.lock"):
+    async with locked_async(settings.state_dir / "server.lock"):
         server = recorded(settings)
         if server is not None:
             await _wait_until_it_listens(server, settings)
             return server
         temporal = await find_temporal(settings, say)
-        async with _others_kept_waiting():
+        async with _start_lock():
             server = await _start(settings, temporal)
             await _wait_until_it_listens(server, settings)
         return server
 
 
 async def stop(settings: Settings) -> Server | None:
-    """Stop the embedded server; returns the one that ran, or None. Its data stays."""
+    """Stop the embedded server, keeping its data; returns it, or None if it was not running."""
     settings.make_state_dir()
-    async with lock.locked_async(settings.state_dir / "server.lock"):
+    async with locked_async(settings.state_dir / "server.lock"):
         server = recorded(settings)
         if server is not None:
             await server.stop(STOP_SECONDS)
@@ -118,12 +119,12 @@ async def stop(settings: Settings) -> Server | None:
 
 
 def workflow_link(ui: str, namespace: str, workflow_id: str) -> str:
-    """Where the Temporal UI shows a workflow."""
+    """URL of a workflow in the Temporal UI."""
     return f"{ui}/namespaces/{namespace}/workflows/{workflow_id}"
 
 
 def listens(host: str, port: int) -> bool:
-    """Whether something accepts connections there."""
+    """Whether the port accepts connections."""
     try:
         with socket.create_connection((host, port), timeout=1.0):
             return True
@@ -132,7 +133,7 @@ def listens(host: str, port: int) -> bool:
 
 
 def free_ports(*preferred: int) -> list[int]:
-    """The preferred ports if all of them are free, else as many others; 0 means any."""
+    """The preferred ports if all are free, otherwise as many others; 0 means any port."""
     with ExitStack() as opened:
         try:
             sockets = [opened.enter_context(_at(port)) for port in preferred]
@@ -142,7 +143,7 @@ def free_ports(*preferred: int) -> list[int]:
 
 
 def _at(port: int) -> socket.socket:
-    """A socket that holds a port; any for 0. Raises OSError when it is taken."""
+    """A socket bound to a port (0: any free one). Raises OSError if the port is taken."""
     for each in [port] if port else random.sample(OTHER_PORTS, 100):
         with suppress(OSError):
             return socket.create_server((HOST, each))
@@ -154,8 +155,8 @@ def _record(settings: Settings) -> Path:
 
 
 @asynccontextmanager
-async def _others_kept_waiting() -> AsyncIterator[None]:
-    """Nobody else on this machine starts an embedded server meanwhile: two at once would find the same ports free."""
+async def _start_lock() -> AsyncIterator[None]:
+    """Hold the machine-wide start lock: two servers that start at once would find the same ports free."""
     with socket.socket(socket.AF_UNIX) as held:
         if sys.platform == "linux":
             with suppress(TimeoutError):
@@ -175,17 +176,17 @@ async def _start(settings: Settings, temporal: Path) -> Server:
     port, ui_port = free_ports(PORT, UI_PORT)
     held = os.open(settings.state_dir / "temporal.db.lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        # A server killed just now counts as gone before its last thread has let go of it.
+        # A server that was just killed is no longer listed before its last thread has released the lock.
         try:
-            await until(lambda: lock.try_lock(held), FREED_SECONDS)
+            await until(lambda: try_lock(held), FREED_SECONDS)
         except TimeoutError:
             raise NotConnected(
-                f"Another Temporal server uses the data in {settings.state_dir}, but its record is gone. "
+                f"Another Temporal server uses the data in {settings.state_dir}, but its PID file is gone. "
                 f"Find it with `fuser {settings.state_dir / 'temporal.db.lock'}`, stop it, and try again.",
                 "SERVER_FAILED",
             ) from None
         command = [str(temporal), *flags(port, ui_port, settings.state_dir / "temporal.db")]
-        # The server inherits the lock and holds it until it ends, however it ends.
+        # The server inherits the lock, so it is released when the server ends, even if it is killed.
         pid, began = daemon.start(command, _log(settings), os.environ, keep_open=[held])
     finally:
         os.close(held)
@@ -199,18 +200,18 @@ async def _wait_until_it_listens(server: Server, settings: Settings) -> None:
         if server.accepts():
             return True
         if not server.is_alive():
-            raise _failed("ended at once", settings)
+            raise _failed("exited at startup", settings)
         return False
 
     try:
         await until(listens, START_SECONDS)
     except TimeoutError:
-        raise _failed(f"does not listen on {server.address} after {START_SECONDS:.0f} s", settings) from None
+        raise _failed(f"did not listen on {server.address} within {START_SECONDS:.0f} s", settings) from None
 
 
 def _failed(what: str, settings: Settings) -> NotConnected:
     log = _log(settings)
-    text = f"The embedded Temporal server {what}. Its log, {log}, ends:\n{daemon.tail(log)}"
+    text = f"The embedded Temporal server {what}. The end of its log, {log}:\n{daemon.tail(log)}"
     return NotConnected(text, "SERVER_FAILED")
 
 

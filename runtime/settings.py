@@ -1,9 +1,8 @@
-"""Every setting of the project, read once from an environment that is passed in.
+"""All settings, read once from an environment that is passed in.
 
-`Settings.read(environ)` is the only place that looks at `PLANS_*`. A value that cannot be used, or a variable that
-begins with `PLANS_` and means nothing, is refused at once with its name: a `SettingError`, exit code 2. The
-`TEMPORAL_*` variables are kept as they are for `temporalio.envconfig`, which gives them their meaning. The key of the
-LLM is never shown, in no error and no dump.
+`Settings.read(environ)` is the only code that reads `PLANS_*`. An invalid value or an unknown `PLANS_` variable raises
+a `SettingError` with its name (exit code 2). The `TEMPORAL_*` variables are passed unchanged to
+`temporalio.envconfig`, which interprets them. The LLM's API key never appears in errors or dumps.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ PREFIX = "PLANS_"
 
 
 class SettingError(PlanError):
-    """One or more settings that cannot be used. The code names the first, the message all of them."""
+    """One or more invalid settings. The code names the first, the message lists all of them."""
 
     def __init__(self, problems: Mapping[str, str]) -> None:
         lines = [f"{name}: {problem}" for name, problem in problems.items()]
@@ -40,7 +39,7 @@ class SettingError(PlanError):
 
 
 def _names(value: object) -> object:
-    """Comma-separated text as a tuple; files become absolute, since a worker runs in another directory."""
+    """Comma-separated text as a tuple; paths of .py files become absolute, since a worker runs in another directory."""
     if not isinstance(value, str):
         return value
     parts = [part.strip() for part in value.split(",") if part.strip()]
@@ -48,7 +47,7 @@ def _names(value: object) -> object:
 
 
 def _listed(value: object) -> object:
-    """Comma-separated text as a tuple, each name once."""
+    """Comma-separated text as a tuple without duplicates."""
     if not isinstance(value, str):
         return value
     return tuple(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
@@ -65,70 +64,70 @@ def _directories(value: object) -> object:
 
 
 class Settings(BaseModel):
-    """What the environment says, checked. Flags of a command replace single fields with `with_flags`."""
+    """The validated settings of an environment. Command-line flags override single fields: `with_flags`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     task_queue: str = Field(default="plans", min_length=1, max_length=1_000, pattern=r"^[^\s\x00-\x1f]+$")
-    """Queue that plans are put on and workers listen to."""
+    """Task queue for plans; workers poll it."""
     queues: Annotated[tuple[QueueName, ...], BeforeValidator(_listed)] = ()
-    """More queues whose steps a worker takes: those of plans and steps with `queue`."""
+    """Further task queues whose steps a worker runs: those named by `queue` in plans and steps."""
     workspace: Path | None = None
-    """Directory for plans that name none."""
+    """Default workspace for plans without one."""
     state_dir: Path
-    """Data of the embedded server, values too large for history, summaries, logs."""
+    """State directory: data of the embedded server, values too large for history, summaries, logs."""
     cache_dir: Path
-    """Programs the project fetched; may be deleted at any time."""
+    """Cache directory: downloaded programs. Can be deleted at any time."""
     tools: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
-    """Modules or .py files with tools of the user's own."""
+    """Modules or .py files with the user's own tools."""
     approvals: Literal["normal", "strict"] = "normal"
-    """strict: no plan and no flag can waive an approval."""
+    """strict: neither a plan nor a flag can waive an approval."""
     edits: Literal["normal", "strict"] = "normal"
-    """strict: a file that the run has neither made nor read is not edited."""
+    """strict: files that the run has neither created nor read cannot be edited."""
     server: Literal["auto", "embedded"] = "auto"
-    """embedded: pass over a server that happens to listen on localhost:7233."""
+    """embedded: ignore a server that already runs on localhost:7233."""
     auto_worker: bool = True
-    """Whether a command keeps a worker running in the background on this machine."""
+    """Whether commands start a background worker on this machine."""
     inline_bytes: int = Field(default=8_192, ge=256, le=262_144)
-    """A longer value is kept in a file instead of Temporal's history."""
+    """Step values of more bytes than this are stored outside Temporal's history."""
     storage: str = Field(default="local", pattern=r"^(local|s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])$")
-    """Where data too large for history is kept: `local`, in the state directory, or `s3://BUCKET`."""
+    """Storage for data too large for history: `local` (the state directory) or `s3://BUCKET`."""
     external_bytes: int = Field(default=65_536, ge=1_024, le=1_048_576)
-    """Payloads of workflows from this size on are kept there; history holds a reference."""
+    """Workflow payloads of at least this many bytes go to that storage; history holds a reference."""
     max_activities: int = Field(default=100, ge=1, le=1_000)
-    """Steps one worker runs at the same time."""
+    """Most steps that one worker runs at the same time."""
     grace: float = Field(default=10.0, ge=0, le=86_400, allow_inf_nan=False)
-    """Seconds that running steps get to finish when a worker is told to stop."""
+    """Seconds that running steps have to finish when a worker stops."""
     sandbox: Literal["auto", "off", "required", "landlock", "bwrap"] = "auto"
-    """How far commands are shut in: the best there is, nothing, level 2 or refuse, Landlock, bubblewrap."""
+    """Sandbox of commands. auto: the strongest available; off: none; others: that one, or refuse to run commands."""
     sandbox_network: Literal["step", "on", "off"] = "step"
-    """Which commands in a sandbox have the network: those that ask for it, all, none."""
+    """Network access of sandboxed commands: per step (those that request it), all, none."""
     sandbox_read: Annotated[tuple[str, ...], BeforeValidator(_directories)] = ()
-    """Further directories that commands in a sandbox may read, such as those of tools in a home."""
+    """Further directories that sandboxed commands may read, such as tools in a home directory."""
     limit_cpu: int | None = Field(default=None, ge=1, le=1_000_000)
-    """Seconds of processor time of each process of a command."""
+    """Limit on each process of a command: seconds of CPU time."""
     limit_memory_mb: int | None = Field(default=None, ge=64, le=16_777_216)
-    """Address space of each process of a command."""
+    """Limit on each process of a command: address space in MB."""
     limit_file_mb: int | None = Field(default=None, ge=1, le=16_777_216)
-    """Size of a file that a command writes."""
+    """Limit on each file that a command writes, in MB."""
     limit_open_files: int = Field(default=4_096, ge=16, le=1_048_576)
-    """Files that each process of a command has open."""
+    """Limit on each process of a command: open files."""
     limit_processes: int | None = Field(default=2_000, ge=8, le=1_000_000)
-    """Processes of a command at the same time."""
+    """Limit on the number of processes of a command at the same time."""
     limit_free_mb: int | None = Field(default=100, ge=1, le=16_777_216)
-    """Room that a command must leave on the disk."""
+    """Free disk space that a command must leave, in MB."""
     undo: Literal["off", "files", "full"] = "files"
-    """What is kept for undoing: nothing, what steps read and wrote, before each command the whole workspace."""
+    """Stored for undo: nothing; files that steps read and write; the whole workspace before each command."""
     undo_mb: int = Field(default=256, ge=1, le=1_048_576)
-    """Room for it; the oldest goes first."""
+    """Limit on that storage in MB; the oldest contents are removed first."""
     model: str | None = Field(default=None, min_length=1, max_length=200)
-    """Name of the LLM."""
+    """Name of the LLM model."""
     llm_timeout: float = Field(default=120.0, ge=1, le=1_800, allow_inf_nan=False)
-    """Seconds the LLM has for one answer."""
+    """Timeout of an LLM request in seconds."""
     openai_api_key: SecretStr | None = None
-    """Key of the LLM endpoint; without it only endpoints on this machine can be asked."""
+    """API key of the LLM endpoint; without one, only endpoints on this machine can be used."""
     openai_base_url: str = OPENAI
-    """The LLM endpoint: https, or http on this machine."""
+    """URL of the LLM endpoint: https, or http on this machine."""
     temporal: dict[str, str] = Field(default_factory=dict)
     """The TEMPORAL_* variables, for `temporalio.envconfig`."""
 
@@ -138,12 +137,12 @@ class Settings(BaseModel):
         if path is None:
             return None
         if not path.is_dir():
-            raise ValueError(f"{path} is no directory; create it or name another")
+            raise ValueError(f"{path} is not a directory; create it or choose another")
         resolved = path.resolve()
         if resolved == Path(resolved.anchor):
-            raise ValueError("the root of the file system is no workspace; name a directory of its own")
+            raise ValueError("the root of the file system cannot be a workspace; choose a separate directory")
         if not os.access(resolved, os.W_OK | os.X_OK):
-            raise ValueError(f"{resolved} cannot be written to; change its permissions or name another")
+            raise ValueError(f"{resolved} is not writable; change its permissions or choose another directory")
         return resolved
 
     @field_validator("openai_api_key")
@@ -151,7 +150,9 @@ class Settings(BaseModel):
     def _key_can_be_sent(cls, key: SecretStr | None) -> SecretStr | None:
         text = key.get_secret_value() if key else ""
         if len(text) > 4_000 or any(not "!" <= char <= "~" for char in text):
-            raise ValueError("it holds spaces, line ends or characters no key has; copy the key again")
+            raise ValueError(
+                "it contains spaces, line breaks or other characters that keys never have; copy the key again"
+            )
         return key
 
     @field_validator("openai_base_url")
@@ -166,12 +167,12 @@ class Settings(BaseModel):
     @classmethod
     def _directory_is_possible(cls, path: Path) -> Path:
         if path.exists() and not path.is_dir():
-            raise ValueError(f"{path} is a file; name a directory")
+            raise ValueError(f"{path} is not a directory; choose another path")
         return path.absolute()
 
     @classmethod
     def read(cls, environ: Mapping[str, str]) -> Self:
-        """The settings of an environment; raises SettingError with every problem at once."""
+        """The settings of an environment. Raises SettingError with all problems at once."""
         given = {name[len(PREFIX) :].lower(): text for name, text in environ.items() if name.startswith(PREFIX)}
         unknown = {_variable(name): _unknown(name) for name in given if name not in _READ}
         values: dict[str, Any] = _default_directories(environ) | {n: t for n, t in given.items() if n in _READ}
@@ -180,20 +181,20 @@ class Settings(BaseModel):
         return cls._checked(values, unknown)
 
     def with_flags(self, **flags: object) -> Self:
-        """The same settings with those flags that were given (not None) in place; raises SettingError."""
+        """A copy with the given flags (those that are not None) applied. Raises SettingError."""
         given = {name: value for name, value in flags.items() if value is not None}
         return self._checked(self.model_dump() | given, {})
 
     def make_state_dir(self) -> None:
-        """Make the state directory, for this user only, unless it is there. Raises SettingError."""
+        """Create the state directory, accessible to this user only, if it does not exist. Raises SettingError."""
         try:
             self.state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
-            text = f"{self.state_dir} cannot be made: {error.strerror}; name a directory of your own"
+            text = f"{self.state_dir} cannot be created: {error.strerror}; choose a directory you can write to"
             raise SettingError({"PLANS_STATE_DIR": text}) from error
 
     def as_environ(self) -> dict[str, str]:
-        """The variables that give these settings again, the key of the LLM too; the TEMPORAL_* ones are left out."""
+        """The variables that reproduce these settings, including the LLM's API key, excluding TEMPORAL_*."""
         given = {name: getattr(self, name) for name in sorted(_READ | _OPENAI)}
         return {_variable(name): _text(value) for name, value in given.items() if value not in (None, ())}
 
@@ -210,7 +211,7 @@ class Settings(BaseModel):
 
 
 _OPENAI = frozenset(("openai_api_key", "openai_base_url"))
-"""Read from variables that other programs know as well."""
+"""Read from variables that other programs share, without the prefix."""
 _READ = frozenset(Settings.model_fields) - {"temporal"} - _OPENAI
 
 
@@ -228,12 +229,12 @@ def _text(value: object) -> str:
 
 def _unknown(field: str) -> str:
     near = difflib.get_close_matches(field, sorted(_READ), n=1, cutoff=0.0)
-    return f"there is no such setting; did you mean {_variable(near[0])}?"
+    return f"unknown setting; did you mean {_variable(near[0])}?"
 
 
 def _sentence(error: Any) -> str:
     message = str(error["msg"]).removeprefix("Value error, ")
-    if error["loc"][0] in _OPENAI:  # either may hold a key or a password
+    if error["loc"][0] in _OPENAI:  # either may contain a key or a password: do not show the value
         return message
     return f"{message} (it is {str(error['input'])[:100]!r})"
 

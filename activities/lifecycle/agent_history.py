@@ -28,7 +28,7 @@ from plans.agents.history_file import Damage, entry_of_summary, history_text, re
 from plans.definition.parsing import MAX_BYTES
 from plans.errors import PlanError
 from runtime.atomic_file import write_whole
-from runtime.lock import locked
+from runtime.wait import locked
 
 TRIES = 3
 LOCK_SECONDS = 30.0

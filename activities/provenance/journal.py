@@ -1,7 +1,7 @@
-"""What the calls of opaque tools changed, kept in the state directory: one small file per call, replaced as a whole.
+"""Journal of the files that opaque tools (such as commands) changed: one file per tool call in the state directory.
 
-What file tools changed stands in the log of effects (`activities.workspace.effect_log`); both together are the changes
-of a plan. A journal that cannot be read is left out, a full disk is no reason for a step to fail.
+Changes made by file tools are in the effect log (`activities.workspace.effect_log`); the two together are the changes
+of a plan. Best effort: entries that cannot be read are skipped, and a full disk does not fail a step.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ UNDONE = "undone.json"
 
 
 class Journal:
-    """The calls in a directory."""
+    """The journal in a directory."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
     def write(self, call: CallChanges) -> bool:
-        """Keep what a call changed, in place of what an earlier attempt of it wrote. False: it could not be kept."""
+        """Store the changes of a call, replacing those of an earlier attempt. False if they could not be stored."""
         try:
             self._put(self._path(call.plan_id, call.key), call.model_dump_json(exclude_defaults=True))
         except OSError:
@@ -36,20 +36,20 @@ class Journal:
         return True
 
     def of_plan(self, plan_id: str) -> list[CallChanges]:
-        """What the plan's calls changed, oldest first."""
-        found: list[CallChanges] = []
+        """The changes of a plan's calls, oldest first."""
+        calls: list[CallChanges] = []
         for path in self._folder(plan_id).glob("[!.]*.call"):
             with suppress(OSError, ValidationError):
-                found.append(CallChanges.model_validate_json(path.read_bytes()))
-        return sorted(found, key=lambda call: call.time)
+                calls.append(CallChanges.model_validate_json(path.read_bytes()))
+        return sorted(calls, key=lambda call: call.time)
 
     def mark_undone(self, plan_id: str, keys: Iterable[str], time: datetime) -> None:
-        """The changes of these calls were taken back."""
+        """Record that the changes of these calls were undone."""
         text = json.dumps({**self._undone(plan_id), **dict.fromkeys(keys, time.isoformat())})
         self._put(self._folder(plan_id) / UNDONE, text)
 
     def undone(self, plan_id: str) -> dict[str, datetime]:
-        """The calls whose changes were taken back, and when."""
+        """The calls whose changes were undone, with the time."""
         return {key: datetime.fromisoformat(time) for key, time in self._undone(plan_id).items()}
 
     def _undone(self, plan_id: str) -> dict[str, str]:
@@ -59,7 +59,7 @@ class Journal:
 
     def _put(self, path: Path, text: str) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_whole(path, text.encode(), durable=False)  # a journal that a crash has emptied is left out
+        write_whole(path, text.encode(), durable=False)  # an entry that a crash emptied is skipped
 
     def _folder(self, plan_id: str) -> Path:
         return self.directory / hashlib.sha256(plan_id.encode()).hexdigest()[:24]

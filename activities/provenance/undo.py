@@ -1,8 +1,8 @@
-"""The activity `file_changes`: what a plan changed in files, with diffs, and taking it back.
+"""The activity `file_changes`: reports the files a plan changed, with diffs, and undoes the changes.
 
-What file tools did stands in the log of effects, what commands did in the journal. Undoing puts back the latest change
-first, each file under its lock and only when it is still as the run left it; one refusal is enough for nothing to be
-done, unless asked to go on. It can be repeated: what is back already stays.
+Changes by file tools are in the effect log, changes by commands in the journal. Undo restores the latest change first,
+each file under its lock and only if it is still as the run left it. If one file is refused, nothing is restored, unless
+the request says `partly`. Idempotent: files that are already restored are left alone.
 """
 
 from __future__ import annotations
@@ -37,34 +37,34 @@ from plans.files.undo import (
 MAX_COMPARED = 128 * 1024
 DIFF = Bounds(lines=200, compared_bytes=MAX_COMPARED)
 MAX_DIFF_BYTES = 256 * 1024
-"""Of all diffs of an answer together."""
+"""Limit on the total size of the diffs in a report."""
 MAX_CHANGES = 5_000
-"""Changes in one answer; the rest is counted."""
+"""Most changes in a report; the rest are only counted."""
 
 
 @dataclass(frozen=True)
 class FileChanges:
-    """Answers for one worker."""
+    """The activity, with the logs of this worker."""
 
     effects: Effects
     journal: Journal
 
     @activity.defn(name="file_changes")
     async def file_changes(self, request: ChangesRequest) -> ChangesReport:
-        """What the plan changed; with `undo`, what was taken back. Raises ApplicationError with a code."""
+        """Report the changes of a plan; with `undo`, undo them. Raises ApplicationError with a code."""
         try:
             return await asyncio.to_thread(self.answer, request)
         except ToolError as error:
             raise ApplicationError(error.message, type=error.code, non_retryable=not error.retryable) from None
 
     def answer(self, request: ChangesRequest) -> ChangesReport:
-        """The answer, made in this thread. Raises ToolError EFFECTS_UNAVAILABLE."""
+        """As `file_changes`, synchronously. Raises ToolError EFFECTS_UNAVAILABLE."""
         calls = self._calls(request.plan_id)
         if not request.undo:
             chosen = [call for call in calls if request.step_id in (None, call.step_id)]
             return ChangesReport(calls=self._shown(chosen, request.diffs))
-        kept = self.effects.preimages
-        restored, refused = decide_undo(calls, request.step_id, _now, lambda state: kept.get(state) is not None)
+        contents = self.effects.preimages
+        restored, refused = decide_undo(calls, request.step_id, _now, lambda state: contents.get(state) is not None)
         refused = [self._explained(refusal, calls) for refusal in refused]
         if request.dry_run or (refused and not request.partly):
             return ChangesReport(restored=restored, refused=refused)
@@ -104,22 +104,22 @@ class FileChanges:
             if now == each.target:
                 return
             if now != each.expected:
-                raise ToolError("CONFLICT", "it was changed at this moment")
+                raise ToolError("CONFLICT", "it was changed during the undo")
             put(place, each.target, each.mode, self.effects.preimages)
 
     def _mark(self, request: ChangesRequest, calls: list[CallChanges], done: list[Restore]) -> None:
-        """A call is undone when all its changes are."""
-        back = {(each.workspace, each.path) for each in done}
+        """Mark the calls all of whose changes are undone."""
+        restored = {(each.workspace, each.path) for each in done}
         keys = [
             call.key
             for call in calls
             if request.step_id in (None, call.step_id)
-            and all((call.workspace, change.path) in back for change in call.changes)
+            and all((call.workspace, change.path) in restored for change in call.changes)
         ]
         self.journal.mark_undone(request.plan_id, keys, datetime.now(UTC))
 
     def _shown(self, calls: list[CallChanges], diffs: bool) -> list[CallChanges]:
-        """The calls as they are told: bounded, with diffs."""
+        """The calls for the report: truncated, with diffs if requested."""
         shown: list[CallChanges] = []
         room, text = MAX_CHANGES, MAX_DIFF_BYTES
         for call in calls:
@@ -137,10 +137,10 @@ class FileChanges:
         return _diff(change.path, self._content(change.before), self._after(call.workspace, change))
 
     def _after(self, workspace: str, change: FileChange) -> bytes | None:
-        kept = self._content(change.after)
-        if kept is None and change.after and state_of(Workspace(workspace), change.path) == change.after:
+        content = self._content(change.after)
+        if content is None and change.after and state_of(Workspace(workspace), change.path) == change.after:
             return content_of(Workspace(workspace), change.path, MAX_COMPARED)
-        return kept
+        return content
 
     def _content(self, state: str | None) -> bytes | None:
         if state == "":
@@ -148,7 +148,7 @@ class FileChanges:
         return self.effects.preimages.get(state) if state and state != FOLDER and ":" not in state else None
 
     def _explained(self, refusal: Refusal, calls: Iterable[CallChanges]) -> Refusal:
-        """With what was changed since, where that can be shown."""
+        """The refusal with a diff of what changed since the run, if available."""
         if refusal.code != "CONFLICT":
             return refusal
         for call in calls:
@@ -161,7 +161,7 @@ class FileChanges:
 
 
 def _linked(calls: list[CallChanges]) -> Iterator[CallChanges]:
-    """The calls, oldest first, with what one found where it was not learned: what the one before it left."""
+    """Fill in unknown states before a change with the state after the previous change of that file."""
     left: dict[tuple[str, str], str | None] = {}
     for call in calls:
         changes = []

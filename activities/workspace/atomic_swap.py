@@ -1,8 +1,8 @@
-"""Putting one name of a directory in the place of another in a single move, where the system can (Linux renameat2).
+"""Atomic renames of two names in one directory (Linux renameat2): exchange them, or rename without replacing.
 
-`exchange` swaps two names, so that what was there is not lost but comes out under the other name; `put_new` gives a
-file a name only if nothing has it. Where a file system cannot swap, `exchange` says so and the caller falls back to a
-plain rename, with a moment in which a save by another program can be lost: `plan doctor` tells.
+`exchange` swaps two names, so the file that was replaced is not lost: it has the other name afterwards. `put_new`
+renames a file only if the new name is free. On a file system that cannot swap, `exchange` returns False and the caller
+falls back to a plain rename, during which another program's save can be lost; `plan doctor` reports such a workspace.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def exchange(one: str, other: str, directory: int) -> bool:
-    """Swap two names of an open directory. False: this file system cannot. Raises OSError, FileNotFoundError too."""
+    """Swap two names in an open directory; False if the file system cannot. Raises OSError (FileNotFoundError too)."""
     return _renameat2(one, other, directory, _EXCHANGE)
 
 
 def put_new(temporary: str, name: str, directory: int) -> None:
-    """Give the file `temporary` its name. Raises FileExistsError when something has that name."""
+    """Rename `temporary` to `name`. Raises FileExistsError if `name` exists."""
     if _renameat2(temporary, name, directory, _NOREPLACE):
         return
     os.link(temporary, name, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)
@@ -35,7 +35,7 @@ def put_new(temporary: str, name: str, directory: int) -> None:
 
 
 def is_supported(directory: Path) -> bool:
-    """Whether names can be swapped there; tried with two files of our own."""
+    """Whether this directory's file system can swap names; tried with two temporary files."""
     with tempfile.TemporaryDirectory(prefix=".plans-probe-", dir=directory) as folder:
         for name in "ab":
             Path(folder, name).touch()

@@ -1,7 +1,7 @@
-"""What files held when a run read or changed them, by the hash of the content: for diffs, and for undoing.
+"""Content-addressed store of file contents that a run read or changed: for diffs and for undo.
 
-Kept as well as can be: a content that is too long, or a full disk, is no reason for a step to fail, and the oldest
-contents go first when there are too many. What is given back is proved by its hash.
+Best effort: a step does not fail because a file is too long or the disk is full. When the store is too large, the least
+recently used contents are removed. Contents are verified against their hash when read.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ import xxhash
 from runtime.atomic_file import write_whole
 
 MAX_FILE_BYTES = 1024 * 1024
-"""Longest content that is kept."""
+"""Longer contents are not stored."""
 MAX_TOTAL_BYTES = 256 * 1024 * 1024
-"""Kept of all contents together, about."""
+"""Approximate limit on the size of the whole store."""
 _SWEEP_EVERY = 200
 
 
 class ContentStore:
-    """The contents in a directory, for its owner only."""
+    """File contents in a directory that only its owner can read."""
 
     def __init__(self, directory: Path, max_file: int = MAX_FILE_BYTES, max_total: int = MAX_TOTAL_BYTES) -> None:
         self.directory = directory
         self.max_file, self.max_total = max_file, max_total
-        self._kept = 0
+        self._written = 0
 
     def keep(self, content: bytes) -> bool:
-        """Keep a content, under the hash that its stamp has. False when it cannot be kept."""
+        """Store a content under its hash, the one in its file stamp. False if it could not be stored."""
         if len(content) > self.max_file:
             return False
         path = self._path(xxhash.xxh3_128_hexdigest(content))
         try:
             if path.exists():
-                os.utime(path)  # a sweep spares what was wanted lately
+                os.utime(path)  # the sweep removes by time of last use
             else:
                 self._write(path, content)
         except OSError:
@@ -44,7 +44,7 @@ class ContentStore:
         return True
 
     def get(self, digest: str) -> bytes | None:
-        """The content of that hash, if it is still there."""
+        """The content with that hash; None if it is not stored (any more) or damaged."""
         try:
             content = self._path(digest).read_bytes()
         except OSError:
@@ -56,13 +56,13 @@ class ContentStore:
 
     def _write(self, path: Path, content: bytes) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_whole(path, content, durable=False)  # `get` checks the hash
-        self._kept += 1
-        if self._kept % _SWEEP_EVERY == 0:
+        write_whole(path, content, durable=False)  # a crash may leave it damaged; `get` checks the hash
+        self._written += 1
+        if self._written % _SWEEP_EVERY == 0:
             self._sweep()
 
     def _sweep(self) -> None:
-        """Remove what was wanted longest ago until the rest is small enough."""
+        """Remove the least recently used contents until the rest fits."""
         found = []
         for path in self.directory.glob("??/*"):
             with suppress(OSError):

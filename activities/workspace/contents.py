@@ -1,8 +1,8 @@
-"""What is in a file: read bounded, fingerprinted in constant memory, a new content written beside it.
+"""Reads, fingerprints and writes the contents of workspace files, in bounded memory.
 
-Reading never blocks on a pipe or device and never takes in more than the limit. A new content is complete and synced
-before anything else happens, so that whoever looks sees the old content or the new, also after a crash or on a full
-disk; permissions stay.
+Reading never blocks on a pipe or device and never reads more than the limit. New content is written to a temporary file
+beside the old one and synced before the two are swapped, so readers see either the old or the new content, also after a
+crash or on a full disk. Permissions are preserved.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from plans.errors import ToolError
 from plans.file_stamps import SAMPLED_FROM, Fingerprint, Stamp, stamp_of
 
 MAX_FILE_BYTES = 16 * 1024 * 1024
-"""What a tool reads or writes of one file, at most."""
+"""Largest file that a tool reads or writes as a whole."""
 
 _PIECE = 256 * 1024
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -29,7 +29,7 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def read_bytes(place: Place) -> bytes:
-    """The content. Raises NOT_FOUND, NOT_REGULAR or FILE_TOO_LARGE."""
+    """The content. Raises ToolError NOT_FOUND, NOT_REGULAR or FILE_TOO_LARGE."""
     with _opened(place) as file:
         data = _read(file, MAX_FILE_BYTES + 1)
     if len(data) > MAX_FILE_BYTES:
@@ -38,7 +38,7 @@ def read_bytes(place: Place) -> bytes:
 
 
 def read_head(place: Place, length: int) -> bytes:
-    """The first `length` bytes at most. Raises NOT_FOUND or NOT_REGULAR."""
+    """The first `length` bytes at most. Raises ToolError NOT_FOUND or NOT_REGULAR."""
     with _opened(place) as file:
         return _read(file, length)
 
@@ -49,9 +49,9 @@ def read_text(place: Place) -> str:
 
 
 def text_of(place: Place, data: bytes) -> str:
-    """A content as text, line endings as they are. Raises BINARY_FILE for what is not UTF-8 text."""
+    """Decode a content, line endings unchanged. Raises ToolError BINARY_FILE unless it is UTF-8 text."""
     if b"\0" in data:
-        raise ToolError("BINARY_FILE", f"{shown(place.path)} holds binary data (NUL bytes); it is no text file")
+        raise ToolError("BINARY_FILE", f"{shown(place.path)} is not a text file: it contains NUL bytes")
     try:
         return data.decode()
     except UnicodeDecodeError as error:
@@ -62,7 +62,7 @@ def text_of(place: Place, data: bytes) -> str:
 
 
 def read_lines(place: Place, offset: int, limit: int) -> tuple[bytes, Stamp]:
-    """Some lines of a file of any size, and the stamp of all of it; memory stays constant."""
+    """`limit` lines from line `offset` on, and the stamp of the whole file; works on files of any size."""
     chosen, line = bytearray(), 0
     with _opened(place) as file:
         fingerprint = _fingerprint(place, file)
@@ -78,11 +78,11 @@ def read_lines(place: Place, offset: int, limit: int) -> tuple[bytes, Stamp]:
 
 
 def stamp_at(place: Place) -> Stamp | None:
-    """The stamp of what is there; None unless it is a plain file."""
+    """The file's stamp; None unless it is a regular file."""
     if not place.is_regular:
         return None
     if place.status is not None and place.status.st_size <= MAX_FILE_BYTES:
-        with suppress(ToolError):  # it grows
+        with suppress(ToolError):  # it has grown past the limit since: read it in pieces
             return stamp_of(read_bytes(place), linked=place.linked)
     with _opened(place) as file:
         fingerprint = _fingerprint(place, file)
@@ -92,7 +92,7 @@ def stamp_at(place: Place) -> Stamp | None:
 
 
 def token(name: str, directory: int) -> str:
-    """The hash of all the content a name stands for, however long; empty when there is nothing, a word for no file."""
+    """Hash of the full content of a regular file; `link:...` or `special:...` for others; empty if nothing is there."""
     try:
         status = os.stat(name, dir_fd=directory, follow_symlinks=False)
         if stat.S_ISLNK(status.st_mode):
@@ -109,9 +109,9 @@ def token(name: str, directory: int) -> str:
 
 
 def write_beside(place: Place, name: str, data: bytes) -> None:
-    """Put `data` into a new file beside the place, with the permissions of what is there; on disk when this returns.
+    """Write `data` to a new file beside the place, with the permissions of the existing file; synced on return.
 
-    Raises FILE_TOO_LARGE, or OSError; then nothing is left.
+    Raises ToolError FILE_TOO_LARGE, or OSError; the new file is removed then.
     """
     if len(data) > MAX_FILE_BYTES:
         raise too_large(place.path)
@@ -124,28 +124,29 @@ def write_beside(place: Place, name: str, data: bytes) -> None:
 
 
 def check_replaceable(place: Place) -> None:
-    """Raise NOT_REGULAR unless what is there is a plain file with this one name."""
+    """Raise ToolError NOT_REGULAR if something is there that is not a regular file, or one with several hard links."""
     if place.status is None:
         return
     _check_regular(place, place.status)
     if place.status.st_nlink > 1:
         raise ToolError(
-            "NOT_REGULAR", f"{shown(place.path)} has a second name (hard link) that may lie elsewhere; copy it first"
+            "NOT_REGULAR",
+            f"{shown(place.path)} has another hard link, which may be outside the workspace; copy the file first",
         )
 
 
 def too_large(path: str) -> ToolError:
-    """The error for more than a tool takes."""
+    """The error for a file over the size limit."""
     return ToolError(
         "FILE_TOO_LARGE",
         f"{shown(path)} is larger than {MAX_FILE_BYTES // 1024 // 1024} MiB;"
-        " read_file takes offset and limit, run_command works on a part",
+        " use read_file with offset and limit, or run_command, to work on a part",
     )
 
 
-# Not `runtime.atomic_file.write_whole`: the directory is an open descriptor that no link can redirect, the name stands
-# in the effect log, mode and owner are those of the file to be replaced, and the swap is the caller's, after it has
-# logged the effect.
+# Not `runtime.atomic_file.write_whole`: the directory is an open descriptor that no link can redirect, the effect log
+# holds the temporary name, mode and owner are those of the replaced file, and the caller does the swap, after logging
+# the effect.
 def _write_new(place: Place, name: str, data: bytes) -> None:
     descriptor = os.open(name, _CREATE, 0o666, dir_fd=place.directory)
     with os.fdopen(descriptor, "wb") as file:
@@ -161,7 +162,7 @@ def _write_new(place: Place, name: str, data: bytes) -> None:
 
 @contextmanager
 def _opened(place: Place) -> Iterator[BinaryIO]:
-    """The file, open for reading. Raises NOT_FOUND or NOT_REGULAR."""
+    """The file, open for reading. Raises ToolError NOT_FOUND or NOT_REGULAR."""
     if place.status is None:
         raise not_found(place.path)
     _check_regular(place, place.status)
@@ -172,7 +173,7 @@ def _opened(place: Place) -> Iterator[BinaryIO]:
 
 
 def _read(file: BinaryIO, length: int) -> bytes:
-    """As much as there is, up to a length: one read of an unbuffered file may give less."""
+    """Read up to `length` bytes; loops because one read of an unbuffered file may return less."""
     data = bytearray()
     while len(data) < length and (piece := file.read(length - len(data))):
         data += piece
@@ -191,7 +192,10 @@ def _fingerprint(place: Place, file: BinaryIO) -> Fingerprint:
 
 
 def _skip(piece: bytes, line: int, wanted: int, start: int = 0) -> tuple[int, int]:
-    """Where line `wanted` begins in a piece that at `start` is in line `line`, or its end; and the line reached."""
+    """Index where line `wanted` begins, scanning from `start`, which is in line `line`; and the line reached.
+
+    The index is the end of the piece if the line begins in a later one.
+    """
     missing = wanted - line
     if missing <= 0:
         return start, line

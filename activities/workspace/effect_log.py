@@ -1,10 +1,10 @@
-"""The log of effects: what a call is about to do to a file, and that it is done, so that no effect is lost or doubled.
+"""The effect log, a write-ahead log of file changes: each effect happens exactly once, also when a worker is killed.
 
-Each effect is a row: key of the call (the same over all its attempts), place, hash before and after, temporary file,
-state. It is written before the effect and completed after it, in SQLite (WAL, synchronous=FULL, mode 0600) in the state
-directory. An open row is what a killed worker leaves; who next locks the file settles it first
-(`activities.workspace.effect_recovery`). A log that is missing, damaged, locked or of another version is never guessed
-about: effects are refused (EFFECTS_UNAVAILABLE) and the error says how to mend it.
+Each effect is a row: key of the call (the same for all its attempts), path, hashes before and after, temporary file,
+state. The row is written before the effect and completed after it, in SQLite (WAL, synchronous=FULL, mode 0600) in the
+state directory. A killed worker leaves an open row; the next call that locks the file recovers it first
+(`activities.workspace.effect_recovery`). With a log that is missing, damaged, locked or of another version, effects are
+refused (EFFECTS_UNAVAILABLE), and the error says how to repair the log.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from activities.workspace.content_store import ContentStore
 from plans.errors import ToolError
 
 EFFECTS = "effects"
-"""The directory of the log, in the state directory."""
+"""Name of the log's directory in the state directory."""
 VERSION = 1
 BUSY_SECONDS = 10.0
-KEPT_SECONDS = 90 * 86_400.0
-"""How long completed effects are remembered."""
+RETENTION_SECONDS = 90 * 86_400.0
+"""Completed effects older than this are deleted."""
 
 Kind = Literal["write", "delete", "directory", "call"]
 State = Literal["open", "done", "failed", "doubt"]
@@ -45,7 +45,7 @@ _COLUMNS = "key, kind, workspace, path, temporary, before, after, size, value, s
 
 @dataclass(frozen=True)
 class Effect:
-    """One change of one file by one call; kind `call`: a call of a tool that must not be repeated."""
+    """One change of one file by one tool call. Kind `call`: the claim of a tool call that must not be repeated."""
 
     key: str
     kind: Kind
@@ -54,16 +54,16 @@ class Effect:
     """Real path, relative to the workspace."""
     temporary: str = ""
     before: str = ""
-    """Hash of the content; empty: nothing was there."""
+    """Hash of the content before; empty if the file did not exist."""
     after: str = ""
     size: int = 0
     value: Any = None
-    """What the tool gives back."""
+    """The tool's result."""
     state: State = "open"
 
 
 class EffectLog:
-    """The log in a directory; opened when first needed. Safe in any thread and beside other processes."""
+    """The log in a directory, opened on first use. Safe to use from several threads and processes."""
 
     def __init__(self, directory: Path, busy_seconds: float = BUSY_SECONDS) -> None:
         self.path, self.marker = directory / "log.db", directory / "log.made"
@@ -72,22 +72,22 @@ class EffectLog:
         self._inode = 0
 
     def find(self, key: str, path: str = "") -> Effect | None:
-        """The effect of a call on a file; without a path, the claim of a call that must not be repeated."""
+        """A call's effect on a file; without a path, the claim of a call that must not be repeated. None if unknown."""
         return next(iter(self._select("key = ? AND path = ?", key, path)), None)
 
     def open_at(self, workspace: str, path: str) -> list[Effect]:
-        """The effects on a file that were begun and not completed."""
+        """Effects on a file that were begun but not completed."""
         return self._select("workspace = ? AND path = ? AND state = 'open' AND kind != 'call'", workspace, path)
 
     def leads(self, run: str, workspace: str, path: str, seen: str, now: str) -> bool:
-        """Whether the run's own effects, one after the other, made the content `now` out of the content `seen`."""
+        """Whether the run's own effects alone, applied in order, turn the content `seen` into the content `now`."""
         for effect in self._select("run = ? AND workspace = ? AND path = ? AND state = 'done'", run, workspace, path):
             if effect.before == seen:
                 seen = effect.after
         return seen == now
 
     def of_workflow(self, workflow_id: str) -> list[tuple[Effect, float]]:
-        """The completed changes of all calls of a workflow, oldest first, each with the time it began."""
+        """All completed changes of a workflow's calls, oldest first, each with its start time."""
         statement = f"SELECT {_COLUMNS}, time FROM effects WHERE key > ? AND key < ? AND state = 'done'"  # noqa: S608
         with self._opened() as connection:
             rows = connection.execute(
@@ -96,7 +96,7 @@ class EffectLog:
             return [(_effect(row[:-1]), float(row[-1])) for row in rows]
 
     def begin(self, effect: Effect) -> None:
-        """Write down what is about to happen; it is on disk when this returns."""
+        """Record an effect that is about to happen; on disk when this returns."""
         row = (effect.key, run_of(effect.key), effect.kind, effect.workspace, effect.path, effect.temporary)
         rest = (effect.before, effect.after, effect.size, json.dumps(effect.value), effect.state, time.time())
         self._change(
@@ -107,22 +107,22 @@ class EffectLog:
         )
 
     def settle(self, effect: Effect, state: State, value: Any = None) -> None:
-        """It has happened, it failed, or nobody can tell. `value` replaces what it is to give back."""
+        """Record the outcome: done, failed, or `doubt` when it cannot be determined. `value` replaces the result."""
         text = json.dumps(effect.value if value is None else value)
         where = (effect.key, effect.path)
         self._change("UPDATE effects SET state = ?, value = ? WHERE key = ? AND path = ?", state, text, *where)
 
     def forget(self, effect: Effect) -> None:
-        """It did not happen."""
+        """Delete the row of an effect that did not happen."""
         self._change("DELETE FROM effects WHERE key = ? AND path = ?", effect.key, effect.path)
 
     def check(self) -> None:
-        """Raise EFFECTS_UNAVAILABLE when no effect could be logged. Makes nothing that is not there yet."""
+        """Raise ToolError EFFECTS_UNAVAILABLE if effects cannot be logged. Does not create the log."""
         if self.path.exists() or self.marker.exists():
             self._select("key = ''")
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the database; the next use opens it again."""
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
@@ -150,27 +150,27 @@ class EffectLog:
                 raise self._unavailable(error) from None
 
     def _forget_if_replaced(self) -> None:
-        """A log removed or put in place while we run is a new one."""
+        """Close the connection if the log was removed or replaced since it was opened."""
         if self._connection is not None and (not self.path.exists() or self.path.stat().st_ino != self._inode):
             self.close()
 
     def _open(self) -> sqlite3.Connection:
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        made = self.marker.exists()
-        if made and (not self.path.exists() or not self.path.stat().st_size):
+        created = self.marker.exists()
+        if created and (not self.path.exists() or not self.path.stat().st_size):
             raise sqlite3.DatabaseError("it was removed or emptied")
         os.close(os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
         self.path.chmod(0o600)
         connection = sqlite3.connect(self.path, timeout=self._busy, isolation_level=None, check_same_thread=False)
         try:
-            self._prepare(connection, made)
+            self._prepare(connection, created)
         except BaseException:
             connection.close()
             raise
         self._inode = self.path.stat().st_ino
         return connection
 
-    def _prepare(self, connection: sqlite3.Connection, made: bool) -> None:
+    def _prepare(self, connection: sqlite3.Connection, created: bool) -> None:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
@@ -178,43 +178,43 @@ class EffectLog:
             raise sqlite3.DatabaseError(problem)
         connection.execute("BEGIN IMMEDIATE")
         version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version == 0 and not made:
+        if version == 0 and not created:
             for statement in _SCHEMA:
                 connection.execute(statement)
         elif version != VERSION:
-            raise sqlite3.DatabaseError(f"it has version {version}, this program needs {VERSION}")
-        connection.execute("DELETE FROM effects WHERE state != 'open' AND time < ?", (time.time() - KEPT_SECONDS,))
+            raise sqlite3.DatabaseError(f"it has version {version}; this program needs version {VERSION}")
+        connection.execute("DELETE FROM effects WHERE state != 'open' AND time < ?", (time.time() - RETENTION_SECONDS,))
         connection.execute("COMMIT")
         self.marker.touch(mode=0o600)
 
     def _unavailable(self, error: Exception) -> ToolError:
         if getattr(error, "sqlite_errorname", "").startswith(("SQLITE_FULL", "SQLITE_IOERR")):
-            text = f"the log of effects {self.path} cannot be written ({error}); make room on its disk"
+            text = f"the effect log {self.path} cannot be written ({error}); free space on its disk"
             return ToolError("NO_SPACE", text, retryable=True)
         busy = isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
-        mend = (
-            "another program holds it; close that and try again"
+        remedy = (
+            "another program has locked it; close that program and try again"
             if busy
-            else "mend its permissions or restore it from a backup; or stop the workers and move it and"
-            f" '{self.marker.name}' away: a new one is then made, and a step that was interrupted may act twice"
+            else "fix its permissions or restore it from a backup; or stop the workers and move it and"
+            f" '{self.marker.name}' away: a new log is then created, and an interrupted step may act twice"
         )
-        text = f"the log of effects {self.path} cannot be used ({error}), so nothing is changed: {mend}"
+        text = f"the effect log {self.path} cannot be used ({error}), so no file was changed: {remedy}"
         return ToolError("EFFECTS_UNAVAILABLE", text, retryable=busy)
 
 
 @dataclass(frozen=True)
 class Effects:
-    """All that tools need to change files safely: the log, the directory of locks, contents as they were."""
+    """What tools need to change files safely: the effect log, the directory of locks, the store of earlier contents."""
 
     log: EffectLog
     locks: Path
     preimages: ContentStore
     strict: bool = False
-    """PLANS_EDITS=strict: a file that the run has neither made nor read is not edited."""
+    """PLANS_EDITS=strict: files that the run has neither created nor read cannot be edited."""
 
     @classmethod
     def at(cls, directory: Path, *, strict: bool = False) -> Effects:
-        """Those kept in a directory, which all workers of a workspace must share."""
+        """The log, locks and contents in a directory, which all workers of a workspace must share."""
         return cls(EffectLog(directory), directory / "locks", ContentStore(directory / "contents"), strict)
 
 
@@ -224,5 +224,5 @@ def _effect(row: Sequence[Any]) -> Effect:
 
 
 def run_of(key: str) -> str:
-    """The part of a call's key that all calls of one run share."""
+    """The part of a call's key that is the same for all calls of a run."""
     return key.rpartition("/")[0]

@@ -1,8 +1,8 @@
-"""What became of effects that a dead worker left open: found out from the files themselves, never guessed.
+"""Crash recovery for the effect log: inspects the files to decide whether each open effect was applied.
 
-A new content lies complete in a temporary file before its effect is logged, and the temporary file goes only after the
-effect; so its presence, and what it holds, tell on which side of the effect the worker died. Call this with the file
-locked.
+New content is complete in a temporary file before its effect is logged, and the temporary file is removed only after
+the effect. So whether the file exists, and its content, show whether the worker died before or after the effect. Call
+this with the file locked.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from activities.workspace.workspace import Place
 
 
 def settle(log: EffectLog, workspace: str, place: Place) -> None:
-    """Complete, or forget, every open effect on the file at `place`."""
+    """Mark every open effect on the file at `place` as done, or delete its row if it was not applied."""
     for effect in log.open_at(workspace, "/".join(place.real_parts)):
         if effect.kind == "directory":
             _record(log, effect, place.is_directory)
         elif place.missing:
-            log.settle(effect, "doubt")  # its directory is gone, and all that could tell with it
+            log.settle(effect, "doubt")  # its directory is gone, and the evidence with it
         else:
             happened = _deleted(effect, place) if effect.kind == "delete" else _written(effect, place)
             _record(log, effect, happened)
@@ -38,14 +38,15 @@ def _record(log: EffectLog, effect: Effect, happened: bool) -> None:
 
 
 def _written(effect: Effect, place: Place) -> bool:
-    """Without its temporary file the new content has taken the name. With it, it holds the new content or the old."""
-    found = token(effect.temporary, place.directory)
-    if not found:
+    """Whether a write was applied: its temporary file is gone, was swapped with the old one, or is a second link."""
+    left = token(effect.temporary, place.directory)
+    if not left:
         return True
     happened = False
-    if found != effect.after:
-        # The names were swapped. What came out must be what was there before, else it was saved in between: back.
-        happened = found == effect.before
+    if left != effect.after:
+        # The names were swapped. If the file that came out is not the one from before, another program saved it in
+        # between: swap back.
+        happened = left == effect.before
         if not happened and token(place.name, place.directory) == effect.after:
             exchange(effect.temporary, place.name, place.directory)
     elif not effect.before:
@@ -55,23 +56,24 @@ def _written(effect: Effect, place: Place) -> bool:
 
 
 def _deleted(effect: Effect, place: Place) -> bool:
-    """The file goes by way of a temporary name; what has that name was there."""
-    found = token(effect.temporary, place.directory)
-    if not found:
+    """Whether a deletion was applied. The file is renamed first, so the temporary file is the one to delete."""
+    left = token(effect.temporary, place.directory)
+    if not left:
         return False
-    if found == effect.before or token(place.name, place.directory):
+    if left == effect.before or token(place.name, place.directory):
         _remove(effect.temporary, place.directory)
-        return found == effect.before
+        return left == effect.before
+    # Another program saved the file just before it was renamed: put it back.
     os.rename(effect.temporary, place.name, src_dir_fd=place.directory, dst_dir_fd=place.directory)
     return False
 
 
 def _same_file(one: str, other: str, directory: int) -> bool:
     try:
-        found = [os.stat(name, dir_fd=directory, follow_symlinks=False) for name in (one, other)]
+        files = [os.stat(name, dir_fd=directory, follow_symlinks=False) for name in (one, other)]
     except FileNotFoundError:
         return False
-    return stat.S_ISREG(found[0].st_mode) and os.path.samestat(*found)
+    return stat.S_ISREG(files[0].st_mode) and os.path.samestat(*files)
 
 
 def _remove(name: str, directory: int) -> None:

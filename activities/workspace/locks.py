@@ -1,7 +1,7 @@
-"""One writer at a time per file, whatever step, plan or worker process of this state directory it comes from.
+"""One writer per file at a time, among all steps, plans and worker processes of a state directory.
 
-The locks (`runtime.lock`) are a fixed set of small files. Two files that share a lock wait for each other, no more; a
-call holds one at a time, so there is no deadlock.
+The locks (`runtime.wait`) are a fixed set of files, so two paths may share one and then wait for each other. A call
+holds one lock at a time, so there is no deadlock.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import xxhash
 
 from activities.workspace.paths import shown
 from plans.errors import ToolError
-from runtime import lock
+from runtime import wait
 
 LOCK_SECONDS = 30.0
 _STRIPES = 1_024
@@ -22,11 +22,11 @@ _STRIPES = 1_024
 
 @contextmanager
 def locked(directory: Path, workspace: str, path: str, stopped: Callable[[], bool]) -> Iterator[None]:
-    """Hold the lock of a file. Raises ToolError FILE_BUSY, worth another attempt, when others hold it for too long."""
+    """Hold the lock of a file. Raises ToolError FILE_BUSY (retryable) if it is not free within LOCK_SECONDS."""
     stripe = xxhash.xxh3_64_intdigest(f"{workspace}\0{path}".encode()) % _STRIPES
     with ExitStack() as held:
         try:
-            held.enter_context(lock.locked(directory / f"{stripe:03x}", LOCK_SECONDS, stopped))
+            held.enter_context(wait.locked(directory / f"{stripe:03x}", LOCK_SECONDS, stopped))
         except TimeoutError:
             raise ToolError(
                 "FILE_BUSY", f"another step is still changing {shown(path)}; try again later", retryable=True

@@ -1,8 +1,8 @@
-"""Which path texts may name something in a workspace, and which names are protected. Text only: no file is touched.
+"""Validates path texts and decides which names are protected. Pure text: never touches the file system.
 
-A path is relative to the workspace, or absolute and inside it. `.` and `..` are taken out before the file system sees
-the path, so what is recorded is what is opened; a path that climbs above the workspace is refused (PATH_OUTSIDE), one
-that is no usable name as well (PATH_INVALID). Links are `activities.workspace.workspace`'s business.
+A path is relative to the workspace, or absolute and inside it. `.` and `..` are resolved before the file system sees
+the path, so the recorded path is the opened one. A path that climbs above the workspace is refused (PATH_OUTSIDE), and
+so is one that cannot be a file name (PATH_INVALID). Links are resolved in `activities.workspace.workspace`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MAX_NAME_BYTES = 255
 MAX_PATH_BYTES = 4_095
 
 _FOREIGN = re.compile(r"^([A-Za-z]:[\\/]|\\\\|~(/|$)|~\w+/|[A-Za-z][A-Za-z0-9+.-]*://)")
-"""Drive letters, UNC names, home directories and URLs mean a place outside, whatever a file system makes of them."""
+"""Drive letters, UNC names, home directories and URLs: meant as places outside, even where they are valid names."""
 _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _PROTECTED_FOLDERS = frozenset((
     ".git", ".hg", ".svn", ".ssh", ".gnupg", ".aws", ".kube", ".docker", ".husky", ".vscode", ".idea", ".circleci",
@@ -33,7 +33,7 @@ _HARMLESS_ENV = (".example", ".sample", ".template", ".dist")
 
 
 def parts_of(path: str, roots: tuple[str, ...]) -> tuple[str, ...]:
-    """The names from the workspace down to what `path` names; empty for the workspace itself.
+    """The components of `path` from the workspace down; empty for the workspace itself.
 
     `roots` are the absolute spellings of the workspace. Raises ToolError PATH_OUTSIDE or PATH_INVALID.
     """
@@ -53,7 +53,7 @@ def parts_of(path: str, roots: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def file_parts_of(path: str, roots: tuple[str, ...]) -> tuple[str, ...]:
-    """As `parts_of`, for a path that must name something inside the workspace: not the workspace, no trailing slash."""
+    """As `parts_of`, but the path must be below the workspace and have no trailing slash."""
     parts = parts_of(path, roots)
     if not parts or path.endswith(("/", "/.")):
         raise ToolError("PATH_INVALID", f"{shown(path)} names a directory; give the path of a file in the workspace")
@@ -61,7 +61,7 @@ def file_parts_of(path: str, roots: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def is_protected(parts: tuple[str, ...]) -> bool:
-    """Whether writing there could run code later or change the rules: git hooks, shell start files, CI, keys."""
+    """Whether writing there could run code later or change permissions: git hooks, shell start files, CI, keys."""
     names = [_folded(name) for name in parts]
     if not names:
         return False
@@ -73,20 +73,21 @@ def is_protected(parts: tuple[str, ...]) -> bool:
 
 
 def check_new_name(name: str) -> None:
-    """Refuse to create a name that deceives the eye: control or bidirectional characters, spaces at its ends."""
+    """Raise ToolError PATH_INVALID for a misleading name: control or bidirectional characters, spaces at its ends."""
     if name != name.strip() or any(char in _BIDI or unicodedata.category(char) in ("Cc", "Zl", "Zp") for char in name):
         raise ToolError(
-            "PATH_INVALID", f"{shown(name)} has spaces at an end, control or direction characters; choose a plain name"
+            "PATH_INVALID",
+            f"{shown(name)} begins or ends with a space, or has control or direction characters; choose a plain name",
         )
 
 
 def outside(path: str) -> ToolError:
-    """The error for a path, or a link on it, that leaves the workspace."""
+    """The error for a path that leaves the workspace, directly or by a link."""
     return ToolError("PATH_OUTSIDE", f"{shown(path)} is outside the workspace; give a path relative to the workspace")
 
 
 def shown(path: str) -> str:
-    """A path as messages show it: quoted, bounded, invisible characters escaped."""
+    """A path for messages: quoted, truncated, invisible characters escaped."""
     text = path if len(path) <= 300 else path[:200] + "..." + path[-80:]
     escaped = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
     return f"'{escaped}'"
@@ -97,7 +98,7 @@ def _check_text(path: str) -> None:
     if not path.strip():
         problem = "is empty"
     elif "\0" in path:
-        problem = "has a NUL character in it"
+        problem = "contains a NUL character"
     elif any("\ud800" <= char <= "\udfff" for char in path):
         problem = "is not valid Unicode"
     elif len(path.encode()) > MAX_PATH_BYTES:
@@ -109,7 +110,7 @@ def _check_text(path: str) -> None:
 
 
 def _below(path: str, roots: tuple[str, ...]) -> list[str]:
-    """The part of an absolute path below the workspace, compared name by name, never by text prefix."""
+    """The part of an absolute path below the workspace, compared by component, never by text prefix."""
     names = [name for name in path.split("/") if name not in ("", ".")]
     for root in roots:
         top = [name for name in root.split("/") if name]

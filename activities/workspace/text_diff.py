@@ -1,6 +1,6 @@
-"""Unified diffs of two texts, as `diff -u` makes them, bounded for messages and answers.
+"""Unified diffs of two texts in the format of `diff -u`, truncated for messages and answers.
 
-Only LF ends a line, so that nothing else in a text is mistaken for an end; a last line without one is marked.
+Only LF ends a line (`str.splitlines` splits at other characters too); a last line without one is marked.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _NO_NEWLINE = "\\ No newline at end of file\n"
 
 @dataclass(frozen=True)
 class Bounds:
-    """How long a diff may get; what is left out is counted on its last line. None: no limit."""
+    """Limits on a diff's length; its last line counts the omitted lines. None: no limit."""
 
     lines: int | None = None
     characters: int | None = None
@@ -28,7 +28,7 @@ class Bounds:
 def unified_diff(
     path: str, before: str, after: str, bounds: Bounds | None = None, *, context: int = 3, skipped: int = 0
 ) -> str:
-    """The change of a file's text; empty when there is none. Line numbers count from `skipped` lines further up."""
+    """Diff of two texts; empty if they are equal. `skipped` lines before both texts are added to the line numbers."""
     lines = difflib.unified_diff(_lines(before), _lines(after), f"a/{path}", f"b/{path}", n=context)
     whole = [line if line.endswith("\n") else f"{line}\n{_NO_NEWLINE}" for line in lines]
     if skipped:
@@ -39,7 +39,7 @@ def unified_diff(
 def content_diff(
     path: str, before: bytes | None, after: bytes | None, bounds: Bounds, *, context: int = 3
 ) -> str | None:
-    """The change of a file's content; None when one is not at hand, is too long, or is not text."""
+    """Diff of two contents; None if one is unknown (None), too long or not UTF-8 text."""
     if before is None or after is None or b"\0" in before + after:
         return None
     if bounds.compared_bytes is not None and max(len(before), len(after)) > bounds.compared_bytes:

@@ -1,7 +1,7 @@
-"""The files of a workspace that people would call part of it, in a fixed order: shallow first, then by name.
+"""Lists a workspace's files for the planning prompt in a fixed order: breadth first, then by name.
 
-Hidden names, links and what .gitignore files name are left out. Bounded: a tree too large is told as incomplete, never
-walked to its end.
+Hidden files, links and files ignored by .gitignore are omitted. The walk stops at MAX_ENTRIES; the tree is then marked
+as incomplete.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_ENTRIES = 2_000
 MAX_IGNORE_BYTES = 65_536
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NOT_ENTERED = ("node_modules", "__pycache__")
-"""Directories that hold nobody's work; named only."""
+"""Directories of generated files; listed but not entered."""
 _SECRET_NAMES = (
     *(".env", ".env.*", "*.env", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "*.ppk"),
     *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", ".netrc", ".npmrc", ".pypirc", ".pgpass", ".htpasswd"),
@@ -41,16 +41,16 @@ class Entry:
 
     @property
     def is_entered(self) -> bool:
-        """Whether what is in it belongs to the tree."""
+        """Whether its contents belong to the tree."""
         return self.is_directory and self.path.rpartition("/")[2] not in _NOT_ENTERED
 
     @property
     def is_secret(self) -> bool:
-        """Whether its name says that it may hold keys or passwords."""
+        """Whether its name suggests that it holds keys or passwords."""
         return _is_secret(self.path.rpartition("/")[2])
 
     def head(self, workspace: Workspace, length: int) -> bytes:
-        """Its first bytes; nothing when it is gone, or no regular file any more."""
+        """Its first bytes; empty if it is gone or not a regular file any more."""
         folder, _, name = self.path.rpartition("/")
         try:
             with workspace.directory(folder or ".") as directory:
@@ -61,7 +61,7 @@ class Entry:
 
 @dataclass
 class Tree:
-    """What was found."""
+    """The entries of a workspace; `complete` is False if there were more than MAX_ENTRIES."""
 
     entries: list[Entry] = field(default_factory=list)
     complete: bool = True
@@ -72,7 +72,7 @@ class _Folder:
     path: str
     """Empty for the workspace."""
     rules: tuple[tuple[str, GitIgnoreSpec], ...] = ()
-    """The .gitignore files above and in it, by their folder, nearest first."""
+    """The .gitignore files that apply to it, each with its folder, nearest first."""
 
     def inside(self, name: str) -> str:
         return f"{self.path}/{name}" if self.path else name
@@ -86,7 +86,7 @@ class _Folder:
 
 
 def walk(workspace: Workspace) -> Tree:
-    """The tree. Raises ToolError NOT_FOUND when there is no such workspace."""
+    """List the workspace. Raises ToolError NOT_FOUND if it does not exist."""
     tree = Tree()
     pending = deque([_Folder("")])
     while pending and tree.complete:
@@ -107,7 +107,7 @@ def walk(workspace: Workspace) -> Tree:
 
 
 def _entries(folder: _Folder, directory: int, most: int) -> Iterator[Entry]:
-    """Files and directories of a folder that count, by name."""
+    """A folder's files and directories that are listed, by name."""
     with os.scandir(directory) as found:
         names = nsmallest(most, (entry.name for entry in found if _is_named(entry.name)))
     for name in names:
@@ -122,7 +122,7 @@ def _entries(folder: _Folder, directory: int, most: int) -> Iterator[Entry]:
 
 
 def _is_named(name: str) -> bool:
-    """Hidden names are left out, save those of secrets, which it helps to know of; so are names that are no text."""
+    """False for names that are not valid Unicode, and for hidden ones except secrets, which the LLM should know of."""
     is_text = not any("\ud800" <= char <= "\udfff" for char in name)
     return is_text and (not name.startswith(".") or _is_secret(name))
 
@@ -146,7 +146,7 @@ def _is_pattern(line: str) -> bool:
     try:
         GitIgnoreSpec.from_lines([line])
     except ValueError:
-        return False  # git overlooks a pattern it cannot read, and so do we
+        return False  # git ignores a pattern it cannot parse, and so do we
     return True
 
 

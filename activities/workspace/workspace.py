@@ -1,10 +1,9 @@
-"""The directory tools work in, and the only way into it.
+"""The workspace: the directory that tools work in. Resolves paths so that no access can leave it.
 
-Every access begins at an open directory and goes down name by name without following links by itself, so neither a
-`..`, a link nor a directory swapped during the call leads outside: a link is read, and its target walked in the
-same way, as long as it stays inside. What is found is a `Place`: an open parent directory and one name in it, which
-cannot move away. A path recorded or shown is the one that was asked for; rules about protected files see the real
-one too.
+Every access starts at an open directory and descends one name at a time with O_NOFOLLOW, so neither `..`, a link nor a
+directory swapped during the call leads outside. A link is read, and its target walked in the same way while it stays
+inside. The result is a `Place`: an open parent directory and a name in it, immune to later renames above it. Recorded
+and displayed paths are the requested ones; the rules for protected files also see the real path.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @dataclass
 class Place:
-    """One name in an open directory of the workspace, there (`status`) or not (None)."""
+    """A name in an open directory of the workspace; it exists if `status` is not None."""
 
     path: str
-    """As it was asked for, relative to the workspace."""
+    """The requested path, relative to the workspace."""
     directory: int
-    """Open descriptor of the directory that holds, or would hold, the name."""
+    """Open descriptor of the (future) parent directory."""
     folders: tuple[str, ...]
-    """Real names from the workspace down to `directory`."""
+    """Real path components from the workspace down to `directory`."""
     name: str
     """The last name; `.` when the place is `directory` itself."""
     status: os.stat_result | None
@@ -45,7 +44,7 @@ class Place:
 
     @property
     def real_parts(self) -> tuple[str, ...]:
-        """Names from the workspace down, links resolved."""
+        """Path components from the workspace down, links resolved."""
         return (*self.folders, *self.missing, *([] if self.name == "." else [self.name]))
 
     @property
@@ -55,18 +54,18 @@ class Place:
 
     @property
     def is_regular(self) -> bool:
-        """Whether a plain file is there."""
+        """Whether it is a regular file."""
         return self.status is not None and stat.S_ISREG(self.status.st_mode)
 
     @property
     def is_directory(self) -> bool:
-        """Whether a directory is there."""
+        """Whether it is a directory."""
         return self.status is not None and stat.S_ISDIR(self.status.st_mode)
 
     def check_writing(self, call: Call) -> None:
-        """Raise unless a file or directory may be made or changed here.
+        """Raise ToolError unless a file or directory may be created or changed here.
 
-        PATH_INVALID for a deceptive new name, APPROVAL_REQUIRED for a protected one.
+        PATH_INVALID for a misleading new name, APPROVAL_REQUIRED for a protected one.
         """
         if self.status is None:
             for name in (*self.missing, self.name):
@@ -74,17 +73,17 @@ class Place:
         if (is_protected(self.real_parts) or is_protected(tuple(self.path.split("/")))) and not call.approved:
             raise ToolError(
                 "APPROVAL_REQUIRED",
-                f"PATH_PROTECTED: {shown(self.path)} can change how programs run or who may do what;"
-                " a person must approve writing it",
+                f"PATH_PROTECTED: {shown(self.path)} can change how programs run or what is permitted;"
+                " a person must approve writing to it",
             )
 
     def look_again(self) -> None:
-        """See anew whether the name is there, as after a wait."""
+        """Read `status` again, for example after waiting for a lock."""
         if not self.missing:
             self.status = _status(self.name, self.directory)
 
     def make_folders(self) -> None:
-        """Make the missing directories; `directory` is the innermost of them afterwards."""
+        """Create the missing directories; `directory` is the innermost of them afterwards."""
         while self.missing:
             name, *rest = self.missing
             with suppress(FileExistsError):
@@ -96,14 +95,14 @@ class Place:
 
 
 class Workspace:
-    """A directory, and the places in it."""
+    """A directory, and access to the files below it."""
 
     def __init__(self, root: str) -> None:
         self._given = Path(root)
 
     @cached_property
     def root(self) -> str:
-        """Its real path. Found when it is needed first: many tools touch no file."""
+        """Its real path. Resolved on first use: many tools touch no file."""
         return str(self._given.resolve())
 
     @cached_property
@@ -111,18 +110,21 @@ class Workspace:
         return tuple(dict.fromkeys((str(self._given.absolute()), self.root)))
 
     def relative(self, path: str) -> str:
-        """The path from the workspace, `.` for the workspace itself. Raises PATH_OUTSIDE or PATH_INVALID."""
+        """The path relative to the workspace, `.` for itself. Raises ToolError PATH_OUTSIDE or PATH_INVALID."""
         return "/".join(parts_of(path, self._roots)) or "."
 
     @contextmanager
     def file(self, path: str, *, follow: bool = True) -> Iterator[Place]:
-        """The place of a file that exists or may be made. `follow` false: a link is the place, not its target."""
+        """Open the place of a file, existing or not. With `follow` False, a link is not resolved to its target.
+
+        Raises ToolError PATH_OUTSIDE, PATH_INVALID, NOT_FOUND or NOT_REGULAR.
+        """
         with self._place(path, file_parts_of(path, self._roots), follow) as place:
             yield place
 
     @contextmanager
     def directory(self, path: str) -> Iterator[int]:
-        """An open descriptor of a directory. Raises NOT_FOUND or NOT_REGULAR."""
+        """An open descriptor of a directory. Raises ToolError NOT_FOUND or NOT_REGULAR, and as `file` does."""
         with self._place(path, parts_of(path, self._roots), follow=True) as place:
             if place.status is None:
                 raise not_found(path)
@@ -156,7 +158,7 @@ class Workspace:
 
 @dataclass
 class _Walk:
-    """One way down from the workspace, holding every directory on it open, so that `..` in a link is exact."""
+    """A descent from the workspace; holds every directory on the way open, so that `..` in a link is exact."""
 
     root: int
     roots: tuple[str, ...]
@@ -169,7 +171,7 @@ class _Walk:
         return self.folders[-1][1] if self.folders else self.root
 
     def to(self, parts: tuple[str, ...], follow: bool) -> Place:
-        """The place at the end. The walk's descriptors are closed, save the place's own."""
+        """Walk to a path; returns its place and closes every descriptor except the place's own."""
         pending = deque(parts)
         while pending:
             name = pending.popleft()
@@ -186,7 +188,7 @@ class _Walk:
         return self._end(".", os.fstat(self.here), pending)
 
     def close(self) -> None:
-        """Close everything."""
+        """Close all descriptors."""
         for _, descriptor in self.folders:
             os.close(descriptor)
         os.close(self.root)
@@ -199,13 +201,16 @@ class _Walk:
     def _follow(self, name: str, pending: deque[str]) -> None:
         self.links += 1
         if self.links > MAX_LINKS:
-            raise ToolError("PATH_OUTSIDE", f"{shown(self.path)} goes through more than {MAX_LINKS} links")
+            raise ToolError(
+                "PATH_OUTSIDE",
+                f"{shown(self.path)} goes through more than {MAX_LINKS} links; use the path without links",
+            )
         try:
             target = os.readlink(name, dir_fd=self.here)
         except OSError as error:
             if error.errno != errno.EINVAL:
                 raise
-            pending.appendleft(name)  # no link any more: look again
+            pending.appendleft(name)  # not a link any more: examine the name again
             return
         names = [part for part in target.split("/") if part not in ("", ".")]
         if target.startswith("/"):
@@ -223,12 +228,12 @@ class _Walk:
         here = os.dup(self.here)
         folders = tuple(folder for folder, _ in self.folders)
         self.close()
-        asked = "/".join(parts_of(self.path, self.roots)) or "."
-        return Place(asked, here, folders, names[-1], status, tuple(names[:-1]))
+        requested = "/".join(parts_of(self.path, self.roots)) or "."
+        return Place(requested, here, folders, names[-1], status, tuple(names[:-1]))
 
 
 def not_found(path: str) -> ToolError:
-    """The error for a file or directory that is not there."""
+    """The error for a missing file or directory."""
     return ToolError("NOT_FOUND", f"{shown(path)} does not exist in the workspace; list_directory shows what does")
 
 

@@ -1,4 +1,4 @@
-"""The log of effects: what it remembers, and that nothing is guessed when it cannot be used."""
+"""The effect log: what it records, and that effects are refused when it cannot be used."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ async def test_a_log_that_is_moved_away_with_its_marker_is_made_anew(attempts: A
 def test_a_log_that_another_program_holds_is_worth_another_attempt(log: EffectLog) -> None:
     holder = sqlite3.connect(log.path, isolation_level=None)
     holder.execute("BEGIN EXCLUSIVE")
-    with pytest.raises(ToolError, match="another program holds it") as caught:
+    with pytest.raises(ToolError, match="another program has locked it") as caught:
         log.settle(WRITE, "done")
     assert (caught.value.code, caught.value.retryable) == ("EFFECTS_UNAVAILABLE", True)
     holder.execute("ROLLBACK")

@@ -1,4 +1,4 @@
-"""Locks between processes, threads and tasks: one holder at a time, a wait that ends, freed by the holder's death."""
+"""Bounded waiting: polling for a condition; locks between processes, threads and tasks."""
 
 from __future__ import annotations
 
@@ -10,10 +10,42 @@ from pathlib import Path
 
 import pytest
 
-from runtime.lock import locked, locked_async, try_lock
+from runtime.wait import locked, locked_async, try_lock, until
 
-HOLD = "import sys; from pathlib import Path; from runtime.lock import locked\n"
+HOLD = "import sys; from pathlib import Path; from runtime.wait import locked\n"
 HOLD += "with locked(Path(sys.argv[1]), 5): print('held', flush=True); sys.stdin.read()"
+
+
+async def test_the_first_true_value_is_returned() -> None:
+    values = iter([0, None, "", 7, 8])
+    assert await until(lambda: next(values), every=0) == 7
+    assert next(values) == 8
+
+
+async def test_an_async_look_is_awaited() -> None:
+    values = iter([0, 3])
+
+    async def look() -> int:
+        return next(values)
+
+    assert await until(look, every=0) == 3
+
+
+async def test_there_is_a_look_however_short_the_time() -> None:
+    assert await until(lambda: True, seconds=0)
+
+
+async def test_a_condition_that_stays_false_times_out() -> None:
+    with pytest.raises(TimeoutError, match="still false"):
+        await until(lambda: False, seconds=0.02, every=0.01)
+
+
+async def test_an_error_of_the_look_ends_the_wait() -> None:
+    def look() -> bool:
+        raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        await until(look)
 
 
 async def test_one_task_holds_a_lock_at_a_time(tmp_path: Path) -> None:
