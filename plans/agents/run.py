@@ -105,6 +105,7 @@ def outcome_of(agent: AgentRun, step_id: str) -> Outcome:
         text = "" if result.large else as_text(result.value)
         return Outcome.model_validate({**head, "text": text[:16_000], "large": result.large})
     why = (result.error if result else None) or state.reason or "the call was not made"
+    # A denied call is reported with the person's comment, so that the model can react to it.
     comment = agent.run.decisions[step_id].comment if step_id in agent.run.decisions else ""
     text = f"{why}{f': {comment}' if comment and state.status is Status.SKIPPED else ''}"
     return Outcome.model_validate({**head, "ok": False, "text": text[:4_000]})

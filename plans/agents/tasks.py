@@ -228,7 +228,7 @@ def _completed(answer: AgentAnswer, tasks: TaskList, nudges: int, limit: int) ->
         note = "completed without any tool call"
     after = tasks.complete(answer.task_completed, note)
     if answer.final_answer:
-        return _final(answer, after, -1, limit, note)
+        return _final(answer, after, -1, limit, note)  # a completed task resets the count; a reminder makes it 0
     return Decision(tasks=after, note=note)
 
 

@@ -66,7 +66,7 @@ async def test_a_model_that_writes_no_task_list_leaves_a_draft_that_says_why(ser
         plan = await _split(agents, review=False)
         view = await plan.until(lambda view: view["status"] == "review", "review")
         assert [each["code"] for each in view["problems"]] == ["LLM_BAD_ANSWER"]
-        assert "tasks: 1 to 50 tasks" in view["problems"][0]["message"]
+        assert "tasks: must have 1 to 50 entries" in view["problems"][0]["message"]
         await plan.signal("interrupt")
         await plan.ended()
 
