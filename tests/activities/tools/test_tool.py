@@ -244,7 +244,7 @@ def test_a_name_must_be_one_and_a_rule_must_have_its_argument() -> None:
 
     with pytest.raises(PlanError, match="has the invalid name 'two words'"):
         tool(name="two words")(fine)
-    with pytest.raises(PlanError, match="a rule for 'command'"):
+    with pytest.raises(PlanError, match="an option for 'command'"):
         tool(quoting={"command": "shell"})(fine)
 
 
