@@ -56,7 +56,7 @@ class PlanChecker:
         )
 
     def _workspace(self, asked: str | None, own_first: bool) -> tuple[str, list[Problem]]:
-        """The workspace and its problems. `own_first`: the worker's default precedes the plan's (steps of another queue)."""
+        """The workspace and its problems. `own_first`: the worker's own setting wins, for steps on its queue."""
         name = (self.default_workspace if own_first else None) or asked or self.default_workspace
         if not name:
             return "", [_bad("no workspace is set; pass --workspace, or set PLANS_WORKSPACE on the worker")]
