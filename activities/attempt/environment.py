@@ -1,5 +1,6 @@
-"""What a worker gives every tool besides the call and the log of effects: a sandbox for its commands, a watcher that
-records what they change, and the secrets that no text may carry out. Worker and doctor make the sandbox here.
+"""Per-worker services injected into tool calls: the sandbox, the file watcher and secret redaction.
+
+The worker and `plan doctor` both build their sandbox here, from the settings.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ MEBIBYTE = 1024 * 1024
 
 @dataclass(frozen=True)
 class ToolEnvironment:
-    """The worker's own means. Those of a test have no walls and watch nothing."""
+    """The services of one worker. The defaults have no sandbox and no watcher."""
 
     sandbox: Sandbox = field(default_factory=Sandbox)
     watcher: Watcher | None = None
@@ -34,7 +35,7 @@ class ToolEnvironment:
 
     @asynccontextmanager
     async def around(self, tool: Tool, context: ToolContext, args: dict[str, Any]) -> AsyncIterator[None]:
-        """The call of a tool: watched when it may change anything, at no cost when it cannot."""
+        """Surrounds a tool call: watches for file changes if the tool may make any, without cost if it cannot."""
         context.sandbox = self.sandbox
         if self.watcher is None:
             yield
@@ -50,13 +51,13 @@ class ToolEnvironment:
             await asyncio.to_thread(self.watcher.wrote, context)
 
     def ended(self, context: ToolContext) -> None:
-        """The call has failed for good: no further attempt will come."""
+        """Release what the watcher holds for a call that failed permanently: no further attempt will come."""
         if self.watcher is not None:
             self.watcher.forget(context.call.key)
 
 
 def sandbox_of(settings: Settings) -> Sandbox:
-    """The sandbox for commands."""
+    """The sandbox for commands that the settings ask for."""
     limits = Limits(
         cpu=settings.limit_cpu,
         file=settings.limit_file_mb and settings.limit_file_mb * MEBIBYTE,
@@ -75,7 +76,7 @@ def sandbox_of(settings: Settings) -> Sandbox:
 
 
 def environment_of(settings: Settings, effects: Effects, fault: Callable[[str], None] = no_fault) -> ToolEnvironment:
-    """What a worker with these settings gives its tools."""
+    """The environment of a worker with these settings; sets the effect log's quota for undo contents, too."""
     effects.preimages.max_total = settings.undo_mb * MEBIBYTE
     token = settings.temporal.get("TEMPORAL_API_KEY")
     secrets = Secrets([settings.openai_api_key, SecretStr(token) if token else None])

@@ -1,8 +1,7 @@
-"""What went wrong in a tool, as one error with a stable code that says whether another attempt may help.
+"""Maps exceptions to ToolError: a stable code and whether the call can be retried.
 
-A tool's own `ToolError` stays as it is. The operating system's errors get the codes of the fault list; anything
-else is TOOL_FAILED, worth another attempt. Messages are one sentence for people: bounded, valid Unicode, no stack
-of ours.
+A tool's own `ToolError` keeps its code. Errors of the operating system get the codes of docs/errors.md; anything else
+is TOOL_FAILED and retryable. Messages are for people: of limited length, valid Unicode, without a stack trace.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _SYSTEM = {
     errno.ENOTDIR: ("NOT_REGULAR", False),
     errno.ENXIO: ("NOT_REGULAR", False),
 }
-"""Code by error number, and whether time may mend it."""
+"""Code by errno, and whether a retry may succeed."""
 
 
 def tool_error(error: BaseException) -> ToolError:
@@ -49,12 +48,12 @@ def tool_error(error: BaseException) -> ToolError:
 
 
 def one_line(text: str) -> str:
-    """The text on one line, without characters that cannot be printed."""
+    """The text on one line, unprintable characters replaced by spaces."""
     return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 
 def bounded(text: str, limit: int = MAX_MESSAGE_BYTES) -> str:
-    """The text as valid Unicode of at most `limit` bytes, cut in the middle."""
+    """The text as valid Unicode of at most `limit` bytes; the middle is cut out of longer text."""
     data = text.encode("utf-8", "backslashreplace")
     if len(data) <= limit:
         return data.decode()

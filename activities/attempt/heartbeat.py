@@ -1,9 +1,9 @@
-"""The heartbeat of an activity that may be retried: it counts errors over attempts and carries a progress line.
+"""The heartbeat of an activity that may be retried: counts errors across attempts and carries a progress line.
 
-Details are `{"errors": N, "line": "..."}`. Workers of several versions read each other's: a field may be added, never
-renamed, and what cannot be read counts as no errors. The count, not Temporal's own attempt number, decides when a step
-has failed: the death of a worker uses up no attempt (FAULTS, rule 3), so the workflow schedules these activities with
-unlimited attempts and a heartbeat timeout.
+Details are `{"errors": N, "line": "..."}`. Workers of different versions read each other's details: fields may be added
+but never renamed, and unreadable details count as no errors. This count, not Temporal's attempt number, decides when a
+step has failed: the death of a worker must not use up an attempt (FAULTS, rule 3), so the workflow schedules these
+activities with unlimited attempts and a heartbeat timeout.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BEAT_SECONDS = 1.0
 
 
 class Heartbeat:
-    """The heartbeat of this attempt; `line` returns its progress, `errors` are those of the attempts before."""
+    """The heartbeat of this attempt; `line` returns its progress, `errors` counts those of earlier attempts."""
 
     def __init__(self, line: Callable[[], str]) -> None:
         self.errors = errors_so_far(activity.info().heartbeat_details)
@@ -32,9 +32,9 @@ class Heartbeat:
 
     @contextmanager
     def beating(self, *, at_once: bool = False) -> Iterator[None]:
-        """Beat about every second until the block ends; `at_once`: beat at its beginning as well.
+        """Heartbeat about every second until the block ends; `at_once`: also when it begins.
 
-        Call `failure` after the block: a later beat would report the old count.
+        Call `failure` after the block: a later heartbeat would overwrite its count with the old one.
         """
         task = asyncio.create_task(self._beat(at_once))
         try:
@@ -49,7 +49,10 @@ class Heartbeat:
     def failure(
         self, error: ToolError, retry: Retry, message: str, details: Mapping[str, Any], longest_wait: float
     ) -> ApplicationError:
-        """What Temporal gets for the error: whether there is another attempt, and when. Counts it in the heartbeat."""
+        """The error to raise to Temporal: says whether and when to retry. Counts it in the heartbeat.
+
+        `longest_wait` limits the delay before the next attempt, in seconds.
+        """
         failed, final = self.errors + 1, self.is_final(error, retry)
         if not final:
             activity.heartbeat({"errors": failed, "line": message[:200]})
@@ -74,6 +77,6 @@ class Heartbeat:
 
 
 def errors_so_far(details: Sequence[Any]) -> int:
-    """The error count in the details that an earlier attempt left; 0 when there is none."""
+    """The error count in the heartbeat details of an earlier attempt; 0 if there is none."""
     errors = details[0].get("errors") if details and isinstance(details[0], dict) else 0
     return errors if isinstance(errors, int) and errors >= 0 else 0

@@ -1,7 +1,7 @@
-"""One attempt of a step: its tool, called with its arguments, as a Temporal activity under the tool's name.
+"""One attempt of a step: calls its tool, as a Temporal activity of the tool's name.
 
-Order: fill in the deferred references, check the arguments, call the tool within its time, store its value. Meanwhile
-`activities.attempt.heartbeat` reports progress and counts the tool's errors.
+Order: resolve the deferred references, check the arguments, call the tool within its timeout, store its value.
+Meanwhile `activities.attempt.heartbeat` reports progress and counts the tool's errors.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from plans.errors import ToolError
 from runtime.value_store import ValueStore
 
 LONGEST_WAIT = 86_400.0
-"""Seconds between two attempts, at most."""
+"""Maximum seconds between two attempts."""
 THREAD_GRACE = 2.0
-"""Seconds a tool in a thread gets to notice that it is cancelled."""
+"""Seconds that a tool in a thread has to notice its cancellation."""
 
 
 def tool_activity(
     tool: Tool, values: ValueStore, effects: Effects, site: ToolEnvironment | None = None
 ) -> Callable[[Call], Awaitable[Return]]:
-    """The activity that calls `tool`, for a worker to register. Large values go into the store.
+    """The activity that calls `tool`, for a worker to register. Large values go into `values`.
 
-    `effects` guards what is changed in files, and calls that must not be repeated; `site` is the worker's for commands.
+    `effects` makes file changes exactly-once and keeps non-repeatable calls from repeating; `site` has the worker's
+    services for tools.
     """
-
     here = site or ToolEnvironment()
 
     @activity.defn(name=tool.spec.name)
@@ -82,7 +82,7 @@ async def _call(tool: Tool, call: Call, context: ToolContext, values: ValueStore
 
 
 async def _in_time(tool: Tool, call: Call, context: ToolContext, keywords: dict[str, Any]) -> Any:
-    """What the tool gives back within the step's time."""
+    """Call the tool within the step's timeout. Raises STEP_TIMEOUT."""
     try:
         async with asyncio.timeout(call.timeout) as limit:
             if inspect.iscoroutinefunction(tool.function):
@@ -91,7 +91,7 @@ async def _in_time(tool: Tool, call: Call, context: ToolContext, keywords: dict[
     except TimeoutError:
         if not limit.expired():
             raise
-        where = f"; it last said: {context.line}" if context.line else ""
+        where = f"; its last progress was: {context.line}" if context.line else ""
         raise ToolError(
             "STEP_TIMEOUT",
             f"{tool.spec.name} took longer than {call.timeout:g} seconds, the step's timeout{where}",
@@ -102,7 +102,7 @@ async def _in_time(tool: Tool, call: Call, context: ToolContext, keywords: dict[
 
 
 async def _filled(call: Call, values: ValueStore) -> dict[str, Any]:
-    """The arguments with the deferred references filled in, large values fetched."""
+    """The arguments with deferred references resolved, large values fetched from the store."""
     if not call.deferred:
         return call.args
     known = dict(call.values)
@@ -112,7 +112,7 @@ async def _filled(call: Call, values: ValueStore) -> dict[str, Any]:
 
 
 def _checked(tool: Tool, args: dict[str, Any], call: Call, context: ToolContext) -> dict[str, Any]:
-    """The function's keyword arguments. Raises INVALID_ARGS, or APPROVAL_REQUIRED for what nobody has allowed."""
+    """The function's keyword arguments. Raises INVALID_ARGS, or APPROVAL_REQUIRED if they need an approval."""
     problems = [f"{field}: {sentence}" for field, sentence in argument_problems(tool.spec, args)]
     keywords: dict[str, Any] = {}
     if not problems:
@@ -128,7 +128,7 @@ def _checked(tool: Tool, args: dict[str, Any], call: Call, context: ToolContext)
 
 
 async def _in_thread(function: Callable[..., Any], keywords: dict[str, Any], context: ToolContext) -> Any:
-    """Call a plain function in a thread. When cancelled, tell it, and give it a moment to end before going on."""
+    """Call a plain function in a thread. On cancellation, signal it and wait up to THREAD_GRACE for it to return."""
     work = asyncio.ensure_future(asyncio.to_thread(_guarded, function, keywords))
     try:
         return await asyncio.shield(work)
@@ -136,7 +136,7 @@ async def _in_thread(function: Callable[..., Any], keywords: dict[str, Any], con
         context.cancel()
         await asyncio.wait([work], timeout=THREAD_GRACE)
         if work.done() and not work.cancelled():
-            work.exception()  # looked at, so that it is not reported as forgotten
+            work.exception()  # retrieve it, or asyncio logs it as never retrieved
         raise
 
 
@@ -160,13 +160,13 @@ async def _return(kept: Any, context: ToolContext, duration: float, attempt: int
         shared=context.files_shared,
         more_files=context.more_files,
         sandbox=context.level,
-        notes=[await _kept_note(note, values) for note in context.notes],
+        notes=[await _stored_note(note, values) for note in context.notes],
         warnings=context.warnings,
     )
 
 
-async def _kept_note(note: Note, values: ValueStore) -> Note:
-    """A note with its text kept outside history when it is long."""
+async def _stored_note(note: Note, values: ValueStore) -> Note:
+    """The agents.md text, moved to the value store if it is long."""
     text = await keep(note.text, values)
     return note.model_copy(update={"text": None, "large": text}) if isinstance(text, LargeValue) else note
 
@@ -179,7 +179,7 @@ def _failure(
 
 
 def _left(context: ToolContext) -> dict[str, Any]:
-    """What a failed attempt leaves behind: the run must know of it as well."""
+    """Error details: the files that a failed attempt changed nevertheless, its sandbox level and its warnings."""
     wrote = {path: stamp and stamp.model_dump(mode="json") for path, stamp in context.files_written.items()}
     left = {
         "wrote": wrote,
@@ -193,7 +193,7 @@ def _left(context: ToolContext) -> dict[str, Any]:
 
 
 def _is_cancelled(error: BaseException) -> bool:
-    """Whether we are told to stop, as opposed to a tool that lost a task of its own."""
+    """Whether this activity is being cancelled, as opposed to a CancelledError from a task of the tool's own."""
     task = asyncio.current_task()
     return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
 

@@ -1,7 +1,7 @@
-"""Calls that must not be repeated (`repeatable: false`): claimed in the log of effects before, settled after.
+"""Runs calls that must not be repeated (`repeatable: false`): claims them in the effect log first, settles them after.
 
-A claim that is still open when the call is attempted again means that its worker died in the middle: nobody can tell
-what it did, so the step fails with OUTCOME_UNKNOWN instead of doing it twice.
+A claim that is still open at the next attempt means that the worker died during the call. What it did cannot be
+determined, so the step fails with OUTCOME_UNKNOWN instead of possibly doing it twice.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ from plans.errors import ToolError
 
 
 async def once(context: ToolContext, work: Callable[[], Awaitable[Return]]) -> Return:
-    """Do the work, unless it was done or begun before. Raises ToolError OUTCOME_UNKNOWN."""
+    """Do the work unless an earlier attempt began it; return its result if it finished.
+
+    Raises ToolError: OUTCOME_UNKNOWN if the attempt did not finish, or the error it ended with.
+    """
     log, key = context.effects.log, context.call.key
     claim = await asyncio.to_thread(log.find, key)
     if claim is not None:
@@ -28,8 +31,8 @@ async def once(context: ToolContext, work: Callable[[], Awaitable[Return]]) -> R
     try:
         done = await work()
     except Exception as error:
-        told = tool_error(error)
-        await asyncio.to_thread(log.settle, claim, "failed", {"code": told.code, "message": told.message})
+        failure = tool_error(error)
+        await asyncio.to_thread(log.settle, claim, "failed", {"code": failure.code, "message": failure.message})
         raise
     context.fault("after_effect")
     await asyncio.to_thread(log.settle, claim, "done", done.model_dump(mode="json"))
@@ -38,13 +41,13 @@ async def once(context: ToolContext, work: Callable[[], Awaitable[Return]]) -> R
 
 
 def _earlier(context: ToolContext, claim: Effect) -> Return:
-    """What an attempt before this one came to, as far as anybody knows."""
+    """The outcome of an earlier attempt, as far as the effect log knows it."""
     if claim.state == "done":
         return Return.model_validate(claim.value)
     if claim.state == "failed":
         raise ToolError(claim.value["code"], claim.value["message"])
     raise ToolError(
         "OUTCOME_UNKNOWN",
-        f"the worker died while {context.tool} ran, and the call is declared not repeatable: it may have happened, in"
-        " part or as a whole. Look at what it did; then run the step again, or go on without it",
+        f"the worker died while {context.tool} was running, and the call is declared not repeatable: all or part of"
+        " it may have happened. Check what it did; then retry the step or skip it",
     )

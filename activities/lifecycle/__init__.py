@@ -1,4 +1,4 @@
-"""Activities around a plan's run: checking it, snapshots, recording its end, the agent history.
+"""Activities around a plan's run: check, workspace snapshot, record of the end, agent history.
 
 May import `plans`, `runtime` and the other parts of `activities`.
 """

@@ -1,10 +1,10 @@
-"""The store of agent runs: `agent-history.json` and `current-agent-id.txt` in a state directory, for its owner only.
+"""The store of agent runs: `agent-history.json` and `current-agent-id.txt` in a state directory, owner-only.
 
-Every change is read, decided and written under a lock of the directory, and written whole: a reader sees the old file
-or the new, a killed writer leaves a temporary file that the next one sweeps, two writers lose nothing. A missing file
-is made from the template; an unreadable one is kept aside as `.corrupt-<time>` and made anew from its good entries and
-the SUMMARY.md files of the directory. When nothing can be written, three tries end in HISTORY_WRITE_FAILED: callers go
-on, for the server's record of the runs is the truth.
+Each change is a read-modify-write under a lock on the directory, and files are replaced atomically: readers see the old
+file or the new one, concurrent writers lose nothing, and the temporary file of a killed writer is removed by the next.
+A missing file is created empty; an unreadable one is renamed to `.corrupt-<time>` and rebuilt from its valid entries
+and the directory's SUMMARY.md files. If writing fails three times, HISTORY_WRITE_FAILED is raised; callers continue
+without it, because the server's record of the runs is authoritative.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ _LOG = logging.getLogger(__name__)
 
 
 class HistoryWriteFailed(PlanError):
-    """The history could not be written; what was to be recorded is still in the server's record."""
+    """The history could not be written; the event is still in the server's record."""
 
     code = "HISTORY_WRITE_FAILED"
 
 
 class Update(NamedTuple):
-    """A history as it now is, and what had to be mended to get there."""
+    """The history after a change, and a warning if the file had to be repaired or could not be read or written."""
 
     history: History
     warning: str = ""
 
 
 class AgentHistory:
-    """The history kept in `directory`. Blocking: call it from a thread; others are waited for `lock_seconds`."""
+    """The history in `directory`. Blocking: call it from a thread. Waits at most `lock_seconds` for the lock."""
 
     def __init__(self, directory: Path | str, lock_seconds: float = LOCK_SECONDS) -> None:
         self.directory = Path(directory)
@@ -61,9 +61,9 @@ class AgentHistory:
         self.lock_seconds = lock_seconds
 
     def record(self, event: AgentEvent) -> Update:
-        """Record an event. A run that begins becomes the current one, one that ends by itself ceases to be it.
+        """Record an event. A run that starts or resumes becomes the current one; one that ends is no longer current.
 
-        An interrupted run stays the current one, so that it is found. Raises HistoryWriteFailed.
+        An interrupted run stays current, so that it can be resumed. Raises HistoryWriteFailed.
         """
         begins, ends = event.kind in ("spawned", "resumed"), event.kind in ("completed", "failed", "timeout")
         return self.update(
@@ -73,18 +73,18 @@ class AgentHistory:
         )
 
     def read(self) -> Update:
-        """The history; a missing or unreadable file is mended first, in memory alone where it cannot be written."""
-        found: History | Damage | None = None
+        """The history. A missing or unreadable file is rebuilt first, in memory only if it cannot be written."""
+        loaded: History | Damage | None = None
         try:
-            found = self._load()
-            return Update(found) if isinstance(found, History) else self.update(lambda history: history)
+            loaded = self._load()
+            return Update(loaded) if isinstance(loaded, History) else self.update(lambda history: history)
         except HistoryWriteFailed as error:
-            return Update(self._mended(found), error.message)
+            return Update(self._rebuilt(loaded), error.message)
         except OSError as error:
-            return Update(History(), f"{self.path} could not be read: {error.strerror}; mend its permissions")
+            return Update(History(), f"{self.path} could not be read: {error.strerror}; check its permissions")
 
     def active(self) -> Entry | None:
-        """The run that current-agent-id.txt names; none when there is no such file, or no such run."""
+        """The run that current-agent-id.txt names; None if there is no such file or run."""
         try:
             name = self.current_path.read_text(encoding="utf-8")[:1_000]
         except (OSError, UnicodeDecodeError):
@@ -92,15 +92,15 @@ class AgentHistory:
         return agents.active(self.read().history, name)
 
     def resumable(self) -> Entry | None:
-        """The most recent run that was interrupted or never heard of again, and not resumed."""
+        """The most recent run that was interrupted, or has no recorded end, and was not resumed."""
         return agents.resumable(self.read().history)
 
     def of_plan(self, plan: str) -> list[Entry]:
-        """The runs of one plan, in time order."""
+        """The runs of one plan, oldest first."""
         return agents.of_plan(self.read().history, plan)
 
     def replace(self, entries: list[Entry]) -> Update:
-        """Put a history in place that was made from the server's record."""
+        """Replace the history by one rebuilt from the server's record. Raises HistoryWriteFailed."""
         return self.update(lambda history: agents.rebuilt(entries, history.max_entries))
 
     def update(self, change: Callable[[History], History], current: str = "", ended: str = "") -> Update:
@@ -115,18 +115,18 @@ class AgentHistory:
                 failure = error
         reason = failure.strerror if failure and failure.strerror else str(failure)
         raise HistoryWriteFailed(
-            f"the agent history in {self.directory} could not be written ({TRIES} tries): {reason}; mend the directory,"
-            " then `plan history --rebuild` makes the history anew"
+            f"the agent history in {self.directory} could not be written ({TRIES} attempts): {reason}; fix the"
+            " directory, then rebuild the history with `plan history --rebuild`"
         )
 
     def _updated(self, change: Callable[[History], History], current: str, ended: str) -> Update:
         self._sweep()
-        found, warning = self._load(), ""
-        history = self._mended(found)
-        if isinstance(found, Damage):
-            warning = self._keep_aside(found)
+        loaded, warning = self._load(), ""
+        history = self._rebuilt(loaded)
+        if isinstance(loaded, Damage):
+            warning = self._set_aside(loaded)
         changed = change(history)
-        if changed != found:
+        if changed != loaded:
             write_whole(self.path, history_text(changed).encode(), _TEMPORARY)
         if current:
             write_whole(self.current_path, current.encode(), _TEMPORARY)
@@ -135,37 +135,40 @@ class AgentHistory:
         return Update(changed, warning)
 
     def _load(self) -> History | Damage | None:
-        """The history in the file, what is wrong with it, or None for a missing file."""
+        """The history in the file; Damage if it cannot be parsed; None if it is missing."""
         try:
             descriptor = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except FileNotFoundError:
             return None
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                return Damage(reason="it is no regular file")
+                return Damage(reason="it is not a regular file")
             with os.fdopen(descriptor, "rb", closefd=False) as file:
                 return read_history(file.read(MAX_BYTES + 1))
         finally:
             os.close(descriptor)
 
-    def _mended(self, found: History | Damage | None) -> History:
-        if isinstance(found, History):
-            return found
-        if found is None:
+    def _rebuilt(self, loaded: History | Damage | None) -> History:
+        if isinstance(loaded, History):
+            return loaded
+        if loaded is None:
             return History()
-        known = {entry.agent_id for entry in found.saved}
-        return agents.rebuilt([*found.saved, *(entry for entry in self._summarized() if entry.agent_id not in known)])
+        known = {entry.agent_id for entry in loaded.saved}
+        return agents.rebuilt([*loaded.saved, *(entry for entry in self._summarized() if entry.agent_id not in known)])
 
     def _summarized(self) -> Iterator[Entry]:
-        """Runs that left a SUMMARY.md, as far as it can be read."""
+        """The runs whose SUMMARY.md files can be parsed."""
         for path in sorted(self.directory.glob("runs/*/SUMMARY.md"))[:MAX_SUMMARIES]:
             with suppress(OSError), path.open("rb") as file:
                 entry = entry_of_summary(file.read(SUMMARY_BYTES).decode(errors="replace"))
                 if entry is not None:
                     yield entry
 
-    def _keep_aside(self, damage: Damage) -> str:
-        """Give the file a second name before it is replaced, so that no moment is without either."""
+    def _set_aside(self, damage: Damage) -> str:
+        """Save the damaged file as `.corrupt-<time>`; returns a warning.
+
+        A hard link rather than a rename: the original name exists until the file is replaced.
+        """
         moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%fZ")
         aside = self.path.with_name(f"{self.path.name}.corrupt-{moment}")
         if not any(other.samefile(self.path) for other in self.directory.glob(f"{self.path.name}.corrupt-*")):
@@ -174,8 +177,8 @@ class AgentHistory:
             else:
                 self.path.rename(aside)
         warning = (
-            f"{self.path} could not be read: {damage.reason}; it was kept as {aside.name}, and the history made anew"
-            f" from {len(damage.saved)} good entries and the summaries of runs"
+            f"{self.path} could not be read: {damage.reason}; it was saved as {aside.name}, and the history rebuilt"
+            f" from its {len(damage.saved)} valid entries and the SUMMARY.md files"
         )
         _LOG.warning(warning)
         return warning
@@ -192,7 +195,7 @@ class AgentHistory:
             yield
 
     def _sweep(self) -> None:
-        """Remove what killed writers left; whoever holds the lock is the only writer."""
+        """Remove temporary files of killed writers; safe, because only the holder of the lock writes."""
         for path in self.directory.glob(f"{_TEMPORARY}*.tmp"):
             with suppress(OSError):
                 path.unlink()
@@ -200,16 +203,16 @@ class AgentHistory:
 
 @dataclass(frozen=True)
 class AgentTracker:
-    """The activity `track_agent`: a run's begin, end, interruption or resumption goes into the history.
+    """The activity `track_agent`: records the start, end, interruption or resumption of a run in the history.
 
-    It never fails a run: what could not be written is returned as a warning, for the run's log. It is repeatable.
+    It never fails a run: a write error is returned as a warning for the run's log. It is idempotent.
     """
 
     history: AgentHistory
 
     @activity.defn(name="track_agent")
     def track_agent(self, event: AgentEvent) -> str:
-        """Record the event; returns a warning, empty when all is well."""
+        """Record the event; returns a warning, or an empty string."""
         try:
             return self.history.record(event).warning
         except HistoryWriteFailed as error:

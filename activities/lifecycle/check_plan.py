@@ -1,7 +1,7 @@
-"""The activity `check_plan`: a worker judges a plan by its own tools and tells the workflow what it must know.
+"""The activity `check_plan`: validates a plan against the worker's tools and returns the facts its workflow needs.
 
-It reads the worker's tool list and settings and looks whether the workspace is there; it changes nothing. What it
-returns is recorded in history, and is all a workflow ever learns about its worker.
+It reads the worker's tool list and settings and checks that the workspace exists; it changes nothing. The result is
+recorded in history and is everything a workflow ever learns about its worker.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from plans.model import Problem, ToolSpec
 
 @dataclass(frozen=True)
 class PlanChecker:
-    """A worker's tools and settings, as far as plans depend on them."""
+    """The worker's tools and the settings that plans depend on."""
 
     tools: Mapping[str, ToolSpec]
     default_workspace: str | None = None
@@ -30,23 +30,23 @@ class PlanChecker:
 
     @activity.defn(name="check_plan")
     def check_plan(self, request: CheckRequest) -> Facts:
-        """Every problem of a plan on this worker, and the facts its run will go by."""
+        """All problems of a plan on this worker, and the facts for its run."""
         if request.plan is None:
             return self._facts(request, [], self.tools)
         plan = request.plan
         queue = request.queue or plan.queue
         here = [step for step in plan.steps if (step.queue or plan.queue) == queue]
-        found = problems(plan, self.tools, {step.id for step in plan.steps} - {step.id for step in here})
-        found += input_values(plan, request.inputs)[1]
+        wrong = problems(plan, self.tools, {step.id for step in plan.steps} - {step.id for step in here})
+        wrong += input_values(plan, request.inputs)[1]
         named = {step.tool: self.tools[step.tool] for step in here if step.tool in self.tools}
-        return self._facts(request, found, self.tools if request.all_tools else named, plan.workspace)
+        return self._facts(request, wrong, self.tools if request.all_tools else named, plan.workspace)
 
     def _facts(
-        self, request: CheckRequest, found: list[Problem], tools: Mapping[str, ToolSpec], own: str | None = None
+        self, request: CheckRequest, wrong: list[Problem], tools: Mapping[str, ToolSpec], own: str | None = None
     ) -> Facts:
         workspace, trouble = self._workspace(request.workspace or own, request.queue is not None)
         return Facts(
-            problems=bounded(found + trouble),
+            problems=bounded(wrong + trouble),
             tools=dict(tools),
             all_tools=request.all_tools,
             workspace=workspace,
@@ -56,10 +56,10 @@ class PlanChecker:
         )
 
     def _workspace(self, asked: str | None, own_first: bool) -> tuple[str, list[Problem]]:
-        """The directory, and what is wrong with it. A worker with a queue of its own has a directory of its own."""
+        """The workspace and its problems. `own_first`: the worker's own setting wins, for steps on its queue."""
         name = (self.default_workspace if own_first else None) or asked or self.default_workspace
         if not name:
-            return "", [_bad("no workspace is named; give --workspace, or set PLANS_WORKSPACE on the worker")]
+            return "", [_bad("no workspace is set; pass --workspace, or set PLANS_WORKSPACE on the worker")]
         path = Path(name).expanduser()
         if not path.is_absolute():
             path = Path(self.default_workspace or Path.cwd()) / path
@@ -69,13 +69,13 @@ class PlanChecker:
 
 def _trouble(path: Path) -> str:
     if path.resolve() == Path("/"):
-        return "the workspace cannot be the root directory; name the directory the plan is to work in"
+        return "the workspace cannot be the root directory; pass the directory the plan should work in"
     if not path.exists():
-        return f"the workspace '{path}' does not exist on the worker; create it, or name another with --workspace"
+        return f"workspace '{path}' does not exist on the worker; create it, or pass another with --workspace"
     if not path.is_dir():
-        return f"the workspace '{path}' is no directory; name the directory the plan is to work in"
+        return f"workspace '{path}' is not a directory; pass the directory the plan should work in"
     if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
-        return f"the worker may not write to the workspace '{path}'; mend its permissions, or name another"
+        return f"the worker cannot write to workspace '{path}'; fix its permissions, or pass another with --workspace"
     return ""
 
 

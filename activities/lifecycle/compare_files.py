@@ -1,4 +1,4 @@
-"""The activity `compare_files`: which files are not as a run last saw them. Reads only."""
+"""The activity `compare_files`: which files differ from their stamps. Read-only."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from plans.files.file_check import FileDifferences, FilesSeen
 
 @activity.defn(name="compare_files")
 def compare_files(seen: FilesSeen) -> FileDifferences:
-    """The files that were changed, and those that are gone or cannot be read any more."""
+    """The files that changed, and those that were deleted or can no longer be read."""
     workspace = Workspace(seen.workspace)
     now = {path: _stamp(workspace, path) for path in seen.stamps}
     changed = [path for path, stamp in seen.stamps.items() if (there := now[path]) and not stamp.is_same_as(there)]

@@ -1,7 +1,7 @@
-"""The activities `record_end` and `write_summary`: what is left of a plan that has ended.
+"""The activities `record_end` and `write_summary`: the permanent record of a plan that has ended.
 
-SUMMARY.md for people, in the state directory; and as its result the summary, the text and the Run, which anybody can
-read who reads history: whoever looks at an ended plan needs no worker, and none must replay it. It is repeatable: the
+They write SUMMARY.md for people into the state directory. The result of `record_end` holds the summary, the text and
+the Run, so that a client can show an ended plan from its history, without a worker that replays it. Idempotent: the
 same Run gives the same record.
 """
 
@@ -24,20 +24,20 @@ from runtime.atomic_file import write_whole
 from runtime.value_store import ValueStore
 
 LISTED = 500
-"""Steps of a plan that SUMMARY.md lists one by one."""
+"""SUMMARY.md lists the steps of a plan of at most this many."""
 CLAIM_SECONDS = 5.0
-"""How long storage may take to keep the record: it stands in history as well."""
+"""Timeout for storing the record, in seconds; history has it too."""
 
 
 @dataclass(frozen=True)
 class SummaryWriter:
-    """Keeps summaries under `directory`/runs/<plan id>/SUMMARY.md."""
+    """Writes summaries to `directory`/runs/<plan id>/SUMMARY.md."""
 
     directory: Path
 
     @activity.defn(name="write_summary")
     def write_summary(self, file: SummaryFile) -> str:
-        """Write the summary; returns its path. OSError (a full disk, say) is tried again by the activity's policy."""
+        """Write the summary; returns its path. The activity's retry policy retries OSError, such as a full disk."""
         folder = self.directory / "runs" / Path(file.plan_id).name
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(folder / "SUMMARY.md", file.markdown.encode(), ".summary-")
@@ -46,16 +46,16 @@ class SummaryWriter:
 
 @dataclass(frozen=True)
 class EndRecorder:
-    """Keeps the end of plans: summaries as files, large Runs where large values are."""
+    """Records the end of plans: summaries as files, large Runs in the value store."""
 
     summaries: SummaryWriter
     values: ValueStore
 
     @activity.defn(name="record_end")
     async def record_end(self, ended: RawValue) -> EndRecord:
-        """Keep the Run whose JSON text this is; returns the record.
+        """Record the end of the Run in `ended`, which is its JSON text; returns the record.
 
-        OSError (a full disk, say) is tried again by the activity's policy.
+        The activity's retry policy retries OSError, such as a full disk.
         """
         written = ended.payload.data.decode()
         (summary, shown), large = await asyncio.gather(
@@ -65,14 +65,14 @@ class EndRecorder:
         return record.model_copy(update={"claim": await self._claim(record)})
 
     async def _claim(self, record: EndRecord) -> LargeValue | None:
-        """Where the record is kept besides history; None when storage does not take it, which ends no plan."""
+        """The record's copy in the value store; None if storing fails, which does not fail the plan."""
         try:
             async with asyncio.timeout(CLAIM_SECONDS):
                 kept = await self.values.put(record.model_dump_json(exclude_defaults=True))
-        except Exception as error:  # of storage of any kind
+        except Exception as error:  # the stores raise errors of many kinds
             activity.logger.warning("the record of the plan's end was not stored: %s", error)
             return None
-        return kept.model_copy(update={"preview": ""})  # lists of plans carry the memo
+        return kept.model_copy(update={"preview": ""})  # `plan list` loads the memo of every plan: keep it small
 
     def _summarize(self, written: str) -> tuple[dict[str, Any], str]:
         run = run_of(written)

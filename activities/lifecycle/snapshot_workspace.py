@@ -1,8 +1,8 @@
-"""The activity `snapshot_workspace`: a workspace as a bounded text for the LLM, the same for the same files.
+"""The activity `snapshot_workspace`: describes a workspace for the LLM in a text of limited size, deterministically.
 
-First the names, shallow ones first, then the beginnings of small text files. What .gitignore names, hidden files and
-directories, and links are left out; binary files and those that may hold secrets are named, never read. Everything is
-reached through `activities.workspace.workspace`, so nothing outside is seen; the worker's own secrets are taken out.
+First the file names, breadth-first, then the beginnings of text files. Files ignored by .gitignore, hidden files and
+directories, and links are left out; binary files and files that may contain secrets are listed but not read. All access
+goes through `activities.workspace.workspace`, so nothing outside is included; the worker's own secrets are redacted.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from plans.agents.llm_request import Snapshot, SnapshotRequest
 from plans.errors import ToolError
 
 HEAD_BYTES = 1_200
-"""Shown of one file."""
+"""Maximum bytes shown of one file."""
 NAMES_SHARE = 0.5
-"""Share of the text that names may take."""
+"""Maximum share of the text for file names."""
 
 
 @dataclass(frozen=True)
@@ -35,14 +35,14 @@ class SnapshotTaker:
 
     @activity.defn(name="snapshot_workspace")
     async def snapshot_workspace(self, request: SnapshotRequest) -> Snapshot:
-        """The snapshot. Raises ApplicationError NOT_FOUND, final, when there is no such workspace."""
+        """The snapshot. Raises ApplicationError NOT_FOUND, not retryable, if the workspace does not exist."""
         try:
             return await asyncio.to_thread(self.take, request)
         except ToolError as error:
             raise ApplicationError(error.message, type=error.code, non_retryable=not error.retryable) from None
 
     def take(self, request: SnapshotRequest) -> Snapshot:
-        """The snapshot, taken in this thread. Raises ToolError NOT_FOUND."""
+        """The snapshot, taken synchronously. Raises ToolError NOT_FOUND."""
         workspace = Workspace(request.workspace)
         tree = walk(workspace)
         names, named = _names(tree.entries, int(request.max_bytes * NAMES_SHARE))
@@ -56,7 +56,7 @@ class SnapshotTaker:
 
 
 def _names(entries: list[Entry], limit: int) -> tuple[str, int]:
-    """One line for each entry, as far as they fit, and how many did."""
+    """One line per entry within `limit` bytes, and the number of entries listed."""
     lines: list[str] = []
     for entry in entries:
         line = f"{_plain(entry.path)}{_remark(entry)}\n"
@@ -75,11 +75,11 @@ def _remark(entry: Entry) -> str:
 
 
 def _heads(workspace: Workspace, entries: list[Entry], secrets: Secrets) -> Iterator[str]:
-    """The beginnings of those files that are text."""
+    """The beginnings of the text files among the entries."""
     for entry in entries:
         if entry.is_directory or entry.is_secret or entry.size == 0:
             continue
-        # Secrets go before the cut: half of one could no longer be recognised.
+        # Redact before cutting: half of a secret would not be recognised.
         text = _text(entry.head(workspace, 4 * HEAD_BYTES))
         if not text:
             continue
@@ -89,12 +89,12 @@ def _heads(workspace: Workspace, entries: list[Entry], secrets: Secrets) -> Iter
 
 
 def _plain(path: str) -> str:
-    """A path on one line, whatever its names are made of."""
+    """The path on one line, with control characters escaped."""
     return shown(path)[1:-1]
 
 
 def _text(data: bytes) -> str:
-    """The bytes as text, without a character cut in half at the end; empty when they are none."""
+    """The bytes as text, without a character cut off at the end; empty if they are not UTF-8 text."""
     if b"\0" in data:
         return ""
     try:
@@ -105,7 +105,7 @@ def _text(data: bytes) -> str:
 
 
 def _cut(text: str) -> str:
-    """The first bytes of a text, to the end of a line where there is one."""
+    """The first HEAD_BYTES of a text, cut at the end of a line if possible."""
     data = text.encode()
     if len(data) <= HEAD_BYTES:
         return text

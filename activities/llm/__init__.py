@@ -1,4 +1,4 @@
-"""The `ask_llm` activity: client, model, replies, errors, prompts of agents.
+"""The `ask_llm` activity: the HTTP client, the model's settings, parsing of replies, errors.
 
 May import `plans` and `runtime`.
 """

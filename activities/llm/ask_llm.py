@@ -1,12 +1,12 @@
-"""The activity `ask_llm`: one question to the LLM; the answer parsed and judged, or a failure with a stable code.
+"""The activity `ask_llm`: one LLM request. Returns the parsed and validated answer, or fails with a stable code.
 
-What the request expects (`plans.llm.answers.Expected`) decides how the text is parsed; a workflow only receives values
+The request's `expected` (`plans.llm.answers.Expected`) decides how the text is parsed; a workflow only receives values
 and problems.
 
-It heartbeats while it waits, and ends its connection when cancelled. Errors of the endpoint are counted in the
+It heartbeats while it waits, and closes its connection when cancelled. Errors of the endpoint are counted in the
 heartbeat (`activities.attempt.heartbeat`): the death of a worker uses up no attempt, and a busy endpoint's Retry-After
-is the next delay. The codes are listed in `plans.agents.llm_request`. Keys never leave: what is returned or raised is
-free of them.
+is the next delay. The codes are listed in `plans.agents.llm_request`. API keys are redacted from everything returned or
+raised.
 """
 
 from __future__ import annotations
@@ -46,36 +46,36 @@ from plans.model import Retry, ToolSpec
 from runtime.value_store import ValueStore
 
 JUDGE_SECONDS = 2.0
-"""Time to hold a final answer against the schema that was ordered: both may come from someone hostile."""
+"""Time limit for validating a final answer against its output schema: either may be hostile."""
 RETRY = Retry(attempts=5, delay=2.0, factor=2.0)
-"""Attempts and waits when the endpoint is busy or down; the death of a worker does not count."""
+"""Retries when the endpoint is busy or down; the death of a worker does not count as an attempt."""
 
 
 class Composed(NamedTuple):
-    """A request that can be sent, and what goes with it."""
+    """A complete request, with its output schema and the stored conversation."""
 
     request: LlmRequest
     output_schema: dict[str, Any] | None = None
-    """Of an agent's final answer."""
+    """JSON Schema of an agent's final answer, if the request has one."""
     conversation: LargeValue | None = None
-    """What was said so far, as stored for the next question."""
+    """The stored conversation, for the next request to continue."""
 
 
 @dataclass(frozen=True)
 class AskLlm:
-    """The LLM of a worker, as an activity."""
+    """The `ask_llm` activity of a worker."""
 
     model: LanguageModel
     values: ValueStore
     tools: Mapping[str, ToolSpec] = field(default_factory=dict)
-    """The worker's tools, for the prompts of agents."""
+    """The worker's tools, for agent prompts."""
     retry: Retry = RETRY
 
     @activity.defn(name="ask_llm")
     async def ask_llm(self, request: LlmRequest) -> LlmAnswer:
-        """Ask, and judge the answer; one with a `problem` is for the caller to send back.
+        """Send the request and validate the answer; the caller should send back one that has a `problem`.
 
-        Raises ApplicationError with an LLM_ code.
+        Raises ApplicationError whose type is an LLM_ code.
         """
         started = time.monotonic()
         heartbeat = Heartbeat(lambda: f"waiting for the LLM, {time.monotonic() - started:.0f} s")
@@ -91,7 +91,7 @@ class AskLlm:
             raise _failure(error, heartbeat, self.retry) from None
 
     def _messages(self, request: LlmRequest) -> list[ChatMessage]:
-        """The messages without the worker's secrets."""
+        """The messages with the worker's secrets redacted."""
         if not request.messages:
             raise LlmError("LLM_REQUEST", "there is no message to send")
         secrets = self.model.secrets
@@ -101,7 +101,7 @@ class AskLlm:
 async def compose(
     request: LlmRequest, question: AgentQuestion, values: ValueStore, tools: Mapping[str, ToolSpec]
 ) -> Composed:
-    """The request of an agent with its messages and what is expected back."""
+    """An agent's request with its messages and the expected form of the answer; stores the conversation."""
     earlier = await values.get(question.conversation) if question.conversation else {}
     guides = [await _guide(note, values) for note in question.guides]
     outcomes = await _outcomes(question.outcomes, values)
@@ -125,20 +125,20 @@ async def _guide(note: Note, values: ValueStore) -> Guide:
 
 
 def judged(answer: LlmAnswer, asked: Composed, seconds: float = JUDGE_SECONDS) -> LlmAnswer:
-    """The answer with its typed value, or with all that is wrong with it.
+    """The answer with its parsed value, or with everything that is wrong with it.
 
-    The text stays where the workflow may still reject the value and send the text back (plans, recoveries).
+    The text is dropped, except where the workflow may reject the value and send the text back (plans, recoveries).
     """
     if answer.problem or asked.request.expected is None:
         return answer
-    found = parsed(answer.text, asked.request.expected)
-    if isinstance(found, AnswerProblem):
-        return answer.model_copy(update={"problem": found.message, "problems": found.problems})
-    changes: dict[str, Any] = {"parsed": as_json(found)}
-    if not isinstance(found, PlanAnswer | Recovery):
+    value = parsed(answer.text, asked.request.expected)
+    if isinstance(value, AnswerProblem):
+        return answer.model_copy(update={"problem": value.message, "problems": value.problems})
+    changes: dict[str, Any] = {"parsed": as_json(value)}
+    if not isinstance(value, PlanAnswer | Recovery):
         changes["text"] = ""
-    if isinstance(found, SimpleAnswer | AgentAnswer) and asked.output_schema is not None and found.final:
-        changes["form_problem"] = form_problem(asked.output_schema, found.final, _deadline(seconds))
+    if isinstance(value, SimpleAnswer | AgentAnswer) and asked.output_schema is not None and value.final:
+        changes["form_problem"] = form_problem(asked.output_schema, value.final, _deadline(seconds))
     return answer.model_copy(update=changes)
 
 

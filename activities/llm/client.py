@@ -1,7 +1,7 @@
-"""One HTTP exchange with an OpenAI-compatible endpoint, through the openai package.
+"""Sends one chat completion request to an OpenAI-compatible endpoint, through the openai package.
 
-The package is imported when the first question is asked, never before. Its own retries are off (Temporal's are on),
-redirects are not followed, proxies and credentials of the environment are not used, and no answer is read past a limit.
+The package is imported at the first request, because importing it is slow. Its own retries are off (Temporal retries),
+redirects are not followed, proxies and credentials from the environment are not used, and the response size is limited.
 Leaving `post`, also by cancellation, closes the connection.
 """
 
@@ -20,16 +20,16 @@ from plans.agents.llm_request import BAD_ANSWER
 from plans.llm.endpoint import origin_of
 
 MAX_BYTES = 8 * 1024 * 1024
-"""Longest HTTP answer."""
+"""Maximum size of a response body."""
 CONNECT_SECONDS = 10.0
 NO_KEY = "no-key"
-"""Sent to an endpoint on this machine that needs none."""
+"""Sent to a local endpoint that needs no key: the openai package requires one."""
 
 
 async def post(base_url: str, key: str, body: dict[str, Any], idempotency_key: str, timeout: float) -> Reply:
-    """The endpoint's answer to a chat completion request, whatever its status.
+    """The endpoint's response to a chat completion request, whatever its status. `timeout` is in seconds.
 
-    Raises LlmError LLM_UNAVAILABLE when there is none, LLM_BAD_ANSWER when it is too long.
+    Raises LlmError LLM_UNAVAILABLE without a response, LLM_BAD_ANSWER if it is larger than MAX_BYTES.
     """
     openai = await asyncio.to_thread(_openai)
     extra = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
@@ -63,23 +63,23 @@ def _reply(response: httpx.Response) -> Reply:
 def _unreachable(error: Exception, origin: str) -> LlmError:
     cause = error.__cause__ or error
     if isinstance(cause, _TooLong):
-        return LlmError(BAD_ANSWER, f"the answer of {origin} is larger than {MAX_BYTES // 1024 // 1024} MiB")
+        return LlmError(BAD_ANSWER, f"the response of {origin} is larger than {MAX_BYTES // 1024 // 1024} MiB")
     what = "did not answer in time" if isinstance(cause, httpx.TimeoutException) else "cannot be reached"
     if isinstance(cause, httpx.RemoteProtocolError | httpx.ReadError):
-        what = "broke off its answer"
+        what = "closed the connection before its response was complete"
     return LlmError(
         "LLM_UNAVAILABLE",
-        f"{origin} {what} ({type(cause).__name__}); is OPENAI_BASE_URL right, and the endpoint up?",
+        f"{origin} {what} ({type(cause).__name__}); check OPENAI_BASE_URL and whether the endpoint is running",
         retryable=True,
     )
 
 
 class _TooLong(httpx.ReadError):
-    """The answer went past the limit."""
+    """The response is larger than MAX_BYTES."""
 
 
 class _Bounded(httpx.AsyncBaseTransport):
-    """HTTP without proxies, certificates checked, answers cut off at the limit."""
+    """HTTP transport without proxies, with verified certificates and limited response size."""
 
     def __init__(self, base_url: str) -> None:
         encrypted = httpx.URL(base_url).scheme == "https"
@@ -104,7 +104,7 @@ class _BoundedStream(httpx.AsyncByteStream):
         async for piece in self._stream:
             seen += len(piece)
             if seen > MAX_BYTES:
-                raise _TooLong("the answer is too long")
+                raise _TooLong("the response is too large")
             yield piece
 
     async def aclose(self) -> None:
@@ -113,5 +113,5 @@ class _BoundedStream(httpx.AsyncByteStream):
 
 @cache
 def tls_context() -> ssl.SSLContext:
-    """The certificates that come with httpx, whatever the environment says. Loading them takes a while: one for all."""
+    """TLS with the CA certificates of httpx, whatever the environment says. Cached, because loading them is slow."""
     return httpx.create_ssl_context(trust_env=False)

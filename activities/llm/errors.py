@@ -1,13 +1,13 @@
-"""What an endpoint's refusal means: one error with a stable code that says whether, and when, to try again.
+"""Maps error responses of an LLM endpoint to LlmError: a stable code, and whether and when to retry.
 
-    408, 409, 425, 429, 5xx  LLM_UNAVAILABLE, tried again after Retry-After, if it asks for at most an hour
+    408, 409, 425, 429, 5xx  LLM_UNAVAILABLE, retried after Retry-After if that is at most an hour
     401, 403                 LLM_KEY         402, no quota left   LLM_QUOTA
     404, unknown model       LLM_MODEL       content filter       LLM_REFUSED
     413, context exceeded    LLM_TOO_LONG    3xx                  LLM_UNAVAILABLE, final: not followed
     any other 4xx            LLM_REQUEST
 
-An `x-should-retry` header wins over the status. The text for a refused key holds nothing of what the server said, since
-servers repeat parts of the key.
+An `x-should-retry` header takes precedence over the status. The message for a rejected key (401) quotes nothing of the
+response, because servers repeat parts of the key in it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from plans.budget import Usage
 from plans.errors import ToolError
 
 LONGEST_WAIT = 3_600.0
-"""Seconds an endpoint may make us wait for the next attempt; more is an error people must see."""
+"""Maximum Retry-After in seconds; a longer one fails the request so that people notice."""
 SHOWN_CHARACTERS = 300
 _BUSY = (408, 409, 425, 429)
 _NO_QUOTA = ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active")
@@ -35,7 +35,7 @@ _NO_MODEL = ("model_not_found", "DeploymentNotFound")
 
 
 class LlmError(ToolError):
-    """An LLM call that gave no answer. `usage` is what it took nevertheless, `said` what there is of an answer."""
+    """An LLM request without a usable answer. `usage` is what it cost nevertheless, `said` the partial answer."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class LlmError(ToolError):
 
 @dataclass(frozen=True)
 class Reply:
-    """An endpoint's HTTP answer, whole. Header names are in lower case."""
+    """An endpoint's complete HTTP response. Header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -63,14 +63,14 @@ class Reply:
 
 @dataclass(frozen=True)
 class Complaint:
-    """What an error body says, in the shapes endpoints use."""
+    """The message and code of an error body, in any of the formats that endpoints use."""
 
     text: str
     code: str
 
     @classmethod
     def read(cls, content: bytes) -> Complaint:
-        """The complaint in a body; its beginning when the body has no known shape."""
+        """Parse an error body; a body of unknown format is quoted from its beginning."""
         text = content[:65_536].decode("utf-8", "replace")
         try:
             body: Any = json.loads(text)
@@ -86,34 +86,36 @@ class Complaint:
 
 
 def failure_of(reply: Reply, origin: str, model: str) -> LlmError:
-    """The error for an answer that is no success."""
+    """The error for a response that is not 200."""
     said = Complaint.read(reply.content)
-    status, told = reply.status, f": {said.text}" if said.text else ""
+    status, quoted = reply.status, f": {said.text}" if said.text else ""
     if status in (401, 403) and said.code not in _FILTERED:
-        why = told if status == 403 else ""
+        why = quoted if status == 403 else ""
         return LlmError("LLM_KEY", f"{origin} does not accept the key ({status}){why}; check OPENAI_API_KEY")
     if status == 402 or said.code in _NO_QUOTA:
-        return LlmError("LLM_QUOTA", f"the account at {origin} has nothing left to spend ({status}){told}")
+        return LlmError(
+            "LLM_QUOTA", f"the account at {origin} has no quota left ({status}){quoted}; add credit or raise its limit"
+        )
     if status == 404 or said.code in _NO_MODEL:
         return LlmError(
             "LLM_MODEL",
-            f"{origin} knows no model '{model[:100]}' at this address ({status}){told};"
+            f"{origin} has no model '{model[:100]}' at this address ({status}){quoted};"
             " check PLANS_MODEL and OPENAI_BASE_URL, which usually ends in /v1",
         )
     if said.code in _FILTERED:
-        return LlmError("LLM_REFUSED", f"a content filter at {origin} declined the request{told}")
+        return LlmError("LLM_REFUSED", f"a content filter at {origin} rejected the request{quoted}")
     if status == 413 or said.code in _TOO_LONG:
         return LlmError(
             "LLM_TOO_LONG",
-            f"{origin} takes less at once than it was asked ({status}){told};"
-            " use a model with more room (PLANS_MODEL), or ask for less in one plan",
+            f"the request is too long for {origin} ({status}){quoted};"
+            " use a model with a larger context window (PLANS_MODEL), or split the request",
         )
     if 300 <= status < 400:
         return LlmError(
             "LLM_UNAVAILABLE",
-            f"{origin} redirects elsewhere ({status}), which is not followed; set OPENAI_BASE_URL to the final address",
+            f"{origin} redirects elsewhere ({status}), which is not followed; set OPENAI_BASE_URL to the final URL",
         )
-    return _by_retry(reply, f"{origin} answered {status}{told}")
+    return _by_retry(reply, f"{origin} answered {status}{quoted}")
 
 
 def _by_retry(reply: Reply, message: str) -> LlmError:
@@ -126,13 +128,13 @@ def _by_retry(reply: Reply, message: str) -> LlmError:
         longest = f"{LONGEST_WAIT:,.0f}"
         return LlmError(
             "LLM_UNAVAILABLE",
-            f"{message}; it asks to wait {_seconds(wait)}, more than the {longest} that are waited; try again later",
+            f"{message}; it asks to wait {_seconds(wait)}, more than the maximum of {longest}; try again later",
         )
     return LlmError("LLM_UNAVAILABLE", message, retryable=True, retry_after=wait)
 
 
 def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
-    """Seconds an endpoint asks us to wait, infinity included; None when it does not say."""
+    """Seconds to wait according to the headers, may be infinite; None if they do not say."""
     milliseconds = _number(headers.get("retry-after-ms", ""))
     if milliseconds is not None:
         return milliseconds / 1000
@@ -156,7 +158,7 @@ def _number(text: str) -> float | None:
 
 
 def _seconds(wait: float) -> str:
-    return f"{wait:,.0f} seconds" if wait < 1e12 else "for ever"
+    return f"{wait:,.0f} seconds" if wait < 1e12 else "indefinitely"
 
 
 def _one_line(text: str) -> str:

@@ -1,8 +1,8 @@
-"""The LLM a worker may ask: one endpoint, one key, a default model, and what the endpoint has shown it takes.
+"""The LLM of a worker: one endpoint, one key, one model, and a cache of the response formats the endpoint supports.
 
-A question is asked with a JSON schema first; where the endpoint finds that wrong (400, 422), as a JSON object with the
-schema in the message, then as plain text. What worked is remembered for this model and schema, as long as the worker
-lives. When even plain text is refused the request itself is wrong, and nothing is remembered.
+A request is sent with a JSON schema as response format first; if the endpoint rejects that (400, 422), with JSON object
+as the format and the schema in the message, then as plain text. The format that worked is cached per model and schema
+until the worker exits. If even plain text is rejected, the request itself is invalid, and nothing is cached.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ from plans.agents.llm_request import ChatMessage, LlmAnswer, LlmRequest, Mode
 from plans.llm.endpoint import OPENAI, endpoint_problem, is_loopback, origin_of
 
 MODES: tuple[Mode, ...] = ("json_schema", "json_object", "text")
-"""Strongest first."""
+"""Strictest first."""
 DEFAULT_TIMEOUT = 120.0
 _FORMAT_REFUSED = (400, 422)
 
 
 @dataclass
 class LanguageModel:
-    """An endpoint and its key. Holds nothing of any run."""
+    """An endpoint, its key and the model. Has no state of any run."""
 
     base_url: str = OPENAI
     api_key: SecretStr | None = None
     model: str | None = None
     timeout: float = DEFAULT_TIMEOUT
-    """Seconds one question may take, all ways of asking it included."""
+    """Seconds for one request, including the fallbacks to other response formats."""
     _modes: dict[tuple[str, str], Mode] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def secrets(self) -> Secrets:
-        """What must not be seen of it."""
+        """The API key, to be redacted."""
         return Secrets([self.api_key])
 
     def check(self) -> None:
-        """Raise LlmError LLM_NO_KEY, LLM_MODEL or LLM_REQUEST when nothing can be asked with these settings."""
+        """Raise LlmError LLM_NO_KEY, LLM_MODEL or LLM_REQUEST if the settings cannot work."""
         problem = endpoint_problem(self.base_url)
         if problem:
             raise LlmError("LLM_REQUEST", f"OPENAI_BASE_URL cannot be used: {problem}")
@@ -57,10 +57,10 @@ class LanguageModel:
                 " endpoint on this machine, which needs none",
             )
         if not self.model:
-            raise LlmError("LLM_MODEL", "no model is named; set PLANS_MODEL on the worker")
+            raise LlmError("LLM_MODEL", "no model is set; set PLANS_MODEL on the worker")
 
     async def ask(self, request: LlmRequest, messages: Sequence[ChatMessage]) -> LlmAnswer:
-        """The answer to `messages`. Raises LlmError; every text of it is free of secrets."""
+        """The answer to `messages`. Raises LlmError, with secrets redacted from all its texts."""
         try:
             self.check()
             async with asyncio.timeout(self.timeout) as timer:
@@ -95,8 +95,8 @@ class LanguageModel:
 
     async def _post(self, body: dict[str, Any], call: str) -> Reply:
         key = self.api_key.get_secret_value() if self.api_key else ""
-        way = body.get("response_format", {}).get("type", "text")
-        return await post(self.base_url, key, body, f"{call}:{way}" if call else "", self.timeout)
+        form = body.get("response_format", {}).get("type", "text")
+        return await post(self.base_url, key, body, f"{call}:{form}" if call else "", self.timeout)
 
     def _answer(
         self, reply: Reply, model: str, messages: Sequence[ChatMessage], mode: Mode, started: float
@@ -130,7 +130,7 @@ def _body(model: str, messages: Sequence[ChatMessage], request: LlmRequest, mode
 
 
 def _with_instruction(messages: list[dict[str, Any]], schema: dict[str, Any]) -> list[dict[str, Any]]:
-    """The messages, the shape of the answer told at their end, so that their beginning stays the same."""
+    """Append the required answer format to the messages, at the end so that prompt caching of the beginning works."""
     shape = f" that fits this JSON Schema:\n{json.dumps(schema, ensure_ascii=False)}" if schema else "."
     text = f"Answer with one JSON object and nothing else{shape}"
     if messages and messages[-1]["role"] == "user":
@@ -139,7 +139,7 @@ def _with_instruction(messages: list[dict[str, Any]], schema: dict[str, Any]) ->
 
 
 def is_strict(schema: Any) -> bool:
-    """Whether an endpoint may hold answers to the schema to the letter: every object closed, every field required."""
+    """Whether the schema qualifies for strict mode: no object allows additional properties, every field is required."""
     if isinstance(schema, list):
         return all(is_strict(each) for each in schema)
     if not isinstance(schema, dict):

@@ -1,8 +1,7 @@
-"""What a chat completion says, read without trust: any field may be missing, of another type or absurd.
+"""Parses chat completions defensively: any field may be missing, have another type or an absurd value.
 
-A body that is no chat completion at all is the endpoint's fault and worth another attempt (LLM_BAD_ANSWER); a refusal
-(LLM_REFUSED) and an answer that was cut off (LLM_TRUNCATED) are not. Native tool calls become the object's
-`tool_calls`.
+A body that is not a chat completion is the endpoint's fault and retryable (LLM_BAD_ANSWER); a refusal (LLM_REFUSED) and
+a truncated answer (LLM_TRUNCATED) are not. Native tool calls become the object's `tool_calls`.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from plans.llm.answers import native_answer
 from plans.llm.json_extraction import AnswerProblem, json_object
 
 KEPT_CHARACTERS = 4_000
-"""Kept of an answer that is too long, for the conversation that mends it."""
+"""Characters of an overlong answer that are sent back with the request for a shorter one."""
 _MOST_TOKENS = 1_000_000_000
 _CHARACTERS_PER_TOKEN = 4
 _THINKING = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
@@ -38,7 +37,7 @@ class Completion:
 
 
 def read_completion(content: bytes, model: str, asked: int) -> Completion:
-    """The completion in a body. `asked` is the length of the messages, for endpoints that count no tokens.
+    """Parse a response body. `asked` is the length of the messages, to estimate tokens if the endpoint reports none.
 
     Raises LlmError LLM_BAD_ANSWER, retryable.
     """
@@ -47,7 +46,7 @@ def read_completion(content: bytes, model: str, asked: int) -> Completion:
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(choice, dict) or not isinstance(message, dict):
-        raise _broken("holds no choice with a message", content)
+        raise _broken("has no choice with a message", content)
     text = _THINKING.sub("", _text(message.get("content")))
     return Completion(
         text=text,
@@ -60,18 +59,18 @@ def read_completion(content: bytes, model: str, asked: int) -> Completion:
 
 
 def checked(said: Completion) -> tuple[str, str]:
-    """The JSON text of the object and no problem; or the text as it came and what is wrong with it.
+    """The JSON text of the answer's object and ''; or the text unchanged and what is wrong with it.
 
     Raises LlmError LLM_REFUSED or LLM_TRUNCATED.
     """
     if said.refusal or said.finish_reason == "content_filter":
-        why = f": {said.refusal[:300]}" if said.refusal else " by its content filter"
+        why = f": {said.refusal[:300]}" if said.refusal else " (content filter)"
         raise LlmError("LLM_REFUSED", f"the model '{said.model}' declined to answer{why}", usage=said.usage)
     if said.finish_reason == "length":
         raise LlmError(
             "LLM_TRUNCATED",
-            f"the answer of '{said.model}' was cut off after {said.usage.completion_tokens:,} tokens;"
-            " allow longer answers, or ask for less at once",
+            f"the answer of '{said.model}' was truncated after {said.usage.completion_tokens:,} tokens;"
+            " raise the model's output limit, or split the request",
             usage=said.usage,
             said=said.text,
         )
@@ -89,11 +88,11 @@ def _body(content: bytes) -> dict[str, Any]:
     try:
         body = json.loads(content)
     except (ValueError, RecursionError):
-        raise _broken("is no JSON" if content.strip() else "is empty", content) from None
+        raise _broken("is not JSON" if content.strip() else "is empty", content) from None
     if not isinstance(body, dict):
-        raise _broken("is no JSON object", content)
+        raise _broken("is not a JSON object", content)
     if body.get("error"):
-        raise _broken("holds an error instead of an answer", content)
+        raise _broken("contains an error instead of an answer", content)
     return body
 
 
@@ -101,14 +100,14 @@ def _broken(what: str, content: bytes) -> LlmError:
     said = Complaint.read(content).text
     return LlmError(
         BAD_ANSWER,
-        f"the endpoint's answer {what}" + (f": {said}" if said else ""),
+        f"the endpoint's response {what}" + (f": {said}" if said else ""),
         retryable=True,
         usage=Usage(calls=1),
     )
 
 
 def _usage(given: Any, asked: int, answered: int) -> Usage:
-    """As counted by the endpoint; estimated from the lengths where it does not count."""
+    """Token counts of the endpoint, estimated from the lengths where it reports none."""
     counts = given if isinstance(given, dict) else {}
     prompt = _count(counts.get("prompt_tokens"), asked // _CHARACTERS_PER_TOKEN)
     completion = _count(counts.get("completion_tokens"), answered // _CHARACTERS_PER_TOKEN)
@@ -122,7 +121,7 @@ def _count(value: Any, otherwise: int) -> int:
 
 
 def _text(content: Any) -> str:
-    """The text of a message, which may come in parts."""
+    """The text of a message's content: a string or a list of parts."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else []
@@ -135,7 +134,7 @@ def _named(value: Any, otherwise: str) -> str:
 
 
 def _calls(given: Any) -> list[tuple[str, str]]:
-    """Name and JSON arguments of native tool calls; what is malformed becomes a name or arguments no tool has."""
+    """Name and JSON arguments of native tool calls; malformed ones get a name or arguments that no tool accepts."""
     functions = [each.get("function") for each in given if isinstance(each, dict)] if isinstance(given, list) else []
     return [
         (_text(each.get("name")), _arguments(each.get("arguments"))) for each in functions if isinstance(each, dict)

@@ -1,7 +1,7 @@
-"""The agents.md that concern a file: its directory's and those above it inside the workspace, parents first.
+"""Loads the agents.md files that apply to a file: of its directory and all above it in the workspace, parents first.
 
-Each is brought in once per session, and all together are bounded. Only plain files of UTF-8 text inside the workspace
-count; anything else is a warning in the step's record, never a reason for reading to fail.
+Each is loaded once per session, and their total size is limited. Only regular UTF-8 files inside the workspace count;
+anything else is a warning in the step's record and never makes reading the file fail.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from plans.file_stamps import new_notes
 
 
 def collect(context: ToolContext, path: str) -> None:
-    """Add to the context the agents.md that concern the file and were not brought in before."""
+    """Add to the context the text of each agents.md that applies to the file and was not loaded in this session."""
     left = context.call.notes_left
     for candidates in new_notes(path, context.call.notes_seen):
         left -= _of_directory(context, candidates, left)
 
 
 def _of_directory(context: ToolContext, candidates: list[str], left: int) -> int:
-    """Take the first that can be used; returns how many bytes of the budget it used up."""
+    """Load the first usable candidate of one directory; returns how many bytes of the budget it used."""
     for number, name in enumerate(candidates):
         try:
             with context.workspace.file(name) as place:
@@ -34,9 +34,9 @@ def _of_directory(context: ToolContext, candidates: list[str], left: int) -> int
                 note = _note(place, name, left)
         except (ToolError, OSError) as error:
             reason = error.message if isinstance(error, ToolError) else error.strerror
-            context.warn(f"{shown(name)} was not taken in: {reason}")
+            context.warn(f"{shown(name)} was not loaded: {reason}")
             continue
-        _tell(context, note, [other for other in candidates[number + 1 :] if _is_there(context, other)])
+        _warn(context, note, [other for other in candidates[number + 1 :] if _is_there(context, other)])
         context.notes.append(note)
         return note.bytes
     return 0
@@ -45,7 +45,7 @@ def _of_directory(context: ToolContext, candidates: list[str], left: int) -> int
 def _note(place: Place, name: str, left: int) -> Note:
     data = read_head(place, left + 1)
     if b"\0" in data:
-        raise ToolError("BINARY_FILE", "it holds binary data")
+        raise ToolError("BINARY_FILE", "it contains binary data")
     try:
         text = codecs.getincrementaldecoder("utf-8")().decode(data[:left], final=len(data) <= left)
     except UnicodeDecodeError:
@@ -53,11 +53,15 @@ def _note(place: Place, name: str, left: int) -> Note:
     return Note(path=name, bytes=len(text.encode()), text=text, cut=len(data) > left)
 
 
-def _tell(context: ToolContext, note: Note, others: list[str]) -> None:
+def _warn(context: ToolContext, note: Note, others: list[str]) -> None:
     if note.cut:
-        context.warn(f"{shown(note.path)} was cut after {note.bytes} bytes: a session takes in no more agents.md")
+        context.warn(
+            f"{shown(note.path)} was truncated to {note.bytes} bytes: the agents.md limit of the session is reached"
+        )
     if others:
-        context.warn(f"{shown(note.path)} was taken in, {shown(others[0])} beside it was not: one per directory counts")
+        context.warn(
+            f"{shown(note.path)} was loaded and {shown(others[0])} beside it ignored: only one per directory is used"
+        )
 
 
 def _is_there(context: ToolContext, name: str) -> bool:

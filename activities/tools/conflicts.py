@@ -1,4 +1,4 @@
-"""What is said when a file is not as the run last saw it: the path, what happened to it, and what to do."""
+"""CONFLICT errors: the path, how the file differs from its stamp (a diff where possible), and what to do."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ from plans.errors import ToolError
 from plans.file_stamps import Stamp
 
 BOUNDS = Bounds(lines=60, characters=4_000, line_characters=300, compared_bytes=256 * 1024)
-AGAIN = "Nothing was written; read_file again and decide anew"
+AGAIN = "Nothing was written; call read_file again, then retry"
 
 
 def conflict(place: Place, seen: Stamp, before: bytes | None, now: bytes | None) -> ToolError:
-    """The error for a file that differs from what was read; `before` and `now` are the contents, where at hand."""
+    """The error for a file that differs from its stamp; `before` and `now` are the contents, None if unavailable."""
     name = shown(place.path)
     if place.status is None:
         what = f"{name} was deleted since it was read"
     elif not place.is_regular:
         kind = "directory" if place.is_directory else "pipe, device, socket or link"
-        what = f"{name} was replaced since it was read: it is a {kind} now"
+        what = f"{name} was replaced since it was read: it is now a {kind}"
     elif place.linked and not seen.linked:
-        what = f"{name} was replaced since it was read: it is a link now"
+        what = f"{name} was replaced since it was read: it is now a link"
     elif seen.state == "stale" and before is not None and before == now:
-        what = f"{name} was reported as changed and counts as modified since last read"
+        what = f"{name} was reported as changed, so it counts as modified since last read"
     else:
         what = f"{name} was modified since last read{_difference(place.path, seen, before, now)}"
     return ToolError("CONFLICT", f"{what}\n{AGAIN}" if "\n" in what else f"{what}. {AGAIN}")
 
 
 def meanwhile(place: Place) -> ToolError:
-    """The error for a file that somebody saved at the moment of our change."""
+    """The error for a file that another program saved while the tool was changing it."""
     return ToolError(
         "CONFLICT",
-        f"{shown(place.path)} was modified since last read: somebody saved it at this moment. {AGAIN}",
+        f"{shown(place.path)} was modified since last read: another program saved it during this change. {AGAIN}",
     )
 
 
 def _difference(path: str, seen: Stamp, before: bytes | None, now: bytes | None) -> str:
     if before is not None and now is not None and before.splitlines() == now.splitlines():
-        return " (only its line ends differ)"
+        return " (only the line endings differ)"
     text = content_diff(path, before, now, BOUNDS, context=2)
     if text:
         return f":\n{text.rstrip()}"
-    size = "" if now is None else f", {len(now)} now"
-    return f" ({seen.size} bytes then{size})"
+    size = "" if now is None else f", now {len(now)}"
+    return f" (it had {seen.size} bytes{size})"

@@ -1,7 +1,7 @@
-"""The tools that no activity runs, described here: sleep and agent.
+"""Descriptions of the tools that the workflow runs itself, without an activity: sleep and agent.
 
-The workflow sleeps itself, by a durable timer that needs no worker alive. An agent is a workflow of its own, whose tool
-calls and files count to the step.
+sleep is a durable timer, which needs no running worker. agent is a child workflow; its tool calls and files are
+attributed to the step.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from plans.errors import ToolError
 
 @tool(effect="pure", durable=True, timeout=31_536_000.0)
 def sleep(seconds: Annotated[float, Field(ge=0, le=31_536_000)]) -> NoReturn:  # noqa: ARG001
-    """Wait. The time runs on while workers and servers are down.
+    """Wait for a number of seconds. The time also passes while workers and servers are down.
 
     Args:
-        seconds: How long, up to a year.
+        seconds: Seconds to wait; at most 31,536,000 (one year).
 
     Returns:
-        {until}, the moment the time was over.
+        {until}: the time at which the wait ended.
     """
     raise ToolError("BAD_TOOL", "sleep is a timer of the workflow; a worker must not register it as an activity")
 
@@ -36,17 +36,17 @@ def agent(
     max_seconds: Annotated[float, Field(gt=0)] | None = None,  # noqa: ARG001
     output_schema: dict[str, Any] | None = None,  # noqa: ARG001
 ) -> NoReturn:
-    """Have an LLM work through an objective with tools, task by task, until it is reached.
+    """Run an LLM agent that works towards an objective, task by task, by calling tools.
 
     Args:
-        objective: What is to be reached, with all it must know.
-        tools: The only tools it may call; all of them, if not given.
-        max_calls: Model calls at most; 50, if not given.
-        max_tokens: Tokens at most; 1,000,000, if not given.
-        max_seconds: Time at most; an hour, if not given.
-        output_schema: JSON Schema of its answer.
+        objective: What the agent must achieve, with all the information it needs.
+        tools: Names of the tools it may call; default: all tools.
+        max_calls: Maximum number of LLM requests; default: 50.
+        max_tokens: Maximum number of tokens; default: 1,000,000.
+        max_seconds: Maximum time in seconds; default: 3,600 (one hour).
+        output_schema: JSON Schema that the answer must match; default: the answer is text.
 
     Returns:
-        The agent's answer: a text, or JSON of the schema.
+        The agent's answer: text, or a JSON value that matches outputSchema.
     """
-    raise ToolError("BAD_TOOL", "agent is a workflow of its own; a worker must not register it as an activity")
+    raise ToolError("BAD_TOOL", "agent is a child workflow; a worker must not register it as an activity")

@@ -1,13 +1,13 @@
-"""One change of one file by one call: under the file's lock, against what the run last saw, exactly once.
+"""Changes one file on behalf of one tool call: locked, checked against the file's stamp, exactly once.
 
     with changing(context, path) as change:
-        if change.earlier: return it     # an attempt before this one did it
-        change.check()                   # CONFLICT when the file is not as the run last saw it
+        if change.earlier: return it     # an earlier attempt made this change
+        change.check()                   # CONFLICT if the file differs from its stamp
         change.write(data, value)
 
-The new content lies complete beside the old one before the effect is logged; then the two names are swapped, what
-came out is compared with what was to be replaced, and put back if somebody saved in between. The run's own changes are
-no conflict: steps that change one file at the same time do so one after the other.
+The new content is written to a temporary file in the same directory before the effect is logged. Then the two names
+are swapped, the file swapped out is compared with the one that should be replaced, and the swap is undone if another
+program saved in between. The run's own changes are not conflicts: concurrent steps change a file one after the other.
 """
 
 from __future__ import annotations
@@ -36,18 +36,22 @@ from plans.file_stamps import Stamp, stamp_of
 
 @dataclass
 class Change:
-    """A file, locked, with the effects of dead workers settled."""
+    """A locked file; effects that dead workers left open are already settled."""
 
     context: ToolContext
     place: Place
     earlier: Effect | None = None
-    """This call's own effect, done by an attempt before."""
+    """This call's own effect, completed by an earlier attempt."""
     data: bytes | None = None
-    """What is in the file, unless it is too long for a tool, or no plain file."""
+    """The content; None if the file is missing, not a regular file or larger than MAX_FILE_BYTES."""
     now: Stamp | None = None
+    """The stamp of the file as it is now; None if it is not a regular file."""
 
     def check(self) -> None:
-        """Raise CONFLICT unless the file is as the run last saw it, or as its own steps left it; or was never seen."""
+        """Raise CONFLICT if the file differs from its stamp, unless the run's own steps made the difference.
+
+        A file without a stamp cannot conflict.
+        """
         seen = self.context.call.stamps.get(self.place.path)
         if seen is None or seen.state == "deleted" or not seen.has_changed(self.now):
             return
@@ -56,7 +60,7 @@ class Change:
             raise conflicts.conflict(self.place, seen, before, self.data)
 
     def write(self, data: bytes, value: Any) -> None:
-        """Put this content there. Raises CONFLICT when somebody saves the file at the same moment."""
+        """Replace the content. Raises CONFLICT if another program saves the file at the same moment."""
         check_replaceable(self.place)
         self._keep_preimage()
         self.place.make_folders()
@@ -72,7 +76,7 @@ class Change:
             raise
         try:
             self._swap(effect)
-        except ToolError:  # anything else leaves the effect open, for the next one to settle
+        except ToolError:  # after any other error the effect stays open, and the next change of the file settles it
             self._remove(name)
             self.context.effects.log.forget(effect)
             raise
@@ -80,7 +84,7 @@ class Change:
         self._end(effect)
 
     def delete(self, value: Any) -> None:
-        """Remove the file, or the link. Raises CONFLICT as `write` does."""
+        """Delete the file or the symbolic link. Raises CONFLICT as `write` does."""
         self._keep_preimage()
         self.context.fault("before_effect")
         name, place = self._temporary(), self.place
@@ -97,7 +101,7 @@ class Change:
         self._end(effect)
 
     def make_directory(self, value: Any) -> None:
-        """Make the directory and those above it."""
+        """Create the directory and its missing parents."""
         self.context.fault("before_effect")
         effect = self._begin("directory", "", "", 0, value)
         self.place.missing = (*self.place.missing, self.place.name)
@@ -106,7 +110,7 @@ class Change:
         self._end(effect)
 
     def _as_left_by_the_run(self, seen: Stamp) -> Stamp:
-        """The stamp with the content that is there now, if the run's own steps made it out of what was seen."""
+        """The stamp of the present content if the run's own steps led from `seen` to it; otherwise `seen`."""
         if self.now is None:
             return seen
         run, root = run_of(self.context.call.key), self.context.workspace.root
@@ -115,7 +119,7 @@ class Change:
         return self.now.model_copy(update={"state": seen.state, "linked": seen.linked})
 
     def _begin(self, kind: Kind, name: str, after: str, size: int, value: Any) -> Effect:
-        """Log what is about to happen."""
+        """Log the intent before the change is made."""
         path, before = "/".join(self.place.real_parts), self._before()
         root = self.context.workspace.root
         effect = Effect(self.context.call.key, kind, root, path, name, before, after, size, value)
@@ -142,12 +146,15 @@ class Change:
         return os.rename(name, place.name, src_dir_fd=directory, dst_dir_fd=directory)
 
     def _verify(self, effect: Effect) -> None:
-        """What came out must be what was to be replaced; else somebody saved between our look and our swap."""
+        """Raise CONFLICT, and undo the swap, if the file swapped out is not the expected one.
+
+        Another program then saved it between our check and our swap.
+        """
         name, place = effect.temporary, self.place
         if token(name, place.directory) == effect.before:
             return
         exchange(name, place.name, place.directory)
-        if token(name, place.directory) != effect.after:  # saved once more: that was the last word
+        if token(name, place.directory) != effect.after:  # saved again since the swap: that latest version wins
             exchange(name, place.name, place.directory)
         raise conflicts.meanwhile(place)
 
@@ -170,7 +177,7 @@ class Change:
         return f".plans-{xxhash.xxh3_64_hexdigest(self.context.call.key.encode())}-"
 
     def _sweep(self) -> None:
-        """What a killed attempt of this call left; its effect is settled by now."""
+        """Remove temporary files of killed attempts of this call; their effects are already settled."""
         if self.context.again:
             with os.scandir(self.place.directory) as entries:
                 left = [entry.name for entry in entries if entry.name.startswith(self._prefix())]
@@ -184,7 +191,7 @@ class Change:
 
 @contextmanager
 def changing(context: ToolContext, path: str, *, follow: bool = True) -> Iterator[Change]:
-    """The file, locked. Raises what the path deserves, FILE_BUSY, EFFECTS_UNAVAILABLE or OUTCOME_UNKNOWN."""
+    """Lock the file for one change. Raises the path's errors, FILE_BUSY, EFFECTS_UNAVAILABLE or OUTCOME_UNKNOWN."""
     effects, workspace = context.effects, context.workspace
     with workspace.file(path, follow=follow) as first:
         real = "/".join(first.real_parts)
@@ -193,10 +200,11 @@ def changing(context: ToolContext, path: str, *, follow: bool = True) -> Iterato
         locked(effects.locks, workspace.root, real, lambda: context.cancelled),
         workspace.file(path, follow=follow) as place,
     ):
+        # The path was resolved before the lock; a link on the way may have been redirected since.
         if "/".join(place.real_parts) != real:
-            raise ToolError("CONFLICT", f"{shown(path)} was moved at this moment; try again", retryable=True)
+            raise ToolError("CONFLICT", f"{shown(path)} was moved while it was being locked; try again", retryable=True)
         settle(effects.log, workspace.root, place)
-        yield _looked(Change(context, place, _earlier(context, real)))
+        yield _with_content(Change(context, place, _earlier(context, real)))
 
 
 def _earlier(context: ToolContext, real: str) -> Effect | None:
@@ -204,14 +212,14 @@ def _earlier(context: ToolContext, real: str) -> Effect | None:
     if effect is not None and effect.state == "doubt":
         raise ToolError(
             "OUTCOME_UNKNOWN",
-            f"a worker died while it changed {shown(real)}, and the directory is gone since: the change may have"
-            " happened; look at it, then decide",
+            f"a worker died while changing {shown(real)}, and its directory has since been removed: the change may have"
+            " been made; check the file, then decide",
         )
     return effect if effect is not None and effect.state == "done" else None
 
 
-def _looked(change: Change) -> Change:
-    """With the content and its stamp, where there is a plain file."""
+def _with_content(change: Change) -> Change:
+    """The change with the file's content and stamp, if it is a regular file."""
     place = change.place
     if place.is_regular and place.status is not None and place.status.st_size <= MAX_FILE_BYTES:
         change.data = read_bytes(place)

@@ -1,8 +1,8 @@
 """The tools for one file or directory: read_file, read_json, write_file, edit_file, create_directory, delete_file.
 
-All stay inside the workspace. What changes something goes through `activities.tools.file_change`: one call at a time
-per file, refused when the file is not as the run last saw it (CONFLICT), done exactly once however often the call is
-attempted. Overwriting a file the run neither made nor read, and writing protected files, needs a person's approval.
+All stay inside the workspace. Changes go through `activities.tools.file_change`: one call at a time per file, refused
+when the file differs from its stamp (CONFLICT), applied exactly once however often the call is retried. Overwriting a
+file that the run neither created nor read, and writing protected files, requires a person's approval.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from plans.errors import ToolError
 from plans.file_stamps import Stamp, stamp_of
 
 SMALL_BYTES = 1024 * 1024
-"""A longer file, of which only some lines are wanted, is read piece by piece."""
+"""If only some lines of a larger file are requested, it is read in chunks."""
 
 Count = Annotated[int, Field(ge=0, le=1_000_000_000)]
 
 
 class Written(TypedDict):
-    """What write_file gives back."""
+    """The value of write_file."""
 
     path: str
     bytes: int
@@ -38,35 +38,35 @@ class Written(TypedDict):
 
 
 class Edited(Written):
-    """What edit_file gives back."""
+    """The value of edit_file."""
 
     diff: str
 
 
 class Created(TypedDict):
-    """What create_directory gives back."""
+    """The value of create_directory."""
 
     path: str
     created: bool
 
 
 class Deleted(TypedDict):
-    """What delete_file gives back."""
+    """The value of delete_file."""
 
     path: str
 
 
 @tool(effect="pure")
 def read_file(path: str, context: ToolContext, offset: Count = 0, limit: Count | None = None) -> str:
-    """Read a UTF-8 text file, or some of its lines; at most 16 MiB at once.
+    """Read a UTF-8 text file, or a range of its lines; at most 16 MiB per call.
 
     Args:
-        path: The file, relative to the workspace.
-        offset: Lines to leave out at the beginning.
-        limit: Lines to read at most; all if not given.
+        path: Path of the file, relative to the workspace.
+        offset: Number of lines to skip at the beginning of the file.
+        limit: Maximum number of lines to read; default: all.
 
     Returns:
-        The text itself, line endings as they are in the file.
+        The text, with the line endings of the file.
     """
     with context.workspace.file(path) as place:
         if limit is None or _is_small(place):
@@ -81,33 +81,37 @@ def read_file(path: str, context: ToolContext, offset: Count = 0, limit: Count |
 
 @tool(effect="pure")
 def read_json(path: str, context: ToolContext) -> Any:
-    """Read a JSON file.
+    """Read and parse a JSON file.
 
     Args:
-        path: The file, relative to the workspace.
+        path: Path of the file, relative to the workspace.
 
     Returns:
-        The parsed value.
+        The parsed JSON value.
     """
     with context.workspace.file(path) as place:
         text = _read(place, context)
     try:
         value = json_value(text.removeprefix("\ufeff"))
     except (ValueError, RecursionError) as error:
-        raise ToolError("BAD_JSON", f"{shown(path)} is not JSON: {error}; mend the file or use read_file") from None
+        raise ToolError(
+            "BAD_JSON", f"{shown(path)} is not valid JSON: {error}; fix the file or use read_file"
+        ) from None
     return value
 
 
 @tool(effect="keyed")
 def write_file(path: str, content: str, context: ToolContext) -> Written:
-    """Write a text file whole; missing directories are made. Overwriting a file this run has not seen needs approval.
+    """Create or overwrite a text file and its missing parent directories.
+
+    Overwriting a file that this run has neither created nor read requires approval.
 
     Args:
-        path: The file, relative to the workspace.
-        content: The text to be in it afterwards.
+        path: Path of the file, relative to the workspace.
+        content: The complete new text of the file.
 
     Returns:
-        {path, bytes, created}; created is false when the file was there before.
+        {path, bytes, created}; created is false if the file already existed.
     """
     data = _encoded(content)
     with changing(context, path) as change:
@@ -129,12 +133,12 @@ def write_file(path: str, content: str, context: ToolContext) -> Written:
 
 @tool(effect="keyed")
 def edit_file(path: str, old_text: str, new_text: str, context: ToolContext) -> Edited:
-    """Replace the one place where a passage stands in a text file. With an empty old text, make a new file.
+    """Replace the only occurrence of a text in a file. With an empty oldText, create a new file.
 
     Args:
-        path: The file, relative to the workspace.
-        old_text: The passage to replace, exactly as it stands, with enough around it to be unique.
-        new_text: What takes its place.
+        path: Path of the file, relative to the workspace.
+        old_text: The text to replace, exactly as in the file, with enough context to occur only once.
+        new_text: The text that replaces it.
 
     Returns:
         {path, bytes, created, diff}; diff is a unified diff.
@@ -158,13 +162,13 @@ def edit_file(path: str, old_text: str, new_text: str, context: ToolContext) -> 
 
 @tool(effect="keyed")
 def create_directory(path: str, context: ToolContext) -> Created:
-    """Make a directory and those above it; one that exists already is fine.
+    """Create a directory and its missing parents. Succeeds if it already exists.
 
     Args:
-        path: The directory, relative to the workspace.
+        path: Path of the directory, relative to the workspace.
 
     Returns:
-        {path, created}; created is false when it was there before.
+        {path, created}; created is false if the directory already existed.
     """
     relative = context.workspace.relative(path)
     if relative == ".":
@@ -176,7 +180,7 @@ def create_directory(path: str, context: ToolContext) -> Created:
         if place.is_directory:
             return {"path": relative, "created": False}
         if place.status is not None:
-            raise ToolError("EXISTS", f"{shown(relative)} is there and is no directory; choose another name")
+            raise ToolError("EXISTS", f"{shown(relative)} exists and is not a directory; choose another name")
         place.check_writing(context.call)
         value: Created = {"path": relative, "created": True}
         change.make_directory(value)
@@ -186,13 +190,13 @@ def create_directory(path: str, context: ToolContext) -> Created:
 
 @tool(approval="always", effect="keyed")
 def delete_file(path: str, context: ToolContext) -> Deleted:
-    """Delete one file, or a link (never what it points to). Directories are not deleted.
+    """Delete one file, or a symbolic link but not its target. Does not delete directories.
 
     Args:
-        path: The file, relative to the workspace.
+        path: Path of the file, relative to the workspace.
 
     Returns:
-        {path}.
+        {path}: the deleted path.
     """
     relative = context.workspace.relative(path)
     with changing(context, path, follow=False) as change:
@@ -208,7 +212,7 @@ FILE_TOOLS: tuple[Tool, ...] = (read_file, read_json, write_file, edit_file, cre
 
 
 def _read(place: Place, context: ToolContext) -> str:
-    """The text of a file, which the run then knows, and of which a later conflict can show what changed."""
+    """The text of a file. Records its stamp, and stores the content so that a later conflict can show a diff."""
     data = read_bytes(place)
     text = text_of(place, data)
     context.effects.preimages.keep(data)
@@ -230,21 +234,24 @@ def _lines(text: str, offset: int, limit: int | None) -> str:
 
 
 def _done(change: Change, effect: Effect) -> Any:
-    """An attempt before this one did it, and died before it could say so."""
+    """The value of an earlier attempt, which made the change and died before it could report it."""
     stamp = Stamp(hash=effect.after, size=effect.size, linked=change.place.linked) if effect.kind == "write" else None
     change.context.wrote(change.place.path, stamp)
     return effect.value
 
 
 def _check_known(change: Change) -> None:
-    """Raise APPROVAL_REQUIRED for overwriting a file that this run neither made nor read, unless it is allowed."""
+    """Raise APPROVAL_REQUIRED if the call would overwrite a file that this run neither created nor read.
+
+    An approved call may.
+    """
     call, place = change.context.call, change.place
     seen = call.stamps.get(place.path)
     if place.status is not None and (seen is None or seen.state == "deleted") and not call.approved:
         raise ToolError(
             "APPROVAL_REQUIRED",
-            f"{shown(place.path)} exists and this run has neither made nor read it;"
-            " a person must approve overwriting it, or read_file first",
+            f"{shown(place.path)} exists and this run has neither created nor read it;"
+            " read it with read_file first, or have a person approve overwriting it",
         )
 
 
@@ -253,7 +260,7 @@ def _check_deletable(change: Change) -> None:
     if place.is_directory:
         raise ToolError(
             "NOT_REGULAR",
-            f"{shown(place.path)} is a directory; use run_command with rmdir, or rm -r and its contents",
+            f"{shown(place.path)} is a directory; use run_command with rmdir, or with rm -r to delete its contents too",
         )
     if place.status is None:
         raise not_found(place.path)
@@ -262,17 +269,19 @@ def _check_deletable(change: Change) -> None:
 
 
 def _edit(change: Change, old: str, new: str) -> Edit:
-    """The edit to make of the file as it is now."""
+    """The edit, applied to the file's present content."""
     place, call = change.place, change.context.call
     if old == "":
         if place.status is None:
             return Edit(place.path, "", 0, "", new)
         raise ToolError(
-            "EXISTS", f"{shown(place.path)} exists, and empty oldText makes a new file; give the passage to replace"
+            "EXISTS", f"{shown(place.path)} exists, and an empty oldText creates a new file; pass the text to replace"
         )
     change.check()
     if place.status is not None and change.context.effects.strict and place.path not in call.stamps:
-        raise ToolError("NOT_READ", f"this run has not read {shown(place.path)}; read_file first (PLANS_EDITS=strict)")
+        raise ToolError(
+            "NOT_READ", f"this run has not read {shown(place.path)}; read it with read_file first (PLANS_EDITS=strict)"
+        )
     text = text_of(place, read_bytes(place) if change.data is None else change.data)
     check_replaceable(place)
     return find_edit(place.path, text, old, new)
@@ -282,4 +291,6 @@ def _encoded(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        raise ToolError("INVALID_ARGS", "the text is not valid Unicode (lone surrogates); give plain text") from None
+        raise ToolError(
+            "INVALID_ARGS", "the text is not valid Unicode (it contains lone surrogates); remove them"
+        ) from None

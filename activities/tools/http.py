@@ -1,9 +1,8 @@
-"""The tool http_request. One request and its answer, bounded in time and size.
+"""The tool http_request: one HTTP request and its response, limited in time and size.
 
-Proxies and credentials of the environment are not used. Only GET and HEAD follow redirects, at most ten, and only
-within the same scheme; headers given with the request go to the origin they were meant for and no further. Requests
-that change something carry an `Idempotency-Key` that is the same over all attempts of the step, unless the plan
-gives its own.
+Proxies and credentials from the environment are not used. Only GET and HEAD follow redirects, at most ten, and only
+within the same scheme; the headers of the request are not sent to another origin. Requests with another method carry
+an `Idempotency-Key` that is the same for all attempts of the step, unless the plan sets its own.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ MAX_RESPONSE_BYTES = 10 * 1024 * 1024
 MAX_REDIRECTS = 10
 MAX_SECONDS = 300.0
 MAX_RETRY_AFTER = 600.0
-"""Seconds a server may make us wait before the next attempt."""
+"""Upper limit for Retry-After, in seconds."""
 MAX_URL_CHARACTERS = 8_000
 SHOWN_CHARACTERS = 500
 
@@ -40,7 +39,7 @@ Seconds = Annotated[float, Field(gt=0, le=MAX_SECONDS)]
 
 
 class Answer(TypedDict):
-    """What http_request gives back."""
+    """The value of http_request."""
 
     status: int
     headers: dict[str, str]
@@ -56,17 +55,17 @@ async def http_request(
     body: Any = None,
     timeout: Seconds = 30.0,
 ) -> Answer:
-    """Send one HTTP request. Status 400 and above fails the step; 5xx, 408, 409, 425 and 429 are tried again.
+    """Send an HTTP request. A status of 400 or above fails the step; 408, 409, 425, 429 and 5xx are retried.
 
     Args:
-        url: An http or https address, without user name or password.
-        method: GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS; all but GET and HEAD need approval.
-        headers: Header fields of the request.
-        body: A text is sent as it is, any other value as JSON.
-        timeout: Seconds the whole exchange may take.
+        url: An http or https URL, without user name and password.
+        method: GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS; all but GET and HEAD require approval.
+        headers: Request headers.
+        body: Request body; text is sent unchanged, any other value as JSON.
+        timeout: Timeout of the whole request in seconds, at most 300.
 
     Returns:
-        {status, headers, body}; body is the parsed value where the answer is JSON, its text otherwise. At most 10 MiB.
+        {status, headers, body}; body is the parsed value if the response is JSON, otherwise its text. At most 10 MiB.
     """
     response, content = await _send(_request(url, method, headers or {}, body, context.call.key), timeout)
     answer: Answer = {
@@ -103,15 +102,15 @@ def _address(url: str) -> httpx.URL:
     try:
         address = httpx.URL(url)
         if address.scheme not in ("http", "https") or not address.host:
-            problem = "is no http or https address"
+            problem = "is not an http or https URL"
         elif address.userinfo:
-            problem = "holds a user name or password; send an Authorization header instead"
+            problem = "contains a user name or password; send an Authorization header instead"
         elif address.port is not None and not 0 < address.port < 65_536:
             problem = "has a port out of range (1 to 65535)"
         elif len(url) > MAX_URL_CHARACTERS:
             problem = f"is longer than {MAX_URL_CHARACTERS} characters"
     except (httpx.InvalidURL, ValueError) as error:
-        problem = f"is no address: {error}"
+        problem = f"is not a valid URL: {error}"
     if problem:
         raise ToolError("INVALID_ARGS", f"url: {shown(_without_credentials(url))} {problem}")
     return address
@@ -124,7 +123,7 @@ def _without_credentials(url: str) -> str:
 
 
 async def _send(request: httpx.Request, timeout: float) -> tuple[httpx.Response, bytes]:
-    """The answer and its body. Raises HTTP_TIMEOUT, HTTP_UNREACHABLE or INVALID_ARGS."""
+    """The response and its body. Raises HTTP_TIMEOUT, HTTP_UNREACHABLE or INVALID_ARGS."""
     import httpx
 
     url = shown(str(request.url))
@@ -152,7 +151,7 @@ def _client(url: httpx.URL) -> httpx.AsyncClient:
 
 
 async def _exchange(client: httpx.AsyncClient, request: httpx.Request) -> tuple[httpx.Response, bytes]:
-    """The last answer of the chain of redirects, and its body."""
+    """The final response after redirects, and its body."""
     for _ in range(MAX_REDIRECTS + 1):
         response = await client.send(request, stream=True)
         try:
@@ -171,7 +170,7 @@ def _redirected(request: httpx.Request, response: httpx.Response) -> httpx.Reque
     if target.scheme != request.url.scheme:
         raise ToolError(
             "HTTP_STATUS",
-            f"{shown(str(request.url))} redirects to {shown(str(target))}, another scheme; request that address itself",
+            f"{shown(str(request.url))} redirects to another scheme, {shown(str(target))}; request that URL directly",
         )
     _address(str(target))
     same = (target.host, target.port) == (request.url.host, request.url.port)
@@ -186,8 +185,8 @@ async def _content(response: httpx.Response) -> bytes:
         if len(content) > MAX_RESPONSE_BYTES:
             raise ToolError(
                 "OUTPUT_LIMIT",
-                f"the answer of {shown(str(response.url))} is larger than {MAX_RESPONSE_BYTES // 1024 // 1024} MiB;"
-                " fetch it with a command into a file",
+                f"the response of {shown(str(response.url))} is larger than {MAX_RESPONSE_BYTES // 1024 // 1024} MiB;"
+                " download it to a file with run_command",
             )
     return bytes(content)
 
@@ -198,7 +197,7 @@ def _body(response: httpx.Response, content: bytes) -> Any:
         try:
             return json_value(content)
         except (ValueError, RecursionError):
-            pass  # it only says it is JSON
+            pass  # the content type says JSON, the body is not
     try:
         return content.decode(response.charset_encoding or "utf-8", "replace")
     except LookupError:
@@ -220,6 +219,6 @@ def _check_status(url: str, response: httpx.Response, body: Any) -> None:
 
 
 def _retry_after(response: httpx.Response) -> float | None:
-    """Seconds the server asks us to wait, bounded; None when it does not say."""
+    """Seconds to wait according to Retry-After, limited to MAX_RETRY_AFTER; None without the header."""
     wait = retry_after(response.headers)
     return min(wait, MAX_RETRY_AFTER) if wait is not None and math.isfinite(wait) else None

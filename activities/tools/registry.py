@@ -1,7 +1,7 @@
-"""Which tools there are: the built-in ones, and those of modules named in `PLANS_TOOLS`.
+"""Collects the tools of a worker: the built-in ones and those of the modules listed in `PLANS_TOOLS`.
 
-A module is named by its dotted name or by the path of a `.py` file; every `Tool` in it is taken. Two different
-tools with one name, a module that cannot be imported and a module without a tool are refused at start.
+A module is given by its dotted name or by the path of a `.py` file; every `Tool` in it is registered. Two different
+tools of the same name, a module that cannot be imported and a module without a tool are errors at startup.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ RESERVED_NAMES = frozenset(
         "compare_files",
     )
 )
-"""Names of activities that are no tools, and of steps that have none."""
+"""Names a tool must not have: activities that are not tools, and keywords of plans."""
 
 
 def builtin_tools() -> dict[str, Tool]:
-    """The tools that are always there, by name."""
+    """The built-in tools by name."""
     tools = (*FILE_TOOLS, *SEARCH_TOOLS, *SHELL_TOOLS, *HTTP_TOOLS, sleep, agent)
     return {tool.spec.name: tool for tool in tools}
 
@@ -53,7 +53,7 @@ def load_tools(modules: Sequence[str]) -> dict[str, Tool]:
     for name in modules:
         found = [value for value in vars(_import(name)).values() if isinstance(value, Tool)]
         if not found:
-            raise _refused(name, "has no tool in it; put @tool above its functions")
+            raise _refused(name, "contains no tools; decorate its functions with @tool")
         for tool in found:
             _add(tools, tool, name)
     return tools
@@ -62,9 +62,9 @@ def load_tools(modules: Sequence[str]) -> dict[str, Tool]:
 def _add(tools: dict[str, Tool], tool: Tool, module: str) -> None:
     name = tool.spec.name
     if name in RESERVED_NAMES:
-        raise _refused(module, f"has a tool called '{name}', a name the system uses itself; give it another")
+        raise _refused(module, f"has a tool called '{name}', which is a reserved name; rename it")
     if tools.setdefault(name, tool) is not tool:
-        raise _refused(module, f"has a tool called '{name}', and there is one already; give it another name")
+        raise _refused(module, f"has a tool called '{name}', but another tool already has this name; rename it")
 
 
 def _import(name: str) -> ModuleType:
@@ -82,9 +82,9 @@ def _import_file(path: Path) -> ModuleType:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path.resolve())
     if spec is None or spec.loader is None:
-        raise ImportError("it is no Python file")
+        raise ImportError("it is not a Python file")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # so that its types can be looked up while it loads
+    sys.modules[name] = module  # get_type_hints looks the module up here while it loads
     try:
         spec.loader.exec_module(module)
     except BaseException:

@@ -1,6 +1,4 @@
-"""The tools that look for files: list_directory and find_files. They read names only, and never follow a link to a
-directory.
-"""
+"""The tools list_directory and find_files. They read names and metadata only, and follow no links to directories."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from activities.workspace.paths import parts_of, shown
 from plans.errors import ToolError
 
 MAX_ENTRIES = 10_000
-"""Names a value may hold."""
+"""Maximum number of entries in a result."""
 
 
 class Entry(TypedDict):
@@ -28,10 +26,10 @@ class Entry(TypedDict):
 
 @tool(effect="pure")
 def list_directory(context: ToolContext, path: str = ".") -> list[Entry]:
-    """List a directory.
+    """List the entries of a directory.
 
     Args:
-        path: The directory, relative to the workspace; the workspace itself if not given.
+        path: Path of the directory, relative to the workspace; default: the workspace itself.
 
     Returns:
         [{name, type, size}], sorted by name; type is file, directory, link or other; size in bytes, 0 for a directory.
@@ -45,13 +43,14 @@ def list_directory(context: ToolContext, path: str = ".") -> list[Entry]:
 
 @tool(effect="pure")
 def find_files(pattern: str, context: ToolContext, path: str = ".") -> list[str]:
-    """Find files by a pattern such as `src/**/*.py`: `*` and `?` stay within a name, `**` stands for any directories.
+    """Find files that match a glob pattern such as `src/**/*.py`.
 
-    Names that begin with a dot are found only where the pattern has the dot.
+    `*` and `?` match within a name, `**` matches any number of directories. A name that begins with a dot matches only
+    if the pattern has the dot too.
 
     Args:
-        pattern: The pattern, relative to `path`.
-        path: The directory to search; the workspace if not given.
+        pattern: The glob pattern, relative to `path`.
+        path: Path of the directory to search, relative to the workspace; default: the workspace itself.
 
     Returns:
         [path], relative to the workspace, sorted.
@@ -78,7 +77,7 @@ SEARCH_TOOLS: tuple[Tool, ...] = (list_directory, find_files)
 
 
 def _step(name: str, alive: set[int], patterns: tuple[str, ...]) -> set[int]:
-    """Where in the pattern one may stand after `name`, having stood at `alive`; empty: this way is of no use."""
+    """Advances the pattern positions `alive` by one path component; empty: nothing below `name` can match."""
     reached: set[int] = set()
     for at in alive:
         if at == len(patterns) or (name.startswith(".") and not patterns[at].startswith(".")):
@@ -93,7 +92,7 @@ def _step(name: str, alive: set[int], patterns: tuple[str, ...]) -> set[int]:
 
 
 def _open_ended(alive: set[int], patterns: tuple[str, ...]) -> set[int]:
-    """The same places, and those beyond a `**`, which may stand for no directory at all."""
+    """The positions, plus those after a `**`, which also matches no directory at all."""
     reached = set(alive)
     for at in sorted(alive):
         while at < len(patterns) - 1 and patterns[at] == "**":
@@ -110,7 +109,7 @@ def _listing(context: ToolContext, folder: str, *, required: bool) -> Iterator[t
             yield from list(_names(directory))
     except (ToolError, OSError):
         if required:
-            raise  # a directory below that vanished or may not be read has no files to find
+            raise  # but a subdirectory that vanished or cannot be read is skipped
 
 
 def _names(directory: int) -> Iterator[tuple[str, os.stat_result]]:

@@ -1,9 +1,8 @@
-"""The tools that run code: run_command and run_python. Both ask a person first, both run through
-`activities.sandbox.process`.
+"""The tools run_command and run_python. Both require approval and run through `activities.sandbox.process`.
 
-The exit code decides: 0 is success, another one fails the step unless `allowFailure`; then it is part of the value. The
-environment holds an allow list only (PATH, LANG, LC_*, TZ, TMPDIR), HOME is the workspace, standard input is empty, and
-no process outlives the step, `&` and `nohup` or not. What else they may do, `activities.sandbox.sandbox` says.
+Exit code 0 is success; any other fails the step, or with `allowFailure` becomes part of the value. Of the environment
+only an allow list is passed on (PATH, LANG, LC_*, TZ, TMPDIR), HOME is the workspace, standard input is empty, and no
+process outlives the step, not even with `&` or `nohup`. Further restrictions: `activities.sandbox.sandbox`.
 """
 
 from __future__ import annotations
@@ -31,22 +30,22 @@ SHOWN_LINES, SHOWN_CHARACTERS = 20, 2_000
 
 Seconds = Annotated[float, Field(gt=0, le=MAX_SECONDS)]
 _OVER_A_LIMIT = {
-    -TOO_MANY: "it had more processes at a time than allowed (PLANS_LIMIT_PROCESSES)",
-    -NO_ROOM: "it left less room on the disk than must stay free (PLANS_LIMIT_FREE_MB)",
-    128 + signal.SIGXCPU: "it used up its processor time (PLANS_LIMIT_CPU)",
-    128 + signal.SIGXFSZ: "it wrote a file larger than allowed (PLANS_LIMIT_FILE_MB)",
+    -TOO_MANY: "it exceeded the process limit (PLANS_LIMIT_PROCESSES)",
+    -NO_ROOM: "it left less free disk space than required (PLANS_LIMIT_FREE_MB)",
+    128 + signal.SIGXCPU: "it exceeded the CPU time limit (PLANS_LIMIT_CPU)",
+    128 + signal.SIGXFSZ: "it exceeded the file size limit (PLANS_LIMIT_FILE_MB)",
 }
 _OF_NO_NETWORK = re.compile(
     r"could not resolve|name resolution|name or service not known|network is unreachable|connection refused"
     r"|failed to connect|couldn't connect|eai_again|enotfound|enetunreach",
     re.IGNORECASE,
 )
-"""What programs say when they cannot reach anybody."""
+"""Error texts of programs that cannot reach the network."""
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Finished(TypedDict):
-    """What a command gives back."""
+    """The value of run_command and run_python."""
 
     stdout: str
     stderr: str
@@ -63,18 +62,18 @@ async def run_command(
     allow_failure: bool = False,
     network: bool = False,
 ) -> Finished:
-    """Run a shell command (`/bin/sh -c`) in the workspace. Processes it leaves behind are ended with it.
+    """Run a shell command (`/bin/sh -c`) in the workspace. Background processes are killed when it exits.
 
     Args:
-        command: The command line; pipes, redirections and && work as in any shell.
-        cwd: Directory to run it in, relative to the workspace.
-        timeout: Seconds it may take.
-        env: Further environment variables.
-        allow_failure: Another exit code than 0 is no failure of the step.
-        network: Whether it needs the network, to fetch something or to reach a service; without, it has none.
+        command: The command line; pipes, redirections and && work as usual.
+        cwd: Working directory, relative to the workspace; default: the workspace itself.
+        timeout: Timeout in seconds.
+        env: Additional environment variables.
+        allow_failure: If true, an exit code other than 0 does not fail the step.
+        network: If true, the command has network access, to download files or reach a service.
 
     Returns:
-        {stdout, stderr, exitCode}; of each output the first and last 128 KiB.
+        {stdout, stderr, exitCode}; of stdout and stderr the first and last 128 KiB each.
     """
     _check_code("command", command)
     _check_env(env or {})
@@ -90,16 +89,16 @@ async def run_python(
     allow_failure: bool = False,
     network: bool = False,
 ) -> Finished:
-    """Run Python code in a process of its own, in the workspace. Only the standard library is sure to be there.
+    """Run Python code in a separate process in the workspace. Only the standard library is guaranteed to be available.
 
     Args:
-        code: The program.
-        timeout: Seconds it may take.
-        allow_failure: Another exit code than 0 is no failure of the step.
-        network: Whether it needs the network; without, it has none.
+        code: The Python program.
+        timeout: Timeout in seconds.
+        allow_failure: If true, an exit code other than 0 does not fail the step.
+        network: If true, the program has network access.
 
     Returns:
-        {stdout, stderr, exitCode}; of each output the first and last 128 KiB.
+        {stdout, stderr, exitCode}; of stdout and stderr the first and last 128 KiB each.
     """
     _check_code("code", code)
     ended = await _run([sys.executable, "-I", "-u", "-X", "utf8", "-c", code], context, timeout, network=network)
@@ -129,14 +128,14 @@ async def _run(
     except TimeoutError:
         if not limit.expired():
             raise
-        where = f"; its last line was: {context.line}" if context.line else ""
+        where = f"; its last output line was: {context.line}" if context.line else ""
         raise ToolError(
-            "COMMAND_TIMEOUT", f"the command took longer than {timeout:g} seconds and was ended{where}", retryable=True
+            "COMMAND_TIMEOUT", f"the command took longer than {timeout:g} seconds and was killed{where}", retryable=True
         ) from None
 
 
 def _path_of(directory: int, root: str) -> str:
-    """Where an open directory is now."""
+    """The present path of an open directory; it may have been moved."""
     try:
         return str(Path("/proc/self/fd", str(directory)).readlink())
     except OSError:
@@ -155,16 +154,16 @@ def _finished(ended: Ended, allow_failure: bool, *, has_network: bool, shell: bo
 
 def _failure(ended: Ended, shell: bool, has_network: bool) -> ToolError:
     said = _last_lines(ended.stderr) or _last_lines(ended.stdout)
-    how = f"exit code {ended.exit_code}" if ended.exit_code >= 0 else "it was ended"
+    how = f"exit code {ended.exit_code}" if ended.exit_code >= 0 else "it was killed"
     message = how + (f": {said}" if said else "")
     if ended.exit_code in _OVER_A_LIMIT:
         return ToolError("RESOURCE_LIMIT", f"{_OVER_A_LIMIT[ended.exit_code]}; {message}")
     if shell and ended.exit_code == 127:
-        return ToolError("COMMAND_NOT_FOUND", f"{message}; install the program or mend its name")
+        return ToolError("COMMAND_NOT_FOUND", f"{message}; install the program or correct its name")
     if shell and ended.exit_code == 126:
         return ToolError("NO_PERMISSION", f"{message}; the file is not executable")
     if not has_network and _OF_NO_NETWORK.search(said):
-        message += "; it ran without the network: if it needs it, give the step `network: true`"
+        message += "; it ran without network access; if it needs it, add `network: true` to the step's arguments"
     return ToolError("COMMAND_FAILED", message, retryable=True)
 
 
@@ -177,7 +176,7 @@ def _check_code(name: str, text: str) -> None:
     if not text.strip():
         problem = "is empty"
     elif "\0" in text:
-        problem = "has a NUL character in it"
+        problem = "contains a NUL character"
     elif any("\ud800" <= char <= "\udfff" for char in text):
         problem = "is not valid Unicode"
     elif len(text.encode()) > MAX_COMMAND_BYTES:
@@ -189,6 +188,9 @@ def _check_code(name: str, text: str) -> None:
 def _check_env(env: dict[str, str]) -> None:
     for name, value in env.items():
         if not _VARIABLE.fullmatch(name) or "\0" in value:
-            raise ToolError("INVALID_ARGS", f"env: {name!r} is no environment variable; use letters, digits and '_'")
+            raise ToolError(
+                "INVALID_ARGS",
+                f"env: {name!r} is not a valid variable name, or its value contains NUL; use letters, digits and '_'",
+            )
         if len(name.encode()) + len(value.encode("utf-8", "replace")) >= MAX_COMMAND_BYTES:
             raise ToolError("INVALID_ARGS", f"env: the value of {name} is longer than 128 KiB; pass it in a file")

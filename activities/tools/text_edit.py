@@ -1,6 +1,6 @@
-"""Replacing one passage of a text by another: exactly one, or a refusal that shows where to look. Text only.
+"""Replaces the only occurrence of a passage in a text, or fails with an error that shows where to look. Pure text.
 
-Line endings stay: in a file with CRLF throughout, passages given with LF are meant in the file's own way.
+Line endings are preserved: in a file that uses CRLF throughout, LF in the passages is converted to CRLF first.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from activities.workspace.text_diff import unified_diff
 from plans.errors import ToolError
 
 NEAREST = 3
-"""Similar lines shown when a passage is not found."""
+"""Number of similar lines shown when a passage does not occur."""
 _SEARCHED_LINES = 20_000
 _LINE_CHARACTERS = 200
 _CONTEXT = 3
@@ -21,7 +21,7 @@ _CONTEXT = 3
 
 @dataclass(frozen=True)
 class Edit:
-    """A passage of a text, and what takes its place."""
+    """A passage of a text and its replacement; `start` is its offset in characters."""
 
     path: str
     text: str
@@ -35,7 +35,7 @@ class Edit:
         return self.text[: self.start] + self.new + self.text[self.start + len(self.old) :]
 
     def diff(self) -> str:
-        """The change as a unified diff. Only lines around the passage are compared, however long the text is."""
+        """The change as a unified diff. Compares only the lines around the passage, however long the text is."""
         first, after = _window(self.text, self.start, self.start + len(self.old))
         before = self.text[first:after]
         changed = self.text[first : self.start] + self.new + self.text[self.start + len(self.old) : after]
@@ -43,7 +43,7 @@ class Edit:
 
 
 def find_edit(path: str, text: str, old: str, new: str) -> Edit:
-    """The edit that puts `new` for `old`. Raises EDIT_NO_MATCH, EDIT_NOT_UNIQUE or EDIT_NO_CHANGE."""
+    """The edit that replaces `old` by `new`. Raises EDIT_NO_MATCH, EDIT_NOT_UNIQUE or EDIT_NO_CHANGE."""
     if old == new:
         raise ToolError("EDIT_NO_CHANGE", f"oldText and newText for {shown(path)} are the same; nothing would change")
     if "\r\n" in text and "\n" not in text.replace("\r\n", ""):
@@ -55,8 +55,8 @@ def find_edit(path: str, text: str, old: str, new: str) -> Edit:
         lines = ", ".join(str(text.count("\n", 0, start) + 1) for start in starts[:10])
         raise ToolError(
             "EDIT_NOT_UNIQUE",
-            f"oldText is in {shown(path)} more than once, at lines {lines}{', ...' if len(starts) > 10 else ''};"
-            " take in more of the surrounding text",
+            f"oldText occurs in {shown(path)} more than once, at lines {lines}{', ...' if len(starts) > 10 else ''};"
+            " include more of the surrounding text",
         )
     return Edit(path, text, starts[0], old, new)
 
@@ -66,7 +66,7 @@ def _with_crlf(text: str) -> str:
 
 
 def _all(text: str, passage: str) -> list[int]:
-    """Where the passage begins, overlapping ones included; at most a hundred."""
+    """Offsets of all occurrences of the passage, including overlapping ones; at most 100."""
     starts: list[int] = []
     start = text.find(passage)
     while start >= 0 and len(starts) < 100:
@@ -82,12 +82,12 @@ def _nearest(text: str, old: str) -> str:
         lines.setdefault(line.strip()[:_LINE_CHARACTERS], number)
     near = difflib.get_close_matches(wanted, lines, NEAREST, 0.5) if wanted else []
     if not near:
-        return "no line is like its first; read_file shows what there is"
+        return "no line resembles its first line; use read_file to see the content"
     return "the nearest lines are " + ", ".join(f"{lines[line]}: {line!r}" for line in near)
 
 
 def _window(text: str, start: int, end: int) -> tuple[int, int]:
-    """The passage's lines and a few around them, as a range of characters."""
+    """The range of characters with the passage's lines and _CONTEXT lines around them."""
     for _ in range(_CONTEXT + 1):
         start = text.rfind("\n", 0, max(start - 1, 0)) + 1
         following = text.find("\n", end)

@@ -1,5 +1,6 @@
-"""`@tool`: a function a step may name. Its description comes from its signature and docstring, see
-`activities.tools.tool_schema`.
+"""The `@tool` decorator, which makes a function callable from a step, and the `ToolContext` passed to tools.
+
+A tool's description is derived from its signature and docstring, see `activities.tools.tool_schema`.
 
     @tool(approval="always", timeout=30.0)
     async def restart(service: str, context: ToolContext) -> str:
@@ -9,12 +10,12 @@
             service: Its name.
 
         Returns:
-            What the service said.
+            The service's output.
         \"\"\"
 
-A tool returns a JSON value or raises `ToolError`. A parameter annotated `ToolContext` is given by the runner. An
-async function must not block; a plain one runs in a thread, which cannot be stopped from outside: if it may take
-longer than a few seconds it should look at `context.cancelled`.
+A tool returns a JSON value or raises `ToolError`. A parameter annotated `ToolContext` receives the context of the
+attempt. An async function must not block. A plain function runs in a thread, which cannot be stopped from outside: one
+that may take longer than a few seconds should check `context.cancelled`.
 """
 
 from __future__ import annotations
@@ -42,69 +43,69 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,199}")
 
 
 def no_fault(_: str) -> None:
-    """What happens at such a point in production: nothing."""
+    """The default of `ToolContext.fault`: do nothing."""
 
 
 @dataclass
 class ToolContext:
-    """What a tool may know and say besides its arguments; one per attempt."""
+    """The context of one attempt: the call, the workspace, and methods to report files, warnings and progress."""
 
     call: Call
     workspace: Workspace
     effects: Effects
     tool: str = ""
     again: bool = False
-    """An earlier attempt may have done the work, or part of it, without living to report it."""
+    """There was an earlier attempt; its worker may have died after doing all or part of the work."""
     line: str = ""
-    """What the tool last said about its progress."""
+    """The last line passed to `progress`."""
     files_read: dict[str, Stamp] = field(default_factory=dict)
     files_written: dict[str, Stamp | None] = field(default_factory=dict)
     files_deleted: list[str] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     files_shared: list[str] = field(default_factory=list)
-    """Written or deleted, but perhaps by another step that ran at the same time."""
+    """Files written or deleted that a concurrent step may have changed instead."""
     more_files: int = 0
-    """Further files it changed, too many to be listed."""
+    """Number of further changed files, beyond those listed."""
     warnings: list[str] = field(default_factory=list)
     sandbox: Sandbox = field(default_factory=Sandbox)
-    """What commands are to be run in."""
+    """The sandbox for commands."""
     fault: Callable[[str], None] = no_fault
-    """Called with the name of each point at which the death of the worker matters; tests let it die there."""
+    """Fault injection: called with the name of each critical point; tests kill the worker there."""
     protected: list[str] = field(default_factory=list)
-    """Protected files and directories of the workspace, absolute: a sandbox keeps commands from changing them."""
+    """Absolute paths in the workspace that the sandbox makes read-only for commands."""
     level: str = ""
-    """How far the commands it ran were shut in; empty: it ran none."""
+    """The sandbox level the tool's commands ran with; empty: it ran none."""
     _stopped: threading.Event = field(default_factory=threading.Event)
 
     def read(self, path: str, stamp: Stamp | None = None) -> None:
-        """Record a file as read, so that the run knows it; without a stamp, as it is now."""
+        """Record that the tool read a file; `stamp` defaults to the file's present stamp."""
         stamp = stamp or self._stamp(path)
         if stamp is not None:
             self.files_read[self.workspace.relative(path)] = stamp
 
     def wrote(self, path: str, stamp: Stamp | None = None) -> None:
-        """Record a file or directory as made or changed; without a stamp, as it is now."""
+        """Record that the tool created or changed a file or directory; `stamp` defaults to its present stamp."""
         self.files_written[self.workspace.relative(path)] = stamp or self._stamp(path)
 
     def deleted(self, path: str) -> None:
-        """Record a file as deleted."""
+        """Record that the tool deleted a file."""
         self.files_deleted.append(self.workspace.relative(path))
 
     def warn(self, text: str) -> None:
-        """Tell people something about the call that is no failure; it goes into the run's log."""
+        """Add a warning to the run's log; the call still succeeds."""
         self.warnings.append(text)
 
     def progress(self, text: str) -> None:
-        """Say in one line where the work stands; shown with the next heartbeat."""
+        """Report progress in one line of at most 200 characters; sent with the next heartbeat."""
         self.line = one_line(text[-4 * MAX_PROGRESS_CHARACTERS :])[:MAX_PROGRESS_CHARACTERS]
 
     @property
     def cancelled(self) -> bool:
-        """Whether nobody waits for the result any more: cancelled, or out of time."""
+        """Whether the call was cancelled or timed out, so that its result is no longer needed."""
         return self._stopped.is_set()
 
     def cancel(self) -> None:
-        """Tell the tool that nobody waits any more."""
+        """Set `cancelled`."""
         self._stopped.set()
 
     def _stamp(self, path: str) -> Stamp | None:
@@ -117,7 +118,7 @@ class ToolContext:
 
 @dataclass(frozen=True)
 class Tool:
-    """A described function. Calling it calls the function."""
+    """A function and its description. Calling the tool calls the function."""
 
     spec: ToolSpec
     function: Callable[..., Any]
@@ -127,14 +128,14 @@ class Tool:
 
     @property
     def is_opaque(self) -> bool:
-        """Whether it may change files without saying which."""
+        """Whether it may change files without reporting which."""
         return self.spec.effect == "opaque" and self.touches_files
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
 
     def keywords(self, args: Mapping[str, Any], context: ToolContext) -> dict[str, Any]:
-        """A plan's arguments as the function takes them. Raises pydantic.ValidationError where they do not fit."""
+        """A plan's arguments as keyword arguments of the function. Raises pydantic.ValidationError if invalid."""
         given = self.arguments.model_validate(dict(args))
         keywords = {name: getattr(given, name) for name in type(given).model_fields}
         return keywords | ({self.context_parameter: context} if self.context_parameter else {})
@@ -161,9 +162,9 @@ def tool(
 
 
 def tool(function: Callable[..., Any] | None = None, /, *, name: str | None = None, **options: Any) -> Any:
-    """Make a function a tool; the options are those of `ToolSpec`. `touches_files` false: it changes no file on disk.
+    """Turn a function into a tool; options as in `ToolSpec`. `touches_files=False`: it never changes files on disk.
 
-    Raises PlanError BAD_TOOL when the signature or the docstring leaves something open.
+    Raises PlanError BAD_TOOL if the signature or the docstring is incomplete.
     """
     if function is not None:
         return _make(function, name, options)
@@ -173,12 +174,14 @@ def tool(function: Callable[..., Any] | None = None, /, *, name: str | None = No
 def _make(function: Callable[..., Any], name: str | None, options: dict[str, Any]) -> Tool:
     name = name or function.__name__
     if not _NAME.fullmatch(name):
-        raise bad_tool(function, f"cannot be called '{name}'; use letters, digits, '_', '-' and '.'")
+        raise bad_tool(function, f"has the invalid name '{name}'; use letters, digits, '_', '-' and '.'")
     touches_files = bool(options.pop("touches_files", True))
-    found = describe(function, ToolContext)
+    described = describe(function, ToolContext)
     given = {key: value for key, value in options.items() if value is not None}
-    spec = ToolSpec(name=name, description=found.text, args_schema=found.schema(), value=found.value, **given)
+    spec = ToolSpec(
+        name=name, description=described.text, args_schema=described.schema(), value=described.value, **given
+    )
     unknown = sorted((set(spec.quoting) | set(spec.approval_exempt)) - set(spec.args_schema["properties"]))
     if unknown:
-        raise bad_tool(function, f"has a rule for '{unknown[0]}', which is none of its arguments")
-    return Tool(spec, function, found.arguments, found.context, touches_files)
+        raise bad_tool(function, f"has an option for '{unknown[0]}', which is not one of its arguments")
+    return Tool(spec, function, described.arguments, described.context, touches_files)

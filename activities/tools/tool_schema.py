@@ -1,9 +1,9 @@
-"""A tool's description, read from its function: JSON Schema of the arguments from the signature, texts from the
+"""Derives a tool's description from its function: the JSON Schema of its arguments from the signature, texts from the
 docstring.
 
-Nothing is written twice, so nothing can disagree: an argument without a type or without a line under `Args:` is
-refused when the module is loaded. Names are camelCase in the schema (`old_text` is `oldText`), unknown arguments
-are refused.
+The function is the only source, so the two cannot disagree: an argument without a type or without a line under `Args:`
+is an error when the module is loaded. Names are camelCase in the schema (`old_text` is `oldText`); the schema allows no
+unknown arguments.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _TITLE_WITH_TEXT = re.compile(r"^(Returns|Yields|Raises):[ \t]+(\S.*)$", re.MULT
 
 @dataclass(frozen=True)
 class Description:
-    """What signature and docstring say."""
+    """The description of a function: its text, its value, the model of its arguments."""
 
     text: str
     value: str
     arguments: type[BaseModel]
     context: str | None
-    """The parameter that receives the ToolContext, if there is one."""
+    """Name of the parameter that receives the ToolContext; None if there is none."""
 
     def schema(self) -> dict[str, Any]:
         """JSON Schema (draft 2020-12) of the arguments object."""
@@ -45,7 +45,7 @@ class Description:
 
 
 def describe(function: Callable[..., Any], context_type: type) -> Description:
-    """The description of a function. Raises PlanError BAD_TOOL, naming the function and what to add."""
+    """The description of a function. Raises PlanError BAD_TOOL, which names the function and what to add."""
     docstring = _docstring(function)
     texts = {param.arg_name: _joined(param.description) for param in docstring.params}
     hints = _hints(function)
@@ -58,20 +58,20 @@ def describe(function: Callable[..., Any], context_type: type) -> Description:
         fields[name] = _field(function, parameter, hints, texts)
     unknown = sorted(set(texts) - set(fields))
     if unknown:
-        raise bad_tool(function, f"describes '{unknown[0]}' under Args:, which it does not take; remove the line")
+        raise bad_tool(function, f"describes '{unknown[0]}' under Args:, which is not a parameter; remove the line")
     text = _joined(docstring.description)
     if not text:
-        raise bad_tool(function, "has no docstring; say in a sentence what it does")
+        raise bad_tool(function, "has no docstring; add one that says what it does")
     return Description(text, _returned(docstring), _model(function, fields), context)
 
 
 def bad_tool(function: Callable[..., Any], problem: str) -> PlanError:
-    """The error for a function that cannot be a tool as it is."""
+    """The error for a function that cannot be made a tool."""
     return PlanError(f"tool '{getattr(function, '__qualname__', function)}' {problem}", "BAD_TOOL")
 
 
 class _Untitled(GenerateJsonSchema):
-    """Schemas without the titles that only repeat the names."""
+    """Generates schemas without titles, which would only repeat the names."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002
         return False
@@ -81,7 +81,10 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     try:
         return get_type_hints(function, include_extras=True)
     except NameError as error:
-        raise bad_tool(function, f"has a type that cannot be found: {error}; import it at run time") from error
+        raise bad_tool(
+            function,
+            f"has an unresolvable type annotation: {error}; import the type at run time, not under TYPE_CHECKING",
+        ) from error
 
 
 def _field(
@@ -89,7 +92,9 @@ def _field(
 ) -> tuple[Any, Any]:
     name = parameter.name
     if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-        raise bad_tool(function, f"takes '{name}' in a way no plan can give it; use plain named arguments")
+        raise bad_tool(
+            function, f"has the parameter '{name}', which cannot be passed by name; use plain named parameters"
+        )
     if name not in hints:
         raise bad_tool(function, f"has no type for '{name}'; annotate it")
     if not texts.get(name):
@@ -106,12 +111,14 @@ def _model(function: Callable[..., Any], fields: dict[str, Any]) -> type[BaseMod
             model: type[BaseModel] = create_model(function.__name__, __config__=config, **fields)
             model.model_json_schema()
     except (PydanticUserError, NameError, TypeError) as error:
-        raise bad_tool(function, f"has an argument no JSON value fits: {str(error).splitlines()[0]}") from error
+        raise bad_tool(
+            function, f"has an argument whose type has no JSON Schema: {str(error).splitlines()[0]}"
+        ) from error
     return model
 
 
 def _docstring(function: Callable[..., Any]) -> Docstring:
-    """The docstring, parsed as Google style; the text of a section may begin beside its title."""
+    """The docstring, parsed as Google style; a section's text may begin on the line of its title."""
     text = _TITLE_WITH_TEXT.sub(r"\1:\n    \2", inspect.getdoc(function) or "")
     try:
         return parse(text, DocstringStyle.GOOGLE)
@@ -120,12 +127,12 @@ def _docstring(function: Callable[..., Any]) -> Docstring:
 
 
 def _returned(docstring: Docstring) -> str:
-    """The text under `Returns:`, in which a word before a colon is not a type: signatures say the types."""
-    found = docstring.returns
-    return _joined(": ".join(filter(None, (found.type_name, found.description)))) if found else ""
+    """The text under `Returns:`. A word before a colon is part of the text: types come from the signature."""
+    returns = docstring.returns
+    return _joined(": ".join(filter(None, (returns.type_name, returns.description)))) if returns else ""
 
 
 def _joined(text: str | None) -> str:
-    """Paragraphs stay, lines within one are joined."""
+    """The text with the lines of each paragraph joined."""
     paragraphs = (text or "").split("\n\n")
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs if paragraph.strip())

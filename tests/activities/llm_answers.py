@@ -82,7 +82,7 @@ MODEL_SAYS = [
     Case("tool call and text", {"text": "let me look", "tool_calls": [{"tool": "read_file"}]}, "ok"),
     Case("refusal", {"refusal": "I can't help with that."}, "LLM_REFUSED", says="I can't help"),
     Case("content filter", {"text": "", "finish": "content_filter"}, "LLM_REFUSED", says="content filter"),
-    Case("cut off", {"text": PLAN[:30], "finish": "length"}, "LLM_TRUNCATED", says="cut off"),
+    Case("cut off", {"text": PLAN[:30], "finish": "length"}, "LLM_TRUNCATED", says="truncated after"),
 ]
 
 ENDPOINT_SAYS = [
@@ -102,15 +102,15 @@ ENDPOINT_SAYS = [
     status(500, "LLM_UNAVAILABLE", 3, "given up after 3 attempts"),
     status(503, "LLM_UNAVAILABLE", 3, body=f"<html>{CANARY}</html>"),
     status(500, "LLM_UNAVAILABLE", 1, headers={"x-should-retry": "false"}),
-    status(200, "LLM_BAD_ANSWER", 3, "no JSON", body="upstream said no"),
+    status(200, "LLM_BAD_ANSWER", 3, "not JSON", body="upstream said no"),
     status(200, "LLM_BAD_ANSWER", 1, "larger than 8 MiB", body="x" * (8 * 1024 * 1024 + 1)),
 ]
 
 CONNECTION_BREAKS = [
-    fault("reset", "LLM_UNAVAILABLE", "broke off"),
-    fault("drop", "LLM_UNAVAILABLE", "broke off"),
+    fault("reset", "LLM_UNAVAILABLE", "closed the connection"),
+    fault("drop", "LLM_UNAVAILABLE", "closed the connection"),
     fault("hang", "LLM_UNAVAILABLE", "did not answer"),
-    fault("truncated", "LLM_BAD_ANSWER", "no JSON"),
+    fault("truncated", "LLM_BAD_ANSWER", "not JSON"),
     fault("not_json", "LLM_BAD_ANSWER", "upstream connect error"),
     fault("html", "LLM_BAD_ANSWER", "502"),
     fault("empty", "LLM_BAD_ANSWER", "empty"),

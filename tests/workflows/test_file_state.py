@@ -126,7 +126,7 @@ async def test_agents_md_are_listed_with_the_step_that_brought_them_in(plans: Pl
         {"path": "agents.md", "bytes": 5, "stepId": "top"},
         {"path": "src/AGENTS.md", "bytes": 15_000, "stepId": "a"},
     ]
-    assert "one per directory counts" in step(view, "a")["warnings"][0]
+    assert "only one per directory is used" in step(view, "a")["warnings"][0]
     assert "warnings" not in step(view, "b")
     assert [entry["stepId"] for entry in view["log"] if entry["kind"] == "warning"] == ["a"]
 

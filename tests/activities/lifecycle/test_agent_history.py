@@ -195,7 +195,7 @@ def test_something_else_than_a_file_is_moved_out_of_the_way(store: AgentHistory,
     else:
         os.mkfifo(store.path)
     update = store.record(event("spawned", "a"))
-    assert "no regular file" in update.warning
+    assert "not a regular file" in update.warning
     assert len(on_disk(store).entries) == 1
     assert len(kept_aside(store)) == 1
 
@@ -234,7 +234,7 @@ def unwritable(directory: Path) -> Iterator[None]:
 def test_a_failing_write_ends_in_an_error_and_the_caller_goes_on(store: AgentHistory) -> None:
     store.path.write_text(EXAMPLE)
     with unwritable(store.directory):
-        with pytest.raises(HistoryWriteFailed, match="3 tries") as caught:
+        with pytest.raises(HistoryWriteFailed, match="3 attempts") as caught:
             store.record(event("spawned", "a"))
         assert caught.value.code == "HISTORY_WRITE_FAILED"
         warning = AgentTracker(store).track_agent(event("spawned", "a"))

@@ -47,7 +47,7 @@ async def test_of_two_spellings_one_counts_and_it_is_said_which(attempts: Attemp
     result = await attempts.run("read_file", path="src/tools/x")
     assert brought(result) == [("src/AGENTS.md", "big")]
     assert result.warnings == [
-        "'src/AGENTS.md' was taken in, 'src/agents.md' beside it was not: one per directory counts"
+        "'src/AGENTS.md' was loaded and 'src/agents.md' beside it ignored: only one per directory is used"
     ]
 
 
@@ -66,7 +66,7 @@ async def test_what_is_too_long_is_cut_and_that_is_said(attempts: Attempts) -> N
     assert await attempts.values.get(first.large) == "ä" * (NOTES_BYTES // 2)
     assert (second.bytes, second.text, second.cut) == (0, "", True)
     assert len(result.warnings) == 2
-    assert f"cut after {NOTES_BYTES} bytes" in result.warnings[0]
+    assert f"truncated to {NOTES_BYTES} bytes" in result.warnings[0]
 
 
 def outside(path: Path) -> None:
@@ -101,5 +101,5 @@ async def test_what_cannot_be_taken_in_is_a_warning_and_the_file_is_read(
     assert result.value == "content"
     assert brought(result) == []
     assert len(result.warnings) == 1
-    assert "'AGENTS.md' was not taken in" in result.warnings[0]
+    assert "'AGENTS.md' was not loaded" in result.warnings[0]
     assert words in result.warnings[0]

@@ -105,12 +105,12 @@ def to_pipe(path: Path) -> None:
 
 CHANGES: list[tuple[Callable[[Path], Any], str]] = [
     (rewrite, "modified since last read"),
-    (to_crlf, "only its line ends differ"),
+    (to_crlf, "only the line endings differ"),
     (Path.unlink, "was deleted since it was read"),
-    (to_directory, "it is a directory now"),
-    (to_link, "it is a link now"),
-    (to_pipe, "it is a pipe"),
-    (lambda path: path.write_bytes(b"\0" * 9), "6 bytes then, 9 now"),
+    (to_directory, "it is now a directory"),
+    (to_link, "it is now a link"),
+    (to_pipe, "it is now a pipe"),
+    (lambda path: path.write_bytes(b"\0" * 9), "it had 6 bytes, now 9"),
 ]
 TOOLS: list[tuple[str, dict[str, str]]] = [
     ("edit_file", {"oldText": "ours", "newText": "new"}),
@@ -145,7 +145,7 @@ async def test_a_diff_is_bounded(attempts: Attempts) -> None:
     error = await after_read.error("edit_file", path="x", oldText="7", newText="8")
     assert len(error.message) < 5_000
     assert re.search(r"\n\.\.\. \d+ more lines\n", error.message)
-    assert error.message.endswith("read_file again and decide anew")
+    assert error.message.endswith("call read_file again, then retry")
 
 
 async def test_a_stale_file_must_be_read_again_even_if_it_looks_the_same(attempts: Attempts) -> None:

@@ -54,13 +54,13 @@ def test_the_same_module_twice_is_no_clash(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("x = 1", "has no tool in it"),
+        ("x = 1", "contains no tools"),
         ("import no_such_module", "ModuleNotFoundError"),
         ("raise SystemExit(3)", "SystemExit"),
         ("def f(:", "SyntaxError"),
-        (TOOL.format(name="read_file"), "there is one already"),
-        (TOOL.format(name="check_plan"), "the system uses itself"),
-        (TOOL.format(name="ask"), "the system uses itself"),
+        (TOOL.format(name="read_file"), "another tool already has this name"),
+        (TOOL.format(name="check_plan"), "which is a reserved name"),
+        (TOOL.format(name="ask"), "which is a reserved name"),
         (TOOL.format(name="greet").replace("()", "(x: int)", 1), "does not describe 'x'"),
     ],
 )

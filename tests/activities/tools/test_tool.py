@@ -220,8 +220,8 @@ def bad_tools() -> dict[str, Callable[..., object]]:
         "does not describe 'path'": undescribed,
         "has no type for 'path'": untyped,
         "describes 'pth'": misspelt,
-        "named arguments": starred,
-        "no JSON value fits": strange,
+        "named parameters": starred,
+        "no JSON Schema": strange,
         "'bad_tools.<locals>.undocumented'": undocumented,
     }
 
@@ -242,9 +242,9 @@ def test_a_name_must_be_one_and_a_rule_must_have_its_argument() -> None:
             limit: How many.
         """
 
-    with pytest.raises(PlanError, match="cannot be called 'two words'"):
+    with pytest.raises(PlanError, match="has the invalid name 'two words'"):
         tool(name="two words")(fine)
-    with pytest.raises(PlanError, match="a rule for 'command'"):
+    with pytest.raises(PlanError, match="an option for 'command'"):
         tool(quoting={"command": "shell"})(fine)
 
 
