@@ -135,7 +135,7 @@ class StepState(State):
 
     status: Status = Status.PENDING
     awaiting: Literal["approval", "recovery"] | None = None
-    never: bool = Field(default=False, description="Permanently blocked; `reason` says why.")
+    never: bool = Field(default=False, description="Permanently blocked; of a skipped step: its dependents are.")
     reason: str = Field(default="", description="Why it is permanently blocked, or was skipped.")
     result: Result | None = None
     args: dict[str, Any] | None = Field(default=None, description="The approver's arguments, which replace the plan's.")
@@ -184,7 +184,7 @@ class Run(State):
     draft: str = Field(default="", description="The LLM's last answer, if it contains no valid plan.")
     revisions: list[Revision] = Field(default_factory=list, description="The change log, newest last.")
     ledger: Ledger = Field(default_factory=Ledger, description="Tokens and requests spent on the LLM.")
-    llm_calls: int = Field(default=0, description="LLM requests made or tried; numbers them.")
+    llm_calls: int = Field(default=0, description="Number of LLM requests made or tried.")
     llm_seconds: float = Field(default=0.0, description="Seconds spent on LLM requests.")
     recoveries: int = Field(default=0, description="How often the LLM was asked to recover a step.")
     aborted: bool = Field(default=False, description="Recovery decided to abort the plan.")

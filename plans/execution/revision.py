@@ -18,7 +18,7 @@ from plans.log import LogKind
 def put_into_effect(schedule: Schedule, revised: Revised, now: datetime) -> None:
     """Update the run to the revised plan: statuses, decisions, problems and change log."""
     run = schedule.run
-    # Outdated decisions are found by comparing with the old plan, so before it is replaced.
+    # Outdated decisions are identified by the old plan, so before it is replaced; `answered` needs the new one.
     again = approvals.outdated(run, revised.plan, revised.changed)
     for name in again:
         approvals.void(run, name, now)

@@ -68,7 +68,7 @@ class Schedule(ReadinessIndex):
             self._move(name, Status.SKIPPED, now)
             run.steps[name].result = Result(ok=False, error=reason, code=SKIPPED, timestamp=now)
             run.steps[name].reason = reason
-        self._index()
+        self._index()  # skips change the open dependencies that `_place` reads
         if run.started is not None:
             self._place(now)
 
@@ -87,6 +87,7 @@ class Schedule(ReadinessIndex):
                 self._move(step.id, to, now)
             if why:
                 closed[step.id] = why
+        # Only now that every step has its status: blocking one permanently does the same to its dependents.
         for name, why in closed.items():
             self._block_permanently(self.run.steps[name], f"'{why}' {self._how(why)}")
             self._release(name, now)
