@@ -1,8 +1,8 @@
-"""AgentWorkflow: an LLM with tools works through a request. The story of `run` is begin, work, end.
+"""AgentWorkflow: an LLM with tools works through a request. `run` has three parts: begin, work, end.
 
-Every model call is the activity `ask_llm`, every tool call an activity under the tool's own name. The tool calls are
-the steps of a growing plan, so that messages, approvals and views are those of plans (`MessageHandlers`, `Execution`).
-What an answer means is decided by `plans.agents.tasks`, never by the model.
+Every LLM request is the activity `ask_llm`; every tool call is an activity named like the tool. The tool calls are
+steps appended to a plan, so that messages, approvals and views are shared with plans (`MessageHandlers`, `Execution`).
+`plans.agents.tasks` decides what an answer means, never the model.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from workflows.llm import AgentReply, agent_answered
 from workflows.worker_facts import facts_about
 
 EVENTS = 8_000
-"""History events after which the run goes on in a new run of the workflow, between two model calls."""
+"""History events after which the workflow continues as new, between two LLM requests."""
 
 
 @workflow.defn(name="AgentWorkflow", failure_exception_types=[PlanError, ValidationError])
@@ -45,7 +45,7 @@ class AgentWorkflow(MessageHandlers):
     @workflow.init
     def __init__(self, *arguments: Any) -> None:
         self._index = search_attributes.Index()
-        self._told, self._listed = "", False
+        self._reported, self._listed = "", False
         self._decided: tuple[Decision, TaskList | None] | None = None
         try:
             self._open(read_agent_request(arguments))
@@ -54,7 +54,7 @@ class AgentWorkflow(MessageHandlers):
 
     @workflow.run
     async def run(self, *_: Any) -> dict[str, Any]:
-        """Begin, work, end. Returns the summary; a failed agent fails the workflow with it."""
+        """Begin, work, end. Returns the summary; a failed agent raises AGENT_FAILED with it."""
         if self._invalid:
             raise invalid(self._invalid)
         agent, execution = self._agent, self._started()
@@ -80,7 +80,7 @@ class AgentWorkflow(MessageHandlers):
         self._execution = Execution(agent.run)
 
     async def _begin(self) -> None:
-        """Learn about the worker's tools, and enter the run into the history of agents."""
+        """Fetch the worker's tools, on resume compare files, and record the start in the agent history."""
         agent, execution = self._agent, self._started()
         facts = await facts_about(agent.run, None, all_tools=True)
         if errors(facts.problems):
@@ -88,20 +88,20 @@ class AgentWorkflow(MessageHandlers):
         unknown = [name for name in agent.order.tools or () if name not in facts.tools]
         agent.run.facts = facts
         if unknown:
-            agent.run.note(LogKind.WARNING, f"no such tools, left out: {', '.join(unknown)[:500]}", workflow.now())
+            agent.run.note(LogKind.WARNING, f"unknown tools, ignored: {', '.join(unknown)[:500]}", workflow.now())
         if agent.run.resumes:
-            agent.notice = "\n".join(filter(None, [agent.notice, *await resume_check.look_at_files(agent.run)]))
+            agent.notice = "\n".join(filter(None, [agent.notice, *await resume_check.compare_files(agent.run)]))
         execution.schedule.begin(workflow.now())
         await agent_reporting.begun(agent)
 
     async def _work(self) -> None:
-        """Calls, then a question, and so on, until the rule or a limit says that it is over."""
+        """Alternate tool calls and LLM requests until an answer, a limit or an interrupt ends the run."""
         agent = self._agent
         while agent.end is None:
             await self._make_calls()
             self._take_outcomes()
-            await self._tell()
-            await self._go_on_if_full()
+            await self._report()
+            await self._continue_as_new_if_full()
             if self._is_over():
                 return
             await workflow.wait_condition(lambda: not agent.run.paused or bool(agent.run.stopped))
@@ -109,7 +109,7 @@ class AgentWorkflow(MessageHandlers):
                 await self._ask()
 
     async def _make_calls(self) -> None:
-        """Turn after turn until every call of the last answer has ended. Waiting for people counts as no time."""
+        """Run the tool calls of the last answer until all have finished. Waiting for people does not count as time."""
         agent, execution, began = self._agent, self._started(), workflow.now()
         waited = False
         while True:
@@ -118,13 +118,13 @@ class AgentWorkflow(MessageHandlers):
             if execution.schedule.idle:
                 break
             waited = waited or bool(execution.schedule.awaiting) or agent.run.paused
-            await self._tell()
+            await self._report()
             await workflow.wait_condition(lambda: execution.has_news)
         if not waited:
             self._add_time((workflow.now() - began).total_seconds())
 
     def _take_outcomes(self) -> None:
-        """What came of the calls is for the model to see; a task ends only when its last calls succeeded."""
+        """Queue the outcomes of the calls for the next LLM request. A task is done only if its last calls succeeded."""
         agent = self._agent
         agent.unsent += [agent_run.outcome_of(agent, name) for name in agent.called]
         if self._decided is not None:
@@ -135,7 +135,7 @@ class AgentWorkflow(MessageHandlers):
         agent.called, self._decided = [], None
 
     def _is_over(self) -> bool:
-        """Whether it was interrupted, or has used up a limit."""
+        """Whether the run has ended; concludes it when it was interrupted or reached a limit."""
         agent, now = self._agent, workflow.now()
         if agent.run.stopped:
             agent_run.conclude(agent, "interrupted", agent.run.stopped, now)
@@ -144,7 +144,7 @@ class AgentWorkflow(MessageHandlers):
         return agent.end is not None
 
     async def _ask(self) -> None:
-        """One question, and what its answer means."""
+        """Send one LLM request and act on the answer; without a usable answer the agent fails."""
         agent, began = self._agent, workflow.now()
         try:
             reply = await agent_answered(agent)
@@ -154,7 +154,7 @@ class AgentWorkflow(MessageHandlers):
         finally:
             self._add_time((workflow.now() - began).total_seconds())
         if agent.run.stopped:
-            return  # what it wants now is for the run that resumes this one to ask again
+            return  # interrupted meanwhile: the answer is dropped, and the run that resumes this one asks again
         agent.unsent, agent.notice = [], ""
         self._decide(reply)
 
@@ -172,7 +172,7 @@ class AgentWorkflow(MessageHandlers):
         agent.splitting = decision.plan_actions
         if decision.note:
             agent.run.note(LogKind.AGENT, decision.note, workflow.now())
-        if decision.end is None:  # else what was counted stays: an answer of another form is one more reminder
+        if decision.end is None:  # a final answer of the wrong form counts as one more nudge, see _finish
             agent.nudges = decision.nudges
         if decision.end is not None:
             self._finish(decision, decision.end, reply.form_problem)
@@ -183,7 +183,7 @@ class AgentWorkflow(MessageHandlers):
             self._accept(decision)
 
     def _call(self, calls: Sequence[ToolUse]) -> None:
-        """Make the calls; the orchestrator's own are answered at once."""
+        """Append the tool calls as steps. READ_RESULT is answered here: it reads what the run holds."""
         agent = self._agent
         agent.unsent += [agent_run.read_on(agent, call) for call in calls if call.tool == READ_RESULT]
         steps = agent_run.steps_of(agent, [call for call in calls if call.tool != READ_RESULT])
@@ -192,7 +192,7 @@ class AgentWorkflow(MessageHandlers):
             self._started().append(steps)
 
     def _accept(self, decision: Decision) -> None:
-        """The task list and the notice as decided; people are told when a task is done."""
+        """Take over the decided task list and notice; a finished task is added to the log."""
         agent = self._agent
         done = agent.tasks.remaining if agent.tasks else 0
         agent.tasks, agent.notice = decision.tasks or agent.tasks, decision.notice
@@ -200,7 +200,7 @@ class AgentWorkflow(MessageHandlers):
             agent.run.note(LogKind.TASK, agent.position, workflow.now())
 
     def _finish(self, decision: Decision, end: AgentEnd, found: str | None) -> None:
-        """The run is over, unless its answer is not of the form that was ordered."""
+        """End the run. A final answer that does not match the output schema goes back, `nudges` times at most."""
         agent, limits = self._agent, self._agent.order.limits
         is_complete = end is AgentEnd.COMPLETED
         problem = agent_run.answer_problem(agent, decision.answer, found) if is_complete else ""
@@ -212,7 +212,7 @@ class AgentWorkflow(MessageHandlers):
         agent.answer, agent.confidence = decision.answer, decision.confidence
         agent_run.conclude(agent, end.value, problem or agent_run.reason(agent, end), workflow.now())
 
-    async def _go_on_if_full(self) -> None:
+    async def _continue_as_new_if_full(self) -> None:
         info, limit = workflow.info(), self._agent.run.options.history_limit or EVENTS
         if info.is_continue_as_new_suggested() or info.get_current_history_length() >= limit:
             await workflow.wait_condition(workflow.all_handlers_finished)
@@ -231,15 +231,18 @@ class AgentWorkflow(MessageHandlers):
             raise ApplicationError(text, summary, type="AGENT_FAILED", category=ApplicationErrorCategory.BENIGN)
         return summary
 
-    async def _tell(self) -> None:
-        asking = ", ".join(self._started().schedule.awaiting)
+    async def _report(self) -> None:
+        """Signal the parent plan when the agent's position, or what awaits approval, has changed."""
+        awaiting = list(self._started().schedule.awaiting)
         name = self._agent.run.plan.id
         line = (
-            f"{name} waits for approval of {asking}: plan approve {name} {asking}" if asking else self._agent.position
+            f"{name} is awaiting approval of {', '.join(awaiting)}: plan approve {name} {awaiting[0]}"
+            if awaiting
+            else self._agent.position
         )
-        if line != self._told:
-            self._told = line
-            await agent_reporting.tell_parent(self._agent, line, is_new=not self._listed)
+        if line != self._reported:
+            self._reported = line
+            await agent_reporting.report_to_parent(self._agent, line, is_new=not self._listed)
             self._listed = self._agent.tasks is not None
 
     def _add_time(self, seconds: float) -> None:
@@ -256,11 +259,11 @@ class AgentWorkflow(MessageHandlers):
         return self._agent.model_dump(mode="json", exclude_defaults=True)
 
     def _publish(self) -> None:
-        """Show the state in Temporal's own UI."""
+        """Show the state in Temporal's UI: current details, and search attributes when they changed."""
         execution = self._started()
         run = execution.run
         details = markdown.details(run, execution.schedule) + "\n" + agent_run.tasks_text(self._agent)
         workflow.set_current_details(details[:19_000])
         known = run.facts.search_attributes
-        title = "" if self._index.titled else run.plan.title  # whoever started it may have told more of the request
-        self._index.tell(run.status.value, execution.schedule.awaiting, title, known=known)
+        title = "" if self._index.titled else run.plan.title  # a title set at start may hold more of the request
+        self._index.publish(run.status.value, execution.schedule.awaiting, title, known=known)

@@ -1,4 +1,7 @@
-"""What is told of an agent's run: to the history of agents, to the plan it works for, to SUMMARY.md. Never fails it."""
+"""Reports an agent's run: to the agent history, to the parent plan, and to SUMMARY.md.
+
+A failing report becomes a warning in the agent's log; it never fails the run.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +32,13 @@ _KINDS: dict[str, Kind] = {
 
 
 async def begun(agent: AgentRun) -> None:
-    """The run begins, or goes on from another."""
+    """Record in the agent history that the run was spawned or resumed."""
     resumes = agent.run.resumes
     await _track(agent, "resumed" if resumes else "spawned", resumes)
 
 
 async def ended(agent: AgentRun) -> None:
-    """The run has ended as it says; SUMMARY.md is left behind."""
+    """Record the end of the run in the agent history and write SUMMARY.md."""
     await _track(agent, _KINDS.get(agent.end or "", "failed"))
     run = agent.run
     if not run.facts.keeps_summaries:
@@ -54,28 +57,28 @@ async def ended(agent: AgentRun) -> None:
     file = SummaryFile(
         plan_id=run.plan.id or "", markdown=run_summary(entry, _KINDS.get(agent.end or "", "failed"), body)
     )
-    await _do(agent, "write_summary", file, "keep SUMMARY.md")
+    await _do(agent, "write_summary", file, "write SUMMARY.md")
 
 
-async def tell_parent(agent: AgentRun, text: str, is_new: bool) -> None:
-    """The plan it works for is told where it stands; `is_new`: it does not know the task list yet."""
+async def report_to_parent(agent: AgentRun, text: str, is_new: bool) -> None:
+    """Signal `agent_progress` to the parent plan, if there is one. `is_new`: the parent has no task list yet."""
     parent = workflow.info().parent
     if parent is None or not agent.order.step_id:
         return
     message = {"stepId": agent.order.step_id, "line": text[:500], **progress_of(agent.tasks, is_new)}
-    with suppress(ApplicationError):  # it has ended
+    with suppress(ApplicationError):  # the plan has already ended
         await workflow.get_external_workflow_handle(parent.workflow_id).signal("agent_progress", message)
 
 
 def wrote(agent: AgentRun) -> dict[str, Any]:
-    """The files its calls made or changed, as the plan it works for takes them."""
+    """Files created or changed by the agent's calls, by path with their stamps; None where a file has no stamp."""
     names = [name for state in agent.run.steps.values() for name in state.wrote]
     stamps = agent.run.files.stamps
     return {name: stamps[name].model_dump(mode="json") if name in stamps else None for name in dict.fromkeys(names)}
 
 
 def calls(agent: AgentRun) -> list[dict[str, Any]]:
-    """Its last tool calls, cut, as the plan it works for keeps them."""
+    """The agent's last MAX_PAST tool calls, truncated, as PastCalls for the parent's step."""
     done = [step for step in agent.run.plan.steps if agent.run.steps[step.id].calls][-MAX_PAST:]
     return [_call(agent, step) for step in done]
 
@@ -117,7 +120,7 @@ async def _do(agent: AgentRun, name: str, argument: Any, summary: str) -> Any:
     except ActivityError as error:
         if is_cancelled_exception(error):
             raise asyncio.CancelledError from error
-        agent.run.note(LogKind.WARNING, f"{name} failed: {error.cause}", workflow.now())
+        agent.run.note(LogKind.WARNING, f"activity {name} failed: {error.cause}", workflow.now())
         return None
 
 

@@ -1,7 +1,7 @@
-"""Timers for approvals: one per step that awaits approval until a deadline.
+"""Approval timeouts: one timer per step that awaits approval with a deadline.
 
-What a passed deadline means is decided by `plans.execution.next_action.after_timeout`. The deadlines are in the Run as
-well, so that the timers can be started again after continue-as-new.
+`plans.execution.next_action.after_timeout` decides what happens at the deadline. The deadlines are in the Run as well,
+so that the timers can be restarted after continue-as-new.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from temporalio import workflow
 
 
 class ApprovalTimers:
-    """The deadlines of one Execution."""
+    """The approval timers of one Execution, by step id."""
 
     def __init__(self) -> None:
         self._timers: dict[str, asyncio.Task[None]] = {}
@@ -23,31 +23,31 @@ class ApprovalTimers:
 
     @property
     def names(self) -> list[str]:
-        """The steps that have a deadline."""
+        """Ids of the steps that have a timer."""
         return list(self._timers)
 
     @property
     def have_passed(self) -> bool:
-        """Whether a step has waited long enough."""
+        """Whether a deadline passed that `passed` has not returned yet."""
         return bool(self._passed)
 
-    def keep(self, step_id: str, deadline: datetime) -> None:
-        """Set the timer of a step."""
+    def start(self, step_id: str, deadline: datetime) -> None:
+        """Start the timer of a step."""
         self._timers[step_id] = asyncio.create_task(self._wait(step_id, deadline))
 
-    def drop(self, step_id: str) -> None:
-        """The step waits no more."""
+    def stop(self, step_id: str) -> None:
+        """Stop the timer of a step, if it has one."""
         timer = self._timers.pop(step_id, None)
         if timer:
             timer.cancel()
 
-    def cancel(self) -> None:
-        """No step waits any more."""
+    def stop_all(self) -> None:
+        """Stop all timers."""
         for timer in self._timers.values():
             timer.cancel()
 
     def passed(self) -> Iterator[str]:
-        """The steps whose deadline passed, each told once."""
+        """Ids of the steps whose deadline passed, each returned once."""
         while self._passed:
             step_id = self._passed.popleft()
             self._timers.pop(step_id, None)

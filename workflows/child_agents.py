@@ -1,6 +1,6 @@
-"""Steps done by an agent: each is a child workflow. Its tasks show in the log, its tool calls and files are the step's.
+"""Runs agent steps as child workflows (AgentWorkflow). An agent's tool calls, files and tokens count as the step's.
 
-The agent knows the files that the plan knows, and asks people for approval itself, under its own id.
+An agent starts with the plan's file stamps, and its approvals are requested and given under its own workflow id.
 """
 
 from __future__ import annotations
@@ -25,36 +25,36 @@ from workflows import search_attributes
 
 
 class ChildAgents:
-    """The agents that work for one Run."""
+    """The agents of one Run's steps."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
         self._children: dict[str, workflow.ChildWorkflowHandle[Any, Any]] = {}
-        self._telling: set[asyncio.Task[None]] = set()
+        self._sending: set[asyncio.Task[None]] = set()  # asyncio holds tasks weakly
         self._interrupted = False
 
     def start(self, step: Step, args: dict[str, Any]) -> asyncio.Task[dict[str, Any]]:
-        """Have an agent do the step; the task's result is that of a tool."""
+        """Start an agent for the step. The task returns what a tool's activity would; raises ApplicationError."""
         self._run.steps[step.id].calls += 1
         return asyncio.create_task(self._work(step, args))
 
     def interrupt(self, step_id: str) -> None:
-        """Tell the agent to stop at its next safe point; its step ends then."""
+        """Signal the agent to stop at its next safe point; its step ends then."""
         self._interrupted = True
         if step_id in self._children:
-            self._tell(self._children[step_id])
+            self._send_interrupt(self._children[step_id])
 
-    def _tell(self, child: workflow.ChildWorkflowHandle[Any, Any]) -> None:
+    def _send_interrupt(self, child: workflow.ChildWorkflowHandle[Any, Any]) -> None:
         task = asyncio.create_task(_interrupt(child))
-        self._telling.add(task)
-        task.add_done_callback(self._telling.discard)
+        self._sending.add(task)
+        task.add_done_callback(self._sending.discard)
 
     async def _work(self, step: Step, args: dict[str, Any]) -> dict[str, Any]:
         began = workflow.now()
         agent = self._agent(step, args)
         name = agent.run.plan.id or ""
-        earlier = f", going on from '{agent.run.resumes}'" if agent.run.resumes else ""
-        self._run.note(LogKind.AGENT, f"agent '{name}' works on it{earlier}", began, step.id, subject=name)
+        earlier = f", resuming '{agent.run.resumes}'" if agent.run.resumes else ""
+        self._run.note(LogKind.AGENT, f"agent '{name}' started{earlier}", began, step.id, subject=name)
         try:
             child = await workflow.start_child_workflow(
                 "AgentWorkflow",
@@ -67,8 +67,8 @@ class ChildAgents:
                 static_summary=f"{step.id} · {agent.run.plan.title}"[:150],
             )
             self._children[step.id] = child
-            if self._interrupted:
-                self._tell(child)
+            if self._interrupted:  # while it was starting: there was no handle to signal yet
+                self._send_interrupt(child)
             result = await child
         except (ChildWorkflowError, asyncio.CancelledError) as error:
             if is_cancelled_exception(error) or not isinstance(error, ChildWorkflowError):
@@ -80,7 +80,7 @@ class ChildAgents:
         return self._returned(step, result, (workflow.now() - began).total_seconds() * 1_000)
 
     def _index(self, agent: AgentRun) -> TypedSearchAttributes | None:
-        """What lists find it by, where the server knows our search attributes."""
+        """The agent's search attributes; None when they are not registered on the server."""
         run, resumes = agent.run, agent.run.resumes if search_attributes.takes_resumes() else ""
         known = self._run.facts.search_attributes
         return search_attributes.first(PlanStatus.RUNNING.value, run.plan.title, resumes) if known else None
@@ -119,16 +119,16 @@ class ChildAgents:
         return agent
 
     def _earlier(self, step: Step, order: AgentOrder, name: str) -> AgentRun | None:
-        """The agent that did the step before the plan was resumed, when it was asked for the same."""
-        kept = self._run.agents.pop(step.id, None)
+        """The agent that worked on the step before the plan was resumed, if its order was the same."""
+        stored = self._run.agents.pop(step.id, None)
         try:
-            agent = AgentRun.model_validate(kept) if kept is not None else None
+            agent = AgentRun.model_validate(stored) if stored is not None else None
         except ValidationError:
-            return None  # left by another version
+            return None  # written by another version of this program: the step starts over
         return for_step(agent, order, name, workflow.now()) if agent and asks_the_same(agent.order, order) else None
 
     def _record(self, step: Step, result: dict[str, Any]) -> None:
-        """The agent's tool calls and tokens are the step's."""
+        """Add the agent's tool calls, finished tasks and tokens to the step."""
         run, state = self._run, self._run.steps[step.id]
         state.past += [PastCall.model_validate(call) for call in result.get("calls", [])]
         del state.past[:-MAX_PAST]
@@ -139,18 +139,18 @@ class ChildAgents:
 
 
 def _memo(agent: AgentRun) -> dict[str, Any]:
-    """What lists show, and what links an agent to its plan and to the agent before it."""
+    """The agent's memo: its title for lists, and the ids of its plan, its step and the agent it resumes."""
     title, order = agent.run.plan.title, agent.order
     links = {"planId": order.plan_id, "stepId": order.step_id}
     return {"title": title, "request": title, **links, **({"resumes": agent.run.resumes} if agent.run.resumes else {})}
 
 
 async def _cancel(agent_id: str) -> None:
-    """By its id: the cancellation of a child does not reach the run in which it has gone on."""
-    with suppress(ApplicationError):  # it has ended
+    """Cancel by id, because cancelling the child handle does not reach the agent's later runs (continue-as-new)."""
+    with suppress(ApplicationError):  # it has already ended
         await workflow.get_external_workflow_handle(agent_id).cancel()
 
 
 async def _interrupt(child: workflow.ChildWorkflowHandle[Any, Any]) -> None:
-    with suppress(ApplicationError):  # it has ended
+    with suppress(ApplicationError):  # it has already ended
         await child.signal("interrupt", {"by": "its plan"})

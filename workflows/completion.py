@@ -1,9 +1,9 @@
-"""The end of a run of the workflow: what the next one goes on with or, when the plan has ended, its record.
+"""How a run of the workflow ends: with the record and summary of the plan, or with continue-as-new.
 
-The record is kept by the activity `record_end`; the summary in it is what the workflow returns, and the memo says where
-the record is: clients find it there whatever the end was (completed, failed, cancelled). The activity is local:
-it may well be done twice, and the plan ends with this workflow task in any case. It does what takes long for a big plan
-outside the workflow's thread, which must not be held for long.
+The activity `record_end` stores the record. The summary in it is the workflow's result, and the memo says where the
+record is, so that clients can read it whether the plan completed, failed or was cancelled. The activity is local: it is
+idempotent, and this is the plan's last workflow task in any case. It takes serialising a big Run off the workflow's
+thread, where it would run into the SDK's deadlock detection.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 from typing import Any
 
 from temporalio import workflow
+from temporalio.api.common.v1 import Payload
 from temporalio.common import RawValue
 from temporalio.exceptions import FailureError, is_cancelled_exception
 
@@ -20,21 +21,20 @@ from plans.log import LogKind
 from plans.run import Run, text_of
 from plans.views.summary import summary_of
 from workflows import policies
-from workflows.raw import of_json
 
 LARGE = 64 * 1024
-"""Characters of a Run from which on nobody reads it in Temporal's UI."""
+"""Characters. A longer Run is carried as one JSON string: faster to parse, and too long to read in Temporal's UI."""
 
 
 async def recorded(run: Run) -> dict[str, Any]:
-    """Keep the record of a run that has ended; returns the summary."""
+    """Store the record of a run that has ended. Returns the summary; a failure becomes a warning in the log."""
     if run.facts.keeps_summaries:
         try:
             record = await _record(run)
-            if record.claim is not None:  # none in histories of older versions, which so replay as they were
+            if record.claim is not None:  # None in histories recorded before the memo held it: no command then
                 workflow.upsert_memo({END_RECORD: record.claim})
             return record.summary
-        except FailureError as error:  # of a local activity its own failure, in no ActivityError
+        except FailureError as error:  # a local activity's own failure, not wrapped in an ActivityError
             if is_cancelled_exception(error):
                 raise
             run.note(
@@ -44,10 +44,15 @@ async def recorded(run: Run) -> dict[str, Any]:
 
 
 def carried(run: Run) -> RawValue:
-    """The request with which the next run of the workflow goes on; a big Run in it is a text, see `read_request`."""
+    """The argument of continue-as-new: a PlanRequest with the Run, a big one as a JSON string (`read_request`)."""
     text = text_of(run)
     written = text if len(text) < LARGE else json.dumps(text, ensure_ascii=False)
     return of_json(f'{{"run":{written}}}')
+
+
+def of_json(text: str) -> RawValue:
+    """JSON text as an argument of an activity or a workflow, sent without being parsed and serialised again."""
+    return RawValue(Payload(metadata={"encoding": b"json/plain"}, data=text.encode()))
 
 
 async def _record(run: Run) -> EndRecord:
@@ -56,7 +61,7 @@ async def _record(run: Run) -> EndRecord:
         of_json(text_of(run)),
         result_type=EndRecord,
         activity_id="record_end",
-        summary="keep the record and SUMMARY.md",
+        summary="store the record and SUMMARY.md",
         start_to_close_timeout=policies.SUMMARY.start_to_close,
         retry_policy=policies.SUMMARY.retry_policy,
     )

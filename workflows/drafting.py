@@ -1,7 +1,7 @@
-"""A plan from a request, and a plan revised: a look at the workspace, then the LLM, its answer validated and corrected.
+"""Has the LLM write or revise a plan: a snapshot of the workspace, an LLM request, then validation and corrections.
 
-What cannot be mended in time is kept: the plan waits in review with its problems, for a person to mend, or to have it
-made again. Nothing the LLM writes waives an approval, sets a workspace or a limit.
+A draft that is still invalid after all corrections goes into review with its problems, where a person can edit or
+regenerate it. Nothing the LLM writes can waive an approval or set a workspace or a limit.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from workflows.llm import Question, answered
 
 
 class Drafted(NamedTuple):
-    """What came of it: a plan, or the best there is, with its problems; the text when no plan could be read in it."""
+    """A valid plan, or the best draft with its problems; `text` is the last answer if none could be parsed."""
 
     plan: Plan
     problems: list[Problem]
@@ -42,30 +42,32 @@ class Drafted(NamedTuple):
 
 
 async def draft(run: Run) -> Drafted:
-    """The plan for the run's request. Never raises for what the LLM did."""
+    """Have the LLM write the plan for the run's request. An unusable answer becomes problems, never an exception."""
     if run.options.split is not None:
         return await _split(run, run.options.split)
     tools = list(run.facts.tools.values())
-    asked = planning_prompt(planning_system(tools), run.request, await _snapshot(run))
+    prompt = planning_prompt(planning_system(tools), run.request, await _snapshot(run))
     rejected: list[Draft] = []
-    question = Question("plan", asked, Expected(kind="plan", tools=tools), "write the plan")
+    question = Question("plan", prompt, Expected(kind="plan", tools=tools), "write the plan")
     try:
         return Drafted(await answered(run, question, _judge(run, run.plan, rejected)), [])
     except Unanswered as error:
-        told = [Problem(code=error.code, message=error.message)]
+        unanswered = [Problem(code=error.code, message=error.message)]
         best = next((each for each in reversed(rejected) if each.can_be_repaired), None)
         if best is None:
-            return Drafted(run.plan, told, error.text[:20_000])
-        return Drafted(best.plan, [*told[: error.code != "LLM_BAD_ANSWER"], *best.problems])
+            return Drafted(run.plan, unanswered, error.text[:20_000])
+        if error.code == "LLM_BAD_ANSWER":  # adds nothing to the draft's own problems
+            return Drafted(best.plan, best.problems)
+        return Drafted(best.plan, [*unanswered, *best.problems])
 
 
 async def _split(run: Run, args: dict[str, Any]) -> Drafted:
-    """A plan with a step per task of the request; `args` are those of its steps besides the objective."""
+    """Have the LLM split the request into tasks: one agent step each, with `args` and the task's objective."""
     wanted = args.get("tools")
     offered = [spec for name, spec in run.facts.tools.items() if name not in NOT_FOR_AGENTS]
     tools = [spec for spec in offered if spec.name in wanted] if isinstance(wanted, list) else offered
-    asked = Prompt(system=decomposition_system(tools), user=decomposition_prompt(run.request))
-    question = Question("plan_actions", asked, Expected(kind="tasks"), "split the request into tasks")
+    prompt = Prompt(system=decomposition_system(tools), user=decomposition_prompt(run.request))
+    question = Question("plan_actions", prompt, Expected(kind="tasks"), "split the request into tasks")
     try:
         tasks = await answered(run, question, _tasks)
     except Unanswered as error:
@@ -75,30 +77,30 @@ async def _split(run: Run, args: dict[str, Any]) -> Drafted:
 
 
 async def redraft(run: Run, feedback: str) -> Plan:
-    """The present plan, revised as the feedback asks. Raises Unanswered."""
+    """Have the LLM revise the current plan according to the feedback. Raises Unanswered."""
     tools, plan, snapshot = list(run.facts.tools.values()), as_it_stands(run), await _snapshot(run)
-    told = {name: run.steps[name].status.value for name in begun(run)}
+    statuses = {name: run.steps[name].status.value for name in begun(run)}
     goal, system = run.request or plan.title, planning_system(tools)
-    asked = regenerate_prompt(system, goal, snapshot, plan, feedback, told, history(run))
-    question = Question("plan", asked, Expected(kind="plan", tools=tools), "revise the plan")
+    prompt = regenerate_prompt(system, goal, snapshot, plan, feedback, statuses, history(run))
+    question = Question("plan", prompt, Expected(kind="plan", tools=tools), "revise the plan")
     return await answered(run, question, _judge(run, plan, []))
 
 
 def _judge(run: Run, base: Plan, rejected: list[Draft]) -> Callable[[Parsed], Plan | AnswerProblem]:
-    """Accepts a sound plan on `base`; every draft that is not sound is added to `rejected`."""
+    """A function that accepts a valid plan based on `base`; invalid drafts are added to `rejected`."""
 
     def accept(answer: Parsed) -> Plan | AnswerProblem:
         if not isinstance(answer, PlanAnswer):
             return AnswerProblem(message="The answer must be a plan.")
-        made = draft_of(run, base, answer)
-        if isinstance(made, AnswerProblem):
-            return made
-        if made.problems:
-            rejected.append(made)
-            return AnswerProblem.of([problem.text for problem in made.problems])
-        for note in answer.notes[:20]:
-            run.note(LogKind.LLM, note, workflow.now())
-        return made.plan
+        drafted = draft_of(run, base, answer)
+        if isinstance(drafted, AnswerProblem):
+            return drafted
+        if drafted.problems:
+            rejected.append(drafted)
+            return AnswerProblem.of([problem.text for problem in drafted.problems])
+        for remark in answer.notes[:20]:
+            run.note(LogKind.LLM, remark, workflow.now())
+        return drafted.plan
 
     return accept
 
@@ -113,13 +115,13 @@ async def _snapshot(run: Run) -> str:
             "snapshot_workspace",
             SnapshotRequest(workspace=run.facts.workspace),
             result_type=Snapshot,
-            summary="look at the workspace",
+            summary="take a snapshot of the workspace",
             start_to_close_timeout=policies.SNAPSHOT.start_to_close,
             retry_policy=policies.SNAPSHOT.retry_policy,
         )
     except ActivityError as error:
         if is_cancelled_exception(error):
             raise
-        run.note(LogKind.WARNING, f"the workspace could not be looked at: {error.cause}", workflow.now())
+        run.note(LogKind.WARNING, f"could not take a snapshot of the workspace: {error.cause}", workflow.now())
         return ""
     return snapshot.text

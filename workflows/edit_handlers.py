@@ -1,9 +1,9 @@
-"""The updates `edit` and `regenerate`, and the query `file`: changing a plan while it is reviewed, runs or is paused.
+"""The updates `edit` and `regenerate`, and the queries `file` and `tools`: changing a plan while it is open.
 
-An edit that cannot be applied is refused by the validator and leaves no trace in history; one that is accepted is
-applied whole. Who edits an older version than there is, is refused and shown what has changed.
-A plan that is still a draft cannot be judged: what comes then waits for it. An update may arrive together with the
-answer that makes the draft a plan, and is handed to the workflow first.
+The validator refuses an edit that cannot be applied, so that it leaves no trace in history; an accepted edit is applied
+completely. An edit of an outdated version is refused with what has changed since.
+While the plan is a draft, it cannot be validated, and updates wait. An update may arrive in the same workflow task as
+the answer that completes the draft, and the SDK delivers the update first.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from workflows.inputs import refusal
 
 
 class EditHandlers(MessageHandlers):
-    """What changes the plan itself."""
+    """Adds to MessageHandlers the messages that change or export the plan itself."""
 
     _regenerating = False
 
     @workflow.update(
-        description='Change the plan: {"expectVersion": 1, "edits": [{"op": "set", "stepId": "s1", "path": "args.x", '
-        '"value": 1}], "by": "..."}; ops: set, add, remove, move, skip, unskip',
+        description='Edit the plan, all edits or none: {"expectVersion": 1, "edits": [{"op": "set", "stepId": "s1", '
+        '"path": "args.x", "value": 1}], "by": "..."}; ops: set, add, remove, move, skip, unskip',
         unfinished_policy=workflow.HandlerUnfinishedPolicy.ABANDON,
     )
     async def edit(self, *arguments: Any) -> dict[str, Any]:
-        """Apply edits, all or none. Returns the new version and what became different."""
+        """Apply all edits or none. Returns the new version and the diff. Fails with the PlanError's code as type."""
         execution = self._started()
-        await self._no_draft()
+        await self._wait_until_drafted()
         try:
             message = read(EditPlan, arguments, max_bytes=MAX_BYTES)
             revised = await self._revised(message)
@@ -58,21 +58,22 @@ class EditHandlers(MessageHandlers):
             if run.status is not PlanStatus.DRAFT:
                 revise(run, message, workflow.now())
         except PlanError as error:
-            if run is None or not _may_be_right(run, error):
+            if run is None or not _may_be_valid(run, error):  # else `edit` asks the workers
                 raise refusal(error, run) from error
 
     @workflow.update(
-        description='Have the LLM revise what has not begun: {"feedback": "...", "by": "..."}',
+        description='Have the LLM revise the steps that have not started: {"feedback": "...", "by": "..."}',
         unfinished_policy=workflow.HandlerUnfinishedPolicy.ABANDON,
     )
     async def regenerate(self, *arguments: Any) -> dict[str, Any]:
-        """A new plan from the present one and the feedback. Returns the new version and the difference.
+        """Revise the plan according to the feedback. Returns the new version and the diff.
 
-        A plan that runs is paused while the LLM is asked, and in review when it has answered.
+        A running plan is paused during the LLM request, and in review afterwards. If the request fails, it continues
+        unchanged. Fails with the PlanError's code as type.
         """
         execution = self._started()
-        await self._no_draft()
-        self._check_free()
+        await self._wait_until_drafted()
+        self._check_free()  # again, as the validator: another regeneration may have started meanwhile
         run, self._regenerating = execution.run, True
         paused = execution.schedule.pause(workflow.now(), "no step starts while the LLM revises the plan")
         try:
@@ -80,7 +81,7 @@ class EditHandlers(MessageHandlers):
         except PlanError as error:
             run.note(LogKind.LLM, f"the plan was not revised: {error.message}", workflow.now(), code=error.code)
             if paused:
-                execution.schedule.unpause(workflow.now(), "the plan goes on as it was")
+                execution.schedule.unpause(workflow.now(), "the plan continues unchanged")
             raise refusal(error, run) from error
         finally:
             self._regenerating = False
@@ -102,29 +103,29 @@ class EditHandlers(MessageHandlers):
             raise refusal(error, run) from error
         self._check_free()
 
-    @workflow.query(description="The plan as a plan file, without what happened to it.")
+    @workflow.query(description="The plan as a plan file, without statuses and results.")
     def file(self, *_: Any) -> dict[str, Any]:
-        """The plan as it would be written by its author."""
+        """The plan as its author would write it."""
         return queries.file(self._started().run)
 
-    @workflow.query(description="The tools the plan's workers told it about, by name.")
+    @workflow.query(description="The tools the plan's workers offer, by name, with their argument schemas.")
     def tools(self, *_: Any) -> dict[str, Any]:
-        """Their descriptions: what a form for a step is made from."""
+        """Tool descriptions by name; the review screen builds its step form from them."""
         return queries.tools(self._started().run)
 
-    async def _no_draft(self) -> None:
-        """Wait until the plan is written and checked, or has ended."""
+    async def _wait_until_drafted(self) -> None:
+        """Wait until the plan is written and validated, or has ended."""
         run = self._started().run
         if run.status is PlanStatus.DRAFT:
             await workflow.wait_condition(lambda: run.status is not PlanStatus.DRAFT)
 
     def _check_free(self) -> None:
         if self._regenerating:
-            error = Refused("the plan is being regenerated already; wait for it", "BUSY")
+            error = Refused("the plan is already being regenerated; try again when that has finished", "BUSY")
             raise refusal(error, self._started().run)
 
     async def _revised(self, message: EditPlan) -> Revised:
-        """The edits applied; the workers are asked first about tools and queues the plan did not have before."""
+        """The plan with the edits applied. Tools and queues new to the plan are looked up on their workers first."""
         run = self._started().run
         judged: set[str] = set()
         while True:
@@ -134,25 +135,25 @@ class EditHandlers(MessageHandlers):
                 await worker_facts.learn_queue(run, error.queue)
                 continue
             except InvalidPlan as error:
-                if not _may_be_right(run, error):
+                if not _may_be_valid(run, error):
                     raise
                 await _learn_tools(run)
                 continue
-            left = [queue for queue in newly_bound(run.plan, revised.plan) if queue not in judged]
-            if not left:
+            unjudged = [queue for queue in newly_bound(run.plan, revised.plan) if queue not in judged]
+            if not unjudged:
                 return revised
-            for queue in left:
+            for queue in unjudged:
                 await worker_facts.judge(run, revised.plan, queue)
-            judged.update(left)
+            judged.update(unjudged)  # and once more: the run may have changed during the awaits
 
     @property
     def _under_revision(self) -> bool:
-        """Whether a plan with nothing left to do is kept open: more may come."""
+        """Whether a plan with nothing left to do must stay open, because a revision may add steps."""
         run = self._started().run
         return not run.stopped and (self._regenerating or run.status is PlanStatus.REVIEW)
 
     async def _redrafted(self, message: Regenerate) -> Revised:
-        """What the LLM makes of the plan, unless somebody else changed it meanwhile."""
+        """The plan as revised by the LLM. Raises Refused if it was edited or closed meanwhile, Unanswered."""
         run = self._started().run
         _check_regenerate(run, message)
         version = run.plan.version
@@ -164,19 +165,19 @@ class EditHandlers(MessageHandlers):
 
 
 async def _learn_tools(run: Run) -> None:
-    """Have the run know all tools of its own workers. Raises Refused when that failed for good."""
+    """Fetch all tools of the plan's own workers. Raises Refused CHECK_FAILED after the last retry."""
     try:
         await worker_facts.learn_tools(run)
-    except FailureError as error:  # of a local activity its own failure, in no ActivityError
+    except FailureError as error:  # a local activity's own failure, not wrapped in an ActivityError
         if is_cancelled_exception(error):
             raise
         raise Refused(
-            f"the worker could not tell its tools: {error.cause or error.message}"[:1_000], "CHECK_FAILED"
+            f"the worker could not list its tools: {error.cause or error.message}"[:1_000], "CHECK_FAILED"
         ) from error
 
 
-def _may_be_right(run: Run, error: PlanError) -> bool:
-    """Whether the edits may be right, as far as is known of the workers."""
+def _may_be_valid(run: Run, error: PlanError) -> bool:
+    """Whether the edits may be valid after all, once the workers' tools and queues are known."""
     if isinstance(error, UnknownQueue):
         return True
     if run.facts.all_tools or not isinstance(error, InvalidPlan):

@@ -1,8 +1,8 @@
-"""Runs the steps of one Run as activities, child workflows and timers: starts what may start, settles what finished.
+"""Executes the steps of one Run as activities, child workflows and timers.
 
-One loop, fed by done-callbacks: a step starts when its own dependencies are done, whatever else is still running.
+One loop, fed by done-callbacks: a step starts as soon as its own dependencies are done, whatever else is running.
 `plans.execution.next_action` decides what happens to a step, `plans.execution.schedule` which statuses follow; this
-module carries it out. Nothing here raises for what a step, a person or a server did.
+module does it. A failing step, a bad message or a failing server never raises here.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ from workflows.outcomes import cancelled, completed, failed, left_behind, of_act
 from workflows.recovery import StepRecovery
 
 ACTIVATION_BYTES = 1_000_000
-"""Arguments sent in one workflow task: the server refuses more than 4 MB of commands (TEMPORAL.md 2)."""
+"""Bytes of arguments sent per workflow task: the server refuses more than 4 MB of commands (TEMPORAL.md 2)."""
 
 
 class Execution:
-    """What is in flight for one Run. All that must survive is in the Run, from which this can be rebuilt."""
+    """The activities, child workflows and timers in flight for one Run. Can be rebuilt from the Run at any time."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -65,16 +65,16 @@ class Execution:
 
     @property
     def in_flight(self) -> list[str]:
-        """Steps with activities or child workflows in flight, which continue-as-new cannot carry along."""
+        """Ids of steps with an activity, child workflow or LLM request in flight, which continue-as-new waits for."""
         return [name for name in self._handles if not self._is_timer(name)] + self._recovery.in_flight
 
     @property
     def has_news(self) -> bool:
-        """Whether something happened since the last turn."""
+        """Whether something finished, timed out or changed in the Run since the last turn."""
         return bool(self._finished or self._timers.have_passed or self._recovery.has_news or self.run.seq != self._seen)
 
     def turn(self, starting: bool = True) -> None:
-        """Settle what ended, apply what was decided, start what may start."""
+        """Settle finished steps, apply approval timeouts, recoveries and decisions, then start ready steps."""
         self._sent = 0
         while self._finished:
             self._settle(*self._finished.popleft())
@@ -82,28 +82,28 @@ class Execution:
             self._expire(name)
         self._recovery.turn()
         for name in [name for name in self.schedule.awaiting if name in self.run.decisions]:
-            self._timers.drop(name)
-            if not self._recovery.decided(name):
+            self._timers.stop(name)
+            if not self._recovery.decided(name):  # a decision about a recovery is not an approval of the step
                 self.schedule.answered(name)
         if starting and self.run.status is PlanStatus.RUNNING:
             self._start_ready()
         self._seen = self.run.seq
 
     def resume_timers(self) -> None:
-        """After continue-as-new: start the timers that the earlier run of the workflow left open."""
+        """After continue-as-new: restart timers and LLM requests that were open in the previous run of the workflow."""
         self._recovery.resume()
         for name, state in self.run.steps.items():
             if state.status is Status.RUNNING:
                 self._watch(name, timers.sleep_of(state))
             elif state.awaiting and state.deadline:
-                self._timers.keep(name, state.deadline)
+                self._timers.start(name, state.deadline)
 
     def revise(self, revised: Revised) -> None:
-        """Go on with a plan that was edited."""
+        """Put an edited plan into effect."""
         revision.put_into_effect(self.schedule, revised, workflow.now())
         for name in self._timers.names:
             if name not in self.run.steps or not self.run.steps[name].awaiting:
-                self._timers.drop(name)
+                self._timers.stop(name)
 
     def append(self, steps: list[Step]) -> None:
         """Add steps: the tool calls of an agent's answer."""
@@ -111,10 +111,10 @@ class Execution:
         self.schedule.revise(plan.model_copy(update={"steps": [*plan.steps, *steps]}), {}, (), workflow.now())
 
     def interrupt(self, reason: str) -> None:
-        """Start nothing more. What runs may end; what the workflow itself waits for ends at once."""
+        """Start no further step. Activities in flight may finish, agents are interrupted, timers end at once."""
         self.run.interrupted = True
         self.schedule.stop(reason, workflow.now())
-        self._timers.cancel()
+        self._timers.stop_all()
         for name, handle in self._handles.items():
             if self._is_timer(name):
                 handle.cancel()
@@ -122,10 +122,10 @@ class Execution:
                 self._agents.interrupt(name)
 
     async def cancel(self) -> None:
-        """Cancel every running step, wait until each has cleaned up, settle them."""
+        """Cancel every running step, wait until each has cleaned up, and settle them."""
         self.schedule.stop("the plan was cancelled", workflow.now())
         await self._recovery.cancel()
-        self._timers.cancel()
+        self._timers.stop_all()
         for handle in self._handles.values():
             handle.cancel()
         while self._handles:
@@ -136,11 +136,11 @@ class Execution:
         limit = self.run.options.max_parallel or self.run.plan.max_parallel or DEFAULT_PARALLEL
         while self.schedule.ready and self.schedule.running < limit:
             if self._sent > ACTIVATION_BYTES and self._handles:
-                return
+                return  # the rest starts in a later turn: a handle is in flight, so there will be one
             self._act_on(next(iter(self.schedule.ready)))
 
     def _act_on(self, step_id: str) -> None:
-        """Do what is decided about a ready step."""
+        """Do what `next_action` decided about a ready step."""
         now, step = workflow.now(), self.schedule.step(step_id)
         match next_action(self.schedule, step_id):
             case Skip(reason, opens, code):
@@ -176,7 +176,7 @@ class Execution:
         self.schedule.ask(step.id, now, deadline)
         self.run.steps[step.id].asked = args
         if deadline:
-            self._timers.keep(step.id, deadline)
+            self._timers.start(step.id, deadline)
 
     def _expire(self, step_id: str) -> None:
         now = workflow.now()
@@ -210,18 +210,18 @@ class Execution:
         return self._end(step_id, outcome)
 
     def _note(self, step: Step, returned: Return, now: datetime) -> None:
-        """Record what the call did to files, for people and for the calls that follow."""
+        """Record what the call did to files: in the step's state, and in the run's file stamps for later calls."""
         note_files(self.run, step.id, returned)
         track(self.run, step, returned, now)
 
     def end(self, step_id: str, outcome: Outcome) -> None:
         """Settle a step."""
-        self._timers.drop(step_id)
+        self._timers.stop(step_id)
         self.schedule.settle(step_id, outcome, workflow.now())
 
     def _end(self, step_id: str, outcome: Outcome) -> None:
-        """Settle a step, unless it failed and the LLM is to recover it."""
-        self._timers.drop(step_id)
+        """Settle a step, unless it failed and goes to the LLM for recovery."""
+        self._timers.stop(step_id)
         if not self._recovery.takes(step_id, outcome):
             self.end(step_id, outcome)
 

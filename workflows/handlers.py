@@ -1,7 +1,8 @@
 """Signal, update and query handlers shared by PlanWorkflow and AgentWorkflow.
 
-A message may arrive at any moment, also before the plan is checked. `plans.execution.messages` parses it,
-`plans.execution.approvals` decides on it; a bad signal becomes an entry in the run's log. No message can block a run.
+A message may arrive at any moment, even before the plan is validated. `plans.execution.messages` parses it and
+`plans.execution.approvals` applies decisions. A malformed or illegal signal becomes a log entry, an update fails with
+a code; neither can block or fail a run.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ from plans.views.summary import summary_of
 from workflows.execution import Execution
 from workflows.inputs import invalid, refusal
 
-_SAID: Mapping[Action, str] = MappingProxyType({
+_LOG_TEXTS: Mapping[Action, str] = MappingProxyType({
     "begin": "review ended", "pause": "paused", "unpause": "unpaused", "interrupt": INTERRUPTED
 })  # fmt: skip
-"""What became of a control message, as the log says it."""
+"""Log entry of each control message that was carried out."""
 
 
 class MessageHandlers:
-    """The signals, updates and queries of a PlanWorkflow; `_execution` is absent only when the plan is no plan."""
+    """Base class with the handlers. `_execution` is None only when the workflow's input was invalid."""
 
     _execution: Execution | None = None
     _invalid: Sequence[Problem] = ()
@@ -65,7 +66,7 @@ class MessageHandlers:
         return queries.state(self._started().run)
 
     def _try(self, what: str, step_id: str | None, act: Callable[[], Any]) -> None:
-        """Do what a signal asks for; a refusal becomes a line in the log."""
+        """Handle a signal; a refusal becomes a log entry."""
         if self._execution is None:
             return
         run = self._execution.run
@@ -78,41 +79,39 @@ class MessageHandlers:
             text = f"REFUSED:{refusal.code} {what}: {refusal.message}"
             run.note(LogKind.REFUSED, text, workflow.now(), known, code=refusal.code, subject=what)
 
-    @workflow.signal(
-        description='Let a waiting step start: {"stepId": "...", "by": "...", "comment": "...", "args": {}}'
-    )
+    @workflow.signal(description='Approve a step: {"stepId": "...", "by": "...", "comment": "...", "args": {}}')
     def approve(self, *arguments: Any) -> None:
-        """A person lets a step start. Counts also before the step waits."""
+        """Approve a step, now or before it awaits approval. `args`, if given, replace the step's arguments."""
         self._try("approve", _step_of(arguments), lambda: self._signal_decision(read(Approve, arguments), True))
 
-    @workflow.signal(description='Skip a waiting step: {"stepId": "...", "by": "...", "comment": "..."}')
+    @workflow.signal(description='Deny a step, which is then skipped: {"stepId": "...", "by": "...", "comment": "..."}')
     def deny(self, *arguments: Any) -> None:
-        """A person does not let a step start."""
+        """Deny a step: it is skipped, and steps that depend on it are permanently blocked."""
         self._try("deny", _step_of(arguments), lambda: self._signal_decision(read(Deny, arguments), False))
 
-    @workflow.signal(description="Start no further step until unpause.")
+    @workflow.signal(description="Pause the plan: running steps finish, no further step starts until unpause.")
     def pause(self, *arguments: Any) -> None:
-        """Running steps go on; nothing starts."""
+        """Pause: running steps finish, no step starts."""
         self._signal_control("pause", arguments)
 
-    @workflow.signal(description="Let steps start again.")
+    @workflow.signal(description="Unpause the plan: steps start again.")
     def unpause(self, *arguments: Any) -> None:
-        """Steps start again."""
+        """End the pause."""
         self._signal_control("unpause", arguments)
 
-    @workflow.signal(description="Stop at the next safe point and keep everything, to be resumed.")
+    @workflow.signal(description="Stop at the next safe point; `plan resume` continues from there.")
     def interrupt(self, *arguments: Any) -> None:
-        """Running steps may end, nothing starts, the plan ends as cancelled; `plan resume` goes on from there."""
+        """Let running steps finish, start none, and end as cancelled; `plan resume` continues from there."""
         self._signal_control("interrupt", arguments)
 
     @workflow.signal(description="End the review and start the plan.")
     def begin(self, *arguments: Any) -> None:
-        """The review is over."""
+        """End the review and start the plan."""
         self._signal_control("begin", arguments)
 
-    @workflow.signal(description='Files changed by others: {"paths": ["src/main.py"]}')
+    @workflow.signal(description='Report files that others have changed: {"paths": ["src/main.py"]}')
     def files_changed(self, *arguments: Any) -> None:
-        """What the run saw of these files or directories is stale."""
+        """Mark the stamps of these files or directories as outdated."""
 
         def mark() -> None:
             message = read(FilesChanged, arguments)
@@ -120,9 +119,9 @@ class MessageHandlers:
 
         self._try("files_changed", None, mark)
 
-    @workflow.signal(description="For agents: where the one that does a step stands.")
+    @workflow.signal(description="Sent by agents: progress of the agent that works on a step.")
     def agent_progress(self, *arguments: Any) -> None:
-        """The agent's task list is the step's progress; the line goes into the log."""
+        """Store the agent's task list as the step's progress and add its line to the log."""
 
         def note() -> None:
             note_progress(self._started().run, read(AgentProgress, arguments), workflow.now())
@@ -138,9 +137,9 @@ class MessageHandlers:
 
         self._try("signal", None, refuse)
 
-    @workflow.update(description='Approve or deny with an answer: {"stepId": "...", "approved": true}')
+    @workflow.update(description='Approve or deny a step; returns the decision: {"stepId": "...", "approved": true}')
     def decide(self, *arguments: Any) -> dict[str, Any]:
-        """As approve and deny; returns the decision as recorded."""
+        """Approve or deny a step. Returns the decision as recorded; fails with the PlanError's code as type."""
         message = read(Decide, arguments)
         return approvals.decide(self._started().run, message, workflow.now(), "update").model_dump(mode="json")
 
@@ -154,9 +153,11 @@ class MessageHandlers:
         except PlanError as error:
             raise ApplicationError(error.message, type=error.code, non_retryable=True) from error
 
-    @workflow.update(description='Begin, pause, unpause or interrupt with an answer: {"action": "pause", "by": "..."}')
+    @workflow.update(
+        description='Begin, pause, unpause or interrupt; returns the status: {"action": "pause", "by": "..."}'
+    )
     def control(self, *arguments: Any) -> dict[str, Any]:
-        """As the signals of these names; returns what became of it, and the plan's status."""
+        """Begin, pause, unpause or interrupt. Returns the action, its log text and the plan's status."""
         message = read(ControlPlan, arguments)
         text = self._control(message.action, message.by)
         return {"action": message.action, "text": text, "status": self._started().run.status.value}
@@ -170,34 +171,34 @@ class MessageHandlers:
         except PlanError as error:
             raise refusal(error, run) from error
 
-    @workflow.query(description='The plan with the status and result of every step; in short: {"brief": true}')
+    @workflow.query(description='The plan with the status and result of every step; abridged: {"brief": true}')
     def plan(self, *arguments: Any) -> dict[str, Any]:
-        """The joined view (seed 004's Plan with statuses and results)."""
+        """The plan joined with statuses and results (seed 004's Plan)."""
         return self._view(arguments)
 
-    @workflow.query(description='Progress events after a number: {"since": 0}')
+    @workflow.query(description='Progress events numbered above `since`: {"since": 0}')
     def events(self, *arguments: Any) -> list[dict[str, Any]]:
         """Events numbered higher than `since`, at most `limit` (1,000)."""
         return queries.events(self._started().run, arguments)
 
-    @workflow.query(description='Files as the run last saw them: {"paths": ["src/main.py"]}, or all')
+    @workflow.query(description='File stamps as the run last saw them: {"paths": ["src/main.py"]}; without paths all')
     def stamps(self, *arguments: Any) -> dict[str, Any]:
-        """Hash and size of every file the run read or made, by path."""
+        """File stamps (hash and size) of the files the run read or wrote, by path."""
         return queries.stamps(self._started().run, arguments)
 
-    @workflow.query(description='The plan as text; of a big one the steps that move: {"limit": 100}')
+    @workflow.query(description='The plan as text; a big plan abridged to its active steps: {"limit": 100}')
     def text(self, *arguments: Any) -> str:
-        """Seed 000's display."""
+        """The plan as text (seed 000's display)."""
         return self._text(arguments)
 
-    @workflow.query(description="Counts, duration, files written, what failed.")
+    @workflow.query(description="Summary so far: counts, duration, files written, failed steps.")
     def summary(self, *_: Any) -> dict[str, Any]:
-        """The summary so far; the last one when the plan has ended."""
+        """The summary so far, or the final one when the plan has ended."""
         return summary_of(self._started().run).to_json()
 
-    @workflow.query(description="All there is to know of the run, for another run to go on from.")
+    @workflow.query(description="The whole Run as JSON, from which another run can resume.")
     def state(self, *_: Any) -> dict[str, Any]:
-        """The Run, as `plans.execution.resume` takes it."""
+        """The whole Run, the input of `plans.execution.resume`."""
         return self._state()
 
     def _signal_decision(self, message: Approve | Deny, approved: bool) -> None:
@@ -208,23 +209,23 @@ class MessageHandlers:
         self._try(action, None, lambda: self._control(action, read(Control, arguments, optional=True).by))
 
     def _control(self, action: Action, by: str) -> str:
-        """Do it; returns what became of it. Raises Refused when the plan is not in a state for it."""
+        """Carry out the action. Returns its log text. Raises Refused when the plan's status does not allow it."""
         execution, now = self._started(), workflow.now()
         check_control(execution.run, action)
-        said = _SAID[action] + (f" by {by}" if by else "")
+        text = _LOG_TEXTS[action] + (f" by {by}" if by else "")
         if action == "interrupt":
-            execution.interrupt(said)
+            execution.interrupt(text)
         elif action == "pause":
-            execution.schedule.pause(now, said)
+            execution.schedule.pause(now, text)
         elif action == "unpause":
-            execution.schedule.unpause(now, said)
+            execution.schedule.unpause(now, text)
         else:
             execution.schedule.begin(now)
-            execution.run.note(LogKind.BEGUN, said, now)
-        return said
+            execution.run.note(LogKind.BEGUN, text, now)
+        return text
 
 
 def _step_of(arguments: Sequence[Any]) -> str | None:
-    """The id of the step that a message names, if it names one."""
-    found = arguments[0].get("stepId") if len(arguments) == 1 and isinstance(arguments[0], dict) else None
-    return found if isinstance(found, str) else None
+    """The step id in a message's raw arguments, which may be malformed; None if there is none."""
+    step_id = arguments[0].get("stepId") if len(arguments) == 1 and isinstance(arguments[0], dict) else None
+    return step_id if isinstance(step_id, str) else None

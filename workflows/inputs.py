@@ -1,4 +1,4 @@
-"""Start arguments of the workflows, read without trust: any shape becomes a request or a clean failure."""
+"""Start arguments of the workflows, parsed without trust: any shape becomes a request or an InvalidPlan."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from plans.run import Options, Run, gc_disabled, run_of
 
 
 class PlanRequest(Value):
-    """What the workflow is started with: a plan and options; or a request; or, when it continues as new, the Run."""
+    """Start argument of PlanWorkflow: a plan and options, a request for the LLM, or after continue-as-new the Run."""
 
     plan: Any = Field(default=None, description="The plan as its author wrote it; validated by the workflow.")
     request: str | None = Field(
         default=None,
         min_length=1,
         max_length=20_000,
-        description="What the LLM is to write the plan for; `plan` then holds the fields it is not to set, no steps.",
+        description="What the LLM should write a plan for. `plan` then holds fields it must not set, and no steps.",
     )
     options: Options = Field(default_factory=Options)
     run: Run | None = None
 
 
 class AgentRequest(Value):
-    """What an AgentWorkflow is started with: an order and options; or, continued or resumed, the agent's run so far."""
+    """Start argument of AgentWorkflow: an order and options; after continue-as-new or on resume, the AgentRun."""
 
     order: AgentOrder | None = None
     options: Options = Field(default_factory=Options)
@@ -40,17 +40,17 @@ class AgentRequest(Value):
 
 
 def read_request(arguments: Sequence[Any]) -> PlanRequest:
-    """The one argument of a PlanWorkflow. Raises InvalidPlan when it is missing, doubled or of another shape."""
+    """The argument of PlanWorkflow. Raises InvalidPlan unless there is exactly one, of the right shape."""
     sent = _only_object(arguments, "PLAN_SCHEMA", '{"plan": {"steps": [...]}, "options": {}}')
     with _schema_errors("PLAN_SCHEMA"), gc_disabled():
         carried = sent.get("run")
-        if isinstance(carried, str):  # a big Run is carried as text: parsed in one go, it takes a quarter of the time
+        if isinstance(carried, str):  # a big Run is carried as a JSON string, which parses four times faster
             return PlanRequest(run=run_of(carried))
         return PlanRequest.model_validate(sent)
 
 
 def read_agent_request(arguments: Sequence[Any]) -> AgentRequest:
-    """The one argument of an AgentWorkflow. Raises InvalidPlan, as `read_request` does."""
+    """The argument of AgentWorkflow. Raises InvalidPlan, as `read_request` does."""
     example = '{"order": {"request": "..."}, "options": {}}'
     sent = _only_object(arguments, "AGENT_SCHEMA", example, ("order", "agent"))
     with _schema_errors("AGENT_SCHEMA"):
@@ -58,15 +58,15 @@ def read_agent_request(arguments: Sequence[Any]) -> AgentRequest:
 
 
 def _only_object(arguments: Sequence[Any], code: str, example: str, one_of: Sequence[str] = ()) -> dict[str, Any]:
-    found = arguments[0] if len(arguments) == 1 else None
-    if isinstance(found, dict) and (not one_of or found.keys() & set(one_of)):
-        return found
+    argument = arguments[0] if len(arguments) == 1 else None
+    if isinstance(argument, dict) and (not one_of or argument.keys() & set(one_of)):
+        return argument
     raise InvalidPlan([Problem(code=code, message=f"start the workflow with one JSON object: {example}")])
 
 
 @contextmanager
 def _schema_errors(code: str) -> Iterator[None]:
-    """Raise InvalidPlan with the first problem of a value that does not fit its model."""
+    """Turn pydantic's ValidationError into InvalidPlan, with the first problem and its path."""
     try:
         yield
     except ValidationError as error:
@@ -76,15 +76,15 @@ def _schema_errors(code: str) -> Iterator[None]:
 
 
 def refusal(error: PlanError, run: Run | None = None) -> ApplicationError:
-    """The failure of an update: the error's code, and what a client needs to show it."""
+    """The failure of an update: the error's code as type; the plan's version and the problems as details."""
     problems = error.problems if isinstance(error, InvalidPlan) else []
-    told = [problem.model_dump(mode="json", exclude_none=True) for problem in bounded(problems)]
-    detail = {"version": run.plan.version if run else None, "problems": told}
+    listed = [problem.model_dump(mode="json", exclude_none=True) for problem in bounded(problems)]
+    detail = {"version": run.plan.version if run else None, "problems": listed}
     return ApplicationError(error.message[:8_000], detail, type=error.code, non_retryable=True)
 
 
 def invalid(problems: Sequence[Problem]) -> ApplicationError:
-    """The failure of a workflow whose plan cannot run; its detail is the list of problems."""
+    """The failure of a workflow whose plan cannot run, with the list of problems as its details."""
     problems = bounded(list(problems))
     detail = [problem.model_dump(mode="json", exclude_none=True) for problem in problems]
     return ApplicationError(InvalidPlan(problems).message[:8_000], detail, type="INVALID_PLAN", non_retryable=True)

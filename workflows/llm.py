@@ -1,9 +1,9 @@
-"""Asks the LLM from a workflow: within the budget, counted, and corrected a bounded number of times.
+"""Sends LLM requests from a workflow: checks the budget, counts usage, and has unusable answers corrected.
 
-Every request is an `ask_llm` activity of its own number and key, and the activity returns the answer parsed and judged.
-What it took is added to the run's ledger, also when it failed. An answer that cannot be used is sent back with
-all that is wrong with it, CORRECTIONS times at most; then `Unanswered` is raised. An agent's request goes out by
-reference (`plans.agents.llm_request`): what was said before is stored outside history.
+Each request is an `ask_llm` activity with its own number and idempotency key, which returns the answer parsed and
+validated. Its usage is added to the run's ledger, even if it failed. An unusable answer is sent back with all its
+problems, CORRECTIONS times at most; then `Unanswered` is raised. An agent's request refers to its conversation
+(`plans.agents.llm_request`), which is stored outside the history.
 """
 
 from __future__ import annotations
@@ -34,13 +34,14 @@ from plans.run import Run
 from workflows import policies
 
 CORRECTIONS = 3
+"""Corrections per question, so four answers at most."""
 CORRECTABLE = frozenset(("LLM_TRUNCATED", "LLM_BAD_ANSWER"))
-"""Failures of a request that the model can avoid by answering otherwise."""
+"""Error codes of requests that a different answer can fix. Others, such as an unreachable endpoint, are final."""
 Accepted = TypeVar("Accepted")
 
 
 class Question(NamedTuple):
-    """What is asked, and what for."""
+    """A prompt, the kind of answer expected, and for logs and the UI what it is about."""
 
     purpose: str
     prompt: Prompt
@@ -50,35 +51,35 @@ class Question(NamedTuple):
 
 
 class AgentReply(NamedTuple):
-    """An agent's answer; `form_problem`: what keeps the final answer from the schema, None where nothing judged it."""
+    """An agent's answer. `form_problem`: how the final answer violates the output schema; None if unchecked."""
 
     answer: TaskList | AgentAnswer | SimpleAnswer
     form_problem: str | None = None
 
 
 class Rejected(NamedTuple):
-    """The last answer, when it could not be used."""
+    """An answer that could not be used, and why."""
 
     text: str
     problems: list[str]
     left: int
-    """Corrections left, the one this asks for included."""
+    """Corrections left, including the one this answer is sent back for."""
 
     @property
     def number(self) -> int:
-        """The number of the correction."""
+        """The number of this correction, from 1."""
         return CORRECTIONS + 1 - self.left
 
 
 async def answered(run: Run, question: Question, accept: Callable[[Parsed], Accepted | AnswerProblem]) -> Accepted:
-    """What `accept`, which judges by the state of the run, makes of the first answer it accepts. Raises Unanswered."""
+    """The first answer that `accept` accepts, as converted by it with the state of the run. Raises Unanswered."""
 
     async def ask(rejected: Rejected | None) -> LlmAnswer:
         return await _ask(run, question, rejected)
 
     def judge(answer: LlmAnswer) -> Accepted | AnswerProblem:
-        found = _value(answer, question.expected)
-        return found if isinstance(found, AnswerProblem) else accept(found)
+        value = _value(answer, question.expected)
+        return value if isinstance(value, AnswerProblem) else accept(value)
 
     def note(attempt: int, problem: str, code: str) -> None:
         text = f"{question.about}: answer {attempt} was not accepted: {problem}"
@@ -88,17 +89,17 @@ async def answered(run: Run, question: Question, accept: Callable[[Parsed], Acce
 
 
 async def agent_answered(agent: AgentRun) -> AgentReply:
-    """The first answer of an agent's model that can be used. Raises Unanswered."""
+    """The first usable answer of an agent's LLM. Raises Unanswered, also when a limit is reached while correcting."""
     question = _agent_question(agent)
 
     async def ask(rejected: Rejected | None) -> LlmAnswer:
         return await _ask_agent(agent, question, rejected)
 
     def judge(answer: LlmAnswer) -> AgentReply | AnswerProblem:
-        found = _value(answer, expected_of(question, agent.run.facts.tools))
-        if isinstance(found, TaskList | AgentAnswer | SimpleAnswer):
-            return AgentReply(found, answer.form_problem)
-        return found if isinstance(found, AnswerProblem) else AnswerProblem(message="The answer is of another kind.")
+        value = _value(answer, expected_of(question, agent.run.facts.tools))
+        if isinstance(value, TaskList | AgentAnswer | SimpleAnswer):
+            return AgentReply(value, answer.form_problem)
+        return value if isinstance(value, AnswerProblem) else AnswerProblem(message="The answer is of another kind.")
 
     def note(_: int, problem: str, code: str) -> None:
         text = f"answer {agent.asked} was not accepted: {problem}"
@@ -116,37 +117,37 @@ async def _corrected(
     note: Callable[[int, str, str], None],
     is_over: Callable[[], bool] = lambda: False,
 ) -> Accepted:
-    """The first answer accepted; every other is sent back with its problems. Raises Unanswered."""
+    """The correction loop: the first accepted answer; rejected ones are sent back with problems. Raises Unanswered."""
     rejected: Rejected | None = None
     attempt = 0
     while True:
         attempt += 1
-        found: Accepted | AnswerProblem
+        result: Accepted | AnswerProblem
         try:
             answer = await ask(rejected)
-            text, found = answer.text, judge(answer)
+            text, result = answer.text, judge(answer)
         except Unanswered as error:
             if error.code not in CORRECTABLE:
                 raise
-            text, found = error.text, AnswerProblem(message=error.message, problems=[error.message], code=error.code)
-        if not isinstance(found, AnswerProblem):
-            return found
-        rejected = Rejected(text, found.problems or [found.message], CORRECTIONS + 1 - attempt)
-        note(attempt, rejected.problems[0], found.code)
+            text, result = error.text, AnswerProblem(message=error.message, problems=[error.message], code=error.code)
+        if not isinstance(result, AnswerProblem):
+            return result
+        rejected = Rejected(text, result.problems or [result.message], CORRECTIONS + 1 - attempt)
+        note(attempt, rejected.problems[0], result.code)
         if not rejected.left or is_over():
-            why = f"the LLM gave no usable answer in {attempt} attempt{'s' * (attempt != 1)}: {found.message}"
+            why = f"the LLM gave no usable answer in {attempt} attempt{'s' * (attempt != 1)}: {result.message}"
             raise Unanswered(why[:4_000], problems=rejected.problems, text=text)
 
 
 def _value(answer: LlmAnswer, expected: Expected) -> Parsed | AnswerProblem:
-    """The value the activity found in the answer; a history from before it did so holds the text only."""
+    """The value the activity parsed. Histories recorded before it did so hold only the text, which is parsed here."""
     if answer.problem:
         return AnswerProblem(message=answer.problem, problems=answer.problems or [answer.problem])
     return parsed(answer.text, expected) if answer.parsed is None else typed(answer.parsed, expected.kind)
 
 
 async def _ask(run: Run, question: Question, rejected: Rejected | None) -> LlmAnswer:
-    """One request for a plan. Raises Unanswered."""
+    """Send one LLM request on behalf of a plan, within its budget. Raises Unanswered."""
     _require_budget(run)
     run.llm_calls += 1
     prompt = question.prompt if rejected is None else correction_prompt(question.prompt, *rejected)
@@ -186,12 +187,12 @@ def _agent_question(agent: AgentRun) -> AgentQuestion:
 
 
 async def _ask_agent(agent: AgentRun, question: AgentQuestion, rejected: Rejected | None) -> LlmAnswer:
-    """One request of an agent, which brings what the conversation does not hold yet. Raises Unanswered."""
+    """Send one LLM request of an agent with everything the conversation lacks so far. Raises Unanswered."""
     if rejected is not None:
         problems = [line[:1_000] for line in rejected.problems[:20]]
         changes = {"last": rejected.text[:8_000], "problems": problems, "left": rejected.left}
         question = question.model_copy(update=changes)
-        if agent.conversation != question.conversation:  # an answered request brought in what was new
+        if agent.conversation != question.conversation:  # the request before was answered, so the conversation holds it
             sent: dict[str, Any] = {"request": "", "output_schema": None, "guides": [], "outcomes": []}
             question = question.model_copy(update={"conversation": agent.conversation} | sent)
     agent.asked += 1
@@ -211,7 +212,7 @@ async def _ask_agent(agent: AgentRun, question: AgentQuestion, rejected: Rejecte
 
 
 async def _call(number: int, about: str, request: LlmRequest) -> LlmAnswer:
-    """The run's request of that number. Raises ActivityError; CancelledError when cancelled."""
+    """Run the `ask_llm` activity with this number. Raises ActivityError; asyncio.CancelledError when cancelled."""
     keyed = request.model_copy(update={"key": f"{workflow.info().workflow_id}/llm-{number}"})
     try:
         answer: LlmAnswer = await workflow.execute_activity(
@@ -232,7 +233,7 @@ async def _call(number: int, about: str, request: LlmRequest) -> LlmAnswer:
 
 
 def _require_budget(run: Run) -> None:
-    """Raises Unanswered LLM_BUDGET when the next call may not be made; the first time it is near, that is noted."""
+    """Raise Unanswered when the LLM budget allows no further request; log once when it is nearly used up."""
     spent = run.ledger.total
     spent = spent.model_copy(update={"calls": max(spent.calls, run.llm_calls)})
     judgement = budget.decide(run.plan.budget or Budget(), spent, run.llm_seconds)
@@ -244,10 +245,10 @@ def _require_budget(run: Run) -> None:
 
 
 def _failure(error: ActivityError) -> tuple[Unanswered, Usage]:
-    """Why there was no answer, and what the request took nevertheless."""
+    """A failed request as Unanswered, and the usage it reported all the same."""
     cause = error.cause
     if not isinstance(cause, ApplicationError):
-        return Unanswered(f"the LLM could not be asked: {cause or error}"[:1_000], "LLM_UNAVAILABLE"), Usage()
+        return Unanswered(f"the LLM request failed: {cause or error}"[:1_000], "LLM_UNAVAILABLE"), Usage()
     detail: dict[str, Any] = cause.details[0] if cause.details and isinstance(cause.details[0], dict) else {}
     try:
         usage = Usage.model_validate(detail.get("usage") or {})

@@ -1,4 +1,4 @@
-"""Turns the end of an activity into a step's outcome: one function per way to end."""
+"""Maps the result or failure of an activity to a step's Outcome: one function per kind of end."""
 
 from __future__ import annotations
 
@@ -16,40 +16,40 @@ CANCELLED_TEXT = "cancelled while it ran"
 
 
 def completed(returned: Any, now: datetime, started: datetime) -> tuple[Outcome, Return]:
-    """A tool's return. Anything else was given by hand (`temporal activity complete`) and is taken as the value."""
+    """The outcome of a tool's Return. Any other result (from `temporal activity complete`) becomes the step's value."""
     try:
-        given = Return.model_validate(returned)
+        parsed = Return.model_validate(returned)
     except ValidationError:
-        given = Return(value=returned, duration=_milliseconds(now, started))
+        parsed = Return(value=returned, duration=_milliseconds(now, started))
     result = Result(
         ok=True,
-        value=given.value,
-        large=given.large,
-        duration=round(given.duration, 3),
+        value=parsed.value,
+        large=parsed.large,
+        duration=round(parsed.duration, 3),
         timestamp=now,
-        attempt=given.attempt,
+        attempt=parsed.attempt,
     )
-    return Outcome(Status.COMPLETED, result), given
+    return Outcome(Status.COMPLETED, result), parsed
 
 
 def failed(code: str, error: str, now: datetime, duration: float = 0.0, attempt: int = 1) -> Outcome:
-    """A step that could not do its work."""
+    """The outcome of a failed step. `duration` is in milliseconds."""
     result = Result(ok=False, error=error, code=code, duration=round(duration, 3), timestamp=now, attempt=attempt)
     return Outcome(Status.FAILED, result)
 
 
 def skipped(reason: str, now: datetime, opens: bool = True, code: str | None = None) -> Outcome:
-    """A step that was not to be done. `opens` is false for a denial, which blocks what depends on the step."""
+    """The outcome of a skipped step. `opens` is false for a denial: dependents are then permanently blocked."""
     return Outcome(Status.SKIPPED, Result(ok=False, error=reason, code=code, timestamp=now), opens)
 
 
 def cancelled(now: datetime, started: datetime) -> Outcome:
-    """A step that ran when the plan was cancelled."""
+    """The outcome of a step that was running when the plan was cancelled."""
     return failed("CANCELLED", CANCELLED_TEXT, now, _milliseconds(now, started))
 
 
 def of_activity(error: BaseException, now: datetime, started: datetime) -> Outcome:
-    """The outcome in an activity's failure: the tool's own error, a time limit, a cancellation."""
+    """The outcome of a failed activity: the tool's own error, a cancellation, or a lost worker (timeout)."""
     cause = error.cause if isinstance(error, ActivityError) else error
     duration = _milliseconds(now, started)
     if isinstance(cause, ApplicationError):
@@ -59,19 +59,19 @@ def of_activity(error: BaseException, now: datetime, started: datetime) -> Outco
     if isinstance(cause, CancelledError):
         return cancelled(now, started)
     if isinstance(cause, TimeoutError):
-        text = "the workers that ran it died or went silent, again and again; `plan doctor` shows the workers"
+        text = "every attempt lost its worker (it died or stopped sending heartbeats); run: plan doctor"
         return failed("WORKER_LOST", text, now, duration)
     return failed("TOOL_FAILED", str(cause)[:1_000] or type(cause).__name__, now, duration)
 
 
 def left_behind(error: BaseException) -> Return:
-    """What a failed call did to files all the same, as far as it could tell."""
+    """The file changes a failed call reported in its error details; an empty Return when there are none."""
     cause = error.cause if isinstance(error, ActivityError) else error
     details = cause.details[:1] if isinstance(cause, ApplicationError) else ()
-    told = details[0] if details and isinstance(details[0], dict) else {}
+    reported = details[0] if details and isinstance(details[0], dict) else {}
     names = ("wrote", "deleted", "shared", "moreFiles", "sandbox", "warnings")
     try:
-        return Return.model_validate({"duration": 0.0, **{name: told[name] for name in names if name in told}})
+        return Return.model_validate({"duration": 0.0, **{name: reported[name] for name in names if name in reported}})
     except ValidationError:
         return Return(duration=0.0)
 

@@ -1,7 +1,7 @@
-"""PlanWorkflow: one plan from draft to summary. The story of `run` is draft, review, execute, summarize.
+"""PlanWorkflow: one plan from draft to summary. `run` has four parts: draft, review, execute, summarize.
 
-Facts about the world come from the activity `check_plan` alone, one per task queue that the plan's steps are bound to.
-When the history is full, the Run goes on in a new run of the workflow. Messages are the business of `MessageHandlers`.
+Facts about the world come only from the activity `check_plan`, run once per task queue that steps are bound to. When
+the history is full, the workflow continues as new with the Run. `MessageHandlers` and `EditHandlers` handle messages.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ class PlanWorkflow(EditHandlers):
             self._invalid = error.problems
         for argument in arguments:
             if isinstance(argument, dict):
-                argument.clear()  # Temporal keeps it as long as the run, and of a big plan it is most of the memory
+                argument.clear()  # the SDK holds the arguments as long as the run: for a big plan most of its memory
 
     @workflow.run
     async def run(self, *_: Any) -> dict[str, Any]:
-        """Draft, review, execute, summarize. Returns the summary; a failed plan fails the workflow with it."""
+        """Draft, review, execute, summarize. Returns the summary; a failed plan raises PLAN_FAILED with it."""
         if self._invalid:
             raise invalid(self._invalid)
         execution = self._started()
@@ -76,41 +76,41 @@ class PlanWorkflow(EditHandlers):
             self._execution = Execution(self._requested(request, request.request))
             return
         plan = read_plan(request.plan)
-        found = plan if isinstance(plan, list) else condition_problems(plan)
-        if isinstance(plan, list) or found:
-            raise InvalidPlan(found)
+        problems = plan if isinstance(plan, list) else condition_problems(plan)
+        if isinstance(plan, list) or problems:
+            raise InvalidPlan(problems)
         plan = plan.model_copy(update={"id": plan.id or workflow.info().workflow_id.removeprefix("plan-")})
         self._execution = Execution(Run.of(plan, request.options, Facts(), {}))
 
     def _requested(self, request: PlanRequest, text: str) -> Run:
-        """A run whose plan the LLM is yet to write."""
-        given = request.plan if isinstance(request.plan, dict) else {}
-        name = given.get("id") or workflow.info().workflow_id.removeprefix("plan-")
-        plan = Plan.model_validate({**given, "id": name, "steps": []})
+        """A Run without steps, for a plan that the LLM will write."""
+        fields = request.plan if isinstance(request.plan, dict) else {}
+        name = fields.get("id") or workflow.info().workflow_id.removeprefix("plan-")
+        plan = Plan.model_validate({**fields, "id": name, "steps": []})
         run = Run.of(plan, request.options, Facts(), {})
         run.request = text
         return run
 
     async def _check(self) -> None:
-        """Have workers judge the plan and tell what the workflow must know about them."""
+        """Validate the plan against its workers' tools and store their facts; then review or begin."""
         run = self._started().run
         facts = await facts_about(run, run.plan, all_tools=run.options.review)
         if errors(facts.problems):
             raise self._refused(facts.problems)
         run.facts, run.inputs = facts, input_values(run.plan, run.options.inputs)[0]
         if run.resumes:
-            await resume_check.look_at_files(run)
+            await resume_check.compare_files(run)
         if run.options.review:
             self._started().schedule.review()
         else:
             self._started().schedule.begin(workflow.now())
 
     def _refused(self, problems: Sequence[Problem]) -> ApplicationError:
-        self._index.tell(PlanStatus.FAILED.value, (), "", known=False)
+        self._index.publish(PlanStatus.FAILED.value, (), "", known=False)
         return invalid(problems)
 
     async def _draft(self) -> None:
-        """Have the LLM write the plan; it goes into review, unless it is sound and nobody wants to see it."""
+        """Have the LLM write the plan. It then goes into review, unless it is valid and no review was asked for."""
         execution, now = self._started(), workflow.now
         run = execution.run
         facts = await facts_about(run, None, all_tools=True)
@@ -120,9 +120,9 @@ class PlanWorkflow(EditHandlers):
         self._publish()
         drafted = await drafting.draft(run)
         run.draft = drafted.text
-        made = Revision(version=run.plan.version, by="llm", time=now(), ops=["draft"])
+        revision = Revision(version=run.plan.version, by="llm", time=now(), ops=["draft"])
         execution.schedule.review()
-        execution.revise(Revised(drafted.plan, {}, [], set(), drafted.problems, made))
+        execution.revise(Revised(drafted.plan, {}, [], set(), drafted.problems, revision))
         run.inputs = input_values(run.plan, run.options.inputs)[0]
         if not run.options.review and not run.problems:
             execution.schedule.begin(now())
@@ -140,27 +140,27 @@ class PlanWorkflow(EditHandlers):
         await workflow.wait_condition(lambda: run.seq != seen)
 
     async def _execute(self) -> None:
-        """Turn after turn until nothing runs and nothing can start."""
+        """Run turns until nothing is running and nothing can start; continue as new when the history is full."""
         execution = self._started()
         execution.resume_timers()
-        turnover = HistoryLimit(execution.run.options.history_limit)
+        limit = HistoryLimit(execution.run.options.history_limit)
         while True:
-            move = self._next_move(turnover)
+            move = self._next_move(limit)
             execution.turn(starting=move is Move.START)
             self._publish()
             if execution.schedule.idle and not self._under_revision:
                 return
             if move is not Move.START and not execution.in_flight:
                 await self._continue_as_new()
-            await self._news(turnover.until)
+            await self._news(limit.until)
 
-    def _next_move(self, turnover: HistoryLimit) -> Move:
-        info, flying = workflow.info(), self._started().in_flight
+    def _next_move(self, limit: HistoryLimit) -> Move:
+        info, in_flight = workflow.info(), self._started().in_flight
         events, size = info.get_current_history_length(), info.get_current_history_size()
-        return turnover.decide(events, size, info.is_continue_as_new_suggested(), flying, workflow.now())
+        return limit.decide(events, size, info.is_continue_as_new_suggested(), in_flight, workflow.now())
 
     async def _news(self, until: datetime | None) -> None:
-        """Wait until something happens, or the time that holding back is to end."""
+        """Wait for news, or until `until`, when waiting for steps in flight before continue-as-new ends."""
         execution = self._started()
         if until is not None and self._patience is None:
             seconds = max(0.0, (until - workflow.now()).total_seconds())
@@ -171,7 +171,7 @@ class PlanWorkflow(EditHandlers):
             self._patience = None
 
     async def _continue_as_new(self) -> None:
-        """Go on in a new run of the workflow, with the Run and nothing else."""
+        """Continue as new with the Run as the only state; handlers finish first, as their answers would be lost."""
         await workflow.wait_condition(workflow.all_handlers_finished)
         workflow.continue_as_new(args=[carried(self._started().run)])
 
@@ -186,11 +186,11 @@ class PlanWorkflow(EditHandlers):
         return summary
 
     def _publish(self) -> None:
-        """Show the state in Temporal's own UI: current details always, search attributes when one has changed."""
+        """Show the state in Temporal's UI: current details, and search attributes and memo when they changed."""
         execution = self._started()
         run = execution.run
         workflow.set_current_details(markdown.details(run, execution.schedule))
         known = run.facts.search_attributes
-        self._index.tell(run.status.value, execution.schedule.awaiting, run.plan.title, known=known)
+        self._index.publish(run.status.value, execution.schedule.awaiting, run.plan.title, known=known)
         if run.revisions:
-            self._index.describe(run.plan.title, len(run.plan.steps))
+            self._index.publish_memo(run.plan.title, len(run.plan.steps))

@@ -1,8 +1,7 @@
-"""One table: kind of activity -> time limits, attempts, what is never retried.
+"""Timeouts and retry policies of all activities, in one table.
 
-A step's attempts (seed 004: three, waiting 1 s then 2 s) count tool errors only. They are counted by the activity,
-which ends the retries itself with a non-retryable error; the policy allows for the deaths of workers on top (FAULTS,
-rule 3).
+A step's attempts count tool errors only (three by default, 1 s and 2 s apart; seed 004). The activity counts them and
+ends the retries with a non-retryable error. The server's retry policy allows WORKER_DEATHS more (FAULTS, rule 3).
 """
 
 from __future__ import annotations
@@ -17,16 +16,16 @@ from temporalio.common import RetryPolicy
 from plans.model import Plan, Retry, Step, ToolSpec
 
 WORKER_DEATHS = 20
-"""Attempts of one step that may be lost with their worker before the step is given up."""
+"""Attempts of one step that may be lost with their worker before the step fails with WORKER_LOST."""
 SLACK = 30.0
-"""Seconds an attempt may overrun its own time limit, which the activity keeps, before the server gives it up."""
+"""Seconds added to start-to-close: the activity enforces the time limit itself, the server only if it could not."""
 HEARTBEAT_TIMEOUT = timedelta(seconds=5)
-"""A worker silent for this long is taken for dead; activities beat about every second."""
+"""Heartbeat timeout, after which a worker counts as dead. Activities send a heartbeat about every second."""
 
 
 @dataclass(frozen=True)
 class Policy:
-    """The options of one activity."""
+    """Options of one kind of activity. `timeout`: seconds; `repeatable`: false for calls that must not run twice."""
 
     timeout: float
     retry: Retry
@@ -34,12 +33,12 @@ class Policy:
 
     @property
     def start_to_close(self) -> timedelta:
-        """Time limit of one attempt as the server keeps it."""
+        """Start-to-close timeout on the server: the time limit of one attempt plus SLACK."""
         return timedelta(seconds=self.timeout + SLACK)
 
     @property
     def retry_policy(self) -> RetryPolicy:
-        """Attempts and waits as the server keeps them."""
+        """Retry policy on the server: the attempts plus WORKER_DEATHS."""
         return RetryPolicy(
             initial_interval=timedelta(seconds=max(self.retry.delay, 0.001)),
             backoff_coefficient=self.retry.factor,
@@ -48,7 +47,7 @@ class Policy:
 
 
 def of_step(plan: Plan, step: Step, spec: ToolSpec, args: Mapping[str, Any]) -> Policy:
-    """What the step says, else the plan's defaults, else the tool's own; `args` are those of this call."""
+    """The step's own retry and timeout, else the plan's defaults, else the tool's. `args` are those of this call."""
     retry = step.retry or plan.defaults.retry or spec.retry or Retry()
     repeatable = spec.repeatable if step.repeatable is None else step.repeatable
     if not repeatable:
@@ -56,22 +55,22 @@ def of_step(plan: Plan, step: Step, spec: ToolSpec, args: Mapping[str, Any]) -> 
     timeout = step.timeout or plan.defaults.timeout
     asked = args.get("timeout")
     if timeout is None:
-        # A tool with a time limit of its own keeps that one itself; ours must not come before it.
+        # A tool with a `timeout` argument enforces that itself; ours must not fire first.
         timeout = max(spec.timeout, asked + 5.0 if isinstance(asked, (int, float)) else 0.0)
     return Policy(timeout, retry, repeatable)
 
 
 CHECK = Policy(60.0, Retry(attempts=100, delay=1.0, factor=1.5))
-"""Checking a plan reads nothing but the worker's own tools and the workspace's existence."""
+"""check_plan: reads only the worker's tools and whether the workspace exists."""
 ASK_LLM = Policy(1_800.0, Retry(attempts=5, delay=2.0, factor=2.0))
-"""One question to the LLM. The worker keeps a shorter limit (PLANS_LLM_TIMEOUT) and counts the endpoint's errors."""
+"""ask_llm: the worker enforces a shorter timeout (PLANS_LLM_TIMEOUT) and counts the endpoint's errors itself."""
 SNAPSHOT = Policy(60.0, Retry(attempts=3, delay=1.0, factor=2.0))
-"""Looking at a workspace for the LLM."""
+"""snapshot_workspace and compare_files: reading a workspace."""
 CHANGES = Policy(600.0, Retry(attempts=3, delay=1.0, factor=2.0))
-"""Telling what a plan changed in files, or taking it back; it can be repeated."""
+"""file_changes: listing or undoing a plan's file changes; idempotent."""
 NEW_QUEUE = timedelta(seconds=10)
-"""How long a worker is waited for that an edit is about to bind a step to; one that is there answers at once."""
+"""Schedule-to-start timeout for a queue that an edit is about to bind a step to. A running worker answers at once."""
 UNSERVED = timedelta(seconds=60)
-"""How long a worker may be waited for by somebody who looks on."""
+"""How long to wait for a worker where a person waits for the answer."""
 SUMMARY = Policy(30.0, Retry(attempts=3, delay=1.0, factor=2.0))
-"""Writing the summary: a full disk must not keep a finished plan from ending."""
+"""record_end, write_summary, track_agent: few attempts, because a full disk must not keep a plan from ending."""

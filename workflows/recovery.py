@@ -1,8 +1,8 @@
-"""Failed steps and the LLM: asked what to do, its choice carried out, or put before a person first.
+"""Recovery of failed steps: the LLM chooses to retry, skip, insert steps or abort; a person may have to approve it.
 
-While the LLM is asked, the step is ready and awaits its recovery; nothing else waits for it. What is chosen takes
-effect in the next turn, through the same validated edits as a person's, and every choice stands in the change log. When
-there is no usable answer, or no budget, the failure stands.
+During the LLM request the step is ready and awaiting recovery; other steps continue. The choice takes effect in the
+next turn, through the same validated edits as a person's, and is recorded in the change log. Without a usable answer or
+budget, the step fails with its original error.
 """
 
 from __future__ import annotations
@@ -31,58 +31,64 @@ if TYPE_CHECKING:
     from workflows.execution import Execution
 
 RECOVERED = "SKIPPED_AFTER_FAILURE"
+"""Code of the result of a step that the LLM chose to skip."""
 
 
 class StepRecovery:
-    """The recoveries of one Execution. What must survive stands in the Run: `failure` and `proposal` of the step."""
+    """The recoveries of one Execution. What must survive continue-as-new is in the step's `failure` and `proposal`."""
 
     def __init__(self, execution: Execution) -> None:
         self._execution = execution
-        self._asked: dict[str, asyncio.Task[None]] = {}
-        self._landed: deque[tuple[str, Recovery | PlanError]] = deque()
+        self._requests: dict[str, asyncio.Task[None]] = {}
+        self._answers: deque[tuple[str, Recovery | PlanError]] = deque()
 
     @property
     def in_flight(self) -> list[str]:
-        """The steps about which the LLM is being asked."""
-        return list(self._asked)
+        """Ids of the steps with an LLM request in flight."""
+        return list(self._requests)
 
     @property
     def has_news(self) -> bool:
-        """Whether an answer came."""
-        return bool(self._landed)
+        """Whether an answer arrived since the last turn."""
+        return bool(self._answers)
 
     def takes(self, step_id: str, outcome: Outcome) -> bool:
-        """Whether a failure is the LLM's to mend; then it is asked."""
+        """Whether the outcome is a failure for the LLM to recover. If so, asks it; the step must not be settled."""
         run, now = self._run, workflow.now()
         step = self._execution.schedule.step(step_id)
         if outcome.status is not Status.FAILED or not recovery.is_due(run, step, outcome.result):
             return False
         state = run.steps[step_id]
         state.failure, state.deadline = outcome.result, None
-        run.note(LogKind.MENDING, f"step '{step_id}' failed, the LLM is asked: {outcome.result.error}", now, step_id)
+        run.note(
+            LogKind.MENDING,
+            f"step '{step_id}' failed; asking the LLM how to recover: {outcome.result.error}",
+            now,
+            step_id,
+        )
         self._execution.schedule.ask(step_id, now, awaiting="recovery")
         self.ask(step_id)
         return True
 
     def ask(self, step_id: str) -> None:
-        """Ask the LLM about a step that awaits its recovery."""
+        """Start an LLM request about a step that is awaiting recovery."""
         self._run.steps[step_id].recoveries += 1
         self._run.recoveries += 1
-        self._asked[step_id] = asyncio.create_task(self._ask(step_id))
+        self._requests[step_id] = asyncio.create_task(self._ask(step_id))
 
     def resume(self) -> None:
-        """Ask again about what a run of the workflow left to the next one."""
+        """After continue-as-new: repeat the LLM requests of steps that are still awaiting recovery."""
         for step_id in self._execution.schedule.recovering:
-            if step_id not in self._asked:
+            if step_id not in self._requests:
                 self.ask(step_id)
 
     def turn(self) -> None:
-        """Carry out what the LLM chose."""
-        while self._landed:
-            step_id, choice = self._landed.popleft()
-            self._asked.pop(step_id, None)
+        """Act on the LLM's answers: carry out a choice, propose it to a person, or let the step fail."""
+        while self._answers:
+            step_id, choice = self._answers.popleft()
+            self._requests.pop(step_id, None)
             if self._run.stopped:
-                self._stands(step_id)
+                self._fail(step_id)
             elif isinstance(choice, PlanError):
                 self._unanswered(step_id, choice)
             elif recovery.needs_approval(self._run) and choice.action != "abort":
@@ -91,7 +97,7 @@ class StepRecovery:
                 self._apply(step_id, choice)
 
     def decided(self, step_id: str) -> bool:
-        """Carry out what a person decided about a proposal; false when the step has none."""
+        """Act on a person's decision about a proposed recovery; False when the step has no proposal."""
         state, proposal = self._run.steps[step_id], self._run.steps[step_id].proposal
         if proposal is None:
             return False
@@ -101,25 +107,25 @@ class StepRecovery:
             self._budget_decided(step_id, decision.approved)
         elif decision.approved:
             choice = Recovery.model_validate(proposal["recovery"])
-            if choice.action == "retry" and state.args is not None:  # the approver put others in their place
+            if choice.action == "retry" and state.args is not None:  # the approver replaced the arguments
                 choice = choice.model_copy(update={"args": state.args})
             self._apply(step_id, choice)
-            if choice.action == "retry" and not state.failure:  # who approved it has seen the arguments
+            if choice.action == "retry" and not state.failure:  # approving the recovery approves the retried call
                 seen = approvals.digest(self._run.args_of(self._execution.schedule.step(step_id)))
                 self._run.decisions[step_id] = decision.model_copy(update={"args_hash": seen})
         else:
-            self._stands(step_id)
+            self._fail(step_id)
         return True
 
     async def cancel(self) -> None:
-        """Ask no more; the failures stand."""
-        for task in self._asked.values():
+        """Cancel all LLM requests and let the steps fail with their original errors."""
+        for task in self._requests.values():
             task.cancel()
-        await asyncio.gather(*self._asked.values(), return_exceptions=True)
-        self._asked.clear()
-        self._landed.clear()
+        await asyncio.gather(*self._requests.values(), return_exceptions=True)
+        self._requests.clear()
+        self._answers.clear()
         for step_id in list(self._execution.schedule.recovering):
-            self._stands(step_id)
+            self._fail(step_id)
 
     async def _ask(self, step_id: str) -> None:
         run, step = self._run, self._execution.schedule.step(step_id)
@@ -132,7 +138,7 @@ class StepRecovery:
             choice: Recovery | PlanError = await answered(run, question, self._judge(step))
         except PlanError as error:
             choice = error
-        self._landed.append((step_id, choice))
+        self._answers.append((step_id, choice))
 
     def _judge(self, step: Step) -> Callable[[Parsed], Recovery | AnswerProblem]:
         def accept(choice: Parsed) -> Recovery | AnswerProblem:
@@ -151,15 +157,15 @@ class StepRecovery:
         state.proposal, state.asked = proposal, {**proposal, "failure": failure}
 
     def _unanswered(self, step_id: str, error: PlanError) -> None:
-        text = f"no recovery of '{step_id}': {error.message}"
+        text = f"step '{step_id}' was not recovered: {error.message}"
         self._run.note(LogKind.RECOVERY, text, workflow.now(), step_id, code=error.code)
         budget = self._run.plan.budget or Budget()
         if error.code == OVERRUN_CODE and budget.ask:
-            self._run.steps[step_id].recoveries -= 1  # nobody was asked
+            self._run.steps[step_id].recoveries -= 1  # no request was sent, so it does not count
             self._run.recoveries -= 1
             self._propose(step_id, {"budget": error.message})
         else:
-            self._stands(step_id)
+            self._fail(step_id)
 
     def _budget_decided(self, step_id: str, approved: bool) -> None:
         run = self._run
@@ -170,41 +176,42 @@ class StepRecovery:
             self._execution.schedule.ask(step_id, workflow.now(), awaiting="recovery")
             self.ask(step_id)
         else:
-            self._stands(step_id)
+            self._fail(step_id)
 
     def _apply(self, step_id: str, choice: Recovery) -> None:
-        """Retry, skip, insert or abort; when the plan has changed so that it cannot be done, the failure stands."""
+        """Retry, skip, insert steps or abort. If the plan has changed so that this is impossible, the step fails."""
         run, now, execution = self._run, workflow.now(), self._execution
-        step, said = execution.schedule.step(step_id), recovery.sentence(step_id, choice)
+        step, text = execution.schedule.step(step_id), recovery.sentence(step_id, choice)
         try:
             revised = recovery.applied(run, step, choice, now)
         except PlanError as error:
-            text = f"{said}: not possible any more: {error.message}"
-            run.note(LogKind.RECOVERY, text, now, step_id, code=error.code)
-            return self._stands(step_id)
-        run.note(LogKind.RECOVERY, said, now, step_id)
+            impossible = f"{text}: no longer possible: {error.message}"
+            run.note(LogKind.RECOVERY, impossible, now, step_id, code=error.code)
+            return self._fail(step_id)
+        run.note(LogKind.RECOVERY, text, now, step_id)
         if choice.action == "abort":
             run.aborted = True
-            self._record(said)
-            self._stands(step_id)
-            return execution.schedule.stop(said, now)
+            self._record(text)
+            self._fail(step_id)
+            return execution.schedule.stop(text, now)
         if choice.action == "skip":
-            self._record(said)
+            self._record(text)
             run.steps[step_id].failure = None
-            return execution.end(step_id, skipped(said, now, code=RECOVERED))
-        run.steps[step_id].failure, run.steps[step_id].mended = None, said
+            return execution.end(step_id, skipped(text, now, code=RECOVERED))
+        run.steps[step_id].failure, run.steps[step_id].mended = None, text
         execution.schedule.answered(step_id)
         if revised is None:
-            return self._record(said)
+            return self._record(text)
         return execution.revise(revised)
 
-    def _record(self, said: str) -> None:
-        """A choice that leaves the plan as it is stands in the change log as well."""
+    def _record(self, text: str) -> None:
+        """Record in the change log a choice that does not change the plan."""
         run = self._run
-        entry = Revision(version=run.plan.version, by=recovery.BY, time=workflow.now(), reason=said, ops=["recovery"])
+        entry = Revision(version=run.plan.version, by=recovery.BY, time=workflow.now(), reason=text, ops=["recovery"])
         run.revisions = logged(run.revisions, entry)
 
-    def _stands(self, step_id: str) -> None:
+    def _fail(self, step_id: str) -> None:
+        """Settle the step with its original failure."""
         state, now = self._run.steps[step_id], workflow.now()
         failure = state.failure or Result(ok=False, error="failed", timestamp=now)
         state.failure = state.proposal = None

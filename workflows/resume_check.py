@@ -1,4 +1,4 @@
-"""Before a resumed run begins: checks which files differ from what the earlier run saw."""
+"""On resume: reports files that were changed or deleted since the earlier run last saw them."""
 
 from __future__ import annotations
 
@@ -10,39 +10,44 @@ from plans.log import LogKind
 from plans.run import Run
 from workflows import policies
 
-MAX_TOLD = 50
+MAX_LISTED = 50
+"""Changed files, and deleted files, listed by name."""
 
 
 def is_unwritten(run: Run) -> bool:
-    """Whether the plan is yet to be written by the LLM."""
+    """Whether the LLM still has to write the plan."""
     return bool(run.request) and not run.resumes
 
 
-async def look_at_files(run: Run) -> list[str]:
-    """Tell which files were changed or deleted since the earlier run saw them, in the log as well. Never fails it."""
+async def compare_files(run: Run) -> list[str]:
+    """Sentences about files that were changed or deleted since the earlier run saw them, also added to the log.
+
+    A failing check becomes a warning in the log.
+    """
     seen = FilesSeen.of(run.files, run.facts.workspace, run.facts.workspaces)
     if not seen.stamps:
         return []
     try:
-        found: FileDifferences = await workflow.execute_activity(
+        differences: FileDifferences = await workflow.execute_activity(
             "compare_files",
             seen,
             result_type=FileDifferences,
             task_queue=run.plan.queue,
             activity_id="compare_files",
-            summary=f"look whether {len(seen.stamps)} files are as they were",
+            summary=f"check {len(seen.stamps)} files for changes",
             start_to_close_timeout=policies.SNAPSHOT.start_to_close,
             retry_policy=policies.SNAPSHOT.retry_policy,
         )
     except ActivityError as error:
         if is_cancelled_exception(error):
             raise
-        run.note(LogKind.WARNING, f"the files could not be looked at: {error.cause}", workflow.now())
+        run.note(LogKind.WARNING, f"could not check which files changed: {error.cause}", workflow.now())
         return []
-    told = [f"file '{path}' was changed since the earlier run saw it" for path in found.changed[:MAX_TOLD]]
-    told += [f"file '{path}' was deleted since the earlier run saw it" for path in found.deleted[:MAX_TOLD]]
-    more = len(found.changed) + len(found.deleted) - len(told)
-    told += [f"{more} other files are not as the earlier run saw them"] if more else []
-    for text in told:
-        run.note(LogKind.CHANGED, text, workflow.now())
-    return told
+    changed, deleted = differences.changed, differences.deleted
+    lines = [f"file '{path}' was changed since the earlier run saw it" for path in changed[:MAX_LISTED]]
+    lines += [f"file '{path}' was deleted since the earlier run saw it" for path in deleted[:MAX_LISTED]]
+    more = len(changed) + len(deleted) - len(lines)
+    lines += [f"{more} more files were changed or deleted since the earlier run saw them"] if more else []
+    for line in lines:
+        run.note(LogKind.CHANGED, line, workflow.now())
+    return lines

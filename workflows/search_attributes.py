@@ -1,8 +1,7 @@
-"""A plan's search attributes and memo: how lists and searches of Temporal find and show it.
+"""A plan's search attributes and memo, which Temporal's lists and searches use.
 
-Who starts a plan may set them at once; `Index` tells the server what has changed since, and nothing else.
-A server ends a workflow that sets an attribute larger than 2,048 bytes, so long titles are cut and of very many waiting
-steps the first ones are named.
+They may be set at start; `Index` then upserts only what has changed. The server terminates a workflow that sets an
+attribute larger than 2,048 bytes, so long titles and long lists of steps awaiting approval are truncated.
 """
 
 from __future__ import annotations
@@ -19,33 +18,34 @@ PLAN_PENDING = SearchAttributeKey.for_keyword_list("PlanPending")
 PLAN_TITLE = SearchAttributeKey.for_text("PlanTitle")
 PLAN_RESUMES = SearchAttributeKey.for_keyword("PlanResumes")
 ASKING = "asking"
-"""The PlanStatus of a plan that waits for somebody, which the index cannot name."""
+"""PlanStatus of a plan with steps awaiting approval, on servers without the attribute PlanPending."""
 MAX_BYTES = 2_000
+"""Size limit of one attribute's value, below the server's 2,048."""
 
 
 class Index:
-    """What the server's index says of this run of a workflow."""
+    """The search attributes and memo of this workflow, as last sent to the server."""
 
     def __init__(self) -> None:
-        found = workflow.info().typed_search_attributes
-        self._shown = (found.get(PLAN_STATUS) or "", list(found.get(PLAN_PENDING) or []))
-        self._begun_with_status = bool(self._shown[0])
-        self._title = found.get(PLAN_TITLE) or ""
+        attributes = workflow.info().typed_search_attributes
+        self._shown = (attributes.get(PLAN_STATUS) or "", list(attributes.get(PLAN_PENDING) or []))
+        self._started_with_status = bool(self._shown[0])
+        self._title = attributes.get(PLAN_TITLE) or ""
         self._listed = {name: workflow.memo_value(name, None) for name in ("title", "steps")}
 
-    def tell(self, status: str, pending: Iterable[str], title: str, *, known: bool) -> None:
-        """Have it say this. `known`: the server knows our attributes; else it knows those the plan was started with.
+    def publish(self, status: str, pending: Iterable[str], title: str, *, known: bool) -> None:
+        """Upsert what has changed. `known`: all our attributes are registered; otherwise only those set at start are.
 
-        Where it cannot say who waits, its status is `asking` while somebody does: who reads that must ask the plan.
-        A title alone is no event's worth: another one is told with the next change.
+        Without PlanPending, the status is `asking` while a step awaits approval; readers then query the plan for which.
+        A changed title alone is not worth an event: it is sent with the next change.
         """
-        asking = first_of(pending)
-        shown = (status, asking) if known else (ASKING if asking else status, self._shown[1])
-        if shown == self._shown or not (known or self._begun_with_status):
+        awaiting = first_of(pending)
+        shown = (status, awaiting) if known else (ASKING if awaiting else status, self._shown[1])
+        if shown == self._shown or not (known or self._started_with_status):
             return
         changed: list[SearchAttributeUpdate[Any]] = [PLAN_STATUS.value_set(shown[0])]
         if shown[1] != self._shown[1]:
-            # An empty list comes out of a continue-as-new as a list of one empty text.
+            # Unset instead of []: after continue-as-new an empty list comes back as a list of one empty string.
             changed.append(PLAN_PENDING.value_set(shown[1]) if shown[1] else PLAN_PENDING.value_unset())
         if title and cut(title) != self._title and (known or self._title):
             self._title = cut(title)
@@ -55,11 +55,11 @@ class Index:
 
     @property
     def titled(self) -> bool:
-        """Whether a title was told."""
+        """Whether the server has a title."""
         return bool(self._title)
 
-    def describe(self, title: str, steps: int) -> None:
-        """Have lists show another title and number of steps, where whoever started the plan had them show any."""
+    def publish_memo(self, title: str, steps: int) -> None:
+        """Upsert the title and the number of steps in the memo, if the plan was started with them and they changed."""
         listed = {"title": title[:1_000] or self._listed["title"], "steps": steps}
         if listed != self._listed and self._listed["steps"] is not None:
             self._listed = listed
@@ -67,36 +67,36 @@ class Index:
 
 
 def takes_resumes() -> bool:
-    """Whether the server is known to know PlanResumes: the plan itself was started with it."""
+    """Whether PlanResumes is registered on the server, judged by whether the plan itself was started with it."""
     return workflow.info().typed_search_attributes.get(PLAN_RESUMES) is not None
 
 
 def first(status: str, title: str, resumes: str = "") -> TypedSearchAttributes:
-    """The attributes to start a plan with; `resumes`: the one whose run it goes on from, which is found by it."""
+    """The search attributes to start a plan or agent with; `resumes`: id of the run it resumes."""
     pairs: list[SearchAttributePair[Any]] = [SearchAttributePair(PLAN_STATUS, status)]
     pairs += [SearchAttributePair(PLAN_TITLE, cut(title))] if title else []
     return TypedSearchAttributes([*pairs, SearchAttributePair(PLAN_RESUMES, resumes)] if resumes else pairs)
 
 
 def first_of(names: Iterable[str]) -> list[str]:
-    """As many of the names as fit."""
-    kept: list[str] = []
-    size = 2
+    """The first names that together fit into MAX_BYTES."""
+    fitting: list[str] = []
+    size = 2  # the brackets; each name adds a comma and a space
     for name in names:
         size += _size(name) + 2
         if size > MAX_BYTES:
             break
-        kept.append(name)
-    return kept
+        fitting.append(name)
+    return fitting
 
 
 def cut(text: str) -> str:
-    """As much of the text as fits."""
+    """The text, shortened until it fits into MAX_BYTES."""
     while _size(text) > MAX_BYTES:
         text = text[: len(text) * 3 // 4]
     return text
 
 
 def _size(value: Any) -> int:
-    """Bytes as the SDK sends it: every character beyond ASCII takes six."""
+    """Bytes of the JSON the SDK sends, which escapes every character beyond ASCII."""
     return len(json.dumps(value))

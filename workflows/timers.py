@@ -1,4 +1,4 @@
-"""Steps that are timers of the workflow: a sleep until the deadline that stands in the step's state."""
+"""Steps that are durable timers of the workflow (`sleep`); the deadline is in the step's state."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from plans.run import StepState
 
 
 def sleep_of(state: StepState) -> asyncio.Task[dict[str, Any]]:
-    """Sleep until the step's deadline; the task's result is that of a tool."""
+    """A task that sleeps until the step's deadline and returns what a tool's activity would."""
     began = state.changes[-1].time
     return asyncio.create_task(_sleep(state.deadline or began, began))
 

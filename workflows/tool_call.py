@@ -1,7 +1,7 @@
-"""One call of a tool: the activity of the tool's name, and the `Call` it gets.
+"""Starts a tool call: an activity named like the tool, with a `Call` as its argument.
 
-`plans.execution.next_action` decides whether a step is called, `workflows.execution` when; time limits and attempts
-are those of `workflows.policies`.
+`plans.execution.next_action` decides whether a step's tool is called, `workflows.execution` when. Timeouts and retries
+come from `workflows.policies`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from workflows.policies import Policy
 
 
 def start(run: Run, step: Step, filled: Filled, values: StepValues) -> workflow.ActivityHandle[dict[str, Any]]:
-    """Call the tool of a step that is running, and note that it was called."""
+    """Start the tool call of a running step and add it to the step's tool history."""
     spec, state = run.facts.tools[step.tool], run.steps[step.id]
     policy = policies.of_step(run.plan, step, spec, filled.args)
     state.calls += 1
@@ -70,6 +70,6 @@ def _name(step_id: str, calls: int) -> str:
 
 
 def _key(call: str) -> str:
-    """The same over all attempts of a call and in every run that continues this one; another call has another."""
+    """The idempotency key of a call: the same for all its attempts and after continue-as-new, unique per call."""
     info = workflow.info()
     return f"{info.workflow_id}/{info.first_execution_run_id[:8]}/{call}"

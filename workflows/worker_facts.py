@@ -1,6 +1,6 @@
-"""Facts about the workers: the activity `check_plan`, once per task queue that steps are bound to.
+"""Fetches facts about the workers with the activity `check_plan`, once per task queue that steps are bound to.
 
-An edit may need tools, or a queue, that the plan did not use before: their workers are asked then.
+An edit may need tools or a queue that the plan did not use before; their facts are fetched when it arrives.
 """
 
 from __future__ import annotations
@@ -17,43 +17,43 @@ from plans.errors import InvalidPlan, Refused
 from plans.model import Plan
 from plans.run import Run
 from workflows import policies
-from workflows.raw import of_json
+from workflows.completion import of_json
 
 
 async def facts_about(run: Run, plan: Plan | None, *, all_tools: bool, first: bool = True) -> Facts:
-    """The facts about a plan with all its problems; about the workers alone when there is no plan yet.
+    """Facts about the workers, and all problems of the plan; without a plan (not yet drafted), about the workers only.
 
-    `first`: the activities get ids people know them by; later ones may run beside each other, and get numbers.
+    `first`: activities get readable ids. Later checks may run concurrently, so they get ids from the SDK.
     """
     request = CheckRequest(plan=plan, workspace=run.options.workspace, inputs=run.options.inputs, all_tools=all_tools)
     own = run.plan.queue
     facts = await _ask_queue(request, own, first)
-    found = list(facts.problems)
+    all_problems = list(facts.problems)
     for queue in dict.fromkeys(step.queue for step in (plan.steps if plan else []) if step.queue):
         if queue != own:
             other = await _ask_queue(request.model_copy(update={"queue": queue}), queue, first)
-            found += [problem for problem in other.problems if problem not in found]
+            all_problems += [problem for problem in other.problems if problem not in all_problems]
             facts.tools.update(other.tools)
             facts.workspaces[queue] = other.workspace
-    return facts.model_copy(update={"problems": found})
+    return facts.model_copy(update={"problems": all_problems})
 
 
 async def learn_tools(run: Run) -> None:
-    """Have the run know all tools of its own workers."""
+    """Add all tools of the plan's own workers to the run's facts. Raises the local activity's FailureError."""
     facts = await facts_about(run, None, all_tools=True, first=False)
     tools = {**facts.tools, **run.facts.tools}
     run.facts = run.facts.model_copy(update={"tools": tools, "all_tools": True})
 
 
 async def learn_queue(run: Run, queue: str) -> None:
-    """Have the run know the tools and the workspace of another queue's workers. Raises Refused, InvalidPlan."""
+    """Add the tools and the workspace of another queue's workers to the run's facts. Raises Refused, InvalidPlan."""
     facts = await _ask_new(run, None, queue)
     tools, places = {**facts.tools, **run.facts.tools}, {**run.facts.workspaces, queue: facts.workspace}
     run.facts = run.facts.model_copy(update={"tools": tools, "workspaces": places})
 
 
 async def judge(run: Run, plan: Plan, queue: str) -> None:
-    """Have the workers of a queue judge an edited plan's steps that are bound to it. Raises Refused, InvalidPlan."""
+    """Have a queue's workers validate the steps of an edited plan that are bound to it. Raises Refused, InvalidPlan."""
     await _ask_new(run, plan, queue)
 
 
@@ -66,7 +66,7 @@ async def _ask_new(run: Run, plan: Plan | None, queue: str) -> Facts:
     except ActivityError as error:
         if is_cancelled_exception(error):
             raise
-        text = f"no worker serves queue '{queue}'; start one (PLANS_TASK_QUEUE={queue} plan worker), or name another"
+        text = f"no worker serves queue '{queue}'; start one (PLANS_TASK_QUEUE={queue} plan worker), or use another"
         raise Refused(text, "UNKNOWN_QUEUE") from error
     if errors(facts.problems):
         raise InvalidPlan(errors(facts.problems))
@@ -75,10 +75,10 @@ async def _ask_new(run: Run, plan: Plan | None, queue: str) -> Facts:
 
 async def _ask_queue(request: CheckRequest, queue: str | None, first: bool) -> Facts:
     if queue is None or queue == workflow.info().task_queue:
-        # Local, as nothing but this worker's own tools is read: it saves every plan a dispatch and seven events.
+        # Local, because only this worker's own tools are read: saves every plan a dispatch and seven events.
         facts: Facts = await workflow.execute_local_activity(
             "check_plan",
-            _written(request),
+            _payload(request),
             result_type=Facts,
             activity_id="check_plan" if first else None,
             summary=_summary(request),
@@ -93,7 +93,7 @@ async def _ask_queue(request: CheckRequest, queue: str | None, first: bool) -> F
 async def _ask_bound(request: CheckRequest, queue: str, first: bool, patience: timedelta | None = None) -> Facts:
     facts: Facts = await workflow.execute_activity(
         "check_plan",
-        _written(request),
+        _payload(request),
         result_type=Facts,
         task_queue=queue,
         activity_id=(f"check_plan:{queue}" if request.queue else "check_plan") if first else None,
@@ -105,8 +105,8 @@ async def _ask_bound(request: CheckRequest, queue: str, first: bool, patience: t
     return facts
 
 
-def _written(request: CheckRequest) -> RawValue:
-    """The request without what goes without saying, which is most of a plan."""
+def _payload(request: CheckRequest) -> RawValue:
+    """The request without default values, which are most of a plan."""
     return of_json(request.model_dump_json(exclude_defaults=True))
 
 

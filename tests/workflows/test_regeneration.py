@@ -116,7 +116,7 @@ async def test_a_revision_that_failed_leaves_the_plan_running_as_it_was(idle: Pl
     async with talking(make_worker, {"refusal": "I cannot help with that"}):
         plan = await in_flight(idle, LAST)
         assert (await refusal_of(plan)).type == "LLM_REFUSED"
-        view = await plan.until_logged("unpaused", "the plan goes on as it was")
+        view = await plan.until_logged("unpaused", "the plan continues unchanged")
         await goes_on_as_it_was(idle, plan, view)
 
 
@@ -129,7 +129,7 @@ async def test_a_check_that_failed_for_good_leaves_the_plan_running_as_it_was_an
     async with make_worker(client=failing(idle.client, is_asked_for_all_tools)):
         plan = await in_flight(idle, LAST)
         assert (await refusal_of(plan)).type == "CHECK_FAILED"
-        view = await plan.until_logged("llm", "not revised: the worker could not tell its tools: the disk is gone")
+        view = await plan.until_logged("llm", "not revised: the worker could not list its tools: the disk is gone")
         await goes_on_as_it_was(idle, plan, view)
 
 
