@@ -37,9 +37,9 @@ async def tools(screen: Screen) -> None:
 async def waiting(screen: Screen) -> None:
     await screen.press("b")
     await screen.until(lambda: screen.app.view.pending and screen.app.view.counts["completed"] == 4, "it asks")
-    await screen.until(lambda: screen.said == "The plan begins.", "the remark")
+    await screen.until(lambda: screen.said == "The review is over; the plan runs.", "the remark")
     await screen.press("w")
-    await screen.until_shown("waits        ? for approval")
+    await screen.until_shown("awaiting     ? approval")
 
 
 async def refused(screen: Screen) -> None:
