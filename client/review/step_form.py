@@ -137,9 +137,7 @@ class EditScreen(ModalScreen[bool]):
         elif step is None:
             self._say(f"This step was removed: {news(view, self._draft.version)}")
         else:
-            self._say(
-                f"This step was changed: {news(view, self._draft.version)}. ctrl+s shows the new values before it saves."
-            )
+            self._say(f"This step was changed: {news(view, self._draft.version)}. ctrl+s shows the new values first.")
 
     async def _send(self) -> None:
         try:
