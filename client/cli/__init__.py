@@ -16,7 +16,7 @@ def main() -> None:
     """Run `plan`; if libraries are missing, name them on standard error and exit with 2."""
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
-        sys.stderr.write(f"plan needs {', '.join(missing)}; install with: pip install 'plans-that-survive[cli]'\n")
+        sys.stderr.write(f"plan needs {', '.join(missing)}; install them: pip install 'plans-that-survive[cli]'\n")
         sys.exit(2)
     from client.cli.app import main as run
 

@@ -110,11 +110,7 @@ class MakeRequest:
         link = here.link(started.workflow_id)
         if not self.as_json:
             output.show(f"plan {started.plan_id}" + (f"\n{link}" if link else ""))
-            output.say(
-                "The LLM is writing the plan ..."
-                if self.split is None
-                else "The LLM is splitting the request into tasks ..."
-            )
+            output.say(f"The LLM is {'writing the plan' if self.split is None else 'splitting the request'} ...")
         view = await draft.drafted(here.client, started.plan_id, output.say)
         if not (self.as_json or self.out or self.yes) and review.on_a_screen():
             if await review.show(here, started.plan_id, until_begun=True):

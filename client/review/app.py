@@ -39,7 +39,7 @@ enter      edit it in a form
 E          edit all its fields in $VISUAL or $EDITOR, as JSON
 shift+up, shift+down, or K, J   move it; it stays behind its dependencies
 s          skip it, or undo the skip
-a          add a step behind it
+a          add a step after it
 x          remove it
 r          have the LLM revise the steps that have not started, with your feedback
 b          begin: end the review; the plan starts or continues
@@ -51,8 +51,7 @@ l          change log
 d, u       scroll the step's details down, up
 q          leave; a plan in review stays there, a running plan continues
 
-Marks: ☐ not started  ▸ running  ✓ completed  ✗ failed  – skipped
-       ? awaiting approval  ⚠ needs approval before it starts
+Marks: ☐ not started  ▸ running  ✓ completed  ✗ failed  – skipped  ? awaiting approval  ⚠ needs approval
 """
 
 
@@ -220,9 +219,7 @@ class ReviewApp(LivePlan):
     @work(exclusive=True)
     async def action_cancel(self) -> None:
         """Cancel the plan, after a confirmation."""
-        sure = await self.push_screen_wait(
-            Confirm("Cancel the plan? Completed steps are not undone; no other step starts.")
-        )
+        sure = await self.push_screen_wait(Confirm("Cancel the plan? Completed steps are not undone."))
         if sure and await self._signalled(runs.cancel(self.client, self.plan)):
             self.say("Cancelling the plan; running steps clean up first.")
 

@@ -65,7 +65,7 @@ async def test_a_sentence_becomes_a_plan_on_the_screen_which_is_revised_begun_an
 ) -> None:
     async with on_the_review_screen(environ, "make", "write two notes") as screen:
         screen.press("r")
-        await until(lambda: "What is to be different?" in screen.text, "the question")
+        await until(lambda: "What should the LLM change?" in screen.text, "the question")
         screen.press("say it better\r")
         await until(lambda: "~ two.args.content" in screen.text, "the difference")
         screen.press("\x1b")

@@ -43,7 +43,7 @@ async def test_what_the_plan_refuses_is_said_at_its_field_and_stays_typed(open_s
         await screen.open_form("seconds  number, required")
         await screen.append("x")
         await screen.press("ctrl+s")
-        await screen.until_shown("✗ '1x' is no number")
+        await screen.until_shown("✗ '1x' is not a number")
         await screen.press("backspace", "home")
         await screen.type("-")
         await screen.press("ctrl+s")

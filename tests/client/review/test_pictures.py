@@ -79,7 +79,7 @@ async def test_colours_tell_the_chosen_row_from_others_and_what_is_done_from_wha
         assert screen.style_of("Not changed").bold
         await waiting(screen)
         assert [is_chosen(row) for row in ("1 write", "2 read", "5 remove")] == [False, False, True]
-        assert screen.style_of("for approval").bold
+        assert screen.style_of("approval: y approves").bold
         await screen.choose("read")
         assert [is_chosen(row) for row in ("1 write", "2 read", "5 remove")] == [False, True, False]
         done, asks = (screen.style_of(row).color for row in ("1 write", "5 remove"))
