@@ -1,6 +1,6 @@
-"""The command line `plan`. Its libraries are the extra `cli`, so that workers and scripts are installed without them.
+"""The command line `plan`. Its libraries are in the extra `cli`, so that workers and scripts can do without them.
 
-This module imports none of them: where they are missing, `plan` says what to install.
+This module imports none of them: if any are missing, `plan` names them and says what to install.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ import sys
 from importlib.util import find_spec
 
 NEEDED = ("typer", "rich", "textual", "textual_serve", "aiohttp", "aiohttp_jinja2", "jinja2", "watchfiles")
-"""The libraries of the extra, by the names they are imported by."""
+"""Import names of the libraries in the extra `cli`."""
 
 
 def main() -> None:
-    """Run `plan`, or say in one line what to install."""
+    """Run `plan`; if libraries are missing, name them on standard error and exit with 2."""
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
-        sys.stderr.write(f"plan needs {', '.join(missing)}: pip install 'plans-that-survive[cli]'\n")
+        sys.stderr.write(f"plan needs {', '.join(missing)}; install them: pip install 'plans-that-survive[cli]'\n")
         sys.exit(2)
     from client.cli.app import main as run
 

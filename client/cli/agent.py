@@ -1,4 +1,4 @@
-"""`plan agent`: an LLM with tools works through a request. `plan history`: what became of the runs of agents."""
+"""`plan agent`: an LLM with tools works through a request. `plan history`: past agent runs and how each ended."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from client import agents, runs
 from client.cli import environment, output, session
 from client.cli.follow.ctrl_c import after_ctrl_c
 from client.cli.follow.follow import exit_code, follow, show_summary
-from client.cli.make import Asked, Out, check_out, follow_making
+from client.cli.make import MakeRequest, Out, check_out, follow_making
 from client.cli.options import AsJson
 from client.cli.run import Workspace, Yes
 from client.cli.session import Connected, who
@@ -30,15 +30,21 @@ from plans.run import Options
 from plans.views.models import AgentView
 from plans.views.safe_text import line, safe
 
-Request = Annotated[str, typer.Argument(metavar="REQUEST", help="What is to be reached.")]
-Tools = Annotated[str | None, typer.Option("--tools", metavar="A,B", help="The only tools it may call.")]
-Calls = Annotated[int | None, typer.Option("--max-calls", metavar="N", min=1, help="Model calls at most; 50.")]
-Tokens = Annotated[int | None, typer.Option("--max-tokens", metavar="N", min=1, help="Tokens at most; 1,000,000.")]
-Seconds = Annotated[float | None, typer.Option("--max-seconds", metavar="S", min=1, help="Time at most; an hour.")]
-Schema = Annotated[Path | None, typer.Option("--schema", metavar="FILE", help="JSON Schema of the final answer.")]
-NewId = Annotated[str | None, typer.Option("--id", metavar="ID", help="Name of the agent; never used twice.")]
+Request = Annotated[str, typer.Argument(metavar="REQUEST", help="The goal, in your own words.")]
+Tools = Annotated[str | None, typer.Option("--tools", metavar="A,B", help="Limit the agent to these tools.")]
+Calls = Annotated[
+    int | None, typer.Option("--max-calls", metavar="N", min=1, help="Limit on LLM requests; default 50.")
+]
+Tokens = Annotated[
+    int | None, typer.Option("--max-tokens", metavar="N", min=1, help="Limit on tokens; default 1,000,000.")
+]
+Seconds = Annotated[
+    float | None, typer.Option("--max-seconds", metavar="S", min=1, help="Limit on time; default 3600.")
+]
+Schema = Annotated[Path | None, typer.Option("--schema", metavar="FILE", help="JSON Schema for the final answer.")]
+NewId = Annotated[str | None, typer.Option("--id", metavar="ID", help="Id of the agent; cannot be reused.")]
 AsPlan = Annotated[
-    bool, typer.Option("--as-plan", help="Only split it into tasks: a plan in review, an agent for every task.")
+    bool, typer.Option("--as-plan", help="Only split it into tasks: a plan in review, with one agent per task.")
 ]
 Detach = Annotated[bool, typer.Option("--start", help="Start it and return; it runs in the background.")]
 
@@ -48,7 +54,7 @@ def agent(
     max_tokens: Tokens = None, max_seconds: Seconds = None, schema: Schema = None, agent_id: NewId = None,
     detach: Detach = False, as_plan: AsPlan = False, out: Out = None, as_json: AsJson = False,
 ) -> None:  # fmt: skip
-    """Have an LLM with tools work through a request. It goes task by task, and is followed to its end."""
+    """Have an LLM with tools work through a request. It works task by task; the command follows it to the end."""
     given = {"iterations": max_calls, "tokens": max_tokens, "seconds": max_seconds}
     order = AgentOrder(
         request=_checked(request),
@@ -59,9 +65,9 @@ def agent(
     if as_plan:
         _require_no_start(detach)
         check_out(out, yes)
-        follow_making(Asked(order.request, workspace, yes, out, None, {}, agent_id, as_json, step_args(order)))
+        follow_making(MakeRequest(order.request, workspace, yes, out, None, {}, agent_id, as_json, step_args(order)))
     if out:
-        raise PlanError("--out writes the plan of --as-plan; give both", "BAD_USAGE")
+        raise PlanError("--out writes the plan that --as-plan makes; use it with --as-plan", "BAD_USAGE")
     _run(order, workspace, yes, agent_id, detach, as_json)
 
 
@@ -88,47 +94,49 @@ def _run(
 
 def _require_no_start(detach: bool) -> None:
     if detach:
-        raise PlanError("--as-plan makes a plan that waits in review; leave --start out", "BAD_USAGE")
+        raise PlanError("--as-plan makes a plan that stays in review; leave out --start", "BAD_USAGE")
 
 
 def history(
-    plan: Annotated[str | None, typer.Option("--plan", metavar="NN", help="The runs of one plan.")] = None,
+    plan: Annotated[str | None, typer.Option("--plan", metavar="NN", help="Only runs of this plan.")] = None,
     active: Annotated[bool, typer.Option("--active", help="Only the run in progress.")] = False,
-    interrupted: Annotated[bool, typer.Option("--interrupted", help="The run to be resumed.")] = False,
-    export: Annotated[Path | None, typer.Option("--export", metavar="DIR", help="Write the history there.")] = None,
-    rebuild: Annotated[bool, typer.Option("--rebuild", help="Rebuild it from the server's record.")] = False,
+    interrupted: Annotated[bool, typer.Option("--interrupted", help="Only the run that can be resumed.")] = False,
+    export: Annotated[
+        Path | None, typer.Option("--export", metavar="DIR", help="Write the history to this directory.")
+    ] = None,
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="Rebuild it from the Temporal server.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show the agent runs on this machine. Who ran, on what, how it ended, who went on with it."""
+    """Show the agent runs on this machine. Lists task, status, times and what each run resumes."""
     store = AgentHistory(environment.settings().state_dir)
     if rebuild:
         found = session.run(lambda here: agents.recorded(here.client), worker=False)
         store.replace(found)
-        output.say(f"The history was made anew from {len(found)} runs.")
+        output.say(f"Rebuilt the history from {len(found)} agent runs.")
     entries = _chosen(store, plan, active, interrupted)
     if export is not None:
         export.mkdir(parents=True, exist_ok=True)
-        kept = history_of.rebuilt(entries, max(len(entries), 1))
-        (export / "agent-history.json").write_text(history_text(kept), encoding="utf-8")
-        output.say(f"{len(entries)} runs were written to {export / 'agent-history.json'}")
+        exported = history_of.rebuilt(entries, max(len(entries), 1))
+        (export / "agent-history.json").write_text(history_text(exported), encoding="utf-8")
+        output.say(f"Wrote {len(entries)} runs to {export / 'agent-history.json'}")
     elif as_json:
         output.show_json([entry.model_dump(mode="json", exclude_none=True) for entry in entries])
     elif entries:
         output.out().print(_table(entries))
     else:
-        output.say("No such runs; start one: plan agent REQUEST")
+        output.say("No agent runs to show. Start one: plan agent REQUEST")
 
 
 async def _follow(here: Connected, started: Started, detach: bool, as_json: bool) -> Summary | None:
     link = here.link(started.workflow_id)
-    told = {"agentId": started.plan_id, "workflowId": started.workflow_id, "runId": started.run_id, "ui": link}
+    ids = {"agentId": started.plan_id, "workflowId": started.workflow_id, "runId": started.run_id, "ui": link}
     if detach:
-        output.show_json(told) if as_json else output.show(f"agent {started.plan_id}" + (f"\n{link}" if link else ""))
+        output.show_json(ids) if as_json else output.show(f"agent {started.plan_id}" + (f"\n{link}" if link else ""))
         return None
     if as_json:
         summary = await runs.wait(here.client, started.plan_id)
         found = (await runs.show(here.client, started.plan_id)).to_json().get("agent", {})
-        output.show_json(told | {"summary": summary.to_json(), "agent": found})
+        output.show_json(ids | {"summary": summary.to_json(), "agent": found})
         return summary
     output.show(f"agent {started.plan_id}" + (f"\n{link}" if link else ""))
     summary = await follow(here, started.plan_id, as_json=False)
@@ -171,9 +179,11 @@ def _table(entries: list[Entry]) -> Table:
 
 def _checked(request: str) -> str:
     if not request.strip():
-        raise PlanError("the request is empty; say what is to be reached", "BAD_USAGE")
+        raise PlanError("the request is empty; describe the goal", "BAD_USAGE")
     if len(request) > 20_000:
-        raise PlanError("the request is longer than 20,000 characters; put the details into a file", "BAD_USAGE")
+        raise PlanError(
+            "the request is longer than 20,000 characters; put the details in a file in the workspace", "BAD_USAGE"
+        )
     return request
 
 
@@ -185,7 +195,7 @@ def _schema(path: Path | None) -> dict[str, Any] | None:
     except (OSError, ValueError) as error:
         raise PlanError(f"--schema {path}: {error}", "BAD_USAGE") from error
     if not isinstance(found, dict):
-        raise PlanError(f"--schema {path}: a JSON Schema is an object", "BAD_USAGE")
+        raise PlanError(f"--schema {path}: a JSON Schema must be an object", "BAD_USAGE")
     if problem := schema_problem(found):
         raise PlanError(f"--schema {path}: {problem}", "BAD_USAGE")
     return found

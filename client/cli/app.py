@@ -1,8 +1,7 @@
-"""The command line `plan`: which commands there are, and how every error ends.
+"""Entry point of the command line `plan`: registers the commands and maps every error to an exit code.
 
-Exit codes: 0 done; 1 the plan ended otherwise than completed; 2 invalid plan, argument or setting; 3 no Temporal
-server, or no worker to ask; 4 no such plan; 130 interrupted. No error shows a traceback, unless `plan --debug` asks for
-it.
+Exit codes: 0 success; 1 the plan ended but not all its steps completed; 2 invalid plan, argument or setting; 3 no
+Temporal server or no worker reachable; 4 no such plan; 130 interrupted. Tracebacks are shown only with `plan --debug`.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ ENDED_OTHERWISE, INTERRUPTED = 1, 130
 
 app = typer.Typer(
     name="plan",
-    help="Plans that survive: run plans of tool steps on Temporal, with approvals by people.",
+    help="Plans that survive: run plans of tool steps on Temporal, with human approvals.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -31,37 +30,39 @@ app = typer.Typer(
 commands.register(app)
 
 
-def _version(asked: bool) -> None:
-    if asked:
-        from importlib import metadata  # takes longer to load than the rest of this command
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib import metadata  # slower to import than the rest of this command
 
         from client.cli import output
 
         try:
             output.show(f"plan {metadata.version('plans-that-survive')}")
         except metadata.PackageNotFoundError:
-            output.show("plan (not installed, run from its source)")
+            output.show("plan (not installed; running from source)")
         raise typer.Exit
 
 
 @app.callback()
 def _common(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")] = False,
 ) -> None:
-    del version, debug  # read by their callback, and by `main` before anything can fail
+    del version, debug  # `version` is read by its callback, `debug` by `_run` before anything can fail
 
 
 def main() -> None:
-    """Run as a program; leaves without tearing the interpreter down, which the SDK's threads do not always survive."""
-    gc.disable()  # until the command is imported: nothing of that is garbage
+    """Run as a program. Exits without interpreter teardown, which can crash the SDK's threads."""
+    gc.disable()  # until the command is imported: imports leave no garbage
     signal.signal(signal.SIGTERM, _interrupt)
     code = run(sys.argv[1:], loaded=_prepare)
     gc.collect()
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except BrokenPipeError:  # whoever read us has seen enough
+        except BrokenPipeError:  # the reader closed the pipe, as `| head` does
             code = code or ENDED_OTHERWISE
     os._exit(code)
 
@@ -69,9 +70,9 @@ def main() -> None:
 def run(
     arguments: list[str], environ: Mapping[str, str] | None = None, loaded: Callable[[], None] | None = None
 ) -> int:
-    """Run a command; returns its exit code. `environ` replaces the process's environment variables.
+    """Run a command and return its exit code. `environ` replaces the process's environment variables.
 
-    `loaded` is called when the command's module has been imported.
+    `loaded` is called once the command's module has been imported.
     """
     with environment.environment(environ):
         return _run(arguments, loaded)
@@ -91,19 +92,21 @@ def _run(arguments: list[str], loaded: Callable[[], None] | None) -> int:
         return ENDED_OTHERWISE
     except Exception as error:
         _show_traceback(arguments)
-        from client.cli import failures  # with what it prints with, which `plan --help` does without
+        from client.cli import failures  # imports rich, which `plan --help` does without
 
         return failures.show(error, as_json=as_json)
 
 
 def _prepare() -> None:
-    """What comes between importing a command and running it."""
-    gc.freeze()  # modules stay: to go through them each time is half of what reading a big plan would take
+    """Runs between importing a command and running it."""
+    gc.freeze()  # modules are permanent; rescanning them takes half the time of reading a big plan
     gc.enable()
     if "temporalio.runtime" in sys.modules:
         from temporalio.runtime import Runtime, TelemetryConfig
 
-        Runtime.set_default(Runtime(telemetry=TelemetryConfig(logging=None)))  # it would log onto the board, into JSON
+        Runtime.set_default(
+            Runtime(telemetry=TelemetryConfig(logging=None))
+        )  # its log lines would end up on the board and in JSON
 
 
 def _show_traceback(arguments: list[str]) -> None:

@@ -18,26 +18,26 @@ from plans.model import Plan, Problem, ToolSpec
 from plans.views.safe_text import line
 
 INVALID = 2
-"""Exit code of everything that is wrong with what was given."""
+"""Exit code for invalid input."""
 
 
 def check_file(file: File, as_json: AsJson = False) -> None:
-    """Report every problem of a plan file. No server is needed."""
+    """Report every problem of a plan file. Needs no server."""
     tools = known_tools(environment.settings())
     try:
         found = load(file)
     except InvalidPlan as error:
-        _tell(file, None, None, error.problems, as_json)
+        _report(file, None, None, error.problems, as_json)
         raise typer.Exit(INVALID) from None
     plan, wrong = check(found.data, tools)
-    _tell(file, found, plan, wrong, as_json)
+    _report(file, found, plan, wrong, as_json)
     if errors(wrong):
         raise typer.Exit(INVALID)
 
 
 def schema(as_json: AsJson = False) -> None:
     """Print the JSON Schema of plan files, for editors."""
-    del as_json  # it is JSON in any case
+    del as_json  # the output is always JSON
     output.show_json(plan_schema())
 
 
@@ -48,13 +48,13 @@ def plan_schema() -> dict[str, Any]:
 
 
 def tools(
-    name: str | None = typer.Argument(None, metavar="NAME", help="Only this tool, with its arguments."),
+    name: str | None = typer.Argument(None, metavar="NAME", help="Show this tool and its arguments."),
     as_json: AsJson = False,
 ) -> None:
-    """List the tools that steps may call. With a name, its arguments."""
+    """List the tools that steps may call. With a name: that tool's arguments."""
     known = known_tools(environment.settings())
     if name is not None and name not in known:
-        raise PlanError(f"there is no tool '{name}'; `plan tools` lists them", "UNKNOWN_TOOL")
+        raise PlanError(f"unknown tool '{name}'; `plan tools` lists the available ones", "UNKNOWN_TOOL")
     if as_json:
         chosen: Any = known[name] if name else None
         specs = [chosen] if chosen else list(known.values())
@@ -66,7 +66,7 @@ def tools(
         _list_tools(list(known.values()))
 
 
-def _tell(file: str, found: PlanFile | None, plan: Plan | None, wrong: list[Problem], as_json: bool) -> None:
+def _report(file: str, found: PlanFile | None, plan: Plan | None, wrong: list[Problem], as_json: bool) -> None:
     steps = len(plan.steps) if plan else None
     lines = [found.line(problem) if found else None for problem in wrong]
     if as_json:
@@ -76,16 +76,16 @@ def _tell(file: str, found: PlanFile | None, plan: Plan | None, wrong: list[Prob
     if wrong:
         output.show_problems(wrong, file, lines)
     if not errors(wrong):
-        output.show(f"{line(file)}: {steps} step{'s' * (steps != 1)}, can run")
+        output.show(f"{line(file)}: {steps} step{'s' * (steps != 1)}, ready to run")
 
 
 def _list_tools(specs: list[ToolSpec]) -> None:
     table = Table.grid(padding=(0, 2, 0, 0))
     for spec in specs:
-        asks = Text("asks first" if spec.approval == "always" else "", style="yellow")
-        table.add_row(Text(spec.name, style="bold"), asks, Text(line(spec.description.splitlines()[0])))
+        approval = Text("needs approval" if spec.approval == "always" else "", style="yellow")
+        table.add_row(Text(spec.name, style="bold"), approval, Text(line(spec.description.splitlines()[0])))
     output.out().print(table)
-    output.say("plan tools NAME shows the arguments of one.")
+    output.say("Arguments of one tool: plan tools NAME")
 
 
 def _show_tool(spec: ToolSpec) -> None:
@@ -103,6 +103,6 @@ def _show_tool(spec: ToolSpec) -> None:
 
 def _approval(spec: ToolSpec) -> str:
     if spec.approval == "never":
-        return "not asked for, unless the step does"
+        return "not needed, unless the step asks for it"
     exempt = [f"{name} {' or '.join(map(str, values))}" for name, values in spec.approval_exempt.items()]
-    return "asked for" + (f", except with {' and '.join(exempt)}" if exempt else "")
+    return "needed" + (f", except with {' and '.join(exempt)}" if exempt else "")

@@ -1,4 +1,4 @@
-"""The command `plan codec`: real data in the Temporal UI and the Temporal CLI, where history holds references."""
+"""The command `plan codec`: a codec server that shows stored large values in the Temporal UI and CLI."""
 
 from __future__ import annotations
 
@@ -18,23 +18,26 @@ from runtime.settings import Settings
 
 def codec(
     port: Annotated[
-        int, typer.Option("--port", metavar="PORT", min=0, max=65_535, help="Port on 127.0.0.1; 0 takes any.")
+        int, typer.Option("--port", metavar="PORT", min=0, max=65_535, help="Port on 127.0.0.1; 0 picks a free one.")
     ] = PORT,
     origin: Annotated[
-        list[str] | None, typer.Option("--origin", metavar="URL", help="A Temporal UI that may ask; repeatable.")
+        list[str] | None, typer.Option("--origin", metavar="URL", help="Origin of a Temporal UI to allow; repeatable.")
     ] = None,
 ) -> None:
-    """Serve large values to the Temporal UI and CLI. They show references otherwise. Until Ctrl-C."""
+    """Serve large values to the Temporal UI and CLI. Without it they show references only. Runs until Ctrl-C."""
     settings = environment.settings()
     origins = origin or asyncio.run(ui_origins(settings))
     try:
         server = CodecServer(storage(settings), origins, port)
     except OSError as error:
-        text = f"port {port} cannot be used: {error.strerror}; another `plan codec` may run, or choose one with --port"
+        text = (
+            f"port {port} cannot be used: {error.strerror}; stop the other `plan codec`, or choose a port with --port"
+        )
         raise PlanError(text, "PORT_IN_USE") from None
+    allowed = ", ".join(sorted(origins)) or "no Temporal UI (add one with --origin)"
     output.show(
-        f"Codec server at {server.address} for {', '.join(sorted(origins)) or 'no Temporal UI'}.\n"
-        "In the UI: the glasses at the top right, 'Codec Server', this address. "
+        f"Codec server at {server.address} for {allowed}.\n"
+        "In the UI: click the glasses at the top right, choose 'Codec Server' and enter this address. "
         f"On the command line: temporal workflow show --codec-endpoint {server.address} ..."
     )
     signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=server.shutdown).start())
@@ -47,7 +50,7 @@ def codec(
 
 
 async def ui_origins(settings: Settings) -> list[str]:
-    """The origins of the Temporal UI of the settings' server, where it is known."""
+    """Origins of the Temporal UI of the configured server; empty if unknown."""
     connection = await find(settings)
     if connection is None or connection.ui is None:
         return []

@@ -1,8 +1,8 @@
-"""The commands of `plan`: where each one is defined, and the sentence that `plan --help` shows.
+"""The command table of `plan`: where each command is defined, and its sentence in `plan --help`.
 
-A command's module is imported when the command runs (or its own help is asked for), so that `plan --help` and `plan
-check` do not wait for the Temporal client, the review screen and everything else that only other commands need. The
-sentence stands here for the same reason; a test compares it with the docstring of the function.
+A command's module is imported only when the command runs or shows its own help, so that `plan --help` and `plan check`
+do not load the Temporal client, the review screen and other slow imports. The sentence is repeated here for the same
+reason; a test compares it with the docstring of the function.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "pending": ("show:pending", "List the decisions that plans await."),
     "approve": ("control:approve", "Approve a step, now or before it awaits approval."),
     "deny": ("control:deny", "Deny a step: it is skipped, and its dependents are blocked."),
-    "begin": ("control:begin", "Begin a plan that waits in review, or continue it."),
+    "begin": ("control:begin", "End the review of a plan: it starts, or continues."),
     "review": ("review:review", "Review a plan: edit it, begin it, approve its steps."),
     "edit": ("edit:edit", "Edit steps that have not started, or the plan itself."),
     "add": ("edit:add", "Add a step."),
@@ -55,19 +55,19 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "codec": ("codec:codec", "Serve large values to the Temporal UI and CLI."),
     "worker": ("services:worker", "Run the steps of plans until stopped."),
 }
-"""By name: module in `client.cli` and function, and the first sentence of its docstring."""
+"""Command name -> (`module:function` in `client.cli`, first sentence of the function's docstring)."""
 _PASSED_ON: dict[str, Any] = {
     "add_help_option": False,
     "context_settings": {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
 }
-"""How `worker` is read: its arguments, `--help` among them, are those of worker.py."""
+"""`worker` passes all its arguments, `--help` included, to worker.py."""
 
 
 class Deferred(TyperCommand):
-    """A command of which name and sentence are known; the command itself is imported when it is to parse arguments."""
+    """A command known by name and sentence; its module is imported when it has to parse arguments."""
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        """The context of the real command."""
+        """Import the real command and return its context."""
         command = imported(str(self.name))
         if parent is not None and callable(parent.obj):
             parent.obj()
@@ -75,13 +75,13 @@ class Deferred(TyperCommand):
 
 
 def register(app: typer.Typer) -> None:
-    """Give an app all commands, without importing any."""
+    """Register all commands with an app, without importing their modules."""
     for name, (_, sentence) in COMMANDS.items():
         app.command(name, cls=Deferred, help=sentence)(_placeholder)
 
 
 def imported(name: str) -> Any:
-    """The real command of this name, its module imported."""
+    """Import the module of a command and return the real command."""
     module, _, function = COMMANDS[name][0].partition(":")
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     app.command(name, **(_PASSED_ON if name == "worker" else {}))(
@@ -91,4 +91,4 @@ def imported(name: str) -> Any:
 
 
 def _placeholder() -> None:
-    """Never called: `Deferred` makes the context of the real command."""
+    """Never called: `Deferred` replaces it with the real command."""

@@ -1,4 +1,4 @@
-"""Commands that tell a plan something: approve, deny, begin, pause, unpause, cancel."""
+"""Commands that control a plan: approve, deny, begin, pause, unpause, cancel."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from client.ids import plan_id
 from client.runs import Choice
 from plans.errors import PlanError
 
-Args = Annotated[str | None, typer.Option("--args", metavar="JSON", help="Arguments in place of the step's.")]
+Args = Annotated[str | None, typer.Option("--args", metavar="JSON", help="Run the step with these arguments instead.")]
 
 Verb = Callable[..., Coroutine[Any, Any, str]]
-Remember = Annotated[bool, typer.Option("--remember", help="Ask no more for this tool, in this run of the plan.")]
+Remember = Annotated[bool, typer.Option("--remember", help="Approve this tool for the rest of the run.")]
 
 
 def approve(
@@ -29,7 +29,7 @@ def approve(
     """Approve a step, now or before it awaits approval."""
     choice = Choice(step_id=step, by=by or who(), comment=comment, args=_args(args), version=version, remember=remember)
     sentence = session.run(lambda here: runs.approve(here.client, plan, choice))
-    _tell(plan, sentence, as_json, stepId=step, approved=True)
+    _report(plan, sentence, as_json, stepId=step, approved=True)
 
 
 def deny(
@@ -38,11 +38,11 @@ def deny(
     """Deny a step: it is skipped, and its dependents are blocked."""
     choice = Choice(step_id=step, by=by or who(), comment=comment, version=version)
     sentence = session.run(lambda here: runs.deny(here.client, plan, choice))
-    _tell(plan, sentence, as_json, stepId=step, approved=False)
+    _report(plan, sentence, as_json, stepId=step, approved=False)
 
 
 def begin(plan: Id, by: By = None, as_json: AsJson = False) -> None:
-    """Begin a plan that waits in review, or continue it."""
+    """End the review of a plan: it starts, or continues."""
     _control(plan, runs.begin, by, as_json)
 
 
@@ -59,14 +59,14 @@ def unpause(plan: Id, by: By = None, as_json: AsJson = False) -> None:
 def cancel(plan: Id, as_json: AsJson = False) -> None:
     """Cancel a plan; running steps clean up first."""
     session.run(lambda here: runs.cancel(here.client, plan))
-    _tell(plan, "running steps are told to end", as_json)
+    _report(plan, "cancelling; running steps clean up first", as_json)
 
 
 def _control(plan: str, verb: Verb, by: str | None, as_json: bool) -> None:
-    _tell(plan, session.run(lambda here: verb(here.client, plan, by or who())), as_json)
+    _report(plan, session.run(lambda here: verb(here.client, plan, by or who())), as_json)
 
 
-def _tell(plan: str, sentence: str, as_json: bool, **found: Any) -> None:
+def _report(plan: str, sentence: str, as_json: bool, **found: Any) -> None:
     if as_json:
         output.show_json({"planId": plan_id(plan), **found, "message": sentence})
     else:
@@ -79,7 +79,7 @@ def _args(text: str | None) -> dict[str, Any] | None:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise PlanError(f"--args is no JSON: {error}", "INVALID_ARGS") from error
+        raise PlanError(f"--args is not valid JSON: {error}", "INVALID_ARGS") from error
     if not isinstance(found, dict):
-        raise PlanError('--args is no JSON object; write {"name": value}', "INVALID_ARGS")
+        raise PlanError('--args is not a JSON object; write {"name": value}', "INVALID_ARGS")
     return found

@@ -1,4 +1,4 @@
-"""Commands that change a plan: edit, add, remove, move, skip, unskip, regenerate. Each prints what became different."""
+"""Commands that change a plan: edit, add, remove, move, skip, unskip, regenerate. Each prints the diff."""
 
 from __future__ import annotations
 
@@ -18,24 +18,33 @@ from plans.edits import AddStep, Edit, MoveStep, RemoveStep, SetField, SkipStep,
 from plans.errors import PlanError
 from plans.execution.apply_edits import PLAN_FIELDS, STEP_FIELDS
 
-Expect = Annotated[int | None, typer.Option("--expect-version", metavar="N", help="Refuse when the plan has moved on.")]
-Sets = Annotated[
-    list[str], typer.Option("--set", metavar="STEP.FIELD=VALUE", help="As s2.args.path=b.txt, or title=TEXT; JSON too.")
+Expect = Annotated[
+    int | None, typer.Option("--expect-version", metavar="N", help="Fail if the plan is at another version.")
 ]
-After = Annotated[str | None, typer.Option("--after", metavar="STEP", help="Behind this step.")]
-Before = Annotated[str | None, typer.Option("--before", metavar="STEP", help="In front of this step.")]
+Sets = Annotated[
+    list[str],
+    typer.Option(
+        "--set",
+        metavar="STEP.FIELD=VALUE",
+        help="Set a field: s2.args.path=b.txt, or title=TEXT. JSON values work too.",
+    ),
+]
+After = Annotated[str | None, typer.Option("--after", metavar="STEP", help="Place it after this step.")]
+Before = Annotated[str | None, typer.Option("--before", metavar="STEP", help="Place it before this step.")]
 
 
 def edit(
     plan: Id, sets: Sets, by: By = None, comment: Comment = "", expect: Expect = None, as_json: AsJson = False
 ) -> None:
-    """Edit steps that have not started, or the plan itself. All of them, or none."""
+    """Edit steps that have not started, or the plan itself. If one change is invalid, none is made."""
     _apply(plan, [_set(text) for text in sets], by, comment, expect, as_json)
 
 
 def add(
     plan: Id,
-    file: Annotated[str, typer.Argument(metavar="STEP.json", help="A step, JSON or YAML; - reads standard input.")],
+    file: Annotated[
+        str, typer.Argument(metavar="STEP.json", help="File with one step, JSON or YAML; - reads standard input.")
+    ],
     after: After = None,
     before: Before = None,
     by: By = None,
@@ -46,7 +55,7 @@ def add(
     """Add a step."""
     step = load(file).data
     if not isinstance(step, dict):
-        raise PlanError(f"{file} holds no step; write one object with id, tool and args", "PLAN_SCHEMA")
+        raise PlanError(f"{file} does not hold a step; write one object with id, tool and args", "PLAN_SCHEMA")
     if after and before:
         raise PlanError("give --after or --before, not both", "BAD_USAGE")
     _apply(plan, [AddStep(op="add", step=step, after=after, before=before)], by, comment, expect, as_json)
@@ -68,14 +77,14 @@ def move(
     expect: Expect = None,
     as_json: AsJson = False,
 ) -> None:
-    """Move a step behind another one in the list. To the front without --after; dependencies set limits."""
+    """Move a step behind another one in the list. Without --after: to the front. It stays behind its dependencies."""
     _apply(plan, [MoveStep(op="move", step_id=step, after=after)], by, comment, expect, as_json)
 
 
 def skip(
     plan: Id, step: Step, by: By = None, comment: Comment = "", expect: Expect = None, as_json: AsJson = False
 ) -> None:
-    """Skip a step. What depends on it runs, unless it uses its value."""
+    """Skip a step. Its dependents still run, unless they use its value."""
     _apply(plan, [SkipStep(op="skip", step_id=step, reason=comment)], by, comment, expect, as_json)
 
 
@@ -88,31 +97,31 @@ def unskip(
 
 def regenerate(
     plan: Id,
-    feedback: Annotated[str, typer.Argument(metavar="FEEDBACK", help="What is to be different.")],
+    feedback: Annotated[str, typer.Argument(metavar="FEEDBACK", help="What the LLM should change.")],
     by: By = None,
     expect: Expect = None,
     as_json: AsJson = False,
 ) -> None:
     """Have the LLM revise the steps that have not started. The plan is in review until `plan begin`."""
     if not feedback.strip():
-        raise PlanError("say what is to be different", "BAD_REQUEST")
+        raise PlanError("the feedback is empty; say what the LLM should change", "BAD_REQUEST")
     found = session.run(
         lambda here: editing.regenerate(here.client, plan, feedback, expect_version=expect, by=by or who())
     )
-    _tell(plan, found, as_json)
+    _report(plan, found, as_json)
     if not as_json:
         name = plan_id(plan)
-        output.say(f"It waits for you.\n  look at it  plan review {name}\n  begin       plan begin {name}")
+        output.say(f"The plan is in review.\n  review  plan review {name}\n  begin   plan begin {name}")
 
 
 def _apply(plan: str, edits: list[Edit], by: str | None, comment: str, expect: int | None, as_json: bool) -> None:
     found = session.run(
         lambda here: editing.edit(here.client, plan, edits, expect_version=expect, by=by or who(), why=comment)
     )
-    _tell(plan, found, as_json)
+    _report(plan, found, as_json)
 
 
-def _tell(plan: str, edited: Edited, as_json: bool) -> None:
+def _report(plan: str, edited: Edited, as_json: bool) -> None:
     if as_json:
         output.show_json({"planId": plan_id(plan), **edited.model_dump(mode="json")})
     else:
@@ -120,20 +129,20 @@ def _tell(plan: str, edited: Edited, as_json: bool) -> None:
 
 
 def _set(text: str) -> SetField:
-    """`STEP.FIELD=VALUE` or `FIELD=VALUE`; a value that is JSON is read as such."""
+    """Parse `STEP.FIELD=VALUE` or `FIELD=VALUE`; the value is parsed as JSON if possible."""
     place, equals, value = text.partition("=")
     first, _, rest = place.partition(".")
     if not equals or not place:
         raise PlanError(f"--set {text!r} is not STEP.FIELD=VALUE", "BAD_USAGE")
     is_step = rest.split(".")[0].split("[")[0] in STEP_FIELDS or first.split("[")[0] not in PLAN_FIELDS
     if is_step and not rest:
-        raise PlanError(f"--set {text!r} names no field; write {first}.args.NAME=VALUE", "BAD_USAGE")
+        raise PlanError(f"--set {text!r} does not name a field; write {first}.args.NAME=VALUE", "BAD_USAGE")
     try:
         return SetField(
             op="set", step_id=first if is_step else None, path=rest if is_step else place, value=_value(value)
         )
     except ValueError:
-        raise PlanError(f"--set {text!r}: {first!r} is no id of a step", "BAD_USAGE") from None
+        raise PlanError(f"--set {text!r}: {first!r} is not a valid step id", "BAD_USAGE") from None
 
 
 def _value(text: str) -> Any:

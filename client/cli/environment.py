@@ -1,7 +1,7 @@
-"""The environment of the command that runs: the process's own, or one passed to `client.cli.app.run`.
+"""Environment variables of the running command: the process's own, or those passed to `client.cli.app.run`.
 
-A program that runs a command inside itself passes the variables in; `os.environ` stays as it is, and two commands at
-the same time do not see each other's settings.
+A program that embeds a command passes the variables in: `os.environ` is not modified, and two commands that run at the
+same time do not see each other's settings.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PASSED_IN: ContextVar[Mapping[str, str] | None] = ContextVar("environ of the co
 
 @contextmanager
 def environment(environ: Mapping[str, str] | None) -> Iterator[None]:
-    """Within it `environ()` returns these variables; None stands for those of the process."""
+    """Make `environ()` return these variables inside the block; None means those of the process."""
     token = _PASSED_IN.set(environ)
     try:
         yield

@@ -1,4 +1,4 @@
-"""How every error of a command ends: what is shown, and the exit code (`client.cli.app` lists them)."""
+"""Maps every error of a command to a message and an exit code (`client.cli.app` lists the codes)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ENDED_OTHERWISE, BAD_INPUT, NOT_CONNECTED, NOT_FOUND = 1, 2, 3, 4
 
 
 def show(error: Exception, *, as_json: bool) -> int:
-    """Show an error; returns the exit code."""
+    """Print an error and return the exit code."""
     found, code = (error, _code(error)) if isinstance(error, PlanError) else _unforeseen(error)
     _show(found, as_json)
     return code
@@ -33,10 +33,10 @@ def _code(error: PlanError) -> int:
 
 
 def _unforeseen(error: Exception) -> tuple[PlanError, int]:
-    """A usage error of the command line's own library, or something nobody thought of."""
+    """Usage errors of typer, operating system errors, and bugs."""
     if isinstance(error, typer.TyperException):
         return PlanError(error.format_message(), "BAD_USAGE"), BAD_INPUT
     if isinstance(error, OSError):
         return PlanError(str(error), "SYSTEM_ERROR"), ENDED_OTHERWISE
-    text = f"{type(error).__name__}: {error}\nThis should not happen; plan --debug shows where it did."
+    text = f"{type(error).__name__}: {error}\nThis is a bug; run it with plan --debug for the traceback."
     return PlanError(text, "UNEXPECTED"), ENDED_OTHERWISE

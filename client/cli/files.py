@@ -1,4 +1,4 @@
-"""Commands about what plans changed in files: files, undo."""
+"""Commands about file changes made by plans: files, undo."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from plans.files.undo import CallChanges, ChangesReport, FileChange, Restore
 from plans.views.safe_text import line, safe
 
 REFUSED = 1
-OfStep = Annotated[str | None, typer.Argument(metavar="STEP", help="Id of the step; all if not given.")]
+OfStep = Annotated[str | None, typer.Argument(metavar="STEP", help="Id of the step; default: all steps.")]
 _MARKS = {"created": "+", "changed": "~", "deleted": "-"}
 
 
 def files(
     plan: Id,
     step: OfStep = None,
-    diffs: Annotated[bool, typer.Option("--diff/--no-diff", help="With what changed in each file.")] = True,
+    diffs: Annotated[bool, typer.Option("--diff/--no-diff", help="Show a diff for each file.")] = True,
     as_json: AsJson = False,
 ) -> None:
     """Show the files that each step created, changed and deleted."""
@@ -28,7 +28,7 @@ def files(
     if as_json:
         output.show_json(report.model_dump(mode="json", include={"calls"}, exclude_none=True))
     elif not report.calls:
-        output.say("No file was changed, as far as the worker knows.")
+        output.say("No file changes recorded.")
     for call in [] if as_json else report.calls:
         output.show("\n".join(_rows(call)))
 
@@ -36,11 +36,13 @@ def files(
 def undo(
     plan: Id,
     step: OfStep = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
-    partly: Annotated[bool, typer.Option("--partly", help="Undo what can be undone, though not all can.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be undone.")] = False,
+    partly: Annotated[
+        bool, typer.Option("--partly", help="Undo what can be undone, even if not everything can.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Undo the file changes of a plan or of one step. Refused where others have changed them since."""
+    """Undo the file changes of a plan or of one step. Refused if a file has changed since."""
     report = session.run(lambda here: taking_back.undo(here.client, plan, step, dry_run=dry_run, partly=partly))
     if as_json:
         output.show_json(report.model_dump(mode="json", exclude={"calls"}, exclude_none=True))
@@ -61,8 +63,8 @@ def _rows(call: CallChanges) -> list[str]:
 
 def _remark(change: FileChange) -> str:
     remarks = [
-        "perhaps by a step that ran at the same time" if change.shared else "",
-        "what it held before is not known" if change.before is None else "",
+        "possibly by a step that ran at the same time" if change.shared else "",
+        "previous content unknown" if change.before is None else "",
     ]
     return "".join(f"  ({remark})" for remark in remarks if remark)
 
@@ -70,7 +72,7 @@ def _remark(change: FileChange) -> str:
 def _show(report: ChangesReport) -> None:
     restored = [each for each in report.restored if each.expected != each.target]
     for each in restored:
-        output.show(f"  {_done(each, report.dry_run)} {line(each.path)}")
+        output.show(f"  {_action(each, report.dry_run)} {line(each.path)}")
     for refusal in report.refused:
         rows = [f"  {refusal.code} {line(refusal.path)} (step {line(refusal.step_id)}): {line(refusal.reason)}"]
         output.show("\n".join([*rows, *(f"      {safe(row)}" for row in refusal.diff.splitlines())]))
@@ -78,17 +80,17 @@ def _show(report: ChangesReport) -> None:
 
 
 def _sentence(report: ChangesReport, restored: int) -> str:
-    """What became of the undo as a whole."""
+    """One sentence for the result of the whole undo."""
     if report.dry_run and report.refused:
-        return "Nothing was undone. --partly undoes what can be undone." if restored else "Nothing was undone."
+        return "Nothing was undone. Use --partly to undo what can be undone." if restored else "Nothing was undone."
     if not restored and not report.refused:
-        return "There is nothing to undo."
+        return "Nothing to undo."
     if report.dry_run:
-        return "Nothing was undone yet: this is what would be."
-    return f"{restored} undone, {len(report.refused)} left as they are." if report.refused else f"{restored} undone."
+        return "Dry run: nothing was undone."
+    return f"{restored} undone, {len(report.refused)} left unchanged." if report.refused else f"{restored} undone."
 
 
-def _done(each: Restore, only_said: bool) -> str:
+def _action(each: Restore, dry_run: bool) -> str:
     if not each.target:
-        return "would delete" if only_said else "deleted"
-    return "would restore" if only_said else "restored"
+        return "would delete" if dry_run else "deleted"
+    return "would restore" if dry_run else "restored"

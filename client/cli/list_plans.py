@@ -1,4 +1,4 @@
-"""The command `plan list`. It reads the index of the server and imports no more than that needs."""
+"""The command `plan list`. It reads the visibility index of the server and imports only what that needs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STYLES = {"completed": "green", "failed": "red", "partial": "yellow", "cancelle
 
 def list_(
     running: Annotated[bool, typer.Option("--running", help="Only plans that have not ended.")] = False,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="At most so many.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="Show at most this many.")] = 20,
     as_json: AsJson = False,
 ) -> None:
     """List plans, newest first."""
@@ -34,7 +34,7 @@ def list_(
     elif found:
         output.out().print(_table(found))
     else:
-        output.say("No plans yet; start one: plan run FILE")
+        output.say("No plans yet. Start one: plan run FILE")
 
 
 def _table(found: list[Listed]) -> Table:
@@ -44,8 +44,8 @@ def _table(found: list[Listed]) -> Table:
     table.add_column("TITLE", no_wrap=True, overflow="ellipsis")
     now = datetime.now(UTC)
     for each in found:
-        waits = f" ({len(each.waiting)} waiting)" if each.waiting else ""
-        status = Text(each.status.value + waits, style=_STYLES.get(each.status.value, ""))
+        decisions = f" ({len(each.waiting)} to approve)" if each.waiting else ""
+        status = Text(each.status.value + decisions, style=_STYLES.get(each.status.value, ""))
         took = output.seconds(((each.ended_at or now) - each.started_at).total_seconds())
         clock = each.started_at.astimezone().strftime("%m-%d %H:%M")
         steps = str(each.steps) if each.steps else ""

@@ -1,4 +1,4 @@
-"""`plan make`: from a sentence to a plan in review, to a plan file, or, with --yes, to the end of the run."""
+"""`plan make`: the LLM turns a request into a plan in review, into a plan file or, with --yes, into a finished run."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ from runtime.task_queues import serves_this_machine
 
 NOT_SOUND = 1
 
-Yes = Annotated[bool, typer.Option("--yes", help="Begin at once, and approve every step beforehand.")]
-Out = Annotated[str | None, typer.Option("--out", metavar="FILE", help="Only write the plan file.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Start at once and approve every step in advance.")]
+Out = Annotated[str | None, typer.Option("--out", metavar="FILE", help="Write the plan to a file; do not run it.")]
 OnFailure = Annotated[
-    Literal["block", "ask_llm", "stop"], typer.Option("--on-failure", help="What follows from a step's last failure.")
+    Literal["block", "ask_llm", "stop"],
+    typer.Option("--on-failure", help="What to do when a step has used up its attempts."),
 ]
-Request = Annotated[str, typer.Argument(metavar="REQUEST", help="What the plan is to achieve.")]
+Request = Annotated[str, typer.Argument(metavar="REQUEST", help="What the plan should achieve.")]
 
 
 def make(
@@ -47,33 +48,33 @@ def make(
     plan_id: NewId = None,
     as_json: AsJson = False,
 ) -> None:
-    """Have the LLM write a plan. It waits in review until `plan begin`."""
+    """Have the LLM write a plan. It stays in review until `plan begin`."""
     check_out(out, yes)
     fields: dict[str, Any] = {"defaults": {"onFailure": on_failure}}
-    follow_making(Asked(request, workspace, yes, out, max_parallel, fields, plan_id, as_json))
+    follow_making(MakeRequest(request, workspace, yes, out, max_parallel, fields, plan_id, as_json))
 
 
 def check_out(out: str | None, yes: bool) -> None:
-    """Raise PlanError for an --out that is no file to be written, or that is not all."""
+    """Raise PlanError if --out is combined with --yes, is a directory or cannot be written."""
     if out and (yes or Path(out).is_dir()):
-        raise PlanError("--out only writes a file; leave --yes out, and name a file", "BAD_USAGE")
+        raise PlanError("--out needs the name of a file and cannot be combined with --yes", "BAD_USAGE")
     if out and not os.access(Path(out).absolute().parent, os.W_OK):
-        raise PlanError(f"--out: {out} cannot be written; create its directory, or name another", "BAD_USAGE")
+        raise PlanError(f"--out: {out} cannot be written; create its directory or choose another file", "BAD_USAGE")
 
 
-def follow_making(asked: Asked) -> NoReturn:
-    """Have the plan written, shown, and run where that was asked for; leaves with the exit code."""
+def follow_making(request: MakeRequest) -> NoReturn:
+    """Draft the plan, show it, and run it if asked to. Exits with the command's exit code."""
     begun: list[Started] = []
     try:
-        code = session.run(lambda here: asked.make(here, begun))
+        code = session.run(lambda here: request.make(here, begun))
     except KeyboardInterrupt:
         raise typer.Exit(after_ctrl_c(begun[0].plan_id if begun else None)) from None
     raise typer.Exit(code)
 
 
 @dataclass(frozen=True)
-class Asked:
-    """One call of a command that has a plan written."""
+class MakeRequest:
+    """Arguments of one command that drafts a plan."""
 
     request: str
     workspace: str | None
@@ -84,10 +85,10 @@ class Asked:
     plan_id: str | None
     as_json: bool
     split: dict[str, Any] | None = None
-    """The plan is the task list of an agent; these are the arguments of its steps."""
+    """Arguments of the agent steps if the plan is an agent's task list; else None."""
 
     async def make(self, here: Connected, begun: list[Started]) -> int:
-        """Start it, wait until it is written, show it or go on. Returns the exit code."""
+        """Start drafting, wait for the draft, then show, write or run it. Returns the exit code."""
         local = here.connection.is_on_this_machine and await serves_this_machine(here.client, here.settings.task_queue)
         options = Options(
             workspace=_workspace(self.workspace, here.settings, local),
@@ -109,7 +110,7 @@ class Asked:
         link = here.link(started.workflow_id)
         if not self.as_json:
             output.show(f"plan {started.plan_id}" + (f"\n{link}" if link else ""))
-            output.say("The LLM writes the plan ..." if self.split is None else "The LLM splits the request ...")
+            output.say(f"The LLM is {'writing the plan' if self.split is None else 'splitting the request'} ...")
         view = await draft.drafted(here.client, started.plan_id, output.say)
         if not (self.as_json or self.out or self.yes) and review.on_a_screen():
             if await review.show(here, started.plan_id, until_begun=True):
@@ -133,8 +134,9 @@ class Asked:
         output.show_problems(view.problems, "The draft")
         name = started.plan_id
         output.say(
-            f"The draft is kept.\n  mend it         plan edit {name} --set STEP.args.NAME=VALUE\n"
-            f'  have it mended  plan regenerate {name} "FEEDBACK"\n  give it up      plan cancel {name}'
+            f"The draft stays in review until its problems are fixed.\n"
+            f"  change      plan edit {name} --set STEP.args.NAME=VALUE\n"
+            f'  regenerate  plan regenerate {name} "FEEDBACK"\n  discard     plan cancel {name}'
         )
         return NOT_SOUND
 
@@ -146,7 +148,7 @@ class Asked:
         if self.as_json:
             output.show_json({"planId": started.plan_id, "file": file})
         else:
-            output.show(f"wrote {file}; run it with: plan run {file}")
+            output.show(f"Wrote {file}; run it with: plan run {file}")
         return 0
 
     async def _to_the_end(self, here: Connected, started: Started) -> int:
@@ -165,14 +167,14 @@ class Asked:
         output.show("\n".join(rows_of(view)))
         name = started.plan_id
         output.show(
-            f"\nIt waits for you.\n  begin       plan begin {name}\n"
+            f"\nThe plan is in review.\n  begin       plan begin {name}\n"
             f"  change      plan edit {name} --set STEP.args.NAME=VALUE\n"
-            f'  regenerate  plan regenerate {name} "FEEDBACK"\n  give up     plan cancel {name}'
+            f'  regenerate  plan regenerate {name} "FEEDBACK"\n  discard     plan cancel {name}'
         )
 
 
 def rows_of(view: PlanView) -> list[str]:
-    """A plan in review as the seed shows it: steps with tool, args, dependencies and approval mark."""
+    """The lines of a plan in review: steps with tool, args, dependencies and approval mark."""
     rows = ["", f"{line(view.title or view.id)} (version {view.version})", ""]
     for number, step in enumerate(view.steps, 1):
         rows.append(f"☐ {number}. {line(step.description or step.id)}  [{step.id}]")
@@ -180,7 +182,7 @@ def rows_of(view: PlanView) -> list[str]:
         rows.append(f"     Args: {line(shorten(step.args))}")
         rows += [f"     After: {', '.join(step.needs)}"] if step.needs else []
         rows += ["     Requires approval ⚠"] if step.requires_approval else []
-    return rows if view.steps else [*rows, "(no plan could be read in what the LLM answered)"]
+    return rows if view.steps else [*rows, "(the LLM's answer does not contain a plan)"]
 
 
 def _workspace(named: str | None, settings: Settings, local: bool) -> str | None:
@@ -188,5 +190,5 @@ def _workspace(named: str | None, settings: Settings, local: bool) -> str | None
         return str(settings.workspace or Path.cwd()) if local else None
     path = Path(named).expanduser()
     if local and not path.is_dir():
-        raise PlanError(f"--workspace: {path} is no directory; create it or name another", "BAD_WORKSPACE")
+        raise PlanError(f"--workspace: {path} is not a directory; create it or choose another", "BAD_WORKSPACE")
     return str(path.resolve()) if local else str(path)

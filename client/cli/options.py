@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share, so that they are called and explained alike."""
+"""Arguments and options shared by several commands, so that their names and help are the same everywhere."""
 
 from __future__ import annotations
 
@@ -10,10 +10,6 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 File = Annotated[str, typer.Argument(metavar="FILE", help="Plan file, JSON or YAML; - reads standard input.")]
 Id = Annotated[str, typer.Argument(metavar="ID", help="Plan id or workflow id.")]
 Step = Annotated[str, typer.Argument(metavar="STEP", help="Id of the step.")]
-By = Annotated[
-    str | None, typer.Option("--by", metavar="NAME", help="Who decides; the name of your account if not given.")
-]
-Comment = Annotated[str, typer.Option("--comment", metavar="TEXT", help="Why; kept in the plan's log.")]
-Version = Annotated[
-    int | None, typer.Option("--version", metavar="N", help="Refuse when the plan is at another version.")
-]
+By = Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who decides; default: your user name.")]
+Comment = Annotated[str, typer.Option("--comment", metavar="TEXT", help="Reason, for the plan's log.")]
+Version = Annotated[int | None, typer.Option("--version", metavar="N", help="Fail if the plan is at another version.")]

@@ -1,7 +1,7 @@
 """What the command line prints: results on standard output, everything else on standard error.
 
-Texts of plans and tools are escaped and never read as markup: what a step wrote cannot redraw the screen (FAULTS, T18).
-Errors are one block that begins with a stable code; with `--json` they are an object of the same content.
+Texts of plans and tools are escaped and never parsed as markup: step output cannot redraw the screen (FAULTS, T18).
+An error is one block that starts with a stable code; with `--json` it is an object with the same content.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from plans.model import Problem
 
 PIPE_WIDTH = 240
-"""Columns of a table that goes to a file or a pipe."""
+"""Width in columns of a table written to a file or a pipe."""
 
 
 def out() -> Console:
-    """The console of results. Lines are never broken when they go to a file or a pipe."""
+    """Console for results (standard output). Lines are not wrapped in a file or a pipe."""
     return _console(sys.stdout.isatty(), stderr=False)
 
 
 def err() -> Console:
-    """The console of remarks and errors."""
+    """Console for remarks and errors (standard error)."""
     return _console(sys.stderr.isatty(), stderr=True)
 
 
@@ -41,17 +41,17 @@ def _console(terminal: bool, *, stderr: bool) -> Console:
 
 
 def say(sentence: str) -> None:
-    """A remark about what goes on, quiet and apart from the results."""
+    """Print a remark about progress, dimmed, on standard error."""
     err().print(Text(safe(sentence), style="dim"))
 
 
 def show(text: str) -> None:
-    """A text as it is, escaped, never wrapped."""
+    """Print a text on standard output, escaped and never wrapped."""
     out().print(Text(safe(text)), soft_wrap=True)
 
 
 def show_json(data: Any, *, on_one_line: bool = False) -> None:
-    """A value as JSON. Control and direction characters are written as escapes, which JSON reads back as they were."""
+    """Print a value as JSON. Control and bidi characters become escapes, which JSON parsers turn back."""
     indent, separators = (None, (",", ":")) if on_one_line else (2, None)
     text = json.dumps(data, ensure_ascii=False, indent=indent, separators=separators, default=str)
     sys.stdout.write(safe(text.replace("\t", "\\t")) + "\n")
@@ -59,7 +59,7 @@ def show_json(data: Any, *, on_one_line: bool = False) -> None:
 
 
 def show_error(error: PlanError, *, as_json: bool, where: str = "", lines: Sequence[int | None] = ()) -> None:
-    """An error as one block, or as an object. `where`, `lines`: the file its problems are in, and where each one is."""
+    """Print an error as one block or as JSON. `where`: the file with the problems; `lines`: the line of each one."""
     if as_json:
         found: dict[str, Any] = {"code": error.code, "message": error.message}
         if isinstance(error, InvalidPlan):
@@ -69,12 +69,14 @@ def show_error(error: PlanError, *, as_json: bool, where: str = "", lines: Seque
         show_problems(error.problems, where, lines)
     else:
         setting = error.code.removeprefix("BAD_SETTING:")
-        head, *rest = safe(error.message.removeprefix(f"{setting}: ")).splitlines() or [""]  # the code has its name
+        head, *rest = safe(error.message.removeprefix(f"{setting}: ")).splitlines() or [
+            ""
+        ]  # the code names the setting
         err().print(Text.assemble((f"{error.code}: ", "bold red"), head, *(f"\n  {each}" for each in rest)))
 
 
 def problem_rows(problems: Sequence[Problem], lines: Sequence[int | None] = ()) -> list[dict[str, Any]]:
-    """Problems as JSON shows them, with the line of each where it is known."""
+    """Problems as JSON objects, with line numbers where known."""
     return [
         problem.model_dump(mode="json", exclude_none=True) | ({"line": number} if number else {})
         for problem, number in zip_longest(problems, lines)
@@ -82,7 +84,7 @@ def problem_rows(problems: Sequence[Problem], lines: Sequence[int | None] = ()) 
 
 
 def show_problems(problems: Sequence[Problem], where: str = "", lines: Sequence[int | None] = ()) -> None:
-    """Every problem of a plan: place and code on one line, the sentence on the next."""
+    """Print every problem of a plan: code and place on one line, the message on the next."""
     errors = sum(problem.severity == "error" for problem in problems)
     warnings = len(problems) - errors
     counts = [_count(errors, "problem")] if errors else []
@@ -104,7 +106,7 @@ def _count(number: int, what: str) -> str:
 
 
 def seconds(duration: float) -> str:
-    """A duration for people: 0.3 s, 12 s, 3:05, 1:02:03."""
+    """Format a duration in seconds: 0.3 s, 12 s, 3:05, 1:02:03."""
     duration = max(0.0, duration)
     if duration < 9.95:
         return f"{duration:.1f} s"
@@ -116,5 +118,5 @@ def seconds(duration: float) -> str:
 
 
 def compact(value: Any) -> str:
-    """A value as JSON on one line."""
+    """Format a value as JSON on one line."""
     return json.dumps(value, ensure_ascii=False, default=str)

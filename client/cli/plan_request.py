@@ -1,7 +1,7 @@
-"""From a plan file and flags to what is sent: the plan checked, inputs typed, the workspace made absolute.
+"""Turns a plan file and flags into a start request: checks the plan, parses inputs, resolves the workspace.
 
-What is wrong is told here, all at once and before anything is started: PlanRefused, exit code 2. A tool that this
-machine does not know is no mistake as long as another machine's worker may know it.
+All problems are reported together, before anything starts: PlanRefused, exit code 2. A tool unknown on this machine is
+only a warning if the worker runs on another machine, which may have it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from runtime.settings import Settings
 
 @dataclass(frozen=True)
 class Flags:
-    """What `run` and `start` were told besides the file."""
+    """Options of `plan run` and `plan start`."""
 
     workspace: str | None
     yes: bool
@@ -37,18 +37,18 @@ class Flags:
 
 @dataclass(frozen=True)
 class Request:
-    """A plan that may be started."""
+    """A checked plan, ready to start."""
 
     file: PlanFile
     plan: Plan
     flags: Flags
     inputs: dict[str, Any]
     unknown_tools: list[Problem]
-    """Steps whose tools this machine does not know."""
+    """Steps with tools unknown on this machine."""
     warnings: list[Problem]
 
     def options(self, settings: Settings, *, local: bool) -> Options:
-        """How to run it. `local`: the worker shares this machine's directories."""
+        """The options of the run. `local`: the worker shares this machine's directories."""
         return Options(
             workspace=_workspace(self, settings, local),
             max_parallel=self.flags.max_parallel,
@@ -60,7 +60,7 @@ class Request:
 
 
 def prepare(file: str, flags: Flags, settings: Settings) -> Request:
-    """Read and check. Raises PlanRefused, PlanFileError, PlanError."""
+    """Read and check a plan file. Raises PlanRefused, PlanFileError, PlanError."""
     found = load(file)
     plan, problems = check(found.data, known_tools(settings))
     if plan is None:
@@ -75,14 +75,14 @@ def prepare(file: str, flags: Flags, settings: Settings) -> Request:
 
 
 def _inputs(plan: Plan, given: Sequence[str]) -> dict[str, Any]:
-    """`name=value` pairs; a value is read as JSON where the plan declares another type than string."""
+    """Parse `name=value` pairs; a value is parsed as JSON unless the plan declares it a string."""
     found: dict[str, Any] = {}
     for pair in given:
         name, equals, text = pair.partition("=")
         if not equals or not name:
             raise PlanError(f"--input {pair!r} is not NAME=VALUE", "BAD_INPUT")
         if name in found:
-            raise PlanError(f"--input {name} is given twice; keep one of them", "BAD_INPUT")
+            raise PlanError(f"--input {name} is given twice; pass it once", "BAD_INPUT")
         declared = plan.inputs.get(name)
         found[name] = text if declared is None or declared.type == "string" else _value(text)
     return found
@@ -96,12 +96,12 @@ def _value(text: str) -> Any:
 
 
 def _workspace(request: Request, settings: Settings, local: bool) -> str | None:
-    """--workspace; else the plan's own, from the file's directory; else PLANS_WORKSPACE; else this directory."""
+    """--workspace, or the plan's own (relative to its file), or PLANS_WORKSPACE, or the current directory."""
     named, own = request.flags.workspace, request.plan.workspace
     if named is None and own is None:
         return str(settings.workspace or Path.cwd()) if local else None
     path = Path(named).expanduser() if named is not None else request.file.directory / Path(own or "").expanduser()
     if local and not path.is_dir():
         where = "--workspace" if named is not None else f"workspace of {request.file.name}"
-        raise PlanError(f"{where}: {path} is no directory; create it or name another", "BAD_WORKSPACE")
+        raise PlanError(f"{where}: {path} is not a directory; create it or choose another", "BAD_WORKSPACE")
     return str(path.resolve()) if local else str(path)

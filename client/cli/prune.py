@@ -1,4 +1,4 @@
-"""The command `plan prune`: free the disk of values that no plan refers to any more."""
+"""The command `plan prune`: delete stored values that no plan refers to any more."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 def prune(
     older_than: Annotated[
-        str, typer.Option("--older-than", metavar="TIME", help="Keep what is younger: 90s, 30m, 1h, 7d.")
+        str, typer.Option("--older-than", metavar="TIME", help="Only values older than this: 90s, 30m, 1h, 7d.")
     ] = "1h",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be removed.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Remove stored values that no plan refers to. That is none that runs, and none that the server keeps."""
+    """Remove stored values that no plan refers to. Values of running plans and of plans still on the server stay."""
     age = _duration(older_than)
 
     async def act(here: Connected) -> Pruned:
@@ -37,13 +37,13 @@ def prune(
     verb = "Would free" if found.dry_run else "Freed"
     output.show(
         f"{verb} {size(found.removed_bytes)}: {found.removed} values that none of {found.workflows} workflow runs"
-        f" refers to.\nKept {size(found.kept_bytes)}: {found.kept} values in use"
+        f" uses.\nKept {size(found.kept_bytes)}: {found.kept} values in use"
         + (f", and {found.young} younger than {older_than}." if found.young else ".")
     )
 
 
 def size(number: int) -> str:
-    """A number of bytes for people."""
+    """Format a number of bytes."""
     amount = float(number)
     for unit in ("bytes", "kB", "MB"):
         if amount < 1_000:
@@ -55,5 +55,5 @@ def size(number: int) -> str:
 def _duration(text: str) -> timedelta:
     found = re.fullmatch(r"(\d{1,6})([smhd])", text)
     if not found:
-        raise typer.BadParameter(f"{text!r} is no time; write 90s, 30m, 1h or 7d", param_hint="--older-than")
+        raise typer.BadParameter(f"{text!r} is not a duration; write 90s, 30m, 1h or 7d", param_hint="--older-than")
     return timedelta(**{_UNITS[found[2]]: int(found[1])})

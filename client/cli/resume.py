@@ -1,4 +1,4 @@
-"""Commands that stop a plan so that it can go on, and that go on with an ended one: interrupt, resume, rerun."""
+"""Commands that stop a plan and continue it in a new run: interrupt, resume, rerun."""
 
 from __future__ import annotations
 
@@ -21,16 +21,20 @@ from plans.errors import PlanError
 from plans.execution.resume import Replacement
 
 Follow = Annotated[bool, typer.Option("--follow", help="Follow the new run to its end.")]
-From = Annotated[str | None, typer.Option("--from", metavar="STEP", help="Again, with all that follows from it.")]
-Only = Annotated[str | None, typer.Option("--only", metavar="STEP", help="Again, and nothing else.")]
-Set = Annotated[list[str] | None, typer.Option("--set", metavar="STEP.args.x=V", help="Another value; JSON or text.")]
+From = Annotated[
+    str | None, typer.Option("--from", metavar="STEP", help="Rerun this step and everything that depends on it.")
+]
+Only = Annotated[str | None, typer.Option("--only", metavar="STEP", help="Rerun this step and nothing else.")]
+Set = Annotated[
+    list[str] | None, typer.Option("--set", metavar="STEP.args.x=V", help="Change an argument; JSON or text.")
+]
 
 
 def interrupt(plan: Id, by: By = None, as_json: AsJson = False) -> None:
-    """Stop a plan so that it can be resumed. What runs may end, everything is kept for `plan resume`."""
+    """Stop a plan so that it can be resumed. Running steps finish first; continue with `plan resume`."""
     session.run(lambda here: runs.interrupt(here.client, plan, by or who()))
     name = plan_id(plan)
-    sentence = f"it stops when the running steps have ended; go on with: plan resume {name}"
+    sentence = f"stops when the running steps have finished; continue with: plan resume {name}"
     if as_json:
         output.show_json({"planId": name, "message": sentence})
     else:
@@ -38,7 +42,7 @@ def interrupt(plan: Id, by: By = None, as_json: AsJson = False) -> None:
 
 
 def resume(plan: Id, by: By = None, follow_it: Follow = False, as_json: AsJson = False) -> None:
-    """Continue an ended plan in a new run. Failed, blocked and never-run steps run, finished ones are kept."""
+    """Continue an ended plan in a new run. Failed, blocked and unstarted steps run; the others keep their results."""
     _start(plan, lambda here: runs.resume(here.client, plan, by or who()), follow_it, as_json)
 
 
@@ -46,7 +50,7 @@ def rerun(
     plan: Id, start_at: From = None, only: Only = None, sets: Set = None, by: By = None, follow_it: Follow = False,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
-    """Run steps of an ended plan again, in a new run. The others are kept."""
+    """Run steps of an ended plan again, in a new run. The other steps keep their results."""
     changes = [_replacement(text) for text in sets or ()]
 
     async def start(here: Connected) -> Started:
@@ -55,17 +59,17 @@ def rerun(
     _start(plan, start, follow_it, as_json)
 
 
-def _start(plan: str, begin: Callable[[Connected], Awaitable[Started]], follow_it: bool, as_json: bool) -> None:
+def _start(plan: str, start: Callable[[Connected], Awaitable[Started]], follow_it: bool, as_json: bool) -> None:
     begun: list[Started] = []
 
-    async def go_on(here: Connected) -> Summary | None:
-        started = await begin(here)
+    async def start_and_follow(here: Connected) -> Summary | None:
+        started = await start(here)
         begun.append(started)
-        _tell(plan, started, here.link(started.workflow_id), as_json and not follow_it)
+        _report(plan, started, here.link(started.workflow_id), as_json and not follow_it)
         return await follow(here, started.plan_id, as_json=as_json) if follow_it else None
 
     try:
-        summary = session.run(go_on)
+        summary = session.run(start_and_follow)
     except KeyboardInterrupt:
         raise typer.Exit(after_ctrl_c(begun[0].plan_id if begun else None)) from None
     if summary is not None:
@@ -74,7 +78,7 @@ def _start(plan: str, begin: Callable[[Connected], Awaitable[Started]], follow_i
         raise typer.Exit(exit_code(summary))
 
 
-def _tell(plan: str, started: Started, link: str | None, as_json: bool) -> None:
+def _report(plan: str, started: Started, link: str | None, as_json: bool) -> None:
     resumes = plan_id(plan)
     if as_json:
         output.show_json(started.model_dump(mode="json") | {"resumes": resumes, "ui": link})
@@ -84,11 +88,11 @@ def _tell(plan: str, started: Started, link: str | None, as_json: bool) -> None:
 
 
 def _replacement(text: str) -> Replacement:
-    """`STEP.args.path=VALUE`; the value is JSON, or else a text."""
+    """Parse `STEP.args.path=VALUE`; the value is JSON, else text."""
     place, is_given, value = text.partition("=")
     step_id, has_path, path = place.partition(".")
     if not (is_given and has_path and step_id and path):
-        raise PlanError(f"--set {text!r}: write STEP.args.NAME=VALUE", "BAD_USAGE")
+        raise PlanError(f"--set {text!r} is not STEP.args.NAME=VALUE", "BAD_USAGE")
     found: Any = value
     with suppress(ValueError):
         found = json.loads(value)

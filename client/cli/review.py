@@ -1,4 +1,4 @@
-"""`plan review`: the review screen, on the terminal or, with --web, in a browser of this machine."""
+"""`plan review`: the review screen, in the terminal or, with --web, in a browser on this machine."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ Web = Annotated[bool, typer.Option("--web", help="Serve the screen to a browser 
 
 
 def review(plan: Id, web: Web = False) -> None:
-    """Review a plan: edit it, begin it, approve its steps. On a screen, by keyboard."""
+    """Review a plan: edit it, begin it, approve its steps. Full screen, with the keyboard."""
     if web:
-        session.run(lambda here: runs.show(here.client, plan))  # an unknown plan is said here, not in the browser
+        session.run(lambda here: runs.show(here.client, plan))  # report an unknown plan here, not in the browser
         from client.review.web import serve
 
         serve(plan_id(plan), output.say)
         return
     if not on_a_screen():
-        text = "plan review needs a terminal; use --web, or plan show, plan edit and plan begin"
+        text = "plan review needs a terminal; use --web, or the commands plan show, plan edit and plan begin"
         raise PlanError(text, "NO_TERMINAL")
     session.run(lambda here: show(here, plan))
 
 
 def on_a_screen() -> bool:
-    """Whether there is a terminal to show it on, or a browser that stands for one."""
+    """Whether the review screen can be shown: in a terminal or through textual-serve."""
     return _in_a_browser() or (sys.stdin.isatty() and sys.stdout.isatty())
 
 
 async def show(here: Connected, plan: str, *, until_begun: bool = False) -> bool:
-    """The screen, until it is left. Returns whether the plan has begun, or ended. Raises PlanNotFound, NoWorker."""
-    from client.review.app import ReviewApp  # takes a moment to load, and most commands need none of it
+    """Show the screen until the user leaves it. Returns whether the plan left review. Raises PlanNotFound, NoWorker."""
+    from client.review.app import ReviewApp  # slow to import, and most commands do not need it
 
     view = await runs.show(here.client, plan)
     tools = await tools_of(here.client, plan, here.settings)

@@ -22,17 +22,20 @@ from plans.model import MAX_PARALLEL
 from runtime.task_queues import serves_this_machine
 
 Workspace = Annotated[str | None, typer.Option("--workspace", metavar="DIR", help="Directory the tools work in.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Approve every step beforehand.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Approve every step in advance.")]
 MaxParallel = Annotated[
-    int | None, typer.Option("--max-parallel", metavar="N", min=1, max=MAX_PARALLEL, help="Steps at a time.")
+    int | None,
+    typer.Option("--max-parallel", metavar="N", min=1, max=MAX_PARALLEL, help="Maximum number of steps in parallel."),
 ]
-Review = Annotated[bool, typer.Option("--review", help="Review it first, or wait for `plan begin`.")]
-Inputs = Annotated[list[str] | None, typer.Option("--input", metavar="NAME=VALUE", help="A value for the plan.")]
-NewId = Annotated[str | None, typer.Option("--id", metavar="ID", help="Name of the plan; never used twice.")]
+Review = Annotated[bool, typer.Option("--review", help="Start in review; it runs after `plan begin`.")]
+Inputs = Annotated[
+    list[str] | None, typer.Option("--input", metavar="NAME=VALUE", help="Value of a plan input; repeatable.")
+]
+NewId = Annotated[str | None, typer.Option("--id", metavar="ID", help="Id of the plan; cannot be reused.")]
 
 
-def _from_file(begin: Callable[[Request, bool], None]) -> Callable[..., None]:
-    """A command that takes a plan file and what `run` and `start` may be told about it."""
+def _from_file(action: Callable[[Request, bool], None]) -> Callable[..., None]:
+    """Make a command that takes a plan file and the options shared by `run` and `start`."""
 
     def command(
         file: File,
@@ -45,9 +48,9 @@ def _from_file(begin: Callable[[Request, bool], None]) -> Callable[..., None]:
         as_json: AsJson = False,
     ) -> None:
         flags = Flags(workspace, yes, max_parallel, review, tuple(inputs or ()), plan_id)
-        begin(prepare(file, flags, environment.settings()), as_json)
+        action(prepare(file, flags, environment.settings()), as_json)
 
-    command.__doc__ = begin.__doc__
+    command.__doc__ = action.__doc__
     return command
 
 
@@ -65,7 +68,7 @@ def run(request: Request, as_json: bool) -> None:
 @_from_file
 def start(request: Request, as_json: bool) -> None:
     """Start a plan and return; it runs in the background."""
-    session.run(lambda here: _start_and_tell(here, request, as_json))
+    session.run(lambda here: _start_and_print(here, request, as_json))
 
 
 async def _run(here: Connected, request: Request, begun: list[Started], as_json: bool) -> Summary:
@@ -81,14 +84,14 @@ async def _run(here: Connected, request: Request, begun: list[Started], as_json:
         await drafted(here.client, started.plan_id, output.say)
         if not await reviewing.show(here, started.plan_id, until_begun=True):
             name = started.plan_id
-            output.say(f"It waits for you.\n  back to it  plan review {name}\n  begin       plan begin {name}")
+            output.say(f"The plan is in review.\n  review  plan review {name}\n  begin   plan begin {name}")
             raise typer.Exit(INTERRUPTED)
     summary = await follow(here, started.plan_id, as_json=False)
     show_summary(summary)
     return summary
 
 
-async def _start_and_tell(here: Connected, request: Request, as_json: bool) -> None:
+async def _start_and_print(here: Connected, request: Request, as_json: bool) -> None:
     started = await _start(here, request)
     link = here.link(started.workflow_id)
     if as_json:

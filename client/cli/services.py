@@ -1,4 +1,4 @@
-"""Commands about what plans run on: up, down, worker, doctor."""
+"""Commands for the services that plans run on: up, down, worker, doctor."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _VERDICTS = {Verdict.GOOD: ("✓", "green"), Verdict.WARNING: ("!", "yellow"), V
 
 
 def up() -> None:
-    """Run server, Temporal UI and worker in the foreground. Until Ctrl-C; all data is kept."""
+    """Run server, Temporal UI and worker in the foreground. Runs until Ctrl-C; all data stays on disk."""
     raise typer.Exit(asyncio.run(_up(environment.settings())))
 
 
 def down(as_json: AsJson = False) -> None:
-    """Stop the server and the worker in the background. All data is kept."""
+    """Stop the server and the worker in the background. All data stays on disk."""
     asyncio.run(_down(environment.settings(), as_json))
 
 
@@ -39,7 +39,7 @@ def worker(context: typer.Context) -> None:
     """Run the steps of plans until stopped. `plan worker --help` lists its flags."""
     sys.stdout.flush()
     command = [*worker_command(), *context.args]
-    os.execv(command[0], command)  # noqa: S606 - the worker takes this process over, signals and all
+    os.execv(command[0], command)  # noqa: S606 - the worker replaces this process, so that it gets its signals
 
 
 def doctor(as_json: AsJson = False) -> None:
@@ -62,15 +62,17 @@ async def _up(settings: Settings) -> int:
         return await _work(settings, connection)
     finally:
         if ours:
-            await stop_workers(settings)  # other commands may have left one in the background; it is of no use now
+            await stop_workers(settings)  # background workers of other commands are useless without the server
             await embedded.stop(settings)
-            say("The server is stopped; its data is kept.")
+            say("Stopped the server; its data stays on disk.")
 
 
 async def _work(settings: Settings, connection: Connection) -> int:
-    """A worker in the foreground until it ends, or until it is told to stop and has done so."""
-    kept = {name: text for name, text in environment.environ().items() if not name.startswith(("PLANS_", "TEMPORAL_"))}
-    variables = kept | worker_environ(settings, connection)
+    """Run a worker in the foreground until it exits; SIGINT and SIGTERM are forwarded to it. Returns its exit code."""
+    others = {
+        name: text for name, text in environment.environ().items() if not name.startswith(("PLANS_", "TEMPORAL_"))
+    }
+    variables = others | worker_environ(settings, connection)
     process = await asyncio.create_subprocess_exec(*worker_command(), env=variables, start_new_session=True)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -1,7 +1,7 @@
-"""A command's way to the server: settings, connection, worker, and a clean end.
+"""Connects a command to the server: settings, connection and worker.
 
-`run` carries an async action through: it reads the settings, connects, keeps a worker where one is due, and runs the
-action. Nothing of Temporal's outlives it, so that the process can leave in order.
+`run` runs an async action: it reads the settings, connects, makes sure a worker runs if one is needed, and calls the
+action. No Temporal object outlives it, so that the process can exit cleanly.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Connected:
-    """What a command needs to speak with plans."""
+    """An open connection to the server, with the settings it was made from."""
 
     settings: Settings
     connection: Connection
     keeps_worker: bool
-    """Whether a worker of this machine, with these settings, serves the queue."""
+    """Whether this machine runs a background worker with these settings."""
 
     @property
     def client(self) -> Client:
@@ -40,39 +40,39 @@ class Connected:
         return self.connection.client
 
     def link(self, workflow_id: str) -> str | None:
-        """Where the Temporal UI shows a workflow, when that is known."""
+        """URL of a workflow in the Temporal UI; None if the UI is unknown."""
         return self.connection.workflow_link(workflow_id)
 
 
 def run(action: Callable[[Connected], Awaitable[T]], *, worker: bool = True) -> T:
-    """What the action returns. `worker`: it asks plans something, which a worker must answer."""
+    """Connect, run the action and return its result. `worker`: the action needs a worker, for queries or updates."""
     return asyncio.run(_run(action, worker))
 
 
 def look(plan: str, query: str, action: Callable[[Connected], Awaitable[T]]) -> T:
-    """As `run`, for a query about one plan: no worker is started when what an ended plan left answers it."""
+    """Like `run`, for one query to one plan: no worker is started if the end record of the plan answers the query."""
     return asyncio.run(_run(action, True, (plan, query)))
 
 
-async def _run(action: Callable[[Connected], Awaitable[T]], worker: bool, asked: tuple[str, str] | None = None) -> T:
+async def _run(action: Callable[[Connected], Awaitable[T]], worker: bool, query: tuple[str, str] | None = None) -> T:
     settings = environment.settings()
     connection = await reach(settings, say)
-    due = worker and not (asked and await _is_left(connection.client, *asked))
-    kept = await ensure_worker(settings, connection) if due else None
-    return await action(Connected(settings, connection, kept is not None))
+    needed = worker and not (query and await _has_record(connection.client, *query))
+    running = await ensure_worker(settings, connection) if needed else None
+    return await action(Connected(settings, connection, running is not None))
 
 
-async def _is_left(client: Client, plan: str, query: str) -> bool:
-    from client import end_records  # with all that reads a Run, which `plan list` does without
+async def _has_record(client: Client, plan: str, query: str) -> bool:
+    from client import end_records  # imports all that reads a Run, which `plan list` does not need
 
     try:
         return await end_records.suffices(client, plan, query)
-    except RPCError:  # the action meets it again, and says what it means
+    except RPCError:  # the action gets the same error and reports it
         return False
 
 
 def who() -> str:
-    """The person at this command, for the log of a plan."""
+    """The user name, or the host name if there is none: the author of decisions in a plan's log."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):

@@ -1,4 +1,4 @@
-"""Commands that look at plans: show, watch, summary, graph, pending."""
+"""Commands that show plans: show, watch, summary, graph, pending."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from plans.views.summary import summary_markdown
 from plans.views.views import shorten
 
 _UNDRAWN = ("UNKNOWN_DEPENDENCY", "BAD_REFERENCE", "PLAN_CYCLE", "PLAN_DUPLICATE_ID")
-"""Problems that a graph would hide or misrepresent."""
+"""Problems that a graph would not show."""
 
 
 def show(
     plan: Id,
     full: Annotated[
-        bool, typer.Option("--full", help="All steps of a big plan; with --json, values too large for history.")
+        bool, typer.Option("--full", help="All steps of a big plan; with --json, large values in full.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -63,7 +63,7 @@ def show(
 
 
 def watch(plan: Id, as_json: AsJson = False) -> None:
-    """Follow a plan to its end. What has happened already is shown first."""
+    """Follow a plan to its end. Past events are shown first."""
     name = plan_id(plan)
 
     async def to_the_end(here: Connected) -> Summary:
@@ -80,7 +80,7 @@ def watch(plan: Id, as_json: AsJson = False) -> None:
 
 def summary(
     plan: Id,
-    markdown: Annotated[bool, typer.Option("--markdown", help="As Markdown, like SUMMARY.md.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown, as in SUMMARY.md.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show how a plan ended, or its current state."""
@@ -95,10 +95,10 @@ def summary(
 
 def graph(
     plan: Annotated[str, typer.Argument(metavar="FILE|ID", help="Plan file, plan id or workflow id.")],
-    as_dot: Annotated[bool, typer.Option("--dot", help="For Graphviz instead of Mermaid.")] = False,
+    as_dot: Annotated[bool, typer.Option("--dot", help="Print Graphviz DOT instead of Mermaid.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Draw a plan as a graph, in Mermaid. One that was started has its statuses."""
+    """Draw a plan as a graph, in Mermaid. For a started plan, nodes show the status of each step."""
     if _is_file(plan):
         nodes = _graph_nodes(_plan_of_file(plan))
     else:
@@ -121,7 +121,7 @@ def pending(as_json: AsJson = False) -> None:
     if as_json:
         output.show_json([each.model_dump(mode="json") for each in found])
     elif not found:
-        output.say("Nothing waits for a person.")
+        output.say("No steps are awaiting approval.")
     for each in [] if as_json else found:
         rows = [f"{each.plan_id}  {each.step_id}: {line(each.description or each.tool)}"]
         rows += [f"  {line(each.tool)} {line(shorten(each.args))}"]
@@ -137,7 +137,7 @@ def _plan_of_file(name: str) -> Plan:
 
 
 def _graph_nodes(plan: Plan) -> list[Node]:
-    """A plan as the graph commands draw it, before anything has happened to it; tells what cannot be drawn."""
+    """The graph of a plan that has not started; prints the problems that the graph cannot show."""
     wrong = [problem for problem in problems(plan, {}) if problem.code in _UNDRAWN]
     if wrong:
         output.show_problems(wrong)
@@ -145,5 +145,5 @@ def _graph_nodes(plan: Plan) -> list[Node]:
 
 
 def _is_file(name: str) -> bool:
-    """Whether an argument names a plan file rather than a plan."""
+    """Whether an argument names a plan file rather than a plan id."""
     return name == "-" or Path(name).is_file() or Path(name).suffix.lower() in (".json", ".yaml", ".yml")

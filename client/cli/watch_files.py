@@ -1,4 +1,4 @@
-"""The command `watch-files`: tells a running plan what others change in its workspace."""
+"""The command `watch-files`: reports to a running plan which files of its workspace others change."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from client.ids import plan_id
 
 
 def watch_files(plan: Id, as_json: AsJson = False) -> None:
-    """Report files that others change to a plan. It reads them again before it edits them."""
-    from client.file_watcher import watch_files as watch  # what watches directories is needed here alone
+    """Report files that others change to a plan. The plan reads them again before it edits them."""
+    from client.file_watcher import watch_files as watch  # imports watchfiles, which only this command needs
 
     async def follow(here: Connected) -> None:
         async for paths in watch(here.client, plan, output.say):
@@ -18,6 +18,6 @@ def watch_files(plan: Id, as_json: AsJson = False) -> None:
                 if as_json:
                     output.show_json({"planId": plan_id(plan), "path": path}, on_one_line=True)
                 else:
-                    output.show(f"{path} was changed by others; {plan_id(plan)} must read it again before it edits it")
+                    output.show(f"{path} was changed by others; {plan_id(plan)} has to read it again before editing it")
 
     session.run(follow)

@@ -1,4 +1,4 @@
-"""The review screen: a Textual app over a plan's steps, forms, dialogs, and the same in a browser.
+"""The review screen: a Textual app with a plan's steps, forms and dialogs, in the terminal or a browser.
 
 May import `client`.
 """

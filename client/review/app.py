@@ -1,7 +1,7 @@
-"""The review screen: what its keys do. Every change goes to the plan as the same message a script would send.
+"""The review screen: its key bindings and actions. Changes are sent to the plan as updates, as a script would do.
 
-Nothing is changed here that the plan has not taken: an edit names the version on the screen, and when the plan has
-moved on it is refused and the newer one is shown. Approvals name the version too, and count only for what was read.
+The screen shows only what the plan accepted. An edit names the version on the screen; if the plan is at a newer one, it
+rejects the edit and the screen shows that version. Approvals name the version too: they count only for what was read.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ from plans.errors import InvalidPlan, PlanError
 from plans.views.markdown import line
 
 Change = tuple[Edit, str] | None
-"""An edit, and what is said when the plan has taken it."""
+"""An edit and the remark to show once the plan has accepted it."""
 READING_SECONDS = 0.4
-"""Who approves sooner than this after the step came on the screen cannot have read it."""
+"""Approvals sooner than this after the step appeared are ignored: too soon to have read it."""
 HELP = """\
 up, down, page keys   choose a step
-enter      edit it in a form made from the tool's schema
+enter      edit it in a form
 E          edit all its fields in $VISUAL or $EDITOR, as JSON
-shift+up, shift+down, or K, J   move it, within what dependencies allow
-s          skip it, or take the skip back
-a          add a step behind it
+shift+up, shift+down, or K, J   move it; it stays behind its dependencies
+s          skip it, or undo the skip
+a          add a step after it
 x          remove it
-r          have the LLM revise what has not begun, with your feedback
-b          begin: the review is over, the plan starts or goes on
-y, n       approve or deny a step that waits for a person
-w          go to the next step that waits
-p          pause the plan, or let it go on
+r          have the LLM revise the steps that have not started, with your feedback
+b          begin: end the review; the plan starts or continues
+y, n       approve or deny a step awaiting approval
+w          go to the next step awaiting approval
+p          pause or unpause the plan
 c          cancel the plan
-l          log of changes
-d, u       scroll the step's text down, up
-q          leave; the plan waits in review, or goes on if it runs
+l          change log
+d, u       scroll the step's details down, up
+q          leave; a plan in review stays there, a running plan continues
 
-Marks: ☐ not begun  ▸ running  ✓ completed  ✗ failed  – skipped  ? waits for you  ⚠ asks first
+Marks: ☐ not started  ▸ running  ✓ completed  ✗ failed  – skipped  ? awaiting approval  ⚠ needs approval
 """
 
 
@@ -66,9 +66,9 @@ class ReviewApp(LivePlan):
         Binding("d", "scroll(1)"), Binding("u", "scroll(-1)"), Binding("q", "leave"),
     ]  # fmt: skip
     leaves_on_begin = False
-    """Whether the screen is left when the plan begins: something else follows it then."""
-    _kept: tuple[str, str] | None = None
-    """What was written in the editor and refused: step and text."""
+    """Whether to exit when the plan leaves review, because the caller follows it from there."""
+    _unsaved: tuple[str, str] | None = None
+    """Step id and text from the editor that could not be saved; E opens it again."""
     _feedback = ""
 
     def __init__(self, *arguments: Any) -> None:
@@ -77,7 +77,7 @@ class ReviewApp(LivePlan):
         self._one_at_a_time = asyncio.Lock()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Keys of the plan do nothing while something else is on top of it."""
+        """Disable the plan's keys while a dialog is open."""
         ours = vars(ReviewApp).get(f"action_{action}") is not None
         return super().check_action(action, parameters) and not (ours and len(self.screen_stack) > 1)
 
@@ -87,14 +87,14 @@ class ReviewApp(LivePlan):
         if event.option_list.id != "steps" or step is None:
             return
         if not may_edit(step):
-            self.say(f"Step '{step.id}' is {step.status}: only steps that have not begun can be edited.")
+            self.say(f"Step '{step.id}' is {step.status}: only steps that have not started can be edited.")
             return
         draft = Draft(step, self.view.version, self.tools.get(step.tool))
         self.push_screen(EditScreen(draft, lambda: self.view, self._save))
 
     @work(exclusive=True)
     async def action_editor(self) -> None:
-        """The chosen step in the user's editor."""
+        """Edit the chosen step in the user's editor."""
         step = self.chosen
         if step is None:
             return
@@ -102,32 +102,32 @@ class ReviewApp(LivePlan):
             file = await editing.plan_file(self.client, self.plan)
             raw = next((each for each in file["steps"] if each["id"] == step.id), {"id": step.id, "tool": step.tool})
             raw = {**raw, "args": step.args}
-            kept = self._kept[1] if self._kept and self._kept[0] == step.id else as_text(raw)
+            shown = self._unsaved[1] if self._unsaved and self._unsaved[0] == step.id else as_text(raw)
             with self.suspend():
-                text = let_edit(kept)
-            self._kept = (step.id, text)
+                text = let_edit(shown)
+            self._unsaved = (step.id, text)
             edits = edits_of(raw, text)
             if edits:
                 await self._save(edits, file.get("version", 1))
-            self._kept = None
+            self._unsaved = None
             self.say(f"Step '{step.id}' was changed." if edits else "Nothing was changed.")
         except SuspendNotSupported:
-            self.say("There is no editor in the browser; enter opens the form.")
+            self.say("$EDITOR is not available in the browser; press enter for the form.")
         except PlanError as error:
-            again = " E opens what you wrote again." if self._kept else ""
+            again = " Press E to continue with your text." if self._unsaved else ""
             self.say(f"Not changed: {error.message}{again}")
 
     def action_move(self, by: int) -> None:
-        """The chosen step one place up or down."""
+        """Move the chosen step one place up or down."""
         self._try(lambda: self._moved(by))
 
     def action_skip(self) -> None:
-        """Skip the chosen step, or take that back."""
+        """Skip the chosen step, or undo the skip."""
         self._try(self._skipped)
 
     @work(exclusive=True)
     async def action_add(self) -> None:
-        """A new step behind the chosen one."""
+        """Add a step after the chosen one."""
         tool = await self.push_screen_wait(PickTool(self.tools))
         if tool is None:
             return
@@ -138,7 +138,7 @@ class ReviewApp(LivePlan):
 
     @work(exclusive=True)
     async def action_remove(self) -> None:
-        """Take the chosen step out."""
+        """Remove the chosen step."""
         name = self.chosen.id if self.chosen else ""
         if not name:
             return
@@ -148,24 +148,24 @@ class ReviewApp(LivePlan):
 
     @work(exclusive=True, group="regenerate")
     async def action_regenerate(self) -> None:
-        """Have the LLM revise the plan; feedback that failed is kept."""
-        feedback = await self.push_screen_wait(AskText("What is to be different?", self._feedback))
+        """Have the LLM revise the plan; if that fails, the feedback is offered again."""
+        feedback = await self.push_screen_wait(AskText("What should the LLM change?", self._feedback))
         if feedback is None:
             return
         self._feedback = feedback
-        self.say("The LLM revises the plan ... (nothing starts until the answer is there)")
+        self.say("The LLM is revising the plan ... (no step starts until it has answered)")
         version = self.view.version
         send = editing.regenerate(self.client, self.plan, feedback, expect_version=version, by=self.who)
-        edited = await self._told(send)
+        edited = await self._sent(send)
         if edited is not None:
             self._feedback = ""
-            self.say(f"This is version {edited.version}.")
-            rows = Text("".join(f"{line(each)}\n" for each in edited.diff) or "Nothing is different.")
-            await self.push_screen_wait(Reading(f"Version {edited.version}: what became different", rows))
+            self.say(f"The plan is now at version {edited.version}.")
+            rows = Text("".join(f"{line(each)}\n" for each in edited.diff) or "No changes.")
+            await self.push_screen_wait(Reading(f"Changes in version {edited.version}", rows))
 
     @work(group="begin")
     async def action_begin(self) -> None:
-        """End the review. Pressed again it waits for the first time, which is not to be given up half done."""
+        """End the review. Not exclusive: a second press waits for the first instead of cancelling it halfway."""
         async with self._one_at_a_time:
             await self._begin()
 
@@ -173,70 +173,70 @@ class ReviewApp(LivePlan):
         if self.leaves_on_begin and self.view.status not in ("draft", "review"):
             self.exit("begun")
         elif self.view.status != "review":
-            self.say(f"The plan is {self.view.status}; only a plan in review can begin.")
+            self.say(f"The plan is {self.view.status}; b only works in review.")
         elif self.view.problems:
-            self.say("The plan has problems; mend the steps marked ✗ first, or regenerate it. l shows all.")
+            self.say("The plan has problems: fix the steps marked ✗, or regenerate it with r. l shows all problems.")
         elif await self._signalled(runs.begin(self.client, self.plan, self.who)):
-            self.say("The plan begins.")
+            self.say("The review is over; the plan runs.")
             if self.leaves_on_begin:
                 self.exit("begun")
 
     @work(exclusive=True, group="decide")
     async def action_decide(self, approved: bool) -> None:
-        """Approve or deny what the chosen step waits for."""
+        """Approve or deny the chosen step."""
         step = self.chosen
         item = next((each for each in self.view.pending if step and each.step_id == step.id), None)
         if item is None:
-            self.say("This step waits for nobody; w goes to the next one that does.")
+            self.say("This step is not awaiting approval; w goes to the next one that is.")
         elif self.seconds_shown < self.reading_seconds:
-            self.say(f"Step '{item.step_id}' has just come up: read it, then press the key again.")
+            self.say(f"Step '{item.step_id}' has just appeared: read it, then press the key again.")
         else:
             choice = Choice(step_id=item.step_id, by=self.who, version=item.version)
-            if await self._told(runs.decide(self.client, self.plan, choice, approved=approved)):
+            if await self._sent(runs.decide(self.client, self.plan, choice, approved=approved)):
                 self.say(f"Step '{item.step_id}' was {'approved' if approved else 'denied'}.")
 
     def action_waiting(self) -> None:
-        """The next step that waits for a person."""
+        """Go to the next step awaiting approval."""
         ids = [step.id for step in self.steps]
         here = ids.index(self.chosen.id) if self.chosen else -1
         waiting = sorted((ids.index(item.step_id) for item in self.view.pending), key=lambda at: (at <= here, at))
         if waiting:
             self.choose(ids[waiting[0]])
         else:
-            self.say("No step waits for a person.")
+            self.say("No step is awaiting approval.")
 
     @work(exclusive=True)
     async def action_pause(self) -> None:
-        """Pause, or go on."""
+        """Pause or unpause the plan."""
         status = self.view.status
         if status == "paused":
             await self._signalled(runs.unpause(self.client, self.plan, self.who))
         elif status == "running":
             await self._signalled(runs.pause(self.client, self.plan, self.who))
         else:
-            self.say(f"The plan is {status}; there is nothing to pause.")
+            self.say(f"The plan is {status}; only a running plan can be paused.")
 
     @work(exclusive=True)
     async def action_cancel(self) -> None:
-        """End the plan."""
-        sure = await self.push_screen_wait(Confirm("Cancel the plan? What is done stays done; nothing else starts."))
+        """Cancel the plan, after a confirmation."""
+        sure = await self.push_screen_wait(Confirm("Cancel the plan? Completed steps are not undone."))
         if sure and await self._signalled(runs.cancel(self.client, self.plan)):
-            self.say("The plan is cancelled.")
+            self.say("Cancelling the plan; running steps clean up first.")
 
     def action_log(self) -> None:
-        """Who changed what."""
+        """Show the change log."""
         self.push_screen(Reading("Changes", self.changes_text()))
 
     def action_help(self) -> None:
-        """All keys."""
+        """Show all keys."""
         self.push_screen(Reading("Keys", Text(HELP)))
 
     def action_scroll(self, by: int) -> None:
-        """The text of the chosen step."""
+        """Scroll the details of the chosen step."""
         self.query_one("#detail").scroll_relative(y=by * 5, animate=False)
 
     def action_leave(self) -> None:
-        """Leave the screen; the plan stays as it is."""
+        """Leave the screen; the plan is not affected."""
         self.exit("left")
 
     def _moved(self, by: int) -> Change:
@@ -253,12 +253,12 @@ class ReviewApp(LivePlan):
             return None
         name = step.id
         if step.status == "skipped":
-            return UnskipStep(op="unskip", step_id=name), f"'{name}' is not skipped any more."
-        return SkipStep(op="skip", step_id=name), f"'{name}' is skipped; s takes it back."
+            return UnskipStep(op="unskip", step_id=name), f"'{name}' is no longer skipped."
+        return SkipStep(op="skip", step_id=name), f"'{name}' is skipped; s undoes it."
 
     @work(group="edit")
     async def _try(self, make: Callable[[], Change]) -> None:
-        """Send an edit, say what came of it. One after the other: each is about what the one before left."""
+        """Send an edit and show the result. One at a time, because each edit builds on the one before."""
         async with self._one_at_a_time:
             change = make()
             if change is None:
@@ -270,15 +270,15 @@ class ReviewApp(LivePlan):
                 self.say(_sentence(error))
 
     async def _save(self, edits: list[Edit], version: int) -> None:
-        """Send edits of the version that was looked at; the newest view is on the screen afterwards, refused or not."""
+        """Send edits of a version. The newest view is shown afterwards, also if the plan rejects them."""
         try:
             await editing.edit(self.client, self.plan, edits, expect_version=version, by=self.who)
         finally:
             await self.refresh_view()
 
-    async def _told(self, sent: Awaitable[Any]) -> Any:
+    async def _sent(self, request: Awaitable[Any]) -> Any:
         try:
-            found = await sent
+            found = await request
         except PlanError as error:
             self.say(_sentence(error))
             found = None

@@ -1,4 +1,4 @@
-"""Small screens over the review screen: a question, a text, a tool, something to read. Escape leaves each of them."""
+"""Dialogs of the review screen: confirmation, text input, tool picker, text viewer. Escape closes each of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from plans.views.markdown import line
 
 
 class Confirm(ModalScreen[bool]):
-    """A question to be answered with y or n."""
+    """A yes-or-no question, answered with y or n."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("y", "answer(True)"), Binding("n,escape", "answer(False)")]
 
@@ -34,12 +34,12 @@ class Confirm(ModalScreen[bool]):
             yield Static(Text("y yes   n no"), classes="hint")
 
     def action_answer(self, answer: bool) -> None:
-        """Answer it."""
+        """Close the dialog with the answer."""
         self.dismiss(answer)
 
 
 class AskText(ModalScreen[str | None]):
-    """A text of some lines; None when it is given up."""
+    """Asks for a text of one or more lines; None if cancelled."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "send", priority=True), Binding("escape", "leave")]
 
@@ -48,7 +48,7 @@ class AskText(ModalScreen[str | None]):
         self._question, self._text = question, text
 
     def compose(self) -> ComposeResult:
-        """The question and a place to write."""
+        """The question and a text field."""
         with Vertical(classes="box"):
             yield Static(Text(self._question), classes="title")
             yield Typing(self._text, id="text")
@@ -59,18 +59,18 @@ class AskText(ModalScreen[str | None]):
         self.action_send()
 
     def action_send(self) -> None:
-        """Give the text back, if there is one."""
+        """Return the text, unless it is blank."""
         text = self.query_one(Typing).text
         if text.strip():
             self.dismiss(text)
 
     def action_leave(self) -> None:
-        """Give nothing back."""
+        """Cancel: return None."""
         self.dismiss(None)
 
 
 class PickTool(ModalScreen[str | None]):
-    """One of the tools, found by typing a part of its name or description."""
+    """Tool picker with a search over names and descriptions; None if cancelled."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave"),
@@ -83,34 +83,34 @@ class PickTool(ModalScreen[str | None]):
         self._tools = tools
 
     def compose(self) -> ComposeResult:
-        """A place to type, and the tools that fit."""
+        """A search field and the matching tools."""
         with Vertical(classes="box"):
-            yield Static(Text("Which tool? Type to search, enter takes it"), classes="title")
+            yield Static(Text("Which tool? Type to search, enter selects"), classes="title")
             typed = Input(compact=True)
-            typed.cursor_blink = False  # each blink would be drawn, on slow terminals too
+            typed.cursor_blink = False  # each blink is a redraw, which slow terminals show
             yield typed
             yield OptionList(markup=False)
 
     def on_mount(self) -> None:
-        """All tools at first."""
+        """List all tools."""
         self._offer("")
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Those that fit what is typed."""
+        """List the tools that match the search."""
         self._offer(event.value.lower())
 
     def on_input_submitted(self) -> None:
-        """Take the one that is marked."""
+        """Return the highlighted tool."""
         option = self.query_one(OptionList).highlighted_option
         if option:
             self.dismiss(option.id)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Take the one that was chosen."""
+        """Return the selected tool."""
         self.dismiss(event.option.id)
 
     def action_move(self, by: int) -> None:
-        """Mark the next tool, or the one before."""
+        """Highlight the next or previous tool."""
         found = self.query_one(OptionList)
         if by > 0:
             found.action_cursor_down()
@@ -118,7 +118,7 @@ class PickTool(ModalScreen[str | None]):
             found.action_cursor_up()
 
     def action_leave(self) -> None:
-        """Take none."""
+        """Cancel: return None."""
         self.dismiss(None)
 
     def _offer(self, wanted: str) -> None:
@@ -132,7 +132,7 @@ class PickTool(ModalScreen[str | None]):
 
 
 class Reading(ModalScreen[None]):
-    """Something to read."""
+    """A scrollable text."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,enter", "leave")]
 
@@ -141,7 +141,7 @@ class Reading(ModalScreen[None]):
         self._heading, self._text = title, text
 
     def compose(self) -> ComposeResult:
-        """The text, to be scrolled."""
+        """Title, text and key hints."""
         with Vertical(classes="box tall"):
             yield Static(Text(self._heading), classes="title")
             with VerticalScroll(classes="reading"):

@@ -1,6 +1,6 @@
-"""A plan on the screen, kept up to date: heading, rows, the chosen step in full, a remark, keys.
+"""The live display of a plan: heading, rows, details of the chosen step, a remark and the key hints.
 
-Only what differs is drawn again, so that a slow terminal can follow. What keys do is said in `client.review.app`.
+Only changes are redrawn, so that slow terminals can keep up. The key bindings are in `client.review.app`.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from plans.views.markdown import safe
 from plans.views.models import StepView
 
 LAG_SECONDS, SHARE = 2.0, 5
-"""A plan that takes long to tell is asked again after so many times as long, at most after LAG_SECONDS."""
-REVIEW_KEYS = "b begin  c cancel  enter edit  E in $EDITOR  shift+up/down move  s skip  a add\nx remove  r regenerate  l log  ? help  q leave (the plan waits)"  # fmt: skip # noqa: E501
-RUNNING_KEYS = "y approve  n deny  w next that waits  p pause  c cancel  enter edit  s skip\nshift+up/down move  a add  x remove  r regenerate  l log  ? help  q leave"  # fmt: skip # noqa: E501
+"""Pause between two queries: SHARE times the duration of the last one, at most LAG_SECONDS."""
+REVIEW_KEYS = "b begin  c cancel  enter edit  E in $EDITOR  shift+up/down move  s skip  a add\nx remove  r regenerate  l log  ? help  q leave (the plan stays in review)"  # fmt: skip # noqa: E501
+RUNNING_KEYS = "y approve  n deny  w next to approve  p pause  c cancel  enter edit  s skip\nshift+up/down move  a add  x remove  r regenerate  l log  ? help  q leave"  # fmt: skip # noqa: E501
 ENDED_KEYS = "l log  ? help  q leave"
 
 
 class Steps(OptionList):
-    """The list of steps, which says when its rows have another width."""
+    """The list of steps; posts a message when its width changes."""
 
     class Resized(Message):
-        """The list is as wide as it is now."""
+        """The width of the list has changed."""
 
     def on_resize(self) -> None:
-        """Say so."""
+        """Post Resized."""
         self.post_message(self.Resized())
 
 
 class LivePlan(App[str]):
-    """The plan as it is, as it changes."""
+    """A plan on the screen, updated as it changes."""
 
     CSS_PATH = "review.tcss"
     ENABLE_COMMAND_PALETTE = False
@@ -74,23 +74,23 @@ class LivePlan(App[str]):
         yield Static(id="keys")
 
     def on_mount(self) -> None:
-        """Draw what is known and follow the plan."""
+        """Draw the first view and follow the plan."""
         self.query_one("#steps").focus()
         self.draw()
         self.run_worker(self._follow(), group="follow")
 
     def on_steps_resized(self) -> None:
-        """Rows are as wide as the list."""
+        """Redraw the rows at the new width."""
         self.draw()
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        """Show the step that is chosen."""
+        """Show the details of the chosen step."""
         if event.option_list.id == "steps":
             self._draw_detail()
 
     @property
     def steps(self) -> Sequence[StepView]:
-        """The steps in their order."""
+        """The steps in the plan's order."""
         return self.view.steps
 
     @property
@@ -101,7 +101,7 @@ class LivePlan(App[str]):
 
     @property
     def seconds_shown(self) -> float:
-        """How long the chosen step stands there as it does now."""
+        """Seconds since the details on the screen last changed."""
         return time.monotonic() - self._since
 
     def choose(self, step_id: str) -> None:
@@ -111,15 +111,15 @@ class LivePlan(App[str]):
             self._list.highlighted = index
 
     def say(self, sentence: str) -> None:
-        """A remark, until the next one."""
+        """Show a remark until the next one."""
         self._screen_one("#said").update(Text(safe(sentence)))
 
     async def refresh_view(self) -> None:
-        """Ask the plan and draw what is new."""
+        """Query the plan and draw what changed."""
         self.take(await runs.show_patiently(self.client, self.plan, self.say))
 
     def take(self, view: PlanView) -> None:
-        """Draw a newer view; an older one that comes late is left."""
+        """Draw a newer view; an older one that arrives late is ignored."""
         if view.seq < self.view.seq or view.version < self.view.version:
             return
         if view != self.view:
@@ -129,7 +129,7 @@ class LivePlan(App[str]):
                 self.screen.plan_changed()
 
     def draw(self) -> None:
-        """Draw what differs from what is on the screen."""
+        """Redraw what differs from the screen."""
         self._draw_rows()
         self._screen_one("#head").update(heading(self.view, max(20, self.size.width - 2)))
         keys = ENDED_KEYS if self.view.status in ENDED else RUNNING_KEYS
@@ -170,21 +170,21 @@ class LivePlan(App[str]):
 
     def _empty(self) -> Text:
         if self.view.status == "draft":
-            return Text("The LLM writes the plan ...")
+            return Text("The LLM is writing the plan ...")
         problems = "\n".join(f"✗ {safe(each.message)}" for each in self.view.problems)
-        return Text(f"There are no steps.\n{problems}\n{cut(safe(self.view.draft), 4_000)}")
+        return Text(f"The plan has no steps.\n{problems}\n{cut(safe(self.view.draft), 4_000)}")
 
     def changes_text(self) -> Text:
-        """The change log, with what is wrong with the whole plan in front of it."""
+        """The change log, preceded by the problems of the plan as a whole."""
         wrong = [f"✗ {safe(each.message)}\n" for each in self.view.problems if not each.step_id]
         return Text("".join(wrong), "bold red").append_text(change_log(self.view))
 
     async def _follow(self) -> None:
         try:
             async for _ in runs.changes(self.client, self.plan, self.say):
-                began = time.monotonic()
+                start = time.monotonic()
                 await self.refresh_view()
-                await asyncio.sleep(min(LAG_SECONDS, SHARE * (time.monotonic() - began)))
+                await asyncio.sleep(min(LAG_SECONDS, SHARE * (time.monotonic() - start)))
             await self.refresh_view()
         except PlanError as error:
             self.failure = error

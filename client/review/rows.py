@@ -1,6 +1,6 @@
-"""What the review screen shows of a plan's view: heading, one row per step, a step in full, the change log. Pure.
+"""Renders a plan's view for the review screen: heading, one row per step, a step in full, the change log. Pure.
 
-Every mark has its word, so that nothing is told by colour alone; texts of plans and tools are escaped.
+Every mark comes with a word, so that nothing depends on colour alone; texts of plans and tools are escaped.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ MARKS = {
     "ready": ("☐", ""), "blocked": ("☐", ""), "pending": ("☐", ""),
 }  # fmt: skip
 TASKS = {"done": "✓ done   ", "current": "▸ current", "open": "· open   "}
-"""The same of each task of a step's agent."""
+"""Mark and word for each status of an agent's task."""
 ASKING = ("?", "bold yellow")
 UNTOUCHED = ("pending", "blocked", "ready")
 LABEL = 12
 MAX_VALUE = 20_000
-"""Characters of one argument or result shown in full."""
+"""How many characters of one argument or result are shown."""
 
 
 def heading(view: PlanView, width: int) -> Text:
-    """Title, status, version and how far it is, on one line."""
+    """Title, status, version and progress on one line."""
     counts = view.counts
     done = sum(counts.get(status, 0) for status in ("completed", "skipped", "failed"))
     steps = f"{done} of {counts['total']} steps done" if done else f"{counts['total']} steps"
     waiting = len(view.pending)
-    tail = f"  {view.status}  version {view.version}  {steps}" + (f"  ? {waiting} waiting" if waiting else "")
+    tail = f"  {view.status}  version {view.version}  {steps}" + (f"  ? {waiting} awaiting approval" if waiting else "")
     title = cut(line(view.title or view.id), max(8, width - cell_len(tail)))
     return Text.assemble((title, "bold"), tail)
 
@@ -59,7 +59,7 @@ def rows(view: PlanView, width: int) -> list[Text]:
 
 
 def detail(view: PlanView, step: StepView, tools: Mapping[str, ToolSpec]) -> Table:
-    """A step in full: what is said of it, and beside it the text, however long."""
+    """A step in full: labels and values of any length."""
     table = Table.grid(padding=(0, 1, 0, 0), expand=True)
     table.add_column(width=LABEL, style="bold", no_wrap=True)
     table.add_column(ratio=1, overflow="fold")
@@ -69,9 +69,9 @@ def detail(view: PlanView, step: StepView, tools: Mapping[str, ToolSpec]) -> Tab
 
 
 def change_log(view: PlanView) -> Text:
-    """Who changed what, newest first."""
+    """The change log, newest first."""
     if not view.changes:
-        return Text("Nothing was changed yet.")
+        return Text("No changes yet.")
     text = Text()
     for change in reversed(view.changes):
         by = f" by {line(change.by)}" if change.by else ""
@@ -84,24 +84,24 @@ def change_log(view: PlanView) -> Text:
 
 
 def news(view: PlanView, since: int) -> str:
-    """What became different after a version, on one line."""
+    """The changes after a version, on one line."""
     found = [change for change in view.changes if change.version > since]
-    parts = [f"{line(each.by or 'somebody')}: {line('; '.join(each.diff[:3]))}" for each in found[-3:]]
+    parts = [f"{line(each.by or 'unknown')}: {line('; '.join(each.diff[:3]))}" for each in found[-3:]]
     return f"version {view.version}" + (f" ({'; '.join(parts)})" if parts else "")
 
 
 def cut(text: str, width: int) -> str:
-    """A text in at most `width` cells."""
+    """Truncate a text to at most `width` cells."""
     return text if cell_len(text) <= width else set_cell_size(text, max(0, width - 1)).rstrip() + "…"
 
 
 def may_edit(step: StepView) -> bool:
-    """Whether the step has not begun, as far as is seen here; the plan itself decides."""
+    """Whether the step has not started, according to this view; the plan itself decides."""
     return step.status in UNTOUCHED or step.status == "skipped"
 
 
 def _after(step: StepView, places: Mapping[str, int]) -> str:
-    """The steps it waits for, by their numbers."""
+    """The numbers of the steps it depends on."""
     found = ",".join(str(places[name]) for name in step.needs if name in places)
     return f"after {cut(found, 7)}" if found else ""
 
@@ -122,11 +122,11 @@ def _flags(step: StepView, faulty: set[Any], asked: set[Any]) -> str:
     if step.id in faulty:
         return "✗ problem"
     if step.id in asked:
-        return "? waits for y/n"
+        return "? awaiting approval"
     if step.status in UNTOUCHED and step.requires_approval:
-        return "⚠ asks first"
-    never = step.status == "blocked" and step.never
-    return "never runs" if never else "" if step.status in UNTOUCHED else step.status.value
+        return "⚠ needs approval"
+    permanently = step.status == "blocked" and step.never
+    return "blocked" if permanently else "" if step.status in UNTOUCHED else step.status.value
 
 
 def _fill(text: str, width: int) -> str:
@@ -139,11 +139,11 @@ def _facts(view: PlanView, step: StepView, tools: Mapping[str, ToolSpec]) -> Ite
         if problem.step_id == step.id:
             yield "problem", f"✗ {line(problem.field or '')}: {line(problem.message)}", "bold red"
     if item:
-        yield "waits", f"? for {line(item.kind)}: y approves, n denies", "bold yellow"
+        yield "awaiting", f"? {line(item.kind)}: y approves, n denies", "bold yellow"
     if step.description:
         yield "step", line(step.description), ""
     spec = tools.get(step.tool)
-    approval = "⚠ a person is asked first" if step.requires_approval else "asks nobody"
+    approval = "⚠ needs approval" if step.requires_approval else "no approval needed"
     yield "tool", f"{line(step.tool)}, {approval}", ""
     if not may_edit(step) or step.failure:
         yield from _fate(step)
@@ -167,7 +167,7 @@ def _relations(view: PlanView, step: StepView) -> Iterator[tuple[str, str, str]]
         if stated.get(name):
             yield name, _value(stated[name]), ""
     if step.critical:
-        yield "critical", "its failure stops the plan", ""
+        yield "critical", "if it fails, the plan stops", ""
 
 
 def _fate(step: StepView) -> Iterator[tuple[str, str, str]]:

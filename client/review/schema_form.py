@@ -1,8 +1,8 @@
-"""A form for a tool's arguments, made from the tool's JSON schema: which fields there are, their text, and back again.
+"""A form for a tool's arguments, generated from its JSON schema: fields, values as text, and text as values.
 
-Pure values: draws nothing and asks nobody. Strings and numbers are typed as they are, booleans and enums chosen, all
-else is written as JSON. A reference (`$step`, `{{step}}`) may stand in any field. A text with control characters is
-shown as JSON, so that it cannot draw on the screen and comes back as it was.
+Pure: no I/O. Strings and numbers are typed as text, booleans and enums are chosen, everything else is written as JSON.
+Every field accepts a reference (`$step`, `{{step}}`). A text with control characters is shown as JSON, so that it
+cannot draw on the screen and is read back unchanged.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Kind = Literal["text", "integer", "number", "choice", "json"]
 
 
 class _Absent:
-    """Stands for an argument that is not given."""
+    """Marks an argument that is not given."""
 
     def __repr__(self) -> str:
         return "not given"
@@ -29,12 +29,12 @@ ABSENT = _Absent()
 
 
 class Unreadable(ValueError):
-    """What is typed into a field is no value for it."""
+    """The text in a field is not a valid value for it."""
 
 
 @dataclass(frozen=True)
 class Field:
-    """One argument, as a form shows it."""
+    """One argument in a form."""
 
     name: str
     kind: Kind
@@ -45,11 +45,11 @@ class Field:
 
     @property
     def text(self) -> str:
-        """The value as it stands in the form; of a choice the JSON of the value chosen."""
+        """The value as text; for a choice the JSON of the chosen value."""
         return text_of(self.kind, self.value)
 
     def read(self, text: str) -> Any:
-        """The value of a text in this field, ABSENT when there is none. Raises Unreadable."""
+        """Parse the text of this field; ABSENT if it is empty. Raises Unreadable."""
         if text == self.text:
             return self.value
         if self.kind == "text":
@@ -62,17 +62,17 @@ class Field:
 
 
 def fields(spec: ToolSpec | None, args: Mapping[str, Any]) -> list[Field]:
-    """One field for every argument the tool takes, and for every other one that is given; JSON for an unknown tool."""
+    """One field per argument of the tool, plus one per unknown argument; all JSON for an unknown tool."""
     properties: Mapping[str, Any] = spec.args_schema.get("properties", {}) if spec else {}
     required = spec.args_schema.get("required", []) if spec else []
     found = [_field(name, schema, args.get(name, ABSENT), name in required) for name, schema in properties.items()]
-    strange = "not known to the tool; empty it to take it out" if spec else "JSON"
-    found += [Field(name, "json", strange, value) for name, value in args.items() if name not in properties]
+    unknown = "not an argument of the tool; clear it to remove it" if spec else "JSON"
+    found += [Field(name, "json", unknown, value) for name, value in args.items() if name not in properties]
     return found
 
 
 def text_of(kind: Kind, value: Any) -> str:
-    """A value as the text of a field of this kind."""
+    """Format a value as the text of a field of this kind."""
     if value is ABSENT:
         return ""
     if kind == "text" or (kind in ("integer", "number") and isinstance(value, str)):
@@ -114,7 +114,7 @@ def _label(schema: Mapping[str, Any], kind: Kind, required: bool) -> str:
     names = {"text": "text", "integer": "whole number", "number": "number", "choice": "choice", "json": "JSON"}
     parts = [names[kind], "required" if required else ""]
     default = schema.get("default")
-    parts.append(f"{json.dumps(default)} if not given" if default is not None else "")
+    parts.append(f"{json.dumps(default)} by default" if default is not None else "")
     head = ", ".join(part for part in parts if part)
     text = line(str(schema.get("description", "")))
     return f"{head} - {text}" if text else head
@@ -129,7 +129,7 @@ def _number(kind: Kind, text: str) -> Any:
         value = None
     wanted = int if kind == "integer" else (int, float)
     if isinstance(value, bool) or not isinstance(value, wanted):
-        raise Unreadable(f"{text[:40]!r} is no {'whole number' if kind == 'integer' else 'number'}")
+        raise Unreadable(f"{text[:40]!r} is not a {'whole number' if kind == 'integer' else 'number'}")
     return value
 
 
@@ -140,8 +140,8 @@ def _json(text: str) -> Any:
         if text.startswith("$") and "\n" not in text:
             return text
         where = f"line {error.lineno}: {error.msg}" if isinstance(error, json.JSONDecodeError) else str(error)
-        raise Unreadable(f'no JSON, {where}; a text is written "..."') from None
+        raise Unreadable(f'not valid JSON, {where}; write a text in quotes: "..."') from None
 
 
 def _refuse(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no JSON value")
+    raise ValueError(f"{text} is not a JSON value")

@@ -1,7 +1,7 @@
-"""A step being edited: the fields of its form, what was typed into them, and what becomes of both when others edit too.
+"""A step being edited: the fields of its form, and the merge with a newer version of the plan.
 
-Pure values. What a person has typed is never thrown away: when a newer version of the plan comes, fields nobody touched
-take its values, and the others keep what is typed and say what stands in the plan now.
+Pure: no I/O. Typed text is never lost: when a newer version arrives, untouched fields take its values; edited fields
+keep their text and show the plan's new value beside it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LEAVE, ALWAYS, NEVER = "leave", "always", "never"
 
 @dataclass(frozen=True)
 class Draft:
-    """One step's form. Keys are `args.NAME` for arguments, and names of fields for the rest."""
+    """One step's form. Keys are `args.NAME` for arguments and field names for the rest."""
 
     step: StepView
     version: int
@@ -34,7 +34,7 @@ class Draft:
 
     @property
     def fields(self) -> dict[str, Field]:
-        """All fields by key, in the order in which they are shown."""
+        """All fields by key, in display order."""
         step = self.step
         own = [Field("id", "text", "letters, digits, _ and -", step.id, required=True)] if self.is_new else []
         about = step.description
@@ -42,13 +42,13 @@ class Draft:
         own.append(Field("description", kind, "what the step does, for people", about, required=True))
         args = {f"args.{each.name}": each for each in fields(self.spec, step.args)}
         needs = ", ".join(step.depends_on)
-        after = Field("dependsOn", "text", "steps that come first, by id, with commas", needs, required=True)
-        asks = "asks a person" if step.requires_approval else "asks nobody"
-        approval = Field("approval", "choice", f"as it is: {asks}", LEAVE, True, (LEAVE, ALWAYS, NEVER))
+        after = Field("dependsOn", "text", "ids of the steps it depends on, separated by commas", needs, required=True)
+        needed = "needed" if step.requires_approval else "not needed"
+        approval = Field("approval", "choice", f"currently {needed}", LEAVE, True, (LEAVE, ALWAYS, NEVER))
         return {each.name: each for each in own} | args | {"dependsOn": after, "approval": approval}
 
     def edits(self, texts: Mapping[str, str]) -> list[Edit]:
-        """What the texts change. Raises Unwritable, naming the fields that cannot be read."""
+        """The edits for the changed texts. Raises Unwritable with the fields that cannot be parsed."""
         values = self._read(texts)
         own = {key: value for key, value in values.items() if not key.startswith("args.")}
         args = {
@@ -70,7 +70,7 @@ class Draft:
         return [SetField(op="set", step_id=self.step.id, path=path, value=value) for path, value in changed.items()]
 
     def newer(self, step: StepView, version: int, texts: Mapping[str, str]) -> tuple[Draft, dict[str, str]]:
-        """The draft on a newer version of the plan, and the texts its form has then."""
+        """Rebase on a newer version of the plan; returns the new draft and the texts for its form."""
         fresh = replace(self, step=step, version=version, notes={})
         old, new = self.fields, fresh.fields
         notes, merged = {}, {}
@@ -80,13 +80,15 @@ class Draft:
             touched = was is not None and typed != was.text
             merged[key] = typed if touched else each.text
             if touched and was is not None and was.text != each.text and typed != each.text:
-                notes[key] = f"now {line(shorten(each.text)) or 'empty'} in version {version}; yours is kept"
+                notes[key] = (
+                    f"now {line(shorten(each.text)) or 'empty'} in version {version}; saving replaces it with yours"
+                )
         for key in texts.keys() - new.keys():
             merged[key] = texts[key]
         return replace(fresh, notes=notes), merged
 
     def is_same(self, step: StepView) -> bool:
-        """Whether a newer version left all that this form shows as it was."""
+        """Whether everything this form shows is the same in a newer version."""
         return all(getattr(self.step, name) == getattr(step, name) for name in names(Step, On.FORM))
 
     def _read(self, texts: Mapping[str, str]) -> dict[str, Any]:
@@ -102,7 +104,7 @@ class Draft:
 
 
 class Unwritable(ValueError):
-    """Fields whose texts are no values for them, by key, with the reason."""
+    """Fields with invalid texts: key -> reason."""
 
     def __init__(self, reasons: Mapping[str, str]) -> None:
         super().__init__("; ".join(reasons.values()))
@@ -110,6 +112,6 @@ class Unwritable(ValueError):
 
 
 def new_step(tool: str, taken: set[str]) -> StepView:
-    """An empty step of a tool, with an id that is free."""
+    """An empty step of a tool, with an unused id."""
     number = next(n for n in range(1, len(taken) + 2) if f"step_{n}" not in taken)
     return StepView(id=f"step_{number}", tool=tool)

@@ -1,7 +1,7 @@
-"""The form in which a step is edited or added. It keeps what is typed until the plan has taken it, or escape.
+"""The form for editing or adding a step. Typed text stays until the plan accepts it or the user leaves with escape.
 
-A refusal is shown at the field it is about. When the plan has moved on, the newer version is shown and what was typed
-stays; saving once more puts it on top.
+A validation error is shown at its field. If the plan is at a newer version, the form shows that version and the typed
+text stays; saving again applies it on top.
 """
 
 from __future__ import annotations
@@ -31,39 +31,39 @@ Save = Callable[[list[Edit], int], Awaitable[None]]
 
 
 class FieldRow(Vertical):
-    """A field with its label and what is wrong with it."""
+    """A field with its label and a remark, such as an error."""
 
     def __init__(self, key: str, field: Field) -> None:
         super().__init__(classes="field")
         self.key, self._field = key, field
 
     def compose(self) -> ComposeResult:
-        """Label, the place to type or choose, and a line for remarks."""
+        """Label, input widget and a line for remarks."""
         yield Static(Text.assemble((line(self._field.name), "bold"), f"  {self._field.label}", no_wrap=True))
         yield self._widget()
         yield Static("", classes="remark")
 
     @property
     def text(self) -> str:
-        """What stands in it."""
+        """The current text of the input."""
         widget = self.query_one("#value", Widget)
         if isinstance(widget, Select):
             return "" if widget.value is Select.NULL else str(widget.value)
         return widget.text if isinstance(widget, Typing) else ""
 
     def show(self, text: str, remark: str) -> None:
-        """Put another text in, if it is another, and a remark below."""
+        """Set the text, if it differs, and the remark below it."""
         widget = self.query_one("#value", Widget)
         if self.text != text:
             if isinstance(widget, Select) and text not in ("", *map(json.dumps, self._field.choices)):
-                remark = f"now {line(text)} in the plan, which cannot be chosen here; saving puts this in its place"
+                remark = f"now {line(text)} in the plan, which is not one of the choices; saving replaces it"
             elif isinstance(widget, Select):
                 widget.value = text or Select.NULL
             elif isinstance(widget, Typing):
                 widget.text = text
-        note = self.query_one(".remark", Static)
-        note.update(Text(remark))
-        note.display = bool(remark)
+        below = self.query_one(".remark", Static)
+        below.update(Text(remark))
+        below.display = bool(remark)
 
     def _widget(self) -> Widget:
         field = self._field
@@ -77,7 +77,7 @@ class FieldRow(Vertical):
 
 
 class EditScreen(ModalScreen[bool]):
-    """One step in a form; True when it was saved."""
+    """One step in a form; returns True if it was saved."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "save", priority=True),
@@ -102,32 +102,32 @@ class EditScreen(ModalScreen[bool]):
             yield Static(Text("ctrl+s save   tab next field   ctrl+j new line   escape back"), classes="hint")
 
     def on_mount(self) -> None:
-        """Begin at the first argument: it is what is changed most."""
+        """Focus the first argument: it is what people change most often."""
         self._mark({})
         rows = list(self.query(FieldRow))
         chosen = next((row for row in rows if row.key.startswith("args.")), rows[0])
         chosen.query_one("#value", Widget).focus()
 
     def on_typing_entered(self) -> None:
-        """Enter in a text of one line goes to the next field."""
+        """Enter in a one-line text moves to the next field."""
         self.focus_next()
 
     def action_save(self) -> None:
-        """Send what was changed."""
+        """Send the changes."""
         if not self._saving:
             self._saving = True
             self.run_worker(self._send(), exclusive=True)
 
     def action_leave(self) -> None:
-        """Back without saving; what was typed is given up only when asked twice."""
+        """Close without saving; asks once more if there are changes."""
         if self._texts() == self._draft_texts() or self._sure:
             self.dismiss(False)
             return
         self._sure = True
-        self._say("Not saved: escape once more gives up what you typed, ctrl+s saves it.")
+        self._say("You have unsaved changes: press escape again to discard them, ctrl+s to save.")
 
     def plan_changed(self) -> None:
-        """The plan moved on while the form is open: say so, keep what is typed."""
+        """The plan changed while the form is open: say so and keep the typed text."""
         view = self._view()
         if view.version == self._draft.version:
             return
@@ -137,7 +137,7 @@ class EditScreen(ModalScreen[bool]):
         elif step is None:
             self._say(f"This step was removed: {news(view, self._draft.version)}")
         else:
-            self._say(f"This step was changed: {news(view, self._draft.version)}. Saving shows it first.")
+            self._say(f"This step was changed: {news(view, self._draft.version)}. ctrl+s shows the new values first.")
 
     async def _send(self) -> None:
         try:
@@ -162,10 +162,10 @@ class EditScreen(ModalScreen[bool]):
             return
         since = self._draft.version
         self._take(step or self._draft.step, view)
-        self._say(f"Not saved, the plan moved on: {news(view, since)}. Look at it; ctrl+s saves yours on top.")
+        self._say(f"Not saved, the plan has changed: {news(view, since)}. Check it; ctrl+s saves your changes on top.")
 
     def _take(self, step: StepView, view: PlanView) -> None:
-        """Go on from a newer version, with what is typed."""
+        """Rebase the form on a newer version, keeping the typed text."""
         self._draft, texts = self._draft.newer(step, view.version, self._texts())
         for row in self.query(FieldRow):
             row.show(texts.get(row.key, row.text), self._draft.notes.get(row.key, ""))

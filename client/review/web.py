@@ -1,7 +1,7 @@
-"""The review screen in a browser: served on 127.0.0.1 to whoever has the link, and to no other web page.
+"""The review screen in a browser, served on 127.0.0.1 and only to those who have the link.
 
-The screen approves commands, so the link holds a secret; it becomes a cookie that other sites cannot use, and requests
-that name another host or come from another site are refused.
+The screen can approve commands, so the link contains a secret. It becomes a SameSite cookie; requests with another Host
+or from another origin are refused.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ COOKIE = "plan_review"
 
 
 def serve(plan: str, say: Callable[[str], None]) -> None:
-    """Serve until interrupted; the link is told by `say` when it works."""
+    """Serve until interrupted; `say` receives the link once the server is up."""
     asyncio.run(_serve(plan, say))
 
 
@@ -36,7 +36,7 @@ async def _serve(plan: str, say: Callable[[str], None]) -> None:
         await runner.setup()
         try:
             await web.SockSite(runner, listening).start()
-            say(f"Control-C ends it; the plan does not depend on it.\nThe review screen of plan {plan}: {server.link}")
+            say(f"Press Ctrl-C to stop serving; the plan does not depend on it.\nReview of plan {plan}: {server.link}")
             await asyncio.Event().wait()
         finally:
             await runner.cleanup()
@@ -52,11 +52,11 @@ class ReviewServer(Server):
 
     @property
     def link(self) -> str:
-        """Where a browser finds it."""
+        """The URL to open, with the secret."""
         return f"{self.public_url}/?key={self._secret}"
 
     def application(self) -> web.Application:
-        """What is served: the routes that the page of textual-serve asks for, behind the guard."""
+        """The aiohttp application: the routes of textual-serve's page, behind the guard."""
         app = web.Application(middlewares=[self._guard()])
         aiohttp_jinja2.setup(app, loader=jinja2.FileSystemLoader(self.templates_path))
         app.router.add_get("/", self.handle_index, name="index")
@@ -69,12 +69,12 @@ class ReviewServer(Server):
     def _guard(self) -> Middleware:
         @web.middleware
         async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-            given = request.query.get("key", "") if request.path == "/" else ""
-            known = secrets.compare_digest((given or request.cookies.get(COOKIE, "")).encode(), self._secret.encode())
+            key = request.query.get("key", "") if request.path == "/" else ""
+            known = secrets.compare_digest((key or request.cookies.get(COOKIE, "")).encode(), self._secret.encode())
             if not known or not self._is_own(request):
-                raise web.HTTPForbidden(text="Open the link that `plan review --web` printed.")
+                raise web.HTTPForbidden(text="Open the full link that `plan review --web` printed.")
             response = await handler(request)
-            if given:
+            if key:
                 response.set_cookie(COOKIE, self._secret, httponly=True, samesite="Strict")
             return response
 

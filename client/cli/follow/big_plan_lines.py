@@ -1,7 +1,7 @@
-"""The plain lines of a big plan: what needs a person or went wrong, and how far it is; not every step.
+"""Plain lines for a big plan: approvals, failures and overall progress instead of every step.
 
-Somebody who looks at a plan of 10,000 steps wants some twenty lines of progress, the failures, and the questions, be it
-live or long after. A plan of up to `FULL` steps is told step by step.
+For a plan of 10,000 steps these are about twenty lines of progress plus failures and approvals, the same live and in
+hindsight. A plan of up to `FULL` steps gets lines for every step.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from client.cli.follow.lines import Lines
 from client.runs import BriefView, EventView
 
 FULL = 300
-"""Steps of a plan that is told step by step."""
+"""Up to this many steps, every step gets its lines."""
 SHARES = 20
-"""Lines about progress in the whole plan."""
+"""Number of progress lines over the whole plan."""
 EACH = 30
-"""Failures and questions told singly; further ones are counted only."""
+"""How many failures, approvals and remarks are printed one by one; further ones are only counted."""
 
 
 class Digest:
@@ -27,24 +27,24 @@ class Digest:
         self._lines = Lines(plan, view)
         self._total = len(view.steps)
         self._ended: Counter[str] = Counter()
-        self._told: Counter[str] = Counter()
+        self._printed: Counter[str] = Counter()
 
     @property
     def is_big(self) -> bool:
-        """Whether not every step is told."""
+        """Whether the plan is too big for lines about every step."""
         return self._total > FULL
 
     def learn(self, view: BriefView) -> None:
-        """The steps there are now."""
+        """Take over the steps of a newer view."""
         self._lines.learn(view)
         self._total = len(view.steps)
 
     def knows(self, event: EventView) -> bool:
-        """Whether nothing must be learned before the event is told."""
+        """Whether the event can be printed without a newer view."""
         return self._lines.knows(event)
 
     def of(self, event: EventView) -> list[str]:
-        """What to print for an event; of a big plan often nothing."""
+        """Lines to print for an event; for a big plan often none."""
         if not self.is_big or (event.logs and not event.step_id):
             return self._lines.of(event)
         if event.logs or event.status in ("failed", "ready"):
@@ -55,10 +55,10 @@ class Digest:
     def _some(self, kind: str, rows: list[str]) -> list[str]:
         if not rows:
             return []
-        self._told[kind] += 1
-        if self._told[kind] == EACH + 1:
-            return [f"          … further steps like that are not listed: plan show {self._plan}"]
-        return rows if self._told[kind] <= EACH else []
+        self._printed[kind] += 1
+        if self._printed[kind] == EACH + 1:
+            return [f"          … more like this are not listed; see all: plan show {self._plan} --full"]
+        return rows if self._printed[kind] <= EACH else []
 
     def _progress(self, event: EventView) -> list[str]:
         if event.logs or event.status not in ("completed", "failed", "skipped"):

@@ -1,7 +1,7 @@
-"""The live board: a plan's view as a screen of at most a given height. Decides what is shown; draws nothing itself.
+"""The live board: renders a plan's view within a given height. Pure: returns what to draw, draws nothing itself.
 
-When not all steps fit, those that move come first: waiting for a person, running, failed, then what comes next and what
-was done last; the rest is folded into one line. Rows stay in the plan's order.
+If not all steps fit, active ones take precedence: awaiting approval, running, failed, then the next to start and the
+last to end; the rest is folded into one line. Rows stay in the plan's order.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ MARKS = {
     "blocked": ("·", "dim"),
     "pending": ("·", "dim"),
 }
-"""Mark and style of each status of a step; one that waits for a person has a question mark."""
+"""Mark and style of each status of a step; a step awaiting approval has a question mark instead."""
 ASKING = ("?", "bold yellow")
 TASKS = {"done": ("✓", "green"), "current": ("▸", "cyan"), "open": ("·", "dim")}
-"""The same of each task of an agent."""
+"""Mark and style of each status of an agent's task."""
 NAME_WIDTH = 20
 FRAME = 5
-"""Lines of the board that are no steps."""
+"""Lines of the board besides the steps."""
 
 
 def board(view: BriefView, now: datetime, height: int, footer: RenderableType | None = None) -> RenderableType:
-    """The plan as it stands, on at most `height` lines."""
+    """The current state of the plan in at most `height` lines."""
     room = max(3, height - FRAME - (3 if footer else 0))
     steps = view.steps
     shown = chosen(steps, room)
@@ -58,10 +58,10 @@ def mark(step: BriefStep) -> tuple[str, str]:
 
 
 def remark(step: BriefStep, now: datetime) -> str:
-    """What there is to say of a step at the end of its row."""
+    """The text at the end of a step's row: duration, error code or status."""
     status, result = step.status, step.result or ResultView(ok=False)
     if step.awaiting:
-        return "needs approval"
+        return "awaiting approval"
     if status == "running":
         tasks = step.tasks
         done = f"{sum(task.status == 'done' for task in tasks)}/{len(tasks)} tasks  " if tasks else ""
@@ -98,7 +98,7 @@ def _bar(view: BriefView) -> RenderableType:
 
 
 def _rows(steps: Sequence[BriefStep], now: datetime, spare: int) -> RenderableType:
-    """A row per step; where there are rows to spare, the task lists of agents at work below theirs."""
+    """One row per step; below a running agent's row its task list, if there is room."""
     table = Table.grid(expand=True, padding=(0, 1))
     table.add_column(width=1)
     table.add_column(no_wrap=True, overflow="ellipsis", max_width=NAME_WIDTH)
@@ -138,7 +138,7 @@ def _counts(view: BriefView) -> RenderableType:
         if number:
             text.append(" · " if text else "").append(f"{number} {status}", MARKS[status][1])
     if waiting:
-        text.append(" · " if text else "").append(f"{waiting} waiting for you", ASKING[1])
+        text.append(" · " if text else "").append(f"{waiting} awaiting approval", ASKING[1])
     return text
 
 

@@ -1,7 +1,7 @@
-"""What has happened to a big plan, as events read off its brief view: one question instead of forty, and one answer.
+"""Past events of a big plan, derived from its brief view: one query instead of forty.
 
-They are those of which a big plan's lines tell: how its steps ended, its log, and the questions that are open. What
-runs or is ready is among them, so that a question it asks later is known to be one.
+They are the events that lines for a big plan show: how steps ended, the log, and open approvals. Running and ready
+steps are included, so that a later return to ready is recognised as awaiting approval.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from plans.views.models import BriefStep, LogLine
 
 
 def past(view: BriefView) -> list[EventView]:
-    """The events in the order in which they happened."""
+    """The events in order of their sequence numbers."""
     happened = [*_of_steps(view), *_questions(view), *_of_log(view)]
     return sorted(happened, key=lambda event: event.seq)
 
@@ -30,7 +30,7 @@ def _of_steps(view: BriefView) -> Iterator[EventView]:
 
 
 def _time(view: BriefView, step: BriefStep) -> datetime:
-    """When it took its status; of one that is ready nothing is told before it asks."""
+    """When the step took its status. For a ready step, which has no such time, when the plan started."""
     found = step.ended_at if step.status in DONE else step.started_at
     return found or view.started_at or datetime.fromtimestamp(0, UTC)
 
@@ -45,8 +45,8 @@ def _questions(view: BriefView) -> Iterator[EventView]:
 
 def _of_log(view: BriefView) -> Iterator[EventView]:
     for entry in view.log:
-        told = LogLine.model_validate(entry.model_dump(include=set(LogLine.model_fields), exclude_unset=True))
+        log_line = LogLine.model_validate(entry.model_dump(include=set(LogLine.model_fields), exclude_unset=True))
         head = EventView(
             seq=entry.seq, time=entry.time, task_id=view.id, step_id=entry.step_id or "", status=entry.status
         )
-        yield head.model_copy(update={"logs": [told]})
+        yield head.model_copy(update={"logs": [log_line]})

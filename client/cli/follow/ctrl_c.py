@@ -1,6 +1,6 @@
-"""Ctrl-C in a command that follows a plan: on a terminal it asks what is to become of the plan, elsewhere it leaves it.
+"""Ctrl-C while following a plan: on a terminal, asks whether to leave, interrupt or cancel it; otherwise leaves it.
 
-The plan itself does not depend on the command. The exit code is 130 whatever is chosen.
+The plan does not depend on the command: left alone, it continues. The exit code is 130 in all cases.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ _ANSWERS = {"i": "i", "interrupt": "i", "c": "c", "cancel": "c"}
 
 
 def after_ctrl_c(plan: str | None) -> int:
-    """Ask, do it, and say how to come back; returns the exit code."""
+    """Ask, act on the answer and print the next commands. Returns the exit code."""
     if plan is None:
-        output.say("\nInterrupted; nothing was started.")
+        output.say("\nInterrupted. Nothing was started.")
         return INTERRUPTED
     choice = _choice() if sys.stdin.isatty() and sys.stderr.isatty() else "l"
     try:
         if choice == "i":
             session.run(lambda here: runs.interrupt(here.client, plan, who()))
-            output.say(f"It stops when the running steps have ended.\n  go on with it  plan resume {plan}")
+            output.say(f"The plan stops when the running steps have finished.\n  continue  plan resume {plan}")
             return INTERRUPTED
         if choice == "c":
             session.run(lambda here: runs.cancel(here.client, plan))
-            output.say(f"It is cancelled; running steps are told to end.\n  look at it  plan show {plan}")
+            output.say(f"Cancelling the plan; running steps clean up first.\n  result  plan show {plan}")
             return INTERRUPTED
     except PlanError as error:
         output.show_error(error, as_json=False)
     output.say(
-        f"\nThe plan goes on.\n  back to it  plan watch {plan}\n  stop it     plan interrupt {plan}, then plan resume"
-        f" {plan}\n  end it      plan cancel {plan}"
+        f"\nThe plan continues in the background.\n  follow     plan watch {plan}\n"
+        f"  interrupt  plan interrupt {plan}, then plan resume {plan}\n  cancel     plan cancel {plan}"
     )
     return INTERRUPTED
 
 
 def _choice() -> str:
-    output.say("\nThe plan goes on without this command.  [l]eave it running   [i]nterrupt it   [c]ancel it")
+    output.say("\nThe plan continues without this command.  [l]eave it running   [i]nterrupt it   [c]ancel it")
     try:
         answer = input("l/i/c? ").strip().lower()
     except (EOFError, KeyboardInterrupt):
         return "l"
-    return _ANSWERS.get(answer, "l")  # a whole line typed for the shell is no answer
+    return _ANSWERS.get(answer, "l")  # a line meant for the shell must not cancel the plan

@@ -1,4 +1,4 @@
-"""Following a plan to its end, and what is said then: a board on a terminal, lines or JSON elsewhere."""
+"""Follows a plan to its end (a board on a terminal, else lines or JSON) and prints its summary."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from plans.errors import PlanError
 from plans.views.safe_text import line
 
 SHOWN = 10
-"""Steps of one kind listed in a summary."""
+"""How many steps of one status a summary lists."""
 _STYLE = {"completed": MARKS["completed"], "failed": MARKS["failed"]}
 
 
 async def follow(here: Connected, plan: str, *, as_json: bool) -> Summary:
-    """Show what happens until the plan has ended; returns its summary. Raises InvalidPlan if the worker refused it."""
+    """Show progress until the plan has ended; returns its summary. Raises InvalidPlan if the worker rejected it."""
     try:
         if as_json:
             await _print_events(here, plan)
@@ -35,13 +35,15 @@ async def follow(here: Connected, plan: str, *, as_json: bool) -> Summary:
     except PlanError as error:
         if error.code != "QUERY_FAILED":
             raise
-        await runs.wait(here.client, plan)  # a plan that never began cannot be asked; this says why
+        await runs.wait(
+            here.client, plan
+        )  # a plan that failed to start answers no queries; its result raises the reason
         raise
     return await runs.wait(here.client, plan)
 
 
 def show_summary(summary: Summary) -> None:
-    """The end of a plan, for people."""
+    """Print the summary of a plan."""
     sign, style = _STYLE.get(summary.status.value, ("!", "yellow"))
     done = sum(summary.counts.get(status, 0) for status in ("completed", "skipped"))
     total = summary.counts.get("total", 0)
@@ -57,13 +59,13 @@ def show_summary(summary: Summary) -> None:
     more = len(summary.files_written) - 20
     rows += [Text.assemble(("  files    ", "dim"), files + (f", and {more} more" if more > 0 else ""))] if files else []
     used = summary.tokens
-    told = f"{used.total_tokens:,} in {used.calls} LLM calls"
-    rows += [Text.assemble(("  tokens   ", "dim"), told)] if used.calls else []
+    usage = f"{used.total_tokens:,} in {used.calls} LLM request{'s' * (used.calls != 1)}"
+    rows += [Text.assemble(("  tokens   ", "dim"), usage)] if used.calls else []
     out().print(Text("\n").join(rows))
 
 
 def _reasons(status: str, style: str, steps: list[tuple[str, str]], summary: Summary) -> list[Text]:
-    """The first steps of a status with their reasons, and how many more there are."""
+    """The first steps of a status with their reasons, and the number of further ones."""
     rows = [
         Text.assemble((f"  {status:<7}  ", style), f"{name}: {line(why)}" if why else name)
         for name, why in steps[:SHOWN]
@@ -73,7 +75,7 @@ def _reasons(status: str, style: str, steps: list[tuple[str, str]], summary: Sum
 
 
 def exit_code(summary: Summary) -> int:
-    """0 when every step was completed or skipped, else 1."""
+    """0 if every step was completed or skipped, else 1."""
     return 0 if summary.is_completed else 1
 
 

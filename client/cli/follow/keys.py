@@ -1,4 +1,4 @@
-"""Single key presses from the terminal, while other things go on. It is put back as it was, whatever happens."""
+"""Reads single key presses from the terminal asynchronously; always restores the terminal's mode."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def keys(pressed: Callable[[str], None]) -> Iterator[None]:
-    """Tell `pressed` of every key. Control-C stays what it is. Without a terminal to read from, nothing is told."""
+    """Call `pressed` with each key. Ctrl-C still interrupts. Does nothing if standard input is not a terminal."""
     if not sys.stdin.isatty():
         yield
         return
@@ -30,14 +30,14 @@ def keys(pressed: Callable[[str], None]) -> Iterator[None]:
 
 
 def forget_typed() -> None:
-    """Drop keys pressed before a question was to be seen: they were no answer to it."""
+    """Discard keys pressed before a question appeared, so that they do not answer it."""
     if sys.stdin.isatty():
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 
 def _read(terminal: int, pressed: Callable[[str], None]) -> None:
     data = os.read(terminal, 64)
-    if len(data) == 1:  # more at once is a paste or a function key, no answer
+    if len(data) == 1:  # more than one byte is a paste or a function key, not an answer
         pressed(data.decode("latin-1"))
     elif not data:
         asyncio.get_running_loop().remove_reader(terminal)

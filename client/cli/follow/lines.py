@@ -1,7 +1,7 @@
 """Progress as plain lines, one per event, for logs and pipes.
 
-A step is told when it starts, asks, ends; that it waits its turn is not. Keeps what it needs to know of the steps from
-the plan's brief view, and nothing else.
+A step gets a line when it starts, awaits approval or ends, but not while it waits for other steps. The only state is
+what the plan's brief view says of the steps.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from plans.views.safe_text import line
 from plans.views.views import shorten
 
 DETAILS = 20
-"""Lines of an error below its first one."""
+"""How many lines of an error are printed below its first one."""
 
 
 class Lines:
@@ -27,24 +27,24 @@ class Lines:
         self.learn(view)
 
     def learn(self, view: BriefView) -> None:
-        """The steps there are now (an agent's grow in number, a plan's may be edited), and what people are asked."""
+        """Take over steps and open approvals of a newer view (an agent adds steps, edits change them)."""
         self._seen = view.seq
         self._asked = {item.step_id: item.args for item in view.pending}
         self._steps = {step.id: step for step in view.steps}
         self._width = min(24, max([len("plan"), *map(len, self._steps)]))
 
     def knows(self, event: EventView) -> bool:
-        """Whether the event is about the plan or a step it knows, and no question newer than what it learned."""
+        """Whether the event can be printed with the view learned last: a known step, and not a newer approval."""
         if event.step_id in self._ready and event.status == "ready" and not event.logs and event.seq > self._seen:
             return False
         return not event.step_id or event.step_id in self._steps
 
     def clock(self, event: EventView) -> str:
-        """The time of an event, as each line begins."""
+        """Time of an event, the start of each line."""
         return event.time.astimezone().strftime("%H:%M:%S")
 
     def of(self, event: EventView) -> list[str]:
-        """What to print for an event; often nothing."""
+        """Lines to print for an event; often none."""
         self.take(event)
         if event.logs:
             return [self._row(event, " ", line(entry.text)) for entry in event.logs]
@@ -58,19 +58,19 @@ class Lines:
         return []
 
     def take(self, event: EventView) -> None:
-        """Take in an event, be it told or not."""
+        """Update the state with an event, whether it is printed or not."""
         if event.status == "blocked" or any(entry.kind == LogKind.MENDING for entry in event.logs or []):
-            self._ready.discard(event.step_id)  # it was edited, or failed and may be mended: it will be ready again
+            self._ready.discard(event.step_id)  # edited, or in recovery: it will become ready again
         elif event.status == "running" and not event.logs:
-            self._ready.add(event.step_id)  # when it is ready again, it asks
+            self._ready.add(event.step_id)  # if it becomes ready again, it awaits approval
 
     def _asks(self, event: EventView, step: BriefStep) -> list[str]:
         if event.step_id not in self._ready:
             self._ready.add(event.step_id)
             return []
         ways = f"plan approve {self._plan} {event.step_id}   or: plan deny {self._plan} {event.step_id}"
-        args = self._asked.get(event.step_id, step.args or {})  # what is asked has its references filled in
-        question = f"needs approval: {line(step.tool)} {line(shorten(args))}"
+        args = self._asked.get(event.step_id, step.args or {})  # the pending arguments have their references resolved
+        question = f"awaiting approval: {line(step.tool)} {line(shorten(args))}"
         return [self._row(event, ASKING[0], question), self._row(event, " ", ways)]
 
     def _what(self, step: BriefStep) -> str:
@@ -95,7 +95,7 @@ def _reason(event: EventView) -> list[str]:
 
 
 def _details(event: EventView) -> list[str]:
-    """What stands below the first line of an error, a diff say; its beginning if it is long."""
+    """The lines below the first one of an error, such as a diff; cut to DETAILS lines."""
     rest = _reason(event)[1:]
-    more = [f"… {len(rest) - DETAILS} more lines: plan show"] if len(rest) > DETAILS else []
+    more = [f"… {len(rest) - DETAILS} more lines; see all: plan show"] if len(rest) > DETAILS else []
     return [f"{'':13}{line(row)[:200]}".rstrip() for row in [*rest[:DETAILS], *more]]

@@ -1,7 +1,7 @@
-"""A plan's view kept up to date by its events, so that a big plan need not be sent whole for every change.
+"""Keeps a plan's view up to date from its events, so that a big plan is not sent whole for every change.
 
-Events tell everything but what people are asked for and what is blocked for good: `apply` says when the view itself is
-needed again.
+Events do not say which arguments await approval or which steps are permanently blocked: `apply` returns whether the
+view has to be queried again.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from plans.views.models import BriefStep
 
 
 class Progress:
-    """One view, replaced by a newer one with each batch of events."""
+    """A view that each batch of events updates."""
 
     def __init__(self, view: BriefView) -> None:
         self.view = view
         self._places = {step.id: index for index, step in enumerate(view.steps)}
 
     def apply(self, events: Iterable[EventView]) -> bool:
-        """Take in what happened. False when somebody is asked for something now, which only the view tells."""
+        """Apply events to the view. False if a step now awaits approval: its arguments are only in a new view."""
         known = True
         view, changed = self.view, _Changed(self.view)
         for event in events:
@@ -36,7 +36,7 @@ class Progress:
 
 
 class _Changed:
-    """The fields of the view that events change, as they are so far."""
+    """The view's fields that events change, while a batch is applied."""
 
     def __init__(self, view: BriefView) -> None:
         self.seq, self.of_plan, self.started_at = view.seq, view.status, view.started_at
@@ -59,7 +59,7 @@ class _Changed:
 
 
 def _news(step: BriefStep, status: Status, event: EventView) -> dict[str, Any]:
-    """What an event changes of its step."""
+    """The fields of a step that an event changes."""
     news: dict[str, Any] = {"status": status, "awaiting": None}
     if status is Status.RUNNING:
         news["started_at"] = event.time

@@ -1,7 +1,7 @@
-"""The live board on a terminal: shows the plan's view as it changes, and asks for the approvals it waits for.
+"""The live board on a terminal: shows the plan's view as it changes and asks for approvals.
 
-Keys count only while a question is on the screen, and only for the step and the version it names. What a key decides
-goes to the plan as an update; its refusal is shown, and the plan goes on.
+Keys count only while a question is shown, and only for the step and version it names. A decision is sent to the plan as
+an update; if the plan rejects it, the error is shown and the board continues.
 """
 
 from __future__ import annotations
@@ -29,16 +29,15 @@ from plans.views.safe_text import line
 from plans.views.views import shorten
 
 READING_SECONDS = 0.4
-"""A key pressed sooner after a question appeared was meant for something else."""
+"""Keys pressed sooner after a question appeared are ignored: they were not meant for it."""
 NOTICE_SECONDS = 8.0
 """How long a remark stays on the screen."""
 SMALL_STEPS = 200
-"""A plan of so many steps is asked for whole at every change, a bigger one only for what its events do not tell."""
+"""Up to this many steps the whole view is queried at each change; bigger plans are updated from events."""
 SHARE = 10
-"""A bigger plan is asked again after so many times the time that took, so that watching costs it a tenth at most."""
-
+"""Pause between queries to a bigger plan, as a multiple of their duration: at most a tenth of its time goes to them."""
 LAG_SECONDS = 2.0
-"""How old a bigger plan on the screen may be."""
+"""Maximum age of what is shown of a bigger plan."""
 
 
 class Screen:
@@ -55,7 +54,7 @@ class Screen:
         self._sending: set[asyncio.Task[None]] = set()
 
     async def follow(self) -> None:
-        """Show the plan until it has ended; the last board stays on the screen."""
+        """Show the plan until it has ended; the final board stays on the screen."""
         with (
             Live(
                 get_renderable=self._render, console=self._console, refresh_per_second=4, vertical_overflow="crop"
@@ -69,15 +68,15 @@ class Screen:
             self._progress, self._asked = Progress(await runs.brief(self._client, self._plan, self._say)), None
 
     async def _update(self) -> None:
-        """Ask for what is new."""
-        began = time.monotonic()
+        """Bring the view up to date."""
+        start = time.monotonic()
         if self._progress is None or len(self._progress.view.steps) <= SMALL_STEPS:
             self._progress = Progress(await runs.brief(self._client, self._plan, self._say))
         else:
             while found := await self._events(self._progress.view.seq):
                 if not self._progress.apply(found):
                     self._progress = Progress(await runs.brief(self._client, self._plan, self._say))
-            await asyncio.sleep(min(LAG_SECONDS, SHARE * (time.monotonic() - began)))
+            await asyncio.sleep(min(LAG_SECONDS, SHARE * (time.monotonic() - start)))
 
     async def _events(self, since: int) -> list[EventView]:
         return await patiently(
@@ -90,7 +89,7 @@ class Screen:
 
     def _render(self) -> RenderableType:
         if self._view is None:
-            return Text(self._notice or "Waiting for the plan ...", style="dim")
+            return Text(self._notice or "Waiting for the plan to answer ...", style="dim")
         return board(self._view, datetime.now(UTC), _height(self._console), self._footer())
 
     def _footer(self) -> RenderableType | None:
@@ -107,7 +106,7 @@ class Screen:
         return Group(*rows) if rows else None
 
     def _ask(self) -> None:
-        """Put the next question on the screen; keys that were pressed before it are no answer."""
+        """Show the next question; keys pressed before it are discarded."""
         item = next((item for item in self._waiting() if item.step_id not in self._later), None)
         asked = (item.step_id, item.version) if item else None
         if asked != self._asked:
@@ -126,7 +125,7 @@ class Screen:
         step_id, version = self._asked
         if key in "lL":
             self._later.add(step_id)
-            self._say(f"Later: {self._commands(step_id)}")
+            self._say(f"Decide later: {self._commands(step_id)}")
             self._ask()
         elif key in "yYnN":
             self._asked = None

@@ -102,4 +102,4 @@ def test_without_the_extra_plan_says_what_to_install() -> None:
     assert done.returncode == 2
     assert done.stdout == ""
     needed = "typer, rich, textual, textual_serve, aiohttp, aiohttp_jinja2, jinja2, watchfiles"
-    assert done.stderr == f"plan needs {needed}: pip install 'plans-that-survive[cli]'\n"
+    assert done.stderr == f"plan needs {needed}; install them: pip install 'plans-that-survive[cli]'\n"

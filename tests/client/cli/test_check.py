@@ -73,7 +73,7 @@ async def test_check_says_the_same_as_json(offline: dict[str, str], tmp_path: Pa
 async def test_check_of_a_sound_plan_says_so(offline: dict[str, str], tmp_path: Path) -> None:
     ended = await plan(offline, "check", written(tmp_path / "good.json", GOOD))
     assert (ended.code, ended.err) == (0, "")
-    assert "1 step, can run" in ended.out
+    assert "1 step, ready to run" in ended.out
 
 
 async def test_check_reads_standard_input(offline: dict[str, str]) -> None:

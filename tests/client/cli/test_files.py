@@ -52,7 +52,7 @@ sort (run_command)
       +a
        b
       -a
-  - theirs.csv  (what it held before is not known)
+  - theirs.csv  (previous content unknown)
 mend (edit_file)
   ~ out/copy.csv
       --- a/out/copy.csv
@@ -102,7 +102,7 @@ async def test_each_step_is_shown_with_what_it_created_changed_and_deleted(ran: 
     shown = await ran.told("files")
     assert (shown.code, shown.out, shown.err) == (0, SHOWN, "")
     one = await plan(ran.environ, "files", f"plan-{ran.name}", "sort", "--no-diff")
-    gone = "- theirs.csv  (what it held before is not known)"
+    gone = "- theirs.csv  (previous content unknown)"
     assert rows(one) == ["sort (run_command)", "+ sorted.csv", "~ data.csv", gone]
     told = (await ran.told("files", "--json")).json["calls"]
     assert [(call["stepId"], call["tool"]) for call in told] == [
@@ -118,7 +118,7 @@ async def test_one_step_is_put_back(ran: Ran, workspace: Path) -> None:
     assert files(workspace)["out/copy.csv"] == "b\na\n"
     assert "mend (edit_file), undone since" in (await ran.told("files")).out
     again = await ran.told("undo", "mend")
-    assert (again.code, again.out, again.err) == (0, "", "There is nothing to undo.\n")
+    assert (again.code, again.out, again.err) == (0, "", "Nothing to undo.\n")
 
 
 async def test_nothing_is_put_back_where_one_file_cannot_be_unless_asked(ran: Ran, workspace: Path) -> None:
@@ -126,11 +126,11 @@ async def test_nothing_is_put_back_where_one_file_cannot_be_unless_asked(ran: Ra
     refused = await ran.told("undo")
     assert (refused.code, files(workspace)) == (1, before)
     assert rows(refused)[-1].startswith("NOT_KEPT theirs.csv (step sort): its previous content is not stored")
-    assert refused.err == "Nothing was undone. --partly undoes what can be undone.\n"
+    assert refused.err == "Nothing was undone. Use --partly to undo what can be undone.\n"
     partly = await ran.told("undo", "--partly")
     assert (partly.code, files(workspace)) == (1, {"data.csv": "b\na\n"})
     assert set(rows(partly)[:3]) == {"restored data.csv", "deleted sorted.csv", "deleted out/copy.csv"}
-    assert partly.err == "3 undone, 1 left as they are.\n"
+    assert partly.err == "3 undone, 1 left unchanged.\n"
 
 
 async def test_what_was_changed_since_is_refused_with_a_diff(ran: Ran, workspace: Path) -> None:
@@ -150,7 +150,7 @@ async def test_a_dry_run_says_what_would_be_done(ran: Ran, workspace: Path) -> N
     before = files(workspace)
     dry = await ran.told("undo", "mend", "--dry-run")
     assert (dry.code, rows(dry), files(workspace)) == (0, ["would restore out/copy.csv"], before)
-    assert dry.err == "Nothing was undone yet: this is what would be.\n"
+    assert dry.err == "Dry run: nothing was undone.\n"
 
 
 async def test_a_plan_that_runs_and_names_of_nothing_are_refused(
@@ -168,5 +168,5 @@ async def test_a_plan_that_runs_and_names_of_nothing_are_refused(
         ended = await plan(environ, *arguments)
         assert (ended.code, text in ended.err, ended.out) == (code, True, ""), ended
     empty = await plan(environ, "files", "gated")
-    assert (empty.code, empty.err) == (0, "No file was changed, as far as the worker knows.\n")
+    assert (empty.code, empty.err) == (0, "No file changes recorded.\n")
     assert (await plan(environ, "cancel", "gated")).code == 0

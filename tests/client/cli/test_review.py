@@ -65,11 +65,11 @@ async def test_a_sentence_becomes_a_plan_on_the_screen_which_is_revised_begun_an
 ) -> None:
     async with on_the_review_screen(environ, "make", "write two notes") as screen:
         screen.press("r")
-        await until(lambda: "What is to be different?" in screen.text, "the question")
+        await until(lambda: "What should the LLM change?" in screen.text, "the question")
         screen.press("say it better\r")
         await until(lambda: "~ two.args.content" in screen.text, "the difference")
         screen.press("\x1b")
-        await until(lambda: "This is version 2." in screen.text, "back on the plan")
+        await until(lambda: "The plan is now at version 2." in screen.text, "back on the plan")
         await screen.press_until("b", "✓ completed   2 of 2 steps")
         assert await screen.process.wait() == 0
         assert not screen.is_quiet()
@@ -81,7 +81,7 @@ async def test_a_review_that_is_left_keeps_the_plan_waiting_and_says_how_to_come
 ) -> None:
     async with on_the_review_screen(environ, "run", plan_file(tmp_path), "--review") as screen:
         screen.press("q")
-        await until(lambda: "It waits for you." in screen.text, "how to come back")
+        await until(lambda: "The plan is in review." in screen.text, "how to come back")
         assert await screen.process.wait() == 130
     assert not (workspace / "a.txt").exists()
 

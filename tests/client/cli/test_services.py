@@ -35,6 +35,6 @@ async def test_up_serves_plans_until_it_is_told_to_stop_and_keeps_their_data(
             assert [each.code for each in shown] == [0, 0]
             told = await told_to_stop(process, signal.SIGINT)
         assert process.returncode == 0
-        assert "its data is kept" in told
+        assert "its data stays on disk" in told
     assert "Nothing was running" in (await plan(own, "down")).out
     assert (await plan(own, "down", "--json")).json == {"workers": [], "server": None}

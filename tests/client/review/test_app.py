@@ -20,7 +20,7 @@ async def test_every_step_is_shown_with_tool_arguments_dependencies_and_approval
         assert "write_file" in rows[1]
         assert "after 1  Read it" in rows[2]
         assert '{"path": "a.txt"}' in rows[2]
-        assert rows[5].endswith("⚠ asks first")
+        assert rows[5].endswith("⚠ needs approval")
         await screen.choose("remove")
         await screen.until_shown("tool         delete_file, ⚠ a person is asked first")
         await screen.until_shown("after        copy")
@@ -43,7 +43,7 @@ async def test_what_the_plan_refuses_is_said_at_its_field_and_stays_typed(open_s
         await screen.open_form("seconds  number, required")
         await screen.append("x")
         await screen.press("ctrl+s")
-        await screen.until_shown("✗ '1x' is no number")
+        await screen.until_shown("✗ '1x' is not a number")
         await screen.press("backspace", "home")
         await screen.type("-")
         await screen.press("ctrl+s")
@@ -59,7 +59,7 @@ async def test_a_form_is_left_without_saving_only_when_asked_twice(open_screen: 
         await screen.open_form("ctrl+s save")
         await screen.type("x")
         await screen.press("escape")
-        await screen.until_shown("escape once more")
+        await screen.until_shown("press escape again")
         await screen.press("escape")
         await screen.until(lambda: "ctrl+s save" not in screen.text, "the form is closed")
         assert (await screen.view()).version == 1
@@ -133,8 +133,8 @@ async def test_two_reviewers_edit_one_step_and_nothing_typed_is_lost(open_screen
         await screen.by_another(SetField(op="set", step_id="write", path="args", value=theirs))
         await screen.until_shown("This step was changed: version 2 (ann:")
         await screen.press("ctrl+s")
-        await screen.until_shown("Not saved, the plan moved on")
-        await screen.until_shown("now theirs.txt in version 2; yours is kept")
+        await screen.until_shown("Not saved, the plan has changed")
+        await screen.until_shown("now theirs.txt in version 2; saving replaces it with yours")
         await screen.until_shown("a.txt.mine")
         await screen.until_shown("three")
         assert (await screen.saved_as(3))[0] == {"path": "a.txt.mine", "content": "three"}
@@ -152,7 +152,7 @@ async def test_a_change_elsewhere_does_not_disturb_a_form(open_screen: Open) -> 
 async def test_the_plan_begins_and_its_steps_are_approved_on_the_screen(open_screen: Open, workspace: Path) -> None:
     async with open_screen() as screen:
         await screen.press("b")
-        await screen.until_shown("? waits for y/n")
+        await screen.until_shown("? awaiting approval")
         await screen.press("w")
         await screen.until_shown("waits        ? for approval: y approves, n denies")
         assert screen.app.chosen
@@ -199,10 +199,10 @@ async def test_a_key_that_comes_before_the_question_can_be_read_approves_nothing
 
 async def test_steps_that_have_not_begun_stay_editable_while_the_plan_runs(open_screen: Open) -> None:
     async with open_screen(*STEPS, LONG, review=False) as screen:
-        await screen.until_shown("? waits for y/n")
+        await screen.until_shown("? awaiting approval")
         await screen.choose("write")
         await screen.press("enter")
-        await screen.until(lambda: "only steps that have not begun can be edited" in screen.said, "the reason")
+        await screen.until(lambda: "only steps that have not started can be edited" in screen.said, "the reason")
         await screen.choose("nap")
         await screen.open_form("seconds  number")
         await screen.press("end", "backspace", "backspace", "ctrl+s")
@@ -237,5 +237,5 @@ async def test_no_row_is_wider_than_the_terminal(open_screen: Open, size: tuple[
     wide = {**WRITE, "description": "很长的描述" * 40}
     async with open_screen(wide, *STEPS[1:], size=size) as screen:
         await screen.until_shown("☐ 5 remove")
-        assert "⚠ asks first" in screen.text
+        assert "⚠ needs approval" in screen.text
         assert len(screen.text.splitlines()) <= size[1]

@@ -69,4 +69,4 @@ def test_what_is_no_step_is_refused(text: str, code: str) -> None:
 async def test_without_a_terminal_of_its_own_the_screen_says_there_is_no_editor(open_screen: Open) -> None:
     async with open_screen() as screen:
         await screen.press("E")
-        await screen.until(lambda: "enter opens the form" in screen.said, "the reason")
+        await screen.until(lambda: "press enter for the form" in screen.said, "the reason")

@@ -37,9 +37,9 @@ async def tools(screen: Screen) -> None:
 async def waiting(screen: Screen) -> None:
     await screen.press("b")
     await screen.until(lambda: screen.app.view.pending and screen.app.view.counts["completed"] == 4, "it asks")
-    await screen.until(lambda: screen.said == "The plan begins.", "the remark")
+    await screen.until(lambda: screen.said == "The review is over; the plan runs.", "the remark")
     await screen.press("w")
-    await screen.until_shown("waits        ? for approval")
+    await screen.until_shown("awaiting     ? approval")
 
 
 async def refused(screen: Screen) -> None:
@@ -79,7 +79,7 @@ async def test_colours_tell_the_chosen_row_from_others_and_what_is_done_from_wha
         assert screen.style_of("Not changed").bold
         await waiting(screen)
         assert [is_chosen(row) for row in ("1 write", "2 read", "5 remove")] == [False, False, True]
-        assert screen.style_of("for approval").bold
+        assert screen.style_of("approval: y approves").bold
         await screen.choose("read")
         assert [is_chosen(row) for row in ("1 write", "2 read", "5 remove")] == [False, True, False]
         done, asks = (screen.style_of(row).color for row in ("1 write", "5 remove"))

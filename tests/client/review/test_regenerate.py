@@ -15,7 +15,7 @@ from worker import build
 async def ask_for_a_list(screen: Screen, key: str) -> None:
     """Ask the LLM for another version of the plan, and send it with a key."""
     await screen.press("r")
-    await screen.until_shown("What is to be different?")
+    await screen.until_shown("What should the LLM change?")
     await screen.type("List it too")
     await screen.press(key)
 
@@ -30,7 +30,7 @@ async def test_a_plan_is_regenerated_with_feedback_and_the_difference_shown(
             name = await start_unserved(WRITE, title="Notes")
             async with screen_of(temporal_client, changed, name) as screen:
                 await ask_for_a_list(screen, "enter")
-                await screen.until_shown("Version 2: what became different")
+                await screen.until_shown("Changes in version 2")
                 await screen.until_shown("+ list: list_directory")
                 await screen.press("escape")
                 assert screen.order == ["write", "list"]

@@ -64,11 +64,11 @@ def test_what_is_typed_becomes_a_value(tool: str, name: str, text: str, value: A
 @pytest.mark.parametrize(
     ("tool", "name", "text", "reason"),
     [
-        ("read_file", "offset", "1.5", "is no whole number"),
-        ("read_file", "offset", "true", "is no whole number"),
-        ("http_request", "timeout", "NaN", "is no number"),
-        ("http_request", "headers", "{a: b}", "no JSON, line 1"),
-        ("http_request", "body", "Infinity", "no JSON"),
+        ("read_file", "offset", "1.5", "is not a whole number"),
+        ("read_file", "offset", "true", "is not a whole number"),
+        ("http_request", "timeout", "NaN", "is not a number"),
+        ("http_request", "headers", "{a: b}", "not valid JSON, line 1"),
+        ("http_request", "body", "Infinity", "not valid JSON"),
     ],
 )
 def test_what_cannot_be_read_is_refused_with_the_reason(tool: str, name: str, text: str, reason: str) -> None:

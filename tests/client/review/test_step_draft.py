@@ -64,7 +64,7 @@ def test_a_newer_version_fills_what_nobody_touched_and_keeps_what_was_typed() ->
     newer, merged = draft().newer(theirs, 2, texts(draft(), args_path="mine"))
     assert newer.version == 2
     assert (merged["args.path"], merged["args.content"]) == ("mine", "new")
-    assert newer.notes == {"args.path": "now theirs in version 2; yours is kept"}
+    assert newer.notes == {"args.path": "now theirs in version 2; saving replaces it with yours"}
     assert newer.edits(merged) == [
         SetField(op="set", step_id="w", path="args", value={"path": "mine", "content": "new"})
     ]

@@ -66,8 +66,8 @@ def test_each_step_is_a_line_with_its_mark_and_its_time() -> None:
     assert rows["b"].rstrip().endswith("2.0 s")
     assert "there is no x" in rows["c"]
     assert rows["d"].startswith("?")
-    assert "needs approval" in rows["d"]
-    assert lines[7].rstrip() == "1 running · 1 completed · 1 failed · 1 blocked · 1 waiting for you"
+    assert "awaiting approval" in rows["d"]
+    assert lines[7].rstrip() == "1 running · 1 completed · 1 failed · 1 blocked · 1 awaiting approval"
 
 
 def test_a_big_plan_fits_the_screen_and_shows_what_moves_first() -> None:

@@ -31,7 +31,7 @@ def test_a_step_is_told_when_it_starts_and_when_it_ends() -> None:
 
 def test_a_step_that_is_ready_again_asks_and_says_how_to_answer() -> None:
     rows = told(("ready", {}), ("ready", {}))
-    assert rows[0] == '? remove  needs approval: delete_file {"path": "x"}'
+    assert rows[0] == '? remove  awaiting approval: delete_file {"path": "x"}'
     assert "plan approve p remove" in rows[1]
 
 
@@ -47,17 +47,17 @@ def test_a_question_is_told_with_the_arguments_that_are_asked_about() -> None:
     item = PendingView(step_id="remove", kind="approval", tool="delete_file", args={"path": "filled-in"})
     lines.learn(VIEW.model_copy(update={"seq": 2, "pending": [item]}))
     assert lines.knows(asks)
-    assert lines.of(asks)[0].endswith('needs approval: delete_file {"path": "filled-in"}')
+    assert lines.of(asks)[0].endswith('awaiting approval: delete_file {"path": "filled-in"}')
 
 
 def test_a_step_that_ran_before_it_asks_is_told_as_well() -> None:
-    assert told(("ready", {}), ("running", {}), ("ready", {}))[1].startswith("? remove  needs approval")
+    assert told(("ready", {}), ("running", {}), ("ready", {}))[1].startswith("? remove  awaiting approval")
 
 
 def test_a_step_that_is_mended_does_not_seem_to_ask_a_person() -> None:
     mending = ("running", {"logs": [{"kind": "mending", "text": "failed, the LLM is asked"}]})
     rows = told(("ready", {}), ("running", {}), mending, ("ready", {}), ("blocked", {}), ("ready", {}), ("running", {}))
-    assert not any("needs approval" in row for row in rows)
+    assert not any("awaiting approval" in row for row in rows)
 
 
 def test_a_failure_is_told_with_its_code_and_its_reason() -> None:
@@ -71,7 +71,7 @@ def test_a_diff_in_an_error_stands_below_it_line_by_line_and_is_cut() -> None:
     head, *rows = told(("failed", result))
     assert head == "✗ remove  failed after 0.1 s: CONFLICT modified"
     assert [row.strip() for row in rows[:2]] == ["-old 0\\u001b[2J", "-old 1\\u001b[2J"]
-    assert (len(rows), rows[-1].strip()) == (21, "… 10 more lines: plan show")
+    assert (len(rows), rows[-1].strip()) == (21, "… 10 more lines; see all: plan show")
 
 
 def test_a_line_of_the_log_is_told_as_it_is() -> None:

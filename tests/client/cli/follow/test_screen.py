@@ -125,7 +125,7 @@ async def test_later_leaves_the_question_to_others_and_control_c_leaves_the_plan
 ) -> None:
     async with terminal(environ, "run", plan_file(tmp_path)) as screen:
         await until(lambda: "Approve remove?" in screen.text, "the question is asked")
-        await screen.press_until("l", "Later: plan approve")
+        await screen.press_until("l", "Decide later: plan approve")
         screen.press("\x03")
         await until(lambda: "l/i/c?" in screen.text, "it is asked what is to become of the plan")
         screen.press("cat plan.json\r")  # what is meant for the shell cancels nothing
