@@ -1,6 +1,6 @@
-"""`python -m benchmarks`: measure, print the tables, keep them where asked. Exit code 0, whatever was measured.
+"""`python -m benchmarks`: runs the measurements, prints the tables, and writes them to files on request.
 
-`--strict` makes it 1 when a row falls short. Every measurement starts its own server and workers, and stops them.
+Exit code 0, or with `--strict` 1 if a row falls short. Every measurement starts and stops its own server and workers.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from pathlib import Path
 from benchmarks import (
     alternatives,
     document,
+    idle_plans,
     latency,
-    looking,
     payloads,
     reads,
     replay,
     scale,
     skew,
+    snapshots,
     speed,
     startup,
-    waiting,
 )
 from benchmarks.bench import Bench
 from benchmarks.tables import Table
@@ -35,11 +35,11 @@ MEASUREMENTS = {
     "skew": skew.measure,
     "latency": latency.measure,
     "payloads": payloads.measure,
-    "waiting": waiting.measure,
+    "idle-plans": idle_plans.measure,
     "replay": replay.measure,
     "startup": startup.measure,
     "reads": reads.measure,
-    "looking": looking.measure,
+    "snapshots": snapshots.measure,
     "scale": scale.measure,
     "others": alternatives.measure,
 }
@@ -57,7 +57,7 @@ async def measured(bench: Bench, names: list[str]) -> list[Table]:
 
 
 def main() -> int:
-    """Measure what the flags ask for; returns the exit code."""
+    """Run the measurements that the flags select; returns the exit code."""
     flags = _parser().parse_args()
     bench = Bench(repeats=flags.repeats, quick=flags.quick, say=lambda line: print(line, file=sys.stderr, flush=True))
     tables = asyncio.run(measured(bench, flags.only or list(MEASUREMENTS)))
@@ -70,12 +70,18 @@ def main() -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure this project's speed and size.")
-    parser.add_argument("--quick", action="store_true", help="a tenth of the size: to see that it works")
-    parser.add_argument("--only", action="append", choices=list(MEASUREMENTS), metavar="NAME", help="may be repeated")
-    parser.add_argument("--repeats", type=int, default=5, metavar="N", help="medians are over so many (5)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="keep the tables as JSON")
-    parser.add_argument("--write", type=Path, metavar="FILE", help="keep the tables as Markdown")
-    parser.add_argument("--strict", action="store_true", help="exit code 1 when a row falls short")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the size, as a smoke test")
+    parser.add_argument(
+        "--only",
+        action="append",
+        choices=list(MEASUREMENTS),
+        metavar="NAME",
+        help="only this one; repeatable",
+    )
+    parser.add_argument("--repeats", type=int, default=5, metavar="N", help="number of repetitions for each median (5)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the tables as JSON")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="update the tables in this Markdown file")
+    parser.add_argument("--strict", action="store_true", help="exit code 1 if a row falls short")
     return parser
 
 

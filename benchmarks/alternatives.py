@@ -1,7 +1,7 @@
-"""The same graphs on what people would use instead, durable state on, beside a plan on a server with its data on disk.
+"""The same graphs on other workflow libraries with durable state, compared with a plan on a server with data on disk.
 
-Each library gets a virtual environment of its own in the cache directory, installed once with pip. A library that
-cannot be installed or fails is a row that says so. There is no bar: these are other machines for other jobs.
+Each library is installed once with pip, in its own virtual environment in the cache directory. A library that cannot be
+installed or fails gets a row with the error. There is no bar: these tools have other purposes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PATIENCE = 900.0
 
 
 async def measure(bench: Bench) -> list[Table]:
-    """Chain, fan-out and layered graph on each."""
+    """Run a chain, a fan-out and a layered graph on each."""
     small = 10 if bench.quick else 1
     shapes = {
         f"chain {200 // small}": graphs.chain(200 // small),
@@ -43,7 +43,7 @@ async def measure(bench: Bench) -> list[Table]:
         f"layered {1_000 // small}": graphs.layered(1_000 // small),
     }
     table = Table(
-        title="What one would use instead",
+        title="Alternatives",
         columns=["engine", "state", *(f"{name}, ms/step" for name in shapes)],
         note="Steps that do nothing, durable state on, one process beside the engine's own.",
     )
@@ -77,15 +77,15 @@ async def _plans(bench: Bench, shapes: dict[str, Steps]) -> dict[str, list[float
 
 async def _others(library: str, packages: list[str], shapes: dict[str, Steps], repeats: int) -> dict[str, Any]:
     python = await _environment(library, packages)
-    asked = json.dumps({"graphs": shapes, "repeats": repeats})
+    request = json.dumps({"graphs": shapes, "repeats": repeats})
     with tempfile.TemporaryDirectory(prefix="plans-bench-", ignore_cleanup_errors=True) as folder:
-        output = await _run(str(python), str(SCRIPTS / f"{library}_steps.py"), folder, given=asked, folder=folder)
+        output = await _run(str(python), str(SCRIPTS / f"{library}_steps.py"), folder, given=request, folder=folder)
     found: dict[str, Any] = json.loads(output.strip().splitlines()[-1])
     return found
 
 
 async def _environment(library: str, packages: list[str]) -> Path:
-    """The Python of the library's own environment, made if need be."""
+    """The Python of the library's virtual environment, created if needed."""
     folder = Settings.read({}).cache_dir / "benchmarks" / library
     done = folder / "installed.json"
     if not done.exists() or json.loads(done.read_text()) != packages:
@@ -96,7 +96,7 @@ async def _environment(library: str, packages: list[str]) -> Path:
 
 
 async def _run(*command: str, given: str = "", folder: str | None = None) -> str:
-    """A command's output. Raises RuntimeError with its last words when it fails, TimeoutError after too long."""
+    """A command's output. Raises RuntimeError with the end of its error output if it fails, or TimeoutError."""
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=asyncio.subprocess.PIPE,
@@ -111,7 +111,7 @@ async def _run(*command: str, given: str = "", folder: str | None = None) -> str
             output, errors = await process.communicate(given.encode())
     finally:
         with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # servers that a library started and left
+            os.killpg(process.pid, signal.SIGKILL)  # servers that a library started and did not stop
     if process.returncode:
         raise RuntimeError(f"{command[-1]} failed: {errors.decode(errors='replace').strip()[-500:]}")
     return output.decode()

@@ -1,4 +1,4 @@
-"""What every measurement is given: how often, how big, where, and whom to tell."""
+"""Parameters shared by all measurements: repetitions, size, test stand, progress output."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Bench:
 
     @asynccontextmanager
     async def stand(self, *, durable: bool = False) -> AsyncIterator[Stand]:
-        """A fresh stand, gone afterwards."""
+        """A new test stand, removed afterwards."""
         with tempfile.TemporaryDirectory(prefix="plans-bench-", ignore_cleanup_errors=True) as folder:
             async with Stand(Path(folder), durable=durable) as stand:
                 yield stand

@@ -1,4 +1,4 @@
-"""docs/performance.md: the measured tables between two marks; what stands around them is written by people and kept."""
+"""Updates the measured tables in docs/performance.md, between two markers; the text around them is left alone."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 
 
 def write(file: Path, tables: Sequence[Table], repeats: int) -> None:
-    """Put the tables into the file; a table measured earlier and not now stays."""
+    """Replace or add the tables in the file; tables that were not measured this time stay."""
     text = file.read_text() if file.exists() else f"# Performance\n\n{BEGIN}\n{END}\n"
     head, _, rest = text.partition(BEGIN)
     measured, _, tail = rest.partition(END)
-    kept = _sections(measured)
+    sections = _sections(measured)
     stamp = machine(repeats)
     for table in tables:
-        kept[table.title] = f"{table.markdown()}\n\n{stamp}"
-    file.write_text(f"{head}{BEGIN}\n\n" + "\n\n".join(kept.values()) + f"\n\n{END}{tail}")
+        sections[table.title] = f"{table.markdown()}\n\n{stamp}"
+    file.write_text(f"{head}{BEGIN}\n\n" + "\n\n".join(sections.values()) + f"\n\n{END}{tail}")
 
 
 def machine(repeats: int) -> str:
-    """When, on what and how often."""
+    """Date, machine, versions and number of repetitions."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return (
         f"*{datetime.now(UTC):%Y-%m-%d}; median of {repeats}; {os.cpu_count()} cores, {memory:.0f} GiB,"
@@ -36,6 +36,6 @@ def machine(repeats: int) -> str:
 
 
 def _sections(measured: str) -> dict[str, str]:
-    """The tables that stand there, by title."""
+    """The existing tables by title."""
     sections = measured.strip().split("## ")[1:]
     return {section.partition("\n")[0].strip(): f"## {section}".strip() for section in sections}

@@ -1,4 +1,4 @@
-"""How big the histories of a workflow are, over all the runs it continued as."""
+"""History size of a workflow, over all runs of its continue-as-new chain."""
 
 from __future__ import annotations
 

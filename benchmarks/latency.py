@@ -1,6 +1,6 @@
-"""How long people and programs wait: from an approval to the step's start, from a step's end to its watcher.
+"""Latency from an approval to the step's start, and from a step's end to its watcher.
 
-Clocks are of one machine: tools tell the time of day at which they started or ended.
+All clocks are of one machine: tools return the time of day at which they started or ended.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from benchmarks.tables import Table
 from client import runs
 
 APPROVAL, WATCHER = 25.0, 50.0
-"""Milliseconds, at most, in the middle."""
+"""Bars in milliseconds for the medians."""
 PAUSE = 0.15
-"""Seconds between two approvals: each finds the plan at rest."""
+"""Seconds between two approvals, so that each finds the plan idle."""
 WATCHERS = 10
 
 
 async def measure(bench: Bench) -> list[Table]:
-    """Both waits, on a server that keeps its data on disk; the first one also of a workflow by hand."""
+    """Measure both latencies on a server with data on disk; the first also for the workflow by hand."""
     count = 5 if bench.quick else 40
     columns = ["what", "p50 ms", "p95 ms", "by hand p50 ms", "bar (p50)"]
-    table = Table(title="Latency", columns=columns, note=f"{count} of each.")
+    table = Table(title="Latency", columns=columns, note=f"{count} samples of each.")
     async with bench.stand(durable=True) as stand:
         by_hand = f"{median(await _approvals(stand, count, 'minimal')):.1f}"
-        for name, bar, found, theirs in (
+        for name, bar, samples, theirs in (
             ("signal sent to activity started", APPROVAL, await _approvals(stand, count, "plan"), by_hand),
-            ("step ended to watcher told", WATCHER, await _watching(stand, count), ""),
+            ("step ended to watcher notified", WATCHER, await _watching(stand, count), ""),
         ):
-            middle = median(found)
-            last = f"{quantiles(found, n=20)[-1]:.1f}"
+            middle = median(samples)
+            last = f"{quantiles(samples, n=20)[-1]:.1f}"
             table.add(name, f"{middle:.1f}", last, theirs, f"{bar:.0f}", reached=middle <= bar)
         alone, watched = [
             median([await _events(stand, count, watchers) for _ in range(3)]) for watchers in (0, WATCHERS)
         ]
     note = "Medians of 3; the server may hand out a workflow task more or less, which is three events."
     events = Table(title="Watchers", columns=["events in history", "number", "bar"], note=note)
-    events.add(f"a chain of {count} nobody watches", f"{alone:.0f}", "")
+    events.add(f"a chain of {count} without watchers", f"{alone:.0f}", "")
     events.add(f"the same, {WATCHERS} watching", f"{watched:.0f}", f"{alone:.0f}", reached=watched <= alone)
     return [table, events]
 
@@ -54,7 +54,7 @@ async def _approvals(stand: Stand, count: int, kind: Kind) -> list[float]:
         await asyncio.sleep(PAUSE)
     sent: dict[str, float] = {}
     for step in steps:
-        await asyncio.sleep(PAUSE)  # nobody asks the plan anything meanwhile: that is the other row's business
+        await asyncio.sleep(PAUSE)  # no queries meanwhile: the other row measures those
         sent[step["id"]] = time.time()
         await handle.signal("approve", {"stepId": step["id"]})
     ended = await handle.result()
@@ -64,16 +64,16 @@ async def _approvals(stand: Stand, count: int, kind: Kind) -> list[float]:
 
 async def _watching(stand: Stand, count: int) -> list[float]:
     handle = await stand.start("plan", _chain(count, 0.15))
-    told: dict[str, float] = {}
+    notified: dict[str, float] = {}
     async for event in runs.watch(stand.client, handle.id):
         if event.status == "completed" and event.step_id:
-            told[event.step_id] = time.time()
+            notified[event.step_id] = time.time()
     values = await _values(stand, handle.id)
-    return [1_000 * (moment - values[step]) for step, moment in told.items()]
+    return [1_000 * (moment - values[step]) for step, moment in notified.items()]
 
 
 async def _events(stand: Stand, count: int, watchers: int) -> int:
-    """The events of a chain followed by so many watchers."""
+    """Number of history events of a chain with this many watchers."""
     handle = await stand.start("plan", _chain(count, 0.05))
     await asyncio.gather(handle.result(), *(_follow(stand, handle.id) for _ in range(watchers)))
     return sum([size.events for size in await size_of(stand.client, handle)])

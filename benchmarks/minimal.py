@@ -1,8 +1,8 @@
-"""The yardstick: the workflow one would write by hand for a graph of steps, and nothing else in it.
+"""The baseline: a minimal hand-written workflow for a graph of steps.
 
-The best loop we know: activities with done-callbacks, one `wait_condition`, counters of open dependencies, a bound on
-what is in flight, continue-as-new when the server suggests it. It calls the same activities as a plan does. No checks,
-approvals, pauses, log, views, summaries, nor anything for people to look at.
+The fastest loop we know: activities with done-callbacks, one `wait_condition`, counters of open dependencies, a limit
+on activities in flight, continue-as-new when the server suggests it. It calls the same activities as a plan. It has no
+validation, approvals, pauses, log, views or summaries.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ class GraphStep(BaseModel):
 
 
 class Graph(BaseModel):
-    """What is to be done, and what is done already."""
+    """The steps, and the results of those that are done."""
 
     workspace: str
     steps: list[GraphStep]
     done: dict[str, Return] = Field(default_factory=dict)
     waves: bool = False
-    """Start nothing before all that was started has ended, as engines do that run in waves."""
+    """Run in waves, as some engines do: start nothing until every running step has finished."""
 
 
 def call(step: GraphStep, graph: Graph, done: dict[str, Return]) -> Call:
-    """What the step's activity is called with: references filled in, those to large values left to the activity."""
+    """Input of the step's activity: references resolved, except those to large values, which the activity loads."""
     args: dict[str, Any] = {}
     large: dict[str, LargeValue] = {}
     for key, value in step.args.items():
@@ -67,7 +67,7 @@ def call(step: GraphStep, graph: Graph, done: dict[str, Return]) -> Call:
 
 
 def start(step: GraphStep, filled: Call) -> workflow.ActivityHandle[Return]:
-    """The step's activity, started."""
+    """Start the step's activity."""
     return workflow.start_activity(
         step.tool,
         filled,
@@ -84,20 +84,20 @@ class MinimalWorkflow:
 
     @workflow.run
     async def run(self, graph: Graph) -> int:
-        """Start what may start, wait for news, count down, until nothing is left."""
+        """Start ready steps, wait for finished ones, update the counters, until all are done."""
         self._graph, self._done = graph, graph.done
-        self._landed: deque[tuple[str, Any]] = deque()
-        self._flying = 0
+        self._finished: deque[tuple[str, Any]] = deque()
+        self._in_flight = 0
         self._count()
-        while self._flying or self._ready:
+        while self._in_flight or self._ready:
             full = workflow.info().is_continue_as_new_suggested()
-            if full and not self._flying:
+            if full and not self._in_flight:
                 workflow.continue_as_new(graph)
-            if not full and not (graph.waves and self._flying):
+            if not full and not (graph.waves and self._in_flight):
                 self._start_ready()
-            await workflow.wait_condition(lambda: bool(self._landed))
-            while self._landed:
-                self._settle(*self._landed.popleft())
+            await workflow.wait_condition(lambda: bool(self._finished))
+            while self._finished:
+                self._settle(*self._finished.popleft())
         return len(self._done)
 
     def _count(self) -> None:
@@ -111,16 +111,16 @@ class MinimalWorkflow:
         self._ready = deque(step for step in steps if step.id not in self._done and not self._open[step.id])
 
     def _start_ready(self) -> None:
-        while self._ready and self._flying < IN_FLIGHT:
+        while self._ready and self._in_flight < IN_FLIGHT:
             self._start(self._ready.popleft())
 
     def _start(self, step: GraphStep) -> None:
-        self._flying += 1
+        self._in_flight += 1
         handle = start(step, call(step, self._graph, self._done))
-        handle.add_done_callback(lambda done: self._landed.append((step.id, done)))
+        handle.add_done_callback(lambda done: self._finished.append((step.id, done)))
 
     def _settle(self, step_id: str, handle: Any) -> None:
-        self._flying -= 1
+        self._in_flight -= 1
         self._done[step_id] = handle.result()
         for dependent in self._dependents[step_id]:
             self._open[dependent.id] -= 1
@@ -142,7 +142,7 @@ class MinimalApprovals:
 
     @workflow.run
     async def run(self, graph: Graph) -> dict[str, Any]:
-        """Wait for a name, do that step, and so on, in the order of the names."""
+        """Run each step when it is approved, one at a time, in order of approval."""
         steps = {step.id: step for step in graph.steps}
         values: dict[str, Any] = {}
         while len(values) < len(steps):

@@ -1,4 +1,4 @@
-"""Large values passed from step to step: they must arrive, and history must not grow with them."""
+"""Large values passed between steps: they must arrive complete, without growing the history."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from benchmarks.tables import Table
 from client import runs
 
 HISTORY = 1_000_000
-"""Bytes, at most."""
+"""Bar for the history size in bytes."""
 
 
 async def measure(bench: Bench) -> list[Table]:
-    """Each size made by some steps and measured by as many."""
+    """Measure values of each size, produced by some steps and consumed by as many."""
     table = Table(
         title="Large values",
-        columns=["values", "wall s", "history bytes", "arrived whole", "worker peak MB"],
-        note=f"Each value is made by one step and taken by another. Bar: complete, history under {HISTORY:,} bytes.",
+        columns=["values", "wall s", "history bytes", "complete", "worker peak MB"],
+        note=f"One step produces each value, another consumes it. Bar: complete, history under {HISTORY:,} bytes.",
     )
     small = 10 if bench.quick else 1
     async with bench.stand() as stand:

@@ -1,4 +1,4 @@
-"""What a process has used so far, read from /proc: its CPU time and its memory."""
+"""CPU time and memory of a process, read from /proc."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class Watched:
-    """A process that is looked at from outside."""
+    """A process to measure."""
 
     pid: int
 
     @property
     def cpu(self) -> float:
-        """Seconds of CPU it has used, its threads included."""
+        """CPU time used so far in seconds, all threads included."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / _TICKS
 
     @property
     def memory(self) -> int:
-        """Bytes it holds in memory now."""
+        """Resident memory in bytes."""
         return self._status("VmRSS")
 
     @property
     def peak_memory(self) -> int:
-        """Most bytes it held since it began, or since `forget_peak`."""
+        """Peak resident memory in bytes since its start, or since `forget_peak`."""
         return self._status("VmHWM")
 
     def forget_peak(self) -> None:
-        """Measure the peak from now on."""
+        """Reset the peak to the current memory."""
         Path(f"/proc/{self.pid}/clear_refs").write_text("5")
 
     def _status(self, name: str) -> int:

@@ -1,4 +1,4 @@
-"""What it costs to know a file: a read that stamps all of it beside one that does not, for a file of 1 GiB."""
+"""Cost of file stamps: a read that fingerprints a file of 1 GiB, compared with a plain read."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from benchmarks.processes import Watched
 from benchmarks.tables import Table
 
 RATIO = 1.15
-"""A tracked read, as a multiple of a plain one, at most."""
+"""Bar: time of a tracked read relative to a plain one."""
 MEMORY = 16 * 1024 * 1024
-"""Bytes of memory it may take besides."""
+"""Bar: additional memory in bytes."""
 PIECE = 256 * 1024
 GIB = 1024**3
 
 
 async def measure(bench: Bench) -> list[Table]:
-    """The two reads in turn, the best of each."""
+    """Alternate the two reads; take the best of each."""
     size = GIB // 8 if bench.quick else GIB
     with tempfile.TemporaryDirectory(prefix="plans-bench-") as folder:
         path = Path(folder) / "long.txt"
@@ -48,15 +48,15 @@ def _compare(path: Path, size: int, repeats: int) -> Table:
     own.forget_peak()
     before = own.peak_memory
     times = [(_seconds(plain), _seconds(tracked)) for _ in range(repeats)]
-    grown = own.peak_memory - before
+    growth = own.peak_memory - before
     one, other = (min(column) for column in zip(*times, strict=True))
     table = Table(
         title="Reading a long file",
         columns=["bytes", "plain s", "tracked s", "ratio", "memory MB"],
         note=f"From the page cache, best of {repeats}. Bar: ratio {RATIO}, memory {MEMORY // 1024**2} MB.",
     )
-    cells = [f"{size:,}", f"{one:.3f}", f"{other:.3f}", f"{other / one:.2f}", f"{grown / 1024**2:.1f}"]
-    table.add(*cells, reached=other / one <= RATIO and grown <= MEMORY)
+    cells = [f"{size:,}", f"{one:.3f}", f"{other:.3f}", f"{other / one:.2f}", f"{growth / 1024**2:.1f}"]
+    table.add(*cells, reached=other / one <= RATIO and growth <= MEMORY)
     return table
 
 
@@ -67,7 +67,7 @@ def _seconds(work: Callable[[], None]) -> float:
 
 
 def _fill(path: Path, size: int) -> None:
-    """Real bytes, lines of text, no holes."""
+    """Fill the file with lines of text; not sparse."""
     line = b"0123456789abcde\n"
     with path.open("wb") as file:
         for number in range(size // 2**20):

@@ -1,4 +1,4 @@
-"""How long a worker needs to take up a plan it does not know: its history replayed, in the sandbox."""
+"""Replay time: how long a worker takes to load a plan that it does not have cached, in the sandbox."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from worker import PASSED_THROUGH
 
 
 async def measure(bench: Bench) -> list[Table]:
-    """A chain and a layered graph, ours and by hand."""
+    """Measure a chain and a layered graph, as a plan and by hand."""
     table = Table(title="Replay", columns=["graph", "events", "replay s", "events/s", "by hand s", "ratio"])
     size = 100 if bench.quick else 1_000
     async with bench.stand() as stand:
@@ -31,7 +31,7 @@ async def measure(bench: Bench) -> list[Table]:
 
 
 async def _replayed(stand: Stand, kind: Kind, steps: Steps, repeats: int) -> tuple[int, float]:
-    """The events of a finished run, and the seconds its replay takes."""
+    """Number of history events of a run, and the median seconds of its replay."""
     handle = await stand.start(kind, steps)
     await handle.result()
     history = await handle.fetch_history()

@@ -1,4 +1,4 @@
-"""One measured run, and medians over several."""
+"""One measured run, and medians over several runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from statistics import median
 
 @dataclass(frozen=True)
 class Sample:
-    """What one run of some graphs took."""
+    """Measurements of one run of some graphs; memory and history in bytes, CPU in seconds."""
 
     steps: int
     seconds: float
@@ -23,7 +23,7 @@ class Sample:
 
 
 def middle(samples: Sequence[Sample], of: Callable[[Sample], float]) -> float:
-    """The median of something over several runs."""
+    """Median of a figure over several runs."""
     return median(of(sample) for sample in samples)
 
 

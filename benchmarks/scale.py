@@ -1,4 +1,4 @@
-"""From one step to ten thousand, beside the hand-written workflow: cost per step, history per run, worker memory."""
+"""Scaling from one step to ten thousand: cost per step, history per run, worker memory."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ SHAPES: dict[str, Callable[[int], Steps]] = {
 }
 SIZES = (1, 100, 1_000, 10_000)
 GROWTH, RUN_EVENTS, MEMORY = 1.2, 6_000, 400e6
-"""At most: CPU per step against the plan a tenth as big, events in one run, bytes of worker memory; for the biggest."""
+"""Bars for the largest plan: CPU per step relative to a plan a tenth as large, events per run, bytes of memory."""
 
 
 async def measure(bench: Bench) -> list[Table]:
-    """Every shape in every size; the biggest size once, on workers of its own."""
+    """Measure every shape in every size; the largest size only once."""
     table = Table(
         title="Size",
         columns=["graph", "steps", "wall s", "ms/step", "ratio", "worker CPU ms/step", "server CPU ms/step",
                  "events/step", "bytes/step", "runs", "longest run", "worker peak MB", "by hand MB"],
-        note=f"Bars for the biggest: worker and server CPU per step within {GROWTH} of the plan a tenth as big,"
+        note=f"Bars for the largest: worker and server CPU per step within {GROWTH} of the plan a tenth as large,"
         f" no run over {RUN_EVENTS:,} events, worker under {MEMORY / 1e6:.0f} MB."
         " `ratio` is wall time against the workflow written by hand.",
     )  # fmt: skip
@@ -51,7 +51,7 @@ async def _samples(stand: Stand, steps: Steps, repeats: int) -> Paired:
 
 
 def add(table: Table, shape: str, samples: Paired, before: Paired | None) -> None:
-    """The row of one shape and size; `before` is the plan a tenth as big, when there is a bar."""
+    """The row of one shape and size; `before`: the plan a tenth as large, if there is a bar."""
     ours, theirs = samples["plan"], samples["minimal"]
     steps = ours[0].steps
     peak, longest = max(sample.peak_memory for sample in ours), max(sample.longest_run for sample in ours)

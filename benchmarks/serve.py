@@ -1,7 +1,7 @@
 """One worker process of a benchmark: `python -m benchmarks.serve plan|minimal`.
 
-Settings come from PLANS_* and TEMPORAL_ADDRESS. Both kinds are the project's own worker with the same settings;
-they differ in the workflow they know.
+Settings come from PLANS_* and TEMPORAL_ADDRESS. Both kinds are the project's own worker with the same settings and
+differ only in their workflow.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WORKFLOWS: dict[str, list[type]] = {"plan": [PlanWorkflow], "minimal": [MinimalW
 
 
 async def serve(kind: str) -> None:
-    """Listen until SIGTERM."""
+    """Poll until SIGTERM."""
     settings = Settings.read(os.environ)
     client = await connect(settings)
     stopped = asyncio.Event()

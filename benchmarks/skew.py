@@ -1,4 +1,4 @@
-"""Steps of very different length: how close the makespan comes to the least possible, beside an engine of waves."""
+"""Steps of very different length: makespan relative to the minimum, also of an engine that runs in waves."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WAYS: dict[str, tuple[Kind, bool]] = {
 
 
 async def measure(bench: Bench) -> list[Table]:
-    """The same graph as a plan, by hand, and in waves."""
+    """Run the same graph as a plan, by hand, and in waves."""
     steps = skewed(40, longest=0.2) if bench.quick else skewed(200)
     work = sum(step["args"]["seconds"] for step in steps)
     least = max(critical_path(steps), work / IN_FLIGHT)
@@ -29,12 +29,12 @@ async def measure(bench: Bench) -> list[Table]:
         columns=["engine", "makespan s", "least possible s", "ratio"],
         note=f"Least possible: the critical path, or {work:.1f} s of work / {IN_FLIGHT} slots if longer. Bar: {BAR}.",
     )
-    found: dict[str, list[float]] = {way: [] for way in WAYS}
+    makespans: dict[str, list[float]] = {way: [] for way in WAYS}
     async with bench.stand() as stand:
         for _ in range(bench.repeats):
             for way, (kind, waves) in WAYS.items():
-                found[way].append(await _makespan(stand, kind, steps, waves))
-    for way, seconds in found.items():
+                makespans[way].append(await _makespan(stand, kind, steps, waves))
+    for way, seconds in makespans.items():
         ratio = median(seconds) / least
         reached = ratio <= BAR if way == "plan" else None
         table.add(way, f"{median(seconds):.2f}", f"{least:.2f}", f"{ratio:.3f}", reached=reached)

@@ -1,4 +1,4 @@
-"""Wall time, CPU and events of PlanWorkflow beside the hand-written workflow: the rows every plan pays for."""
+"""Wall time, CPU and history events of PlanWorkflow compared with the hand-written workflow."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from benchmarks.stand import KINDS, Stand
 from benchmarks.tables import Table
 
 WALL, CPU, EVENTS = 1.10, 1.5, 0.05
-"""At most: wall time and worker CPU as multiples of the hand-written workflow's, and events per step above its own."""
+"""Bars: wall time and worker CPU relative to the hand-written workflow, and additional events per step."""
 Paired = dict[str, list[Sample]]
 
 
 def workloads(quick: bool) -> dict[str, list[Steps]]:
-    """The graphs by name; each list runs at the same time."""
+    """The graphs by name; those of a list run concurrently."""
     small = 10 if quick else 1
     return {
         f"chain {200 // small}": [graphs.chain(200 // small)],
@@ -29,7 +29,7 @@ def workloads(quick: bool) -> dict[str, list[Steps]]:
 
 
 async def measure(bench: Bench) -> list[Table]:
-    """Each workload on both, in turns."""
+    """Run each workload on both, alternating."""
     table = Table(
         title="Speed",
         columns=["workload", "wall s", "by hand s", "ratio", "worker CPU ms/step", "ratio ",
@@ -44,7 +44,7 @@ async def measure(bench: Bench) -> list[Table]:
 
 
 async def paired(stand: Stand, workload: list[Steps], repeats: int) -> Paired:
-    """The same graphs on both in turns: A B, B A, A B, ... after one round that does not count."""
+    """Run the same graphs on both, alternating (A B, B A, A B, ...) after one warm-up round."""
     samples: Paired = {kind: [] for kind in KINDS}
     for turn in range(repeats + 1):
         for kind in KINDS if turn % 2 else reversed(KINDS):
@@ -55,7 +55,7 @@ async def paired(stand: Stand, workload: list[Steps], repeats: int) -> Paired:
 
 
 def add(table: Table, name: str, samples: Paired) -> None:
-    """The row of one workload."""
+    """Add the row of one workload."""
     ours, theirs = samples["plan"], samples["minimal"]
     wall, worker = ratio(ours, theirs, _seconds), ratio(ours, theirs, _worker)
     events, by_hand = middle(ours, _events), middle(theirs, _events)

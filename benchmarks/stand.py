@@ -1,10 +1,10 @@
-"""The test stand: a server as `plan` starts it, and one worker process for each kind of workflow, all of its own.
+"""The test stand: its own server, started as `plan` starts it, and one worker process per kind of workflow.
 
     async with Stand(folder, durable=True) as stand:
         sample = await stand.run("plan", [graphs.chain(200)])
 
-`durable` keeps the server's data on disk, as for users; without, it is kept in memory, which is faster and so shows
-our own share of the time more sharply.
+`durable`: the server's data is on disk, as for users. Otherwise it is in memory, which is faster, so our own share of
+the time is larger.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PATIENCE = 60.0
 
 
 class Stand:
-    """A server and two workers in a folder; both end with the `async with`."""
+    """A server and two workers in a folder; stopped at the end of the `async with`."""
 
     client: Client
     server: Server
@@ -69,13 +69,13 @@ class Stand:
         await self._stop()
 
     def worker(self, kind: Kind) -> Watched:
-        """The worker process of a kind."""
+        """The worker process of this kind."""
         return Watched(self._workers[kind].pid)
 
     def environ(self, kind: Kind) -> dict[str, str]:
         """The environment of a command or worker on this stand."""
-        kept = {name: os.environ[name] for name in ("HOME", "PATH", "LANG", "GOPATH") if name in os.environ}
-        return kept | {
+        inherited = {name: os.environ[name] for name in ("HOME", "PATH", "LANG", "GOPATH") if name in os.environ}
+        return inherited | {
             "TEMPORAL_ADDRESS": self.server.address,
             "PLANS_TASK_QUEUE": f"bench-{kind}",
             "PLANS_STATE_DIR": str(self.folder / "state"),
@@ -86,11 +86,11 @@ class Stand:
         }
 
     def settings(self, kind: Kind) -> Settings:
-        """The same as settings."""
+        """The settings of that environment."""
         return Settings.read(self.environ(kind))
 
     async def start_worker(self, kind: Kind) -> None:
-        """Start the worker of a kind and wait until it listens."""
+        """Start a worker and wait until it polls."""
         log = self.folder / f"worker-{kind}.log"
         command = [sys.executable, "-m", "benchmarks.serve", kind]
         pid, began = daemon.start(command, log, self.environ(kind))
@@ -98,17 +98,17 @@ class Stand:
         async with asyncio.timeout(PATIENCE):
             while not await listeners(self.client, f"bench-{kind}"):
                 if not self._workers[kind].is_alive():
-                    raise RuntimeError(f"the worker ended at once: {daemon.tail(log)}")
+                    raise RuntimeError(f"the worker exited at startup: {daemon.tail(log)}")
                 await asyncio.sleep(0.05)
 
     async def stop_worker(self, kind: Kind) -> None:
-        """Stop the worker of a kind."""
+        """Stop a worker."""
         await self._workers.pop(kind).stop(10.0)
 
     async def start(
         self, kind: Kind, steps: Steps, *, waves: bool = False, by_hand: str = "MinimalWorkflow"
     ) -> WorkflowHandle[Any, Any]:
-        """Start one plan, or the same graph by hand; `waves` and `by_hand` are for the latter only."""
+        """Start a plan, or the hand-written workflow with the same graph; `waves` and `by_hand` apply to the latter."""
         name, queue = f"bench-{uuid.uuid4().hex[:12]}", f"bench-{kind}"
         if kind == "plan":
             options = Options(workspace=str(self.workspace))
@@ -120,7 +120,7 @@ class Stand:
         return self.client.get_workflow_handle(name, run_id=handle.first_execution_run_id)
 
     async def run(self, kind: Kind, graphs: list[Steps]) -> Sample:
-        """Run graphs at the same time, one workflow each, and tell what it took."""
+        """Run graphs concurrently, one workflow each; returns the measurements."""
         worker, server = self.worker(kind), Watched(self.server.pid)
         worker.forget_peak()
         worker_cpu, server_cpu, began = worker.cpu, server.cpu, time.perf_counter()
@@ -152,7 +152,7 @@ class Stand:
         async with asyncio.timeout(PATIENCE):
             while not self.server.accepts():
                 if not self.server.is_alive():
-                    raise RuntimeError(f"the server ended at once: {daemon.tail(self.folder / 'server.log')}")
+                    raise RuntimeError(f"the server exited at startup: {daemon.tail(self.folder / 'server.log')}")
                 await asyncio.sleep(0.05)
 
     async def _stop(self) -> None:
@@ -163,7 +163,7 @@ class Stand:
 
 
 def _by_hand(step: dict[str, Any]) -> GraphStep:
-    """A plan's step for the minimal workflow, which does not look for dependencies in references."""
+    """A plan's step for the minimal workflow, which does not derive dependencies from references."""
     args = step.get("args", {})
     used = [value[1:] for value in args.values() if isinstance(value, str) and value.startswith("$")]
     return GraphStep(id=step["id"], tool=step["tool"], args=args, needs=[*step.get("dependsOn", []), *used])

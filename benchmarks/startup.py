@@ -1,4 +1,4 @@
-"""How long commands take that do little: what a user waits for before anything happens."""
+"""Start-up time of short commands."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from benchmarks.tables import Table
 
 
 async def measure(bench: Bench) -> list[Table]:
-    """The first run on a machine where nothing runs, later ones, and commands that only print."""
+    """Measure the first `plan run` without server and worker, later ones, and commands that only print."""
     table = Table(title="Start-up", columns=["what", "seconds"], note="Whole commands, from shell to shell.")
     with tempfile.TemporaryDirectory(prefix="plans-bench-", ignore_cleanup_errors=True) as folder:
         environ = _environ(Path(folder))
@@ -40,8 +40,8 @@ async def measure(bench: Bench) -> list[Table]:
 def _environ(folder: Path) -> Mapping[str, str]:
     workspace = folder / "workspace"
     workspace.mkdir()
-    kept = {name: os.environ[name] for name in ("HOME", "PATH", "LANG", "GOPATH") if name in os.environ}
-    return kept | {
+    inherited = {name: os.environ[name] for name in ("HOME", "PATH", "LANG", "GOPATH") if name in os.environ}
+    return inherited | {
         "PLANS_STATE_DIR": str(folder / "state"),
         "PLANS_WORKSPACE": str(workspace),
         "PLANS_SERVER": "embedded",
@@ -50,12 +50,12 @@ def _environ(folder: Path) -> Mapping[str, str]:
 
 
 async def _command(environ: Mapping[str, str], *arguments: str) -> float:
-    """Run a command of `plan` to its end; returns the seconds it took."""
+    """Run a command of `plan`; returns its duration in seconds."""
     return await _process(environ, "-m", "client", *arguments)
 
 
 async def _process(environ: Mapping[str, str], *arguments: str) -> float:
-    """Run the interpreter to its end; returns the seconds. Raises RuntimeError with its output when it fails."""
+    """Run the interpreter; returns its duration in seconds. Raises RuntimeError with its output if it fails."""
     began = time.perf_counter()
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, *arguments),

@@ -1,4 +1,4 @@
-"""What a measurement found, as tables that tell on every row whether the bar was reached."""
+"""Result tables of measurements; each row says whether it reached its bar."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ PASS, SHORT = "PASS", "FALL SHORT"
 
 
 class Row(BaseModel):
-    """One line: its cells, and how it stands to its bar."""
+    """A row: its cells and its verdict."""
 
     cells: list[str]
     verdict: str = ""
 
 
 class Table(BaseModel):
-    """A measurement."""
+    """The result of a measurement."""
 
     title: str
     columns: list[str]
@@ -23,12 +23,12 @@ class Table(BaseModel):
     note: str = ""
 
     def add(self, *cells: str, reached: bool | None = None) -> None:
-        """Add a line; `reached` None is for a line without a bar."""
+        """Add a row. `reached`: whether it reached its bar; None for a row without a bar."""
         self.rows.append(Row(cells=list(cells), verdict="" if reached is None else PASS if reached else SHORT))
 
     @property
     def shorts(self) -> int:
-        """How many lines fall short."""
+        """Number of rows that fall short."""
         return sum(row.verdict == SHORT for row in self.rows)
 
     def markdown(self) -> str:

@@ -1,4 +1,4 @@
-"""Tools that do next to nothing, loaded as a user's own: what is left of a step's time is the engine's."""
+"""Tools that do almost nothing, so that a step's time is the engine's; loaded as a user's own tools."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from activities.tools.tool import tool
 
 @tool(effect="pure")
 async def noop(number: int) -> int:
-    """Give back a number.
+    """Return a number.
 
     Args:
         number: The number.
@@ -23,11 +23,11 @@ async def noop(number: int) -> int:
 
 @tool(effect="pure")
 async def make_text(size: int, mark: int = 0) -> str:
-    """Give a text of some length.
+    """Return a text of a given length.
 
     Args:
-        size: Characters.
-        mark: Makes the text differ from others.
+        size: Length in characters.
+        mark: A number at its start, to make texts differ.
 
     Returns:
         The text.
@@ -38,7 +38,7 @@ async def make_text(size: int, mark: int = 0) -> str:
 
 @tool(effect="pure")
 async def pass_text(text: str) -> str:
-    """Give back a text, so that a step has to take in a value and give out as much.
+    """Return a text, so that a step has a large input and output.
 
     Args:
         text: Any text.
@@ -64,10 +64,10 @@ async def measure_text(text: str) -> int:
 
 @tool(effect="pure")
 async def wait(seconds: float) -> float:
-    """Take some time.
+    """Sleep.
 
     Args:
-        seconds: How long.
+        seconds: Duration.
 
     Returns:
         The time of day when it ended, in seconds.
@@ -78,7 +78,7 @@ async def wait(seconds: float) -> float:
 
 @tool(effect="pure")
 async def now() -> float:
-    """Tell when the step's activity started.
+    """Return the start time of the step's activity.
 
     Returns:
         The time of day in seconds.

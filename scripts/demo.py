@@ -1,4 +1,4 @@
-"""`make demo`: a real plan on the embedded server, in a workspace of its own, and where to look at it."""
+"""`make demo`: runs a plan on the embedded server, in a temporary workspace, and prints its result."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ workspace = Path(tempfile.mkdtemp(prefix="plans-demo-"))
 plan = [sys.executable, "-m", "client"]
 code = subprocess.run([*plan, "run", "examples/first-steps.yaml", "--workspace", str(workspace)], cwd=ROOT).returncode
 if code == 0:
-    print(f"\n{workspace / 'report.md'} says:\n{(workspace / 'report.md').read_text()}")
-    print("The server keeps running, so that the plan can be looked at; `plan down` stops it.")
+    print(f"\n{workspace / 'report.md'} contains:\n{(workspace / 'report.md').read_text()}")
+    print("The server keeps running, so that you can inspect the plan; `plan down` stops it.")
 sys.exit(code)

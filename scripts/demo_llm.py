@@ -1,6 +1,6 @@
-"""`make demo-llm`: a request becomes a plan, is reviewed, runs, and is mended, offline: the LLM is a scripted server.
+"""`make demo-llm`: a plan is made from a request, reviewed, run and recovered, offline: the LLM is a scripted server.
 
-Everything else is real: Temporal, the worker, the commands shown. All of it lives in a directory of its own and is
+Everything else is real: Temporal, the worker, the commands shown. It runs in a temporary directory, and everything is
 stopped at the end.
 """
 
@@ -20,17 +20,17 @@ from examples.scripted_llm.server import ScriptedLlm  # noqa: E402
 
 NAME = "tidy-notes"
 STORY: list[tuple[str, list[str]]] = [
-    ("A sentence becomes a plan; it waits in review.", ["make", "tidy the notes", "--id", NAME]),
-    ("A reviewer has it revised ...", ["regenerate", NAME, "read the report again before anything is removed"]),
-    ("... and changes a step; nobody else must have been faster.",
+    ("The LLM makes a plan from a sentence; the plan waits in review.", ["make", "tidy the notes", "--id", NAME]),
+    ("A reviewer has the LLM revise it ...", ["regenerate", NAME, "read the report again before anything is removed"]),
+    ("... and edits a step, provided that nobody has changed the plan since version 2.",
      ["edit", NAME, "--set", "report.description=Write the report of the notes", "--expect-version", "2"]),
-    ("It begins. Its second step fails: there is no todo.md. The LLM mends it.", ["begin", NAME]),
+    ("The plan begins. Its second step fails, since there is no todo.md. The LLM recovers it.", ["begin", NAME]),
 ]  # fmt: skip
 AFTER: list[tuple[str, list[str]]] = [
-    ("Nothing is removed before a person said yes, whatever the LLM wrote.", ["pending"]),
-    ("The person says yes.", ["approve", NAME, "remove"]),
-    ("What happened.", ["watch", NAME]),
-    ("All of it.", ["show", NAME]),
+    ("Deleting a file needs approval, even though the LLM's plan says that it does not.", ["pending"]),
+    ("A person approves it.", ["approve", NAME, "remove"]),
+    ("The log of the plan.", ["watch", NAME]),
+    ("The whole plan.", ["show", NAME]),
 ]
 
 
@@ -49,13 +49,13 @@ def main() -> int:
             _plan(environ, "down", quiet=True)
         left = [*llm.play.left, *llm.play.unexpected]
     if code == 0 and not left:
-        print(f"\n{workspace / 'report.md'} says:\n{(workspace / 'report.md').read_text()}")
+        print(f"\n{workspace / 'report.md'} contains:\n{(workspace / 'report.md').read_text()}")
     return code or int(bool(left))
 
 
 def _play(environ: dict[str, str]) -> int:
-    for told, arguments in STORY:
-        code = _tell(environ, told, arguments)
+    for comment, arguments in STORY:
+        code = _show(environ, comment, arguments)
         if code:
             return code
     while '"stepId": "remove"' not in _plan(environ, "pending", "--json", quiet=True).stdout:
@@ -63,12 +63,12 @@ def _play(environ: dict[str, str]) -> int:
         if '"endedAt": null' not in status:
             print(status)
             return 1
-    return next((code for told, arguments in AFTER if (code := _tell(environ, told, arguments))), 0)
+    return next((code for comment, arguments in AFTER if (code := _show(environ, comment, arguments))), 0)
 
 
-def _tell(environ: dict[str, str], told: str, arguments: list[str]) -> int:
+def _show(environ: dict[str, str], comment: str, arguments: list[str]) -> int:
     shown = " ".join(f'"{each}"' if " " in each else each for each in arguments)
-    print(f"\n# {told}\n$ plan {shown}", flush=True)
+    print(f"\n# {comment}\n$ plan {shown}", flush=True)
     return _plan(environ, *arguments).returncode
 
 
@@ -78,8 +78,10 @@ def _plan(environ: dict[str, str], *arguments: str, quiet: bool = False) -> subp
 
 
 def _environ(home: Path, workspace: Path, url: str) -> dict[str, str]:
-    kept = {name: text for name, text in os.environ.items() if not name.startswith(("PLANS_", "TEMPORAL_", "OPENAI_"))}
-    return kept | {
+    inherited = {
+        name: text for name, text in os.environ.items() if not name.startswith(("PLANS_", "TEMPORAL_", "OPENAI_"))
+    }
+    return inherited | {
         "PLANS_STATE_DIR": str(home / "state"),
         "PLANS_SERVER": "embedded",
         "PLANS_WORKSPACE": str(workspace),

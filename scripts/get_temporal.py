@@ -1,4 +1,4 @@
-"""Get the `temporal` program as the embedded server would, and say where it is."""
+"""Locates or installs the `temporal` program, as the embedded server does, and prints its path."""
 
 from __future__ import annotations
 

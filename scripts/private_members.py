@@ -1,4 +1,4 @@
-"""Finds uses of private members of libraries: names with a leading underscore that this project does not define."""
+"""Finds uses of libraries' private members: names with a leading underscore that this project does not define."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 
 DOCUMENTED = {"os._exit"}
-"""Public in spite of their underscore."""
+"""Public despite their underscore."""
 PRIVATE_TEXT = re.compile(r"_[a-z]+(_[a-z]+)+")
 """A text that names a private attribute, as in `vars(x)["_this_one"]`."""
 
@@ -16,8 +16,8 @@ PRIVATE_TEXT = re.compile(r"_[a-z]+(_[a-z]+)+")
 def foreign_private(trees: Mapping[str, ast.Module], ours: Collection[str]) -> list[str]:
     """Uses of names that begin with one underscore and belong to a library: attributes, imports, overrides.
 
-    `trees` are the modules by name, `ours` the packages they belong to. A name that one of them defines is ours. An
-    override is a method that nothing of ours calls or defines again.
+    `trees`: the modules by name; `ours`: the packages they belong to. A name that any of them defines is ours. An
+    override is a method that our code neither calls nor defines a second time.
     """
     defined = Counter(name for tree in trees.values() for name in own_names(tree))
     used = {node.attr for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
@@ -51,25 +51,25 @@ def _foreign_in(
 
 
 def _is_override(method: ast.FunctionDef | ast.AsyncFunctionDef, used: set[str]) -> bool:
-    """Whether only a library calls a method: nothing of ours mentions it but, perhaps, the method itself."""
+    """Whether only a library calls a method: our code does not mention it, except perhaps the method itself."""
     within = {node.attr for node in ast.walk(method) if isinstance(node, ast.Attribute)}
     return method.name not in used or (method.name in within and f"super().{method.name}" in ast.unparse(method))
 
 
 def own_names(tree: ast.AST) -> list[str]:
     """The names that a module defines, once per definition: functions, classes, variables, attributes of `self`."""
-    found: list[str] = []
+    names: list[str] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found.append(node.name)
+            names.append(node.name)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.append(node.id)
+            names.append(node.id)
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
             if ast.unparse(node.value) in ("self", "cls"):
-                found.append(node.attr)
+                names.append(node.attr)
         elif isinstance(node, ast.alias):
-            found.append(node.asname or "")
-    return found
+            names.append(node.asname or "")
+    return names
 
 
 def is_private(name: str) -> bool:

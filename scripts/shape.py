@@ -1,11 +1,11 @@
-"""Measures the shape of the source tree: folders, modules, functions, imports, names. Prints Markdown tables.
+"""Measures the structure of the source tree: folders, modules, functions, imports, names. Prints Markdown tables.
 
     python -m scripts.shape                     the working tree
     python -m scripts.shape --rev REV           a git revision
-    python -m scripts.shape --beside REV        the working tree, with a revision beside it
-    python -m scripts.shape --check             only what breaks a limit
+    python -m scripts.shape --beside REV        the working tree, compared with a revision
+    python -m scripts.shape --check             only the broken limits
 
-Exit code 1 when a limit does not hold: files per folder, import cycles, worker.py -> client, workflows -> activities.
+Exit code 1 if a limit is broken: files per folder, import cycles, worker.py -> client, workflows -> activities.
 Imports inside functions count; imports for type checking only do not.
 """
 
@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("plans", "runtime", "activities", "workflows", "client")
 MOST_FILES = 13
 LIMITS = {"runtime": 18, "workflows": 25, "client": 25, "client/cli": 25}
-"""Most files of a folder, `__init__.py` and `__main__.py` not counted; MOST_FILES elsewhere."""
+"""Maximum number of files per folder, not counting `__init__.py` and `__main__.py`; MOST_FILES for others."""
 NOT_GERUNDS = {"king", "listing", "nothing", "pending", "ring", "spring", "string", "thing", "wing"}
 PARTICLES = {"back", "by", "off", "on", "out", "up"}
 
@@ -38,12 +38,12 @@ class Module:
     """One source file, parsed."""
 
     name: str
-    """As it is imported: `plans.execution.schedule`."""
+    """Its import name, such as `plans.execution.schedule`."""
     folder: str
     lines: int
     tree: ast.Module
     imports: frozenset[str] = frozenset()
-    """Modules of this tree that it imports, their parent packages not included."""
+    """Modules of this tree that it imports, excluding their parent packages."""
 
     @property
     def base(self) -> str:
@@ -66,7 +66,7 @@ class Shape:
     foreign_private: list[str] = field(default_factory=list)
 
     def breaches(self) -> list[str]:
-        """Every limit that does not hold, one sentence each."""
+        """One message for each broken limit."""
         found = [
             f"{folder}/ has {count} files; at most {limit_of(folder)} are allowed"
             for folder, count in self.folders.items()
@@ -78,12 +78,12 @@ class Shape:
 
 
 def limit_of(folder: str) -> int:
-    """How many files a folder may hold."""
+    """Maximum number of files in a folder."""
     return LIMITS.get(folder, MOST_FILES)
 
 
 def measure(root: Path) -> Shape:
-    """The figures of the tree below a directory."""
+    """Measure the tree below a directory."""
     modules = read_modules(root)
     graph = {module.name: module.imports for module in modules}
     counted = [module for module in modules if not module.base.startswith("__")]
@@ -105,7 +105,7 @@ def measure(root: Path) -> Shape:
 
 
 def read_modules(root: Path) -> list[Module]:
-    """Every module of the packages and worker.py, with what it imports of this tree."""
+    """Parse every module of the packages and worker.py, and resolve its imports within this tree."""
     paths = [path for package in PACKAGES for path in sorted((root / package).rglob("*.py"))]
     found = []
     for path in (*paths, *root.glob("worker.py")):
@@ -118,7 +118,7 @@ def read_modules(root: Path) -> list[Module]:
 
 
 def imports(module: Module, names: set[str]) -> Iterator[str]:
-    """The modules among `names` that a module imports; a package stands for its `__init__`."""
+    """The modules among `names` that a module imports; a package counts as its `__init__`."""
     for node in executed(module.tree):
         if isinstance(node, ast.Import):
             wanted = [alias.name for alias in node.names]
@@ -137,7 +137,7 @@ def is_module(name: str, names: set[str]) -> bool:
 
 
 def executed(tree: ast.AST) -> Iterator[ast.AST]:
-    """Every node but those below `if TYPE_CHECKING:`."""
+    """Every node except those below `if TYPE_CHECKING:`."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
             continue
@@ -146,7 +146,7 @@ def executed(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def cycles(graph: dict[str, frozenset[str]]) -> list[list[str]]:
-    """Groups of modules that import one another in a circle, each sorted."""
+    """Groups of modules that import each other in a cycle (Tarjan's strongly connected components), each sorted."""
     index: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []
@@ -174,7 +174,7 @@ def cycles(graph: dict[str, frozenset[str]]) -> list[list[str]]:
 
 
 def reached(graph: dict[str, frozenset[str]], start: set[str]) -> set[str]:
-    """Every module that is imported when those of `start` are, the `__init__` of parent packages included."""
+    """All modules that importing those of `start` loads, including the `__init__` of parent packages."""
     seen: set[str] = set()
     todo = list(start)
     while todo:
@@ -202,7 +202,7 @@ def is_gerund(base: str) -> bool:
 
 
 def shared_names(modules: list[Module]) -> dict[str, list[str]]:
-    """Base names that several folders have, with those folders."""
+    """File names that occur in several folders, with those folders."""
     folders = defaultdict(list)
     for module in modules:
         folders[module.base].append(module.folder or ".")
@@ -210,7 +210,7 @@ def shared_names(modules: list[Module]) -> dict[str, list[str]]:
 
 
 def uses_of_any(tree: ast.AST) -> int:
-    """How often `Any` is written, its import not counted."""
+    """Number of uses of `Any`, not counting its import."""
     return sum(
         (isinstance(node, ast.Name) and node.id == "Any") or (isinstance(node, ast.Attribute) and node.attr == "Any")
         for node in ast.walk(tree)
@@ -218,7 +218,7 @@ def uses_of_any(tree: ast.AST) -> int:
 
 
 def measure_revision(revision: str, repository: Path = ROOT) -> Shape:
-    """The figures of a git revision, from an archive of it in a temporary directory."""
+    """Measure a git revision, exported to a temporary directory."""
     command = ["git", "-C", str(repository), "archive", "--format=tar", revision]
     packed = subprocess.run(command, check=True, capture_output=True).stdout
     with tempfile.TemporaryDirectory() as directory:
@@ -227,7 +227,7 @@ def measure_revision(revision: str, repository: Path = ROOT) -> Shape:
 
 
 def figures(shape: Shape) -> dict[str, str]:
-    """What the first table shows of a tree, by row."""
+    """The first table's cells for a tree, by row title."""
     lines = [(module.lines, module.name) for module in shape.modules]
     return {
         "modules": f"{len(shape.modules)}",
@@ -254,7 +254,7 @@ def _median_and_longest(lengths: list[tuple[int, str]]) -> str:
 
 
 def report(shapes: dict[str, Shape]) -> str:
-    """The tables and lists of one tree or of several beside each other, by title of their columns."""
+    """The tables and lists for one tree, or several side by side; keys are column titles."""
     rows = {title: figures(shape) for title, shape in shapes.items()}
     text = [*_head("figure", *shapes)]
     text += [f"| {name} | {' | '.join(row[name] for row in rows.values())} |" for name in next(iter(rows.values()))]
@@ -277,12 +277,14 @@ def _head(*titles: str) -> list[str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the tables; 1 when a limit of the first tree does not hold."""
-    parser = argparse.ArgumentParser(description="Print the shape of the source tree as Markdown tables.")
-    parser.add_argument("--root", type=Path, default=ROOT, help="the checkout; the one of this script if not given")
+    """Print the tables; returns 1 if the first tree breaks a limit."""
+    parser = argparse.ArgumentParser(description="Print the structure of the source tree as Markdown tables.")
+    parser.add_argument(
+        "--root", type=Path, default=ROOT, help="the checkout to measure (default: that of this script)"
+    )
     parser.add_argument("--rev", help="measure this git revision instead of the working tree")
-    parser.add_argument("--beside", metavar="REV", help="put the figures of this git revision beside")
-    parser.add_argument("--check", action="store_true", help="print only what breaks a limit")
+    parser.add_argument("--beside", metavar="REV", help="compare with this git revision")
+    parser.add_argument("--check", action="store_true", help="print only the broken limits")
     options = parser.parse_args(arguments)
     shape = measure_revision(options.rev, options.root) if options.rev else measure(options.root)
     if options.check:

@@ -1,6 +1,6 @@
 """Writes the legal moves of a step and of a plan into ARCHITECTURE.md, as Mermaid: `python scripts/state_diagram.py`.
 
-The moves are those of `plans.transitions`, which the schedule enforces; a test compares the document with them.
+The moves come from `plans.transitions`, which the schedule enforces; a test compares the document with them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ State = TypeVar("State", bound=StrEnum)
 
 
 def states() -> str:
-    """The text between the markers: a diagram for steps, one for plans."""
+    """The text between the markers: one diagram for steps, one for plans."""
     steps = diagram(STEP_MOVES, Status.PENDING, [status for status in Status if status in DONE])
     plans = diagram(PLAN_MOVES, PlanStatus.DRAFT, [status for status in PlanStatus if status in ENDED])
     return f"A step:\n\n{steps}\n\nA plan, or an agent's run:\n\n{plans}"
@@ -38,7 +38,7 @@ def _lines(moves: Mapping[State, Mapping[State, str]], first: State, last: list[
 
 
 def written(document: str) -> str:
-    """The document with the diagrams between its markers. Raises ValueError when it lacks them."""
+    """The document with the diagrams between its markers. Raises ValueError if it has no markers."""
     before, _, rest = document.partition(BEGIN)
     _, found, after = rest.partition(END)
     if not found:

@@ -1,1 +1,1 @@
-"""An LLM that says what a script tells it to: a real HTTP server for the chat completions protocol."""
+"""A scripted LLM: a real HTTP server for the chat completions protocol whose replies come from a script."""

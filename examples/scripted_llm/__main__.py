@@ -1,4 +1,4 @@
-"""`python -m examples.scripted_llm SCRIPT.yaml --port 0`: serve a script until stopped. Exit code 2: bad script."""
+"""`python -m examples.scripted_llm SCRIPT.yaml --port 0`: serves a script until stopped. Exit code 2: bad script."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from examples.scripted_llm.server import ScriptedLlm
 
 
 def main() -> int:
-    """Serve; returns the exit code."""
+    """Serve until SIGTERM or SIGINT; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m examples.scripted_llm", description=__doc__)
     parser.add_argument("script", type=Path, help="a YAML or JSON file")
-    parser.add_argument("--port", type=int, default=0, help="0: any free one")
-    given = parser.parse_args()
+    parser.add_argument("--port", type=int, default=0, help="port to listen on; 0: any free port")
+    flags = parser.parse_args()
     try:
-        script = Script.read(given.script)
-        server = ScriptedLlm(script, given.port)
+        script = Script.read(flags.script)
+        server = ScriptedLlm(script, flags.port)
     except (ScriptError, OSError) as error:
         print(error, file=sys.stderr)
         return 2

@@ -1,7 +1,7 @@
-"""Which exchange of a script answers a request, counting how often each was used. Thread-safe; knows nothing of HTTP.
+"""Chooses the exchange of a script that answers a request, and counts uses. Thread-safe; independent of HTTP.
 
-A request that comes again with the same Idempotency-Key gets the reply it got before, as long as that was a real
-answer: a client that died before it could note the answer asks again, and the story goes on where it was.
+A repeated request with the same Idempotency-Key gets its earlier reply, if that was a real answer. So a client that
+crashed before it stored the reply can ask again without using up the next exchange.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ HEAD = 300
 
 @dataclass
 class Seen:
-    """A request as it came, and how it was answered."""
+    """A received request, and the exchange that answered it."""
 
     body: dict[str, Any]
     headers: dict[str, str]
@@ -26,26 +26,26 @@ class Seen:
     status: int
 
     def shown(self) -> dict[str, Any]:
-        """For people: without the key."""
+        """The request for display, without its key."""
         headers = {name: "..." if name == "authorization" else text for name, text in self.headers.items()}
         return {"answered": self.answered, "status": self.status, "headers": headers, "body": self.body}
 
 
 @dataclass
 class Play:
-    """A script being played."""
+    """A script in progress: requests received and exchanges used."""
 
     script: Script
     seen: list[Seen] = field(default_factory=list)
     unexpected: list[str] = field(default_factory=list)
     gone: int = 0
-    """Clients that left while they were kept hanging."""
+    """Number of clients that disconnected while a reply was hanging."""
     _used: dict[int, int] = field(default_factory=dict)
-    _given: dict[str, ReplyScript] = field(default_factory=dict)
+    _replies: dict[str, ReplyScript] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def answer(self, request: dict[str, Any], headers: Mapping[str, str]) -> ReplyScript:
-        """The reply to a request; recorded."""
+        """Choose the reply to a request, and record both."""
         with self._lock:
             name, reply = self._refusal(request, headers) or self._scripted(request, headers)
             self.seen.append(Seen(request, dict(headers), name, reply.status))
@@ -53,7 +53,7 @@ class Play:
 
     @property
     def left(self) -> list[str]:
-        """The exchanges that were to come and did not."""
+        """Names of the exchanges that have not been used as often as expected."""
         with self._lock:
             return [
                 _name(number, exchange)
@@ -62,7 +62,7 @@ class Play:
             ]
 
     def _refusal(self, request: dict[str, Any], headers: Mapping[str, str]) -> tuple[str, ReplyScript] | None:
-        """What a server refuses by itself, whatever the exchanges say."""
+        """The error for a wrong key, unknown model or response format; None for an acceptable request."""
         if self.script.key and headers.get("authorization") != f"Bearer {self.script.key}":
             return "wrong key", ReplyScript(status=401, error="Incorrect API key provided", code="invalid_api_key")
         if self.script.model and request.get("model") != self.script.model:
@@ -76,15 +76,15 @@ class Play:
 
     def _scripted(self, request: dict[str, Any], headers: Mapping[str, str]) -> tuple[str, ReplyScript]:
         key = headers.get("idempotency-key", "")
-        if key in self._given:
-            return "again", self._given[key]
+        if key in self._replies:
+            return "again", self._replies[key]
         for number, exchange in enumerate(self.script.exchanges):
             if exchange.times and self._used.get(number, 0) >= exchange.times:
                 continue
             if exchange.when.fits(request):
                 self._used[number] = self._used.get(number, 0) + 1
                 if key and exchange.reply.status == 200 and exchange.reply.fault is None:
-                    self._given[key] = exchange.reply
+                    self._replies[key] = exchange.reply
                 return _name(number, exchange), exchange.reply
             if self.script.order == "listed":
                 break

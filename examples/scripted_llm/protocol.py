@@ -1,4 +1,4 @@
-"""The chat completions protocol: a reply of the script as the JSON, or the stream of events, an endpoint would send."""
+"""The chat completions protocol: converts a scripted reply to a response body or a stream of events."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from examples.scripted_llm.script import ReplyScript, text_of
 
 CREATED = 1_700_000_000
 PIECE = 40
-"""Characters of one event of a stream."""
+"""Characters per event of a stream."""
 
 
 def completion(reply: ReplyScript, request: dict[str, Any]) -> dict[str, Any]:
@@ -25,7 +25,7 @@ def completion(reply: ReplyScript, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def events(reply: ReplyScript, request: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The chunks of a streamed chat completion, without the last line."""
+    """The chunks of a streamed chat completion, without the final `[DONE]`."""
     head = _envelope(request, "chat.completion.chunk")
     text = _content(reply, request) or ""
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
@@ -42,7 +42,7 @@ def events(reply: ReplyScript, request: dict[str, Any]) -> Iterator[dict[str, An
 
 
 def error(reply: ReplyScript) -> dict[str, Any]:
-    """The body of an error."""
+    """The body of an error response."""
     kind = "invalid_request_error" if reply.status < 500 else "server_error"
     return {
         "error": {"message": reply.error or "scripted error", "type": kind, "param": None, "code": reply.code or None}
@@ -50,7 +50,7 @@ def error(reply: ReplyScript) -> dict[str, Any]:
 
 
 def models(name: str) -> dict[str, Any]:
-    """The body of the list of models."""
+    """The body of the model list."""
     return {"object": "list", "data": [{"id": name, "object": "model", "created": CREATED, "owned_by": "script"}]}
 
 
@@ -59,13 +59,13 @@ def _envelope(request: dict[str, Any], kind: str) -> dict[str, Any]:
 
 
 def _content(reply: ReplyScript, request: dict[str, Any]) -> str | None:
-    """The text said; `{{last_user}}` in it is the last message of the user."""
+    """The text of the reply; `{{last_user}}` in it is replaced by the user's last message."""
     text = reply.content
     if not text and reply.tool_calls:
         return None
     users = [text_of(message) for message in request.get("messages", []) if message.get("role") == "user"]
-    said = users[-1] if users else ""
-    quoted = json.dumps(said, ensure_ascii=False)[1:-1] if reply.json_value is not None else said
+    last = users[-1] if users else ""
+    quoted = json.dumps(last, ensure_ascii=False)[1:-1] if reply.json_value is not None else last
     return text.replace("{{last_user}}", quoted)
 
 
@@ -88,7 +88,7 @@ def _finish(reply: ReplyScript) -> str:
 
 
 def _usage(reply: ReplyScript, request: dict[str, Any]) -> dict[str, int]:
-    asked = sum(len(text_of(message)) for message in request.get("messages", []))
-    prompt = reply.usage.prompt if reply.usage else asked // 4
-    said = reply.usage.completion if reply.usage else len(reply.content) // 4
-    return {"prompt_tokens": prompt, "completion_tokens": said, "total_tokens": prompt + said}
+    received = sum(len(text_of(message)) for message in request.get("messages", []))
+    prompt = reply.usage.prompt if reply.usage else received // 4
+    sent = reply.usage.completion if reply.usage else len(reply.content) // 4
+    return {"prompt_tokens": prompt, "completion_tokens": sent, "total_tokens": prompt + sent}

@@ -1,16 +1,16 @@
-"""The script of a scripted LLM: which request is answered how. Read from YAML or JSON, or made in a test.
+"""The script of a scripted LLM: maps requests to replies. Read from YAML or JSON, or created in a test.
 
-    model: demo                      # the only model it knows; left out: any
-    key: sk-demo                     # the only key it accepts; left out: any
-    accepts: [json_schema]           # response formats it takes; left out: all
+    model: demo                      # the only model it accepts; default: any
+    key: sk-demo                     # the only key it accepts; default: any
+    accepts: [json_schema]           # response formats it accepts; default: all
     order: matched                   # or `listed`: each request must fit the next exchange
     exchanges:
       - when: release notes          # in any message; /regex/ works; {last:, schema:, model:} look elsewhere
         reply: {json: {steps: []}}
       - reply: {status: 429, headers: {Retry-After: "1"}}
-        times: 2                     # how often it may be used: 1 if not said, 0 for ever
+        times: 2                     # how often it can be used: default 1; 0: without limit
 
-The first exchange that fits and is not used up answers. A mistake in a script is told with its place.
+The first exchange that matches and is not used up answers. Errors in a script are reported with their place.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Fault = Literal["hang", "reset", "drop", "truncated", "not_json", "html", "empty
 
 
 class ScriptError(Exception):
-    """A script that cannot be played: where, and what is wrong."""
+    """An invalid script; the message says where and what is wrong."""
 
 
 class Part(BaseModel):
@@ -41,69 +41,69 @@ class ToolCall(Part):
     """A native tool call."""
 
     tool: str
-    args: dict[str, Any] | str = Field(default_factory=dict, description="A text is sent as it is, JSON or not.")
+    args: dict[str, Any] | str = Field(default_factory=dict, description="A text is sent unchanged, valid JSON or not.")
 
 
 class Tokens(Part):
-    """What the server says the exchange took."""
+    """The token counts that the server reports."""
 
     prompt: int = 0
     completion: int = 0
 
 
 class ReplyScript(Part):
-    """What is said: a text, a JSON value, tool calls or a refusal; or an HTTP error, or a fault of the connection."""
+    """A reply: a text, a JSON value, tool calls or a refusal; or an HTTP error, or a connection fault."""
 
     text: str | None = None
     json_value: Any = Field(default=None, alias="json")
     tool_calls: list[ToolCall] = Field(default_factory=list)
     refusal: str | None = None
-    finish: str | None = Field(default=None, description="finish_reason; stop or tool_calls if not said.")
-    usage: Tokens | None = Field(default=None, description="Left out: counted by length.")
+    finish: str | None = Field(default=None, description="finish_reason; default: stop or tool_calls.")
+    usage: Tokens | None = Field(default=None, description="Default: estimated from the length.")
     size: int = Field(default=0, ge=0, description="Pad the text with spaces to this many characters.")
     status: int = Field(default=200, ge=200, le=599)
     headers: dict[str, str] = Field(default_factory=dict)
     error: str = Field(default="", description="Message of an error status.")
     code: str = Field(default="", description="Code of an error status, such as insufficient_quota.")
-    body: str | None = Field(default=None, description="The whole HTTP body, as it is.")
+    body: str | None = Field(default=None, description="The whole HTTP body, sent unchanged.")
     fault: Fault | None = None
     delay: float = Field(default=0.0, ge=0, le=3_600, description="Seconds before the answer.")
 
     @property
     def content(self) -> str:
         """The text of the message."""
-        said = json.dumps(self.json_value, ensure_ascii=False) if self.json_value is not None else self.text or ""
-        return said + " " * (self.size - len(said))
+        text = json.dumps(self.json_value, ensure_ascii=False) if self.json_value is not None else self.text or ""
+        return text + " " * (self.size - len(text))
 
 
 class When(Part):
-    """What a request must hold. Each is a text, or a regular expression between slashes."""
+    """Conditions on a request. Each is a text to contain, or a regular expression between slashes."""
 
     any: str = Field(default="", description="In any message.")
     last: str = Field(default="", description="In the last message.")
-    schema_name: str = Field(default="", alias="schema", description="Name of the JSON schema asked for.")
+    schema_name: str = Field(default="", alias="schema", description="Name of the requested JSON schema.")
     model: str = ""
 
     def fits(self, request: Mapping[str, Any]) -> bool:
-        """Whether the request is meant."""
+        """Whether a request meets all conditions."""
         texts = [text_of(message) for message in request.get("messages", [])]
         form = request.get("response_format") or {}
         schema = (form.get("json_schema") or {}).get("name", "")
         return (
-            (not self.any or any(_found(self.any, text) for text in texts))
-            and (not self.last or _found(self.last, texts[-1] if texts else ""))
-            and (not self.schema_name or _found(self.schema_name, schema))
-            and (not self.model or _found(self.model, str(request.get("model", ""))))
+            (not self.any or any(_matches(self.any, text) for text in texts))
+            and (not self.last or _matches(self.last, texts[-1] if texts else ""))
+            and (not self.schema_name or _matches(self.schema_name, schema))
+            and (not self.model or _matches(self.model, str(request.get("model", ""))))
         )
 
 
 class Exchange(Part):
-    """A request that is expected, and the reply."""
+    """An expected request, and its reply."""
 
     name: str = ""
     when: When = When()
     reply: ReplyScript = ReplyScript()
-    times: int = Field(default=1, ge=0, description="How often it may be used; 0: for ever.")
+    times: int = Field(default=1, ge=0, description="How often it can be used; 0: without limit.")
 
     @field_validator("when", mode="before")
     @classmethod
@@ -125,14 +125,14 @@ class Script(Part):
         for number, exchange in enumerate(self.exchanges, 1):
             for pattern in (exchange.when.any, exchange.when.last, exchange.when.schema_name, exchange.when.model):
                 try:
-                    _found(pattern, "")
+                    _matches(pattern, "")
                 except re.error as error:
-                    raise ValueError(f"exchange {number}: {pattern} is no regular expression: {error}") from None
+                    raise ValueError(f"exchange {number}: {pattern} is not a regular expression: {error}") from None
         return self
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """The script in a file. Raises ScriptError."""
+        """Read a script from a file. Raises ScriptError."""
         try:
             return cls.of(yaml.safe_load(path.read_text(encoding="utf-8")), str(path))
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
@@ -140,7 +140,7 @@ class Script(Part):
 
     @classmethod
     def of(cls, value: Any, name: str = "script") -> Self:
-        """The script in a value: a mapping, or a list of exchanges. Raises ScriptError."""
+        """Create a script from a mapping or a list of exchanges. Raises ScriptError."""
         try:
             return cls.model_validate({"exchanges": value} if isinstance(value, list) else value)
         except ValidationError as error:
@@ -149,14 +149,14 @@ class Script(Part):
 
 
 def text_of(message: Mapping[str, Any]) -> str:
-    """The text of a message of a request, parts joined."""
+    """The text of a message, with its parts joined."""
     content = message.get("content")
     if isinstance(content, Sequence) and not isinstance(content, str):
         return "".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
     return str(content or "")
 
 
-def _found(pattern: str, text: str) -> bool:
+def _matches(pattern: str, text: str) -> bool:
     if len(pattern) > 2 and pattern.startswith("/") and pattern.endswith("/"):
         return re.search(pattern[1:-1], text, re.DOTALL) is not None
     return pattern in text

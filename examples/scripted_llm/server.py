@@ -1,11 +1,11 @@
-"""A scripted LLM over HTTP, on a free port of this machine, until it is closed.
+"""HTTP server of a scripted LLM, on a free port of this machine.
 
     with ScriptedLlm(Script.of([{"reply": {"text": "hello"}}])) as llm:
         ... OPENAI_BASE_URL=llm.url ...
         assert not llm.play.unexpected
 
-`POST /v1/chat/completions` and `GET /v1/models` are the protocol; `GET /_requests` shows what came, `GET /_left` what
-did not.
+It serves `POST /v1/chat/completions` and `GET /v1/models`. `GET /_requests` returns the received requests, `GET /_left`
+the unused exchanges and the unexpected requests.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LONGEST_REQUEST = 64 * 1024 * 1024
 
 
 class ScriptedLlm:
-    """The server. It listens once it is made, and answers while it is open."""
+    """The server. It listens from construction on, and answers inside the `with` block."""
 
     def __init__(self, script: Script, port: int = 0) -> None:
         self.play = Play(script)
@@ -40,16 +40,16 @@ class ScriptedLlm:
 
     @property
     def url(self) -> str:
-        """What OPENAI_BASE_URL must be."""
+        """The value for OPENAI_BASE_URL."""
         return f"http://{HOST}:{self._http.server_port}/v1"
 
     @property
     def bodies(self) -> list[dict[str, Any]]:
-        """The requests so far."""
+        """The bodies of the requests received so far."""
         return [seen.body for seen in self.play.seen]
 
     def close(self) -> None:
-        """Stop answering; requests that hang are let go."""
+        """Stop the server; hanging requests are released."""
         self.closed.set()
         self._http.shutdown()
         self._http.server_close()
@@ -71,7 +71,7 @@ class _Server(ThreadingHTTPServer):
     llm: ScriptedLlm
 
     def handle_error(self, *_: Any) -> None:
-        """A client that goes away is part of many stories; anything else is shown."""
+        """Ignore disconnecting clients, which many scripts provoke; print other errors."""
         if not isinstance(sys.exc_info()[1], ConnectionError | TimeoutError):
             traceback.print_exc()
 
@@ -103,13 +103,13 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             request = json.loads(content)
         except ValueError as error:
-            self._error(ReplyScript(status=400, error=f"the request is no JSON: {error}"))
+            self._error(ReplyScript(status=400, error=f"the request is not JSON: {error}"))
             return
         headers = {name.lower(): text for name, text in self.headers.items()}
         self._play(self.server.llm.play.answer(request, headers), request)
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing: requests are recorded instead."""
+        """No log output: requests are recorded instead."""
 
     def _play(self, reply: ReplyScript, request: dict[str, Any]) -> None:
         if self._wait(reply.delay):
@@ -126,7 +126,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, json.dumps(protocol.completion(reply, request)).encode(), reply.headers)
 
     def _wait(self, seconds: float) -> bool:
-        """Whether the server was closed meanwhile."""
+        """Sleep; returns whether the server was closed meanwhile."""
         return seconds > 0 and self.server.llm.closed.wait(seconds)
 
     def _fail(self, reply: ReplyScript, request: dict[str, Any]) -> None:
@@ -149,10 +149,10 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body[: len(body) // 2])
             self.wfile.flush()
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.close_connection = True  # `drop`: not a byte of an answer
+        self.close_connection = True  # `drop`: close without sending a byte
 
     def _hang(self) -> None:
-        """Say nothing until the client has gone, which is recorded, or the server is closed."""
+        """Send nothing until the client disconnects, which is counted, or the server is closed."""
         self.connection.settimeout(0.05)
         while not self.server.llm.closed.is_set():
             try:
@@ -185,11 +185,11 @@ class _Handler(BaseHTTPRequestHandler):
             self._head(status, len(body), headers or {})
             self.wfile.write(body)
         except (BrokenPipeError, ConnectionResetError):
-            self.close_connection = True  # the client did not wait
+            self.close_connection = True  # the client has disconnected
 
     def _head(self, status: int, length: int, headers: dict[str, str]) -> None:
-        given = {"Content-Type": "application/json", "Content-Length": str(length)} | headers
+        complete = {"Content-Type": "application/json", "Content-Length": str(length)} | headers
         self.send_response(status)
-        for name, text in given.items():
+        for name, text in complete.items():
             self.send_header(name, text)
         self.end_headers()

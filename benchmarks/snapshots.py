@@ -1,4 +1,4 @@
-"""What it costs to know who wrote what: the look at a workspace around a command, and nothing around other steps."""
+"""Cost of change tracking: the workspace snapshots before and after each command."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ BAR_MILLISECONDS = 100.0
 
 
 async def measure(bench: Bench) -> list[Table]:
-    """The table of looks."""
+    """Measure one snapshot, and two with their diff."""
     table = Table(
-        title="Looking at a workspace",
-        columns=["files", "one look", "two looks and what is different"],
-        note="Before and after each command; steps of other tools are not looked at. Bar for 10,000 files:"
-        f" {BAR_MILLISECONDS:.0f} ms for one look. Files in directories of 100.",
+        title="Workspace snapshots",
+        columns=["files", "one snapshot", "two snapshots and diff"],
+        note="Taken before and after each command; other tools need none. Bar for 10,000 files:"
+        f" {BAR_MILLISECONDS:.0f} ms for one snapshot. Files in directories of 100.",
     )
     for files in (100, FILES // 10 if bench.quick else FILES):
         with tempfile.TemporaryDirectory(prefix="plans-bench-") as folder:

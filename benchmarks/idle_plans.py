@@ -1,4 +1,4 @@
-"""A thousand plans that wait for a person: what they cost the worker in memory and CPU while nothing happens."""
+"""The worker's memory and CPU for a thousand plans that await approval."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from client import runs
 from client.runs import PlanView
 
 MEMORY, CPU = 150_000, 0.02
-"""At most: bytes of worker memory for one plan, and the share of a core while all wait."""
+"""Bars: bytes of worker memory per plan, and CPU in cores, more than an idle worker's, while all of them wait."""
 STEPS = [{"id": "ask", "tool": "now", "requiresApproval": True}]
 
 
 async def measure(bench: Bench) -> list[Table]:
-    """Memory before and with the plans, CPU while they wait, memory of a worker that never saw them."""
+    """Measure memory without and with the plans, CPU while they wait, memory of a new worker after a restart."""
     count, seconds = (50, 2.0) if bench.quick else (1_000, 20.0)
-    table = Table(title=f"{count:,} waiting plans", columns=["what", "value", "bar"])
+    table = Table(title=f"{count:,} idle plans", columns=["what", "value", "bar"])
     async with bench.stand() as stand:
         await _start(stand, 20)
         worker = stand.worker("plan")
@@ -28,7 +28,7 @@ async def measure(bench: Bench) -> list[Table]:
         bench.say(f"starting {count} plans")
         plans = await _start(stand, count)
         each = (worker.memory - before) / count
-        table.add("worker memory for each", f"{each / 1e3:.0f} kB", f"{MEMORY / 1e3:.0f} kB", reached=each <= MEMORY)
+        table.add("worker memory per plan", f"{each / 1e3:.0f} kB", f"{MEMORY / 1e3:.0f} kB", reached=each <= MEMORY)
         share = await _cpu(worker, seconds)
         idle = await _cpu(stand.worker("minimal"), seconds)
         text = f"{100 * share:.2f} % of a core"
@@ -39,15 +39,15 @@ async def measure(bench: Bench) -> list[Table]:
         await stand.start_worker("plan")
         again = stand.worker("plan").memory - before
         text = f"{again / 1e6:+.0f} MB against an idle one"
-        table.add("memory of a new worker, the same plans open", text, "+10 MB", reached=again <= 10e6)
+        table.add("memory of a new worker, same plans", text, "+10 MB", reached=again <= 10e6)
         view = await runs.show(stand.client, plans[-1])
-        table.add("the last plan, asked after that", str(view.steps[0].awaiting), "approval",
+        table.add("query of the last plan after that", str(view.steps[0].awaiting), "approval",
                   reached=view.steps[0].awaiting == "approval")  # fmt: skip
     return [table]
 
 
 async def _start(stand: Stand, count: int) -> Sequence[str]:
-    """Start so many plans and wait until each of them waits."""
+    """Start plans and wait until each of them awaits approval; returns their ids."""
     plans: list[str] = []
     for _ in range(0, count, 50):
         batch = await asyncio.gather(*(stand.start("plan", STEPS) for _ in range(min(50, count))))
@@ -60,7 +60,7 @@ async def _start(stand: Stand, count: int) -> Sequence[str]:
 
 
 async def _cpu(process: Watched, seconds: float) -> float:
-    """The share of a core a process uses over a time."""
+    """CPU use of a process in cores, averaged over some seconds."""
     before = process.cpu
     await asyncio.sleep(seconds)
     return (process.cpu - before) / seconds
