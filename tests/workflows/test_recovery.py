@@ -16,12 +16,12 @@ MEND = {"defaults": {"onFailure": "ask_llm"}}
 
 
 def says(action: str, **more: Any) -> dict[str, Any]:
-    """A recovery as the LLM answers."""
+    """An LLM answer with a recovery."""
     return {"json": {"action": action, "reason": f"{action} is best", **more}}
 
 
 async def started(plans: Plans, *steps: dict[str, Any], **plan: Any) -> Started:
-    """A plan whose failures the LLM may mend."""
+    """A plan whose failed steps the LLM may recover."""
     return await plans.start(list(steps), **{**MEND, **plan})
 
 
