@@ -113,7 +113,7 @@ async def test_without_a_usable_choice_the_failure_stands(idle: Plans, make_work
     assert step(view, "read")["result"]["code"] == "NOT_FOUND"
     async with talking(make_worker, {"status": 401, "error": "wrong key"}):
         view = await (await started(idle, READ, COPY)).ended()
-    assert any("no recovery" in entry["text"] for entry in view["log"])
+    assert any("was not recovered" in entry["text"] for entry in view["log"])
 
 
 @pytest.mark.crosses_runs
