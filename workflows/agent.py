@@ -199,11 +199,11 @@ class AgentWorkflow(MessageHandlers):
         if agent.tasks is not None and agent.tasks.remaining < done:
             agent.run.note(LogKind.TASK, agent.position, workflow.now())
 
-    def _finish(self, decision: Decision, end: AgentEnd, found: str | None) -> None:
+    def _finish(self, decision: Decision, end: AgentEnd, form_problem: str | None) -> None:
         """End the run. A final answer that does not match the output schema goes back, `nudges` times at most."""
         agent, limits = self._agent, self._agent.order.limits
         is_complete = end is AgentEnd.COMPLETED
-        problem = agent_run.answer_problem(agent, decision.answer, found) if is_complete else ""
+        problem = agent_run.answer_problem(agent, decision.answer, form_problem) if is_complete else ""
         agent.tasks = decision.tasks or agent.tasks
         if problem and agent.nudges < limits.nudges:
             agent.nudges, agent.notice = agent.nudges + 1, problem

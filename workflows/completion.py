@@ -2,8 +2,8 @@
 
 The activity `record_end` stores the record. The summary in it is the workflow's result, and the memo says where the
 record is, so that clients can read it whether the plan completed, failed or was cancelled. The activity is local: it is
-idempotent, and this is the plan's last workflow task in any case. It takes serialising a big Run off the workflow's
-thread, where it would run into the SDK's deadlock detection.
+idempotent, and this is the plan's last workflow task in any case. Summarising and storing a big plan takes long, so it
+happens in the activity: the workflow's thread must not be blocked.
 """
 
 from __future__ import annotations

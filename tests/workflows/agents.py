@@ -1,4 +1,4 @@
-"""Agents driven from tests: a scripted LLM over HTTP, a worker that asks it, and runs started on the real server."""
+"""Agent fixtures: a scripted LLM over HTTP, a worker configured to use it, and agents started on a real server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.driving import CEILING, Plans, Started
 
 @dataclass(frozen=True)
 class Agents:
-    """Starts agents on one queue, in one workspace."""
+    """Starts agents on one task queue, in one workspace."""
 
     plans: Plans
     llm: ScriptedLlm
@@ -23,10 +23,10 @@ class Agents:
     async def start(self, request: str, options: Mapping[str, Any] | None = None, **order: Any) -> Started:
         """Start an agent."""
         name = f"agent-{uuid.uuid4().hex[:12]}"
-        given = {"workspace": str(self.plans.workspace), **self.plans.options, **(options or {})}
+        merged = {"workspace": str(self.plans.workspace), **self.plans.options, **(options or {})}
         await self.plans.client.start_workflow(
             "AgentWorkflow",
-            {"order": {"request": request, **order}, "options": given},
+            {"order": {"request": request, **order}, "options": merged},
             id=name,
             task_queue=self.plans.queue,
             execution_timeout=CEILING,
@@ -34,12 +34,12 @@ class Agents:
         return Started(self.plans.client, name)
 
     async def run(self, request: str, options: Mapping[str, Any] | None = None, **order: Any) -> dict[str, Any]:
-        """Start an agent and wait for its end."""
+        """Start an agent and wait until it has ended; returns its result."""
         return await (await self.start(request, options, **order)).ended()
 
     @property
     def prompts(self) -> list[str]:
-        """What the model was told, call by call."""
+        """The last message of each LLM request."""
         return [str(seen.body["messages"][-1]["content"]) for seen in self.llm.play.seen]
 
 
@@ -47,7 +47,7 @@ Serving = Callable[[list[dict[str, Any]]], AbstractAsyncContextManager[Agents]]
 
 
 def serving(plans: Plans, make_worker: Callable[..., Any]) -> Serving:
-    """Opens a scripted LLM and a worker that asks it."""
+    """A context manager that runs a scripted LLM and a worker that uses it."""
 
     @asynccontextmanager
     async def serve(exchanges: list[dict[str, Any]]) -> AsyncIterator[Agents]:
@@ -69,9 +69,9 @@ def call(tool: str, **args: Any) -> dict[str, Any]:
 
 
 def three_tasks(**waiting: Any) -> list[dict[str, Any]]:
-    """A model that looks at the prompt only: it works on the task that is marked as current.
+    """A stateless LLM script: splits the request into three tasks and works on the one the prompt marks as current.
 
-    Each task is a call of `work`; `waiting` says how long.
+    Each task is one call of the tool `work`, with `waiting` as arguments (such as its duration).
     """
     choose = {"tool_calls": [call("plan_actions", reason="three")]}
     story = [

@@ -1,9 +1,8 @@
-"""The ways plans run here: plainly, with a history so short that they continue as new all the time, uncached.
+"""Modes in which workflow tests run: `plain`; `short`, continue-as-new after ten events; `uncached`, always replaying.
 
-An uncached worker replays a plan from its history at every workflow task. By default a test runs plainly, and with a
-short history as well when it is marked `crosses_runs`: something of it must outlive the run it began in. The nightly
-run (--nightly) takes every test through all modes. `modes` names the only ones that a test can run in.
-PLANS_TEST_MODES names the modes to run, comma separated.
+An uncached worker replays the history at every workflow task. By default a test runs in `plain`, and in `short` as well
+if it is marked `crosses_runs`, because some state must survive continue-as-new. The nightly run (--nightly) uses all
+modes. The mark `modes` restricts a test to the modes it can run in. PLANS_TEST_MODES selects modes, comma-separated.
 """
 
 from __future__ import annotations
@@ -39,13 +38,13 @@ MODES = {mode.name: mode for mode in (Mode("plain"), Mode("short", history_limit
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marks known."""
+    """Register the marks."""
     config.addinivalue_line("markers", "modes(*names): the only modes that the test can run in")
     config.addinivalue_line("markers", "crosses_runs: with a short history in the default run as well")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run every test in its modes."""
+    """Parametrize every test with its modes."""
     if "mode" not in metafunc.fixturenames:
         return
     marker = metafunc.definition.get_closest_marker("modes")
@@ -60,7 +59,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def modes(possible: Sequence[str], crosses_runs: bool, chosen: Sequence[str] | None) -> list[str]:
-    """The modes of a test. `possible`: those it can run in; `chosen`: those asked for, if any are."""
+    """The modes a test runs in. `possible`: those it supports; `chosen`: those selected for this test run, if any."""
     wanted = chosen or (["plain", "short"] if crosses_runs else ["plain"])
     return [name for name in possible if name in wanted] or list(possible[:1])
 
@@ -70,7 +69,7 @@ MakeWorker = Callable[..., Worker]
 
 @pytest.fixture
 def make_worker(temporal_client: Client, settings: Settings, mode: Mode) -> MakeWorker:
-    """Makes a worker with the built-in tools and the ledger's, on the test's queue; give it other settings."""
+    """Creates a worker with the built-in and ledger tools on the test's queue; keyword arguments change settings."""
 
     def make(indexed: bool = True, client: Client = temporal_client, **changed: object) -> Worker:
         changed_settings = settings.with_flags(**changed)
@@ -81,19 +80,19 @@ def make_worker(temporal_client: Client, settings: Settings, mode: Mode) -> Make
 
 @pytest_asyncio.fixture
 async def worker(make_worker: MakeWorker) -> AsyncIterator[Worker]:
-    """Such a worker, running."""
+    """A running worker with default settings."""
     async with make_worker() as running:
         yield running
 
 
 @pytest.fixture
 def idle(temporal_client: Client, queue: str, workspace: Path, mode: Mode) -> Plans:
-    """Plans that nobody works on yet."""
+    """Plans without a running worker."""
     options = {"historyLimit": mode.history_limit} if mode.history_limit else {}
     return Plans(temporal_client, queue, workspace, options)
 
 
 @pytest.fixture
 def plans(idle: Plans, worker: Worker) -> Plans:
-    """Plans that a worker works on."""
+    """Plans with a running worker."""
     return idle

@@ -1,4 +1,4 @@
-"""Workers on which an activity fails for good: what a host does that nobody foresaw."""
+"""Workers on which chosen activities fail permanently, as on a broken host."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from temporalio import activity, client, worker
 from temporalio.exceptions import ApplicationError
 
 Fails = Callable[[str, Any], bool]
-"""Whether an activity fails, of its type and its argument."""
+"""Whether an activity fails, by its type and first argument."""
 
 
-def failing(whole: client.Client, fails: Fails) -> client.Client:
-    """The client for a worker on which these activities fail."""
-    config = whole.config()
+def failing(healthy: client.Client, fails: Fails) -> client.Client:
+    """A copy of the client; on workers created with it, these activities fail."""
+    config = healthy.config()
     config["interceptors"] = [_Failing(fails)]
     return client.Client(**config)
 
@@ -24,7 +24,7 @@ class _Failing(client.Interceptor, worker.Interceptor):
         self._fails = fails
 
     def intercept_activity(self, next: worker.ActivityInboundInterceptor) -> worker.ActivityInboundInterceptor:
-        """Put what fails before what would be done."""
+        """Intercept activities."""
         return _Inbound(next, self._fails)
 
 
@@ -34,7 +34,7 @@ class _Inbound(worker.ActivityInboundInterceptor):
         self._fails = fails
 
     async def execute_activity(self, input: worker.ExecuteActivityInput) -> Any:
-        """Fail, or do it."""
+        """Fail, or run the activity."""
         if self._fails(activity.info().activity_type, input.args[0]):
             raise ApplicationError("the disk is gone", non_retryable=True)
         return await super().execute_activity(input)

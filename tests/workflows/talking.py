@@ -1,4 +1,4 @@
-"""Plans whose worker asks a scripted LLM over real HTTP."""
+"""Plans drafted by a scripted LLM over real HTTP."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.workflows.conftest import MakeWorker
 
 @asynccontextmanager
 async def talking(make_worker: MakeWorker, *exchanges: Any) -> AsyncIterator[ScriptedLlm]:
-    """A worker that asks an LLM which answers so."""
+    """A running worker whose LLM gives these answers in order."""
     script = Script.of([each if "reply" in each else {"reply": each} for each in exchanges])
     with ScriptedLlm(script) as llm:
         async with make_worker(openai_base_url=llm.url, model="demo"):
@@ -22,25 +22,25 @@ async def talking(make_worker: MakeWorker, *exchanges: Any) -> AsyncIterator[Scr
 
 
 async def make(plans: Plans, request: str, *, review: bool = True, **fields: Any) -> Started:
-    """Have a plan written."""
+    """Start a plan that the LLM drafts from a request."""
     options = {"workspace": str(plans.workspace), "review": review, **plans.options}
     return await plans.start_with({"request": request, "plan": fields, "options": options})
 
 
 async def reviewed(plans: Plans, request: str, **fields: Any) -> Started:
-    """A plan that was written and waits in review."""
+    """A drafted plan in review."""
     started = await make(plans, request, **fields)
     await started.until(lambda view: view["status"] == "review", "review")
     return started
 
 
 def answer(*steps: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """A plan as the LLM answers."""
+    """An LLM answer with a plan."""
     return {"json": {"title": "Notes", "steps": list(steps), **more}}
 
 
 def write(name: str, *needs: str, content: str = "text", **more: Any) -> dict[str, Any]:
-    """A step that writes a file of its name."""
+    """A step that writes `<name>.txt`."""
     return {
         "id": name,
         "description": f"Write {name}",

@@ -23,7 +23,7 @@ CHOOSES = says({"tool_calls": [call("plan_actions", reason="four objectives")]})
 
 @pytest.fixture
 def serve(idle: Plans, make_worker: Callable[..., Any]) -> Serving:
-    """A scripted model and a worker that asks it."""
+    """A scripted LLM and a worker that uses it."""
     return serving(idle, make_worker)
 
 

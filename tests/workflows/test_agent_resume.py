@@ -29,7 +29,7 @@ PAYLOAD_WARNING = 512_000
 
 @pytest.fixture
 def serve(idle: Plans, make_worker: Callable[..., Any]) -> Serving:
-    """A scripted model and a worker that asks it."""
+    """A scripted LLM and a worker that uses it."""
     return serving(idle, make_worker)
 
 
@@ -39,7 +39,7 @@ async def _resumed(plans: Plans, ended: Started) -> Started:
 
 
 async def _recorded(plans: Plans, *names: str) -> dict[str, Entry]:
-    """The entries of these runs as the server knows them, once its index knows that all have ended."""
+    """The agent history of these runs from the server, once its visibility index shows all of them as ended."""
     entries = {entry.agent_id: entry for entry in await client_agents.recorded(plans.client) if entry.agent_id in names}
     return entries if sum(bool(entry.completion_timestamp) for entry in entries.values()) == len(names) else {}
 
@@ -112,5 +112,5 @@ async def test_a_hundred_model_calls_with_200_000_tokens_of_context_leave_a_smal
 
 
 def history_size(history: Any) -> int:
-    """Bytes of all events."""
+    """Size of all history events in bytes."""
     return sum(event.ByteSize() for event in history.events)

@@ -1,4 +1,4 @@
-"""Steps done by an agent: a child workflow whose answer, files and tool calls are the step's."""
+"""Agent steps: a child workflow whose answer, files and tool calls become the step's."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FIRST = {"id": "first", "tool": "write_file", "args": {"path": "first.txt", "con
 
 @pytest.fixture
 def serve(idle: Plans, make_worker: Callable[..., Any]) -> Serving:
-    """A scripted model and a worker that asks it."""
+    """A scripted LLM and a worker that uses it."""
     return serving(idle, make_worker)
 
 
@@ -98,7 +98,7 @@ async def _until_two(agents: Agents, plan: Started) -> None:
 
 
 async def _interrupted(agents: Agents, plan: Started) -> View:
-    """Interrupt a plan while its agent's call waits, and let that end when the agent knows."""
+    """Interrupt a plan while a tool call of its agent blocks; the call may finish once the agent is interrupted."""
     await plan.signal("interrupt")
     await Started(plan.client, _agent_of(plan)).until(lambda view: view["stopped"], "the agent is interrupted")
     agents.plans.go()
@@ -106,12 +106,12 @@ async def _interrupted(agents: Agents, plan: Started) -> View:
 
 
 def _agent_of(plan: Started) -> str:
-    """The workflow of the agent that does the step `agent`."""
+    """The child workflow of the step `agent`."""
     return f"agent-{plan.id.removeprefix('plan-')}-agent"
 
 
 async def _recorded(client: Client, *names: str) -> dict[str, Entry]:
-    """The entries of these runs as the server knows them, once it lists them all."""
+    """The agent history of these runs from the server, once it lists all of them."""
     entries = {entry.agent_id: entry for entry in await client_agents.recorded(client) if entry.agent_id in names}
     return entries if len(entries) == len(names) else {}
 

@@ -1,4 +1,4 @@
-"""The end of a plan: what its record is, and that it ends also where none can be kept."""
+"""The end of a plan: its record, and that the plan ends even if the record cannot be stored."""
 
 from __future__ import annotations
 

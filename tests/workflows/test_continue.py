@@ -1,4 +1,4 @@
-"""Going on in a new run of the workflow: nothing that was done, decided or timed is lost on the way.
+"""Continue-as-new: no result, decision or timer is lost.
 
 Every other test here also runs with a history of ten events; these look at the change itself.
 """
@@ -113,7 +113,7 @@ async def test_a_plan_in_review_that_gets_many_messages_does_not_outgrow_its_his
 
 
 def _length(event: HistoryEvent) -> float:
-    """The seconds of a timer that is started."""
+    """Duration of a started timer in seconds."""
     return float(event.timer_started_event_attributes.start_to_fire_timeout.ToTimedelta().total_seconds())
 
 

@@ -22,7 +22,7 @@ def serve(idle: Plans, make_worker: MakeWorker) -> Serving:
 
 
 async def messages(handle: Any) -> Messages:
-    """What a workflow tells of itself, the SDK's own aside."""
+    """The handlers that a workflow lists in its metadata, without the SDK's own."""
     found = await handle.query("__temporal_workflow_metadata", result_type=WorkflowMetadata)
     definition = found.definition
     kinds = {

@@ -172,7 +172,7 @@ async def test_a_plan_cancelled_before_any_worker_saw_it_ends_cancelled(idle: Pl
 
 
 async def _cancelled(plan: Started) -> View:
-    """The view after a cancellation, which must have gone as it should."""
+    """The view after a cancellation; asserts that the plan ended as cancelled."""
     with pytest.raises(WorkflowFailureError) as raised:
         await plan.handle.result()
     assert isinstance(raised.value.cause, CancelledError)

@@ -15,13 +15,13 @@ from tests.nightly import only_nightly
 
 
 async def edit(plan: Started, *edits: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """Send edits; returns the plan's answer."""
+    """Send the update `edit`; returns its result."""
     answer: dict[str, Any] = await plan.handle.execute_update("edit", {"edits": list(edits), **more})
     return answer
 
 
 async def refusal(plan: Started, *edits: dict[str, Any], **more: Any) -> ApplicationError:
-    """The refusal of edits that must not be taken."""
+    """Send edits that must be refused; returns the error."""
     with pytest.raises(WorkflowUpdateFailedError) as caught:
         await edit(plan, *edits, **more)
     assert isinstance(caught.value.cause, ApplicationError)
@@ -29,12 +29,12 @@ async def refusal(plan: Started, *edits: dict[str, Any], **more: Any) -> Applica
 
 
 def put(step_id: str | None, path: str, value: Any) -> dict[str, Any]:
-    """The edit `set`."""
+    """A `set` edit."""
     return {"op": "set", "path": path, "value": value, **({"stepId": step_id} if step_id else {})}
 
 
 async def in_review(plans: Plans, *steps: dict[str, Any], **plan: Any) -> Started:
-    """A plan that waits to be begun."""
+    """A plan in review."""
     started = await plans.start(list(steps), {"review": True}, **plan)
     await started.until(lambda view: view["status"] == "review", "review")
     return started
@@ -198,7 +198,7 @@ async def test_edits_survive_continuing_as_new(plans: Plans) -> None:
 async def test_whatever_the_order_of_edits_and_approvals_what_runs_is_what_was_approved(
     plans: Plans, count: int
 ) -> None:
-    """Steps that are each edited and approved in an order of its own (FAULTS T12)."""
+    """Steps that are each edited and approved in a different order (FAULTS T12)."""
     chance = random.Random(12)
     names = [f"g{number}" for number in range(count)]
     plan = await plans.start([work(name, requiresApproval=True, args={"value": 0}) for name in names])
@@ -225,7 +225,7 @@ async def test_whatever_the_order_of_edits_and_approvals_what_runs_is_what_was_a
 
 
 def _other(name: str, value: int, *, by_another: bool) -> list[dict[str, Any]]:
-    """The edits that give a step another value; `by_another`: by putting another step in its place."""
+    """Edits that change a step's value; `by_another`: by replacing the step."""
     if not by_another:
         return [put(name, "args.value", value)]
     step = work(name, requiresApproval=True, args={"value": value})
@@ -233,7 +233,7 @@ def _other(name: str, value: int, *, by_another: bool) -> list[dict[str, Any]]:
 
 
 async def _approve(plan: Started, name: str, approved: dict[str, int | None]) -> int | None:
-    """Approve a step as it stands now, unless that was done; the value approved."""
+    """Approve a step in its current version unless it is approved already; returns the approved value."""
     if approved.get(name) is not None:
         return approved[name]
     decision = await plan.handle.execute_update("decide", {"stepId": name, "approved": True})

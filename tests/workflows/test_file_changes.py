@@ -1,4 +1,4 @@
-"""Who wrote what, from the plan's view to taking it back: real plans, real commands, a real server."""
+"""Which step wrote which file, and undo: real plans, real commands, a real server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a plan knows about files, from step to step, on the real server."""
+"""A plan's file stamps from step to step, on a real server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def held(plans: Plans, *steps: dict[str, Any]) -> Started:
 
 
 async def finished(started: Started, step_id: str = "edit") -> View:
-    """Its end, once the waiting step is approved."""
+    """Approve the last step; returns the view when the plan has ended."""
     await started.approve(step_id)
     return await started.ended()
 

@@ -12,7 +12,7 @@ from tests.driving import Plans, statuses, step, work
 
 
 def raw(data: bytes, encoding: bytes = b"json/plain") -> RawValue:
-    """A payload as it stands."""
+    """A raw payload."""
     return RawValue(Payload(metadata={"encoding": encoding}, data=data))
 
 

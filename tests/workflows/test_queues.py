@@ -18,7 +18,7 @@ from worker import build
 
 @pytest.fixture
 def far(tmp_path: Path) -> Path:
-    """The directory of the worker elsewhere."""
+    """The workspace of the second worker."""
     path = tmp_path / "far"
     path.mkdir()
     return path

@@ -16,12 +16,12 @@ MEND = {"defaults": {"onFailure": "ask_llm"}}
 
 
 def says(action: str, **more: Any) -> dict[str, Any]:
-    """A recovery as the LLM answers."""
+    """An LLM answer with a recovery."""
     return {"json": {"action": action, "reason": f"{action} is best", **more}}
 
 
 async def started(plans: Plans, *steps: dict[str, Any], **plan: Any) -> Started:
-    """A plan whose failures the LLM may mend."""
+    """A plan whose failed steps the LLM may recover."""
     return await plans.start(list(steps), **{**MEND, **plan})
 
 
@@ -113,7 +113,7 @@ async def test_without_a_usable_choice_the_failure_stands(idle: Plans, make_work
     assert step(view, "read")["result"]["code"] == "NOT_FOUND"
     async with talking(make_worker, {"status": 401, "error": "wrong key"}):
         view = await (await started(idle, READ, COPY)).ended()
-    assert any("no recovery" in entry["text"] for entry in view["log"])
+    assert any("was not recovered" in entry["text"] for entry in view["log"])
 
 
 @pytest.mark.crosses_runs

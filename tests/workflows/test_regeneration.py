@@ -1,4 +1,4 @@
-"""The LLM revises a plan that runs: what has begun stays, nothing else starts, and `begin` goes on."""
+"""The LLM revises a running plan: started steps stay unchanged, no other step starts, and `begin` continues."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ LAST = write("last", "slow")
 
 
 async def regenerate(plan: Started, feedback: str = "say it better") -> dict[str, Any]:
-    """Have it revised; returns the plan's answer."""
+    """Send the update `regenerate`; returns its result."""
     found: dict[str, Any] = await plan.handle.execute_update("regenerate", {"feedback": feedback, "by": "ann"})
     return found
 
 
 async def refusal_of(plan: Started) -> ApplicationError:
-    """Why it is not revised."""
+    """Send a `regenerate` that must fail; returns the error."""
     with pytest.raises(WorkflowUpdateFailedError) as caught:
         await regenerate(plan)
     assert isinstance(caught.value.cause, ApplicationError)
@@ -41,21 +41,21 @@ async def refusal_of(plan: Started) -> ApplicationError:
 
 
 async def goes_on_as_it_was(plans: Plans, plan: Started, view: View) -> None:
-    """The plan was not revised, runs, and comes to its end."""
+    """Assert that the plan was not revised, continues to run and completes."""
     assert (view["status"], view["version"], view["changes"]) == ("running", 1, [])
     (plans.workspace / "go").touch()
     assert (await plan.ended())["status"] == "completed"
 
 
 async def in_flight(plans: Plans, *steps: dict[str, Any]) -> Started:
-    """A plan whose first step is done, and whose second one runs."""
+    """A plan whose first step has completed and whose second is running."""
     plan = await plans.start([FIRST, SLOW, *steps], title="Notes")
     await plan.until(lambda view: (statuses(view)["first"], statuses(view)["slow"]) == ("completed", "running"), "runs")
     return plan
 
 
 def kept(view: View, name: str) -> Any:
-    """What must not change of a step that has begun."""
+    """The fields of a started step that must not change."""
     found = step(view, name)
     return {key: found.get(key) for key in ("id", "args", "status", "result", "startedAt", "endedAt")}
 

@@ -1,4 +1,4 @@
-"""Interrupting a plan and going on with it: what finished is not done again, nothing is lost, the runs are linked."""
+"""Interrupt and resume: finished steps do not run again, nothing is lost, and the runs are linked."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def _go_on(plans: Plans, ended: Started) -> Started:
 
 
 async def _interrupted(plans: Plans, plan: Started, **message: str) -> View:
-    """Interrupt a plan while a step of it waits, and let that end then."""
+    """Interrupt a plan while one of its steps blocks, then let that step finish."""
     await plan.signal("interrupt", message)
     await plan.until(lambda view: view["stopped"], "it is interrupted")
     plans.go()
@@ -43,7 +43,7 @@ async def _interrupted(plans: Plans, plan: Started, **message: str) -> View:
 
 
 async def _resuming(plans: Plans, plan: str) -> list[str]:
-    """The runs that the server's index says have resumed a plan."""
+    """Ids of the runs that resumed a plan, from the visibility index."""
 
     async def look() -> list[str]:
         return [each.id async for each in plans.client.list_workflows(f"PlanResumes = '{plan}'")]

@@ -1,4 +1,4 @@
-"""Attempts on a real server: how many, how long between them, and what is never tried again."""
+"""Retries on a real server: how many attempts, how far apart, and which errors are not retried."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ async def test_a_step_that_takes_too_long_is_ended_and_tried_again(plans: Plans)
 
 
 async def _attempts(plan: Started, activity_id: str) -> int:
-    """Attempts the server made of one activity."""
+    """Number of attempts of one activity according to the history."""
     events = await plan.events()
     scheduled = {
         event.event_id for event in events if event.activity_task_scheduled_event_attributes.activity_id == activity_id

@@ -32,7 +32,7 @@ async def plans(temporal_client: Client, settings: Settings, workspace: Path) ->
 
 
 def waiting(count: int) -> list[dict[str, Any]]:
-    """Steps that all wait for one that waits for a person; more than 2 MB of them."""
+    """More than 2 MB of steps that all depend on one step awaiting approval."""
     noop = {"tool": "noop", "description": "wait for the first step, and do nothing at all " * 4}
     first = {"id": "s0", **noop, "args": {"number": 0}, "requiresApproval": True}
     return [
@@ -53,7 +53,7 @@ async def test_a_plan_of_ten_thousand_steps_is_started_shown_and_ended(
 
 
 async def start_show_and_cancel(temporal_client: Client, workspace: Path, queue: str) -> None:
-    """The life of a big plan that nobody approves."""
+    """Start a big plan, query it while it awaits approval, and cancel it."""
     options = Options(workspace=str(workspace))
     steps = waiting(STEPS)
     started = await runs.start(temporal_client, {"steps": steps}, options=options, plan_id=queue, queue=queue)
@@ -77,13 +77,13 @@ async def start_show_and_cancel(temporal_client: Client, workspace: Path, queue:
 
 
 def peak_memory(pid: int) -> int:
-    """The most bytes a process has held in memory."""
+    """Peak memory of a process in bytes."""
     rows = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(row.split()[1]) * 1024 for row in rows if row.startswith("VmHWM:"))
 
 
 async def listed(client: Client, plan: str) -> list[str]:
-    """What a plan waits for, as lists tell without asking it."""
+    """The steps of a plan that are awaiting approval, from the visibility index."""
     found = [each async for each in runs.list_plans(client, running=True) if each.plan_id == plan]
     return list(found[0].waiting or []) if found else []
 

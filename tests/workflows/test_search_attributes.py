@@ -62,7 +62,7 @@ RUNNING = "ExecutionStatus = 'Running'"
 
 @asynccontextmanager
 async def knowing(temporal_binary: Path, tmp_path: Path, *names: str) -> AsyncIterator[Client]:
-    """A client of a server that knows these of our search attributes."""
+    """A client of a server on which only these of our search attributes are registered."""
     port, _ = free_ports(0, 0)
     command = [str(temporal_binary), "server", "start-dev", "--headless", "--ip", HOST, "--port", str(port)]
     for name in names:

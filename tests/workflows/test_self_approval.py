@@ -1,4 +1,4 @@
-"""A command that dials the Temporal server to approve a step of its own plan: it does not get there.
+"""A command that connects to the Temporal server to approve a step of its own plan: the sandbox blocks it.
 
 The attack is real: the SDK, the right address, the right message. Its control shows that it works where commands have
 the network.
@@ -36,7 +36,7 @@ asyncio.run(approve())
 
 
 def steps(address: str, network: bool) -> list[dict[str, Any]]:
-    """A step that needs a person, and one that tries to be that person."""
+    """A plan with a step that needs approval, and a command that tries to approve it."""
     code = ATTACK.replace("ADDRESS", repr(address))
     args = {"code": code, "allowFailure": True, "timeout": 40, "network": network}
     return [
@@ -46,7 +46,7 @@ def steps(address: str, network: bool) -> list[dict[str, Any]]:
 
 
 async def attacked(idle: Plans, client: Client, *, network: bool) -> tuple[dict[str, Any], str]:
-    """The view after the attack, and what the attack said."""
+    """The view after the attack, and the attack's output."""
     (idle.workspace / "plan").write_text("")
     started = await idle.start(steps(client.service_client.config.target_host, network))
     (idle.workspace / "plan").write_text(started.id)

@@ -1,4 +1,4 @@
-"""A request split into tasks as an agent would, and made a plan of: looked at, changed, then done task by task."""
+"""A request split into tasks as an agent would, as a plan: reviewed, edited, then executed task by task."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ TASKS = says({"tasks": ["Write one", "Write two", "Write three"]}, when={"schema
 
 @pytest.fixture
 def serve(idle: Plans, make_worker: Callable[..., Any]) -> Serving:
-    """A scripted model and a worker that asks it."""
+    """A scripted LLM and a worker that uses it."""
     return serving(idle, make_worker)
 
 
 def _agent(name: str) -> list[dict[str, Any]]:
-    """An agent that writes a file and says so."""
+    """LLM answers of an agent that writes a file and reports it."""
     write = {"tool_calls": [call("write_file", path=f"{name}.txt", content=name)]}
     return [says(write, when={"last": f"Write {name}"}), says({"answer": f"{name} is written", "confidence": "high"})]
 

@@ -1,4 +1,4 @@
-"""What our runner changes of the SDK's, seen from outside: a workflow may think for longer than two seconds."""
+"""Our workflow runner's difference from the SDK's: a workflow task may take longer than two seconds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from worker import build
 
 @workflow.defn(name="Thinker", sandboxed=False)
 class Thinker:
-    """Thinks in one go for as long as it is told, in seconds."""
+    """Blocks the workflow's thread for a number of seconds without yielding."""
 
     @workflow.run
     async def run(self, seconds: float) -> str:
@@ -25,7 +25,7 @@ class Thinker:
 
 
 def think(seconds: float) -> None:
-    """Hold the workflow's thread."""
+    """Block the workflow's thread."""
     time.sleep(seconds)
 
 
