@@ -103,6 +103,6 @@ def _show_tool(spec: ToolSpec) -> None:
 
 def _approval(spec: ToolSpec) -> str:
     if spec.approval == "never":
-        return "not needed, unless the step asks for it"
+        return "not needed, unless the step requires it"
     exempt = [f"{name} {' or '.join(map(str, values))}" for name, values in spec.approval_exempt.items()]
     return "needed" + (f", except with {' and '.join(exempt)}" if exempt else "")

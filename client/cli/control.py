@@ -16,10 +16,12 @@ from client.ids import plan_id
 from client.runs import Choice
 from plans.errors import PlanError
 
-Args = Annotated[str | None, typer.Option("--args", metavar="JSON", help="Run the step with these arguments instead.")]
+Args = Annotated[
+    str | None, typer.Option("--args", metavar="JSON", help="Run the step with these arguments, a JSON object.")
+]
 
 Verb = Callable[..., Coroutine[Any, Any, str]]
-Remember = Annotated[bool, typer.Option("--remember", help="Approve this tool for the rest of the run.")]
+Remember = Annotated[bool, typer.Option("--remember", help="Also approve further calls of this tool in this run.")]
 
 
 def approve(

@@ -26,7 +26,7 @@ Sets = Annotated[
     typer.Option(
         "--set",
         metavar="STEP.FIELD=VALUE",
-        help="Set a field: s2.args.path=b.txt, or title=TEXT. JSON values work too.",
+        help="Set a field: s2.args.path=b.txt, or title=TEXT. The value may be JSON; repeatable.",
     ),
 ]
 After = Annotated[str | None, typer.Option("--after", metavar="STEP", help="Place it after this step.")]

@@ -10,6 +10,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 File = Annotated[str, typer.Argument(metavar="FILE", help="Plan file, JSON or YAML; - reads standard input.")]
 Id = Annotated[str, typer.Argument(metavar="ID", help="Plan id or workflow id.")]
 Step = Annotated[str, typer.Argument(metavar="STEP", help="Id of the step.")]
-By = Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who decides; default: your user name.")]
+By = Annotated[
+    str | None, typer.Option("--by", metavar="NAME", help="Your name, for the plan's log; default: your user name.")
+]
 Comment = Annotated[str, typer.Option("--comment", metavar="TEXT", help="Reason, for the plan's log.")]
 Version = Annotated[int | None, typer.Option("--version", metavar="N", help="Fail if the plan is at another version.")]
