@@ -89,7 +89,7 @@ async def find(settings: Settings) -> Connection | None:
 
 
 async def _embedded(settings: Settings, server: embedded.Server) -> Connection:
-    client = await _client(settings, {}, server.address, SECONDS)
+    client = await _client(settings, {}, server.address, SECONDS, is_ours=True)
     return Connection(client, server.address, Origin.EMBEDDED, server.ui)
 
 
@@ -124,6 +124,19 @@ async def healthy(seconds: float, **options: Any) -> Client:
         return cast(Client, await until(connected, every=0.1))
 
 
+async def has_namespace(client: Client) -> bool:
+    """Whether the server knows the client's namespace and can use it.
+
+    A server that has just started registers its default namespace only after it accepts connections.
+    """
+    try:
+        await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace=client.namespace))
+        await client.count_workflows()  # describing reads the store, everything else a cache of it
+    except RPCError as error:
+        return error.status is not RPCStatusCode.NOT_FOUND  # a key may permit workflows but not these requests
+    return True
+
+
 def _config(settings: Settings) -> Mapping[str, Any]:
     """Connection options from the TEMPORAL_* variables and the profile. Raises SettingError if they cannot be read."""
     try:
@@ -147,7 +160,10 @@ def storage(settings: Settings) -> StorageDriver:
     return s3_driver(settings.storage.removeprefix("s3://"))
 
 
-async def _client(settings: Settings, config: Mapping[str, Any], address: str, seconds: float) -> Client:
+async def _client(
+    settings: Settings, config: Mapping[str, Any], address: str, seconds: float, *, is_ours: bool = False
+) -> Client:
+    """A client of a healthy server. `is_ours`: an embedded server, which may still be creating its namespace."""
     identity = f"{_user()}@{socket.gethostname()}"
     data_converter = converter(storage(settings), settings.external_bytes)
     options = {**config, "target_host": address, "identity": identity, "data_converter": data_converter}
@@ -155,6 +171,8 @@ async def _client(settings: Settings, config: Mapping[str, Any], address: str, s
     try:
         async with asyncio.timeout(seconds):
             client = await healthy(seconds, **options)
+            if is_ours:
+                await until(lambda: has_namespace(client), every=0.1)
             await _require_namespace(client, address)
             return client
     except TimeoutError:
@@ -168,16 +186,12 @@ async def _client(settings: Settings, config: Mapping[str, Any], address: str, s
 
 
 async def _require_namespace(client: Client, address: str) -> None:
-    try:
-        await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace=client.namespace))
-    except RPCError as error:
-        if error.status is RPCStatusCode.NOT_FOUND:
-            raise NotConnected(
-                f"There is no namespace '{client.namespace}' at {address}. Create it with `temporal operator namespace "
-                f"create --namespace {client.namespace}`, or set TEMPORAL_NAMESPACE to an existing one.",
-                "NO_NAMESPACE",
-            ) from None
-        # any other refusal is ignored: a key may permit workflows but not describing namespaces
+    if not await has_namespace(client):
+        raise NotConnected(
+            f"There is no namespace '{client.namespace}' at {address}. Create it with `temporal operator namespace "
+            f"create --namespace {client.namespace}`, or set TEMPORAL_NAMESPACE to an existing one.",
+            "NO_NAMESPACE",
+        )
 
 
 def _reason(text: str) -> str:

@@ -17,9 +17,8 @@ from typing import Any
 from pydantic import SecretStr
 
 from activities.attempt.redaction import Secrets
-from activities.llm.client import post
+from activities.llm.client import KEPT_CHARACTERS, checked, post, read_completion
 from activities.llm.errors import LlmError, Reply, failure_of
-from activities.llm.reply import KEPT_CHARACTERS, checked, read_completion
 from plans.agents.llm_request import ChatMessage, LlmAnswer, LlmRequest, Mode
 from plans.llm.endpoint import OPENAI, endpoint_problem, is_loopback, origin_of
 
