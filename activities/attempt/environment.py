@@ -76,7 +76,7 @@ def sandbox_of(settings: Settings) -> Sandbox:
 
 
 def environment_of(settings: Settings, effects: Effects, fault: Callable[[str], None] = no_fault) -> ToolEnvironment:
-    """The environment of a worker with these settings; sets the effect log's quota for undo contents, too."""
+    """The environment of a worker with these settings. Also sets the quota of `effects` for undo contents."""
     effects.preimages.max_total = settings.undo_mb * MEBIBYTE
     token = settings.temporal.get("TEMPORAL_API_KEY")
     secrets = Secrets([settings.openai_api_key, SecretStr(token) if token else None])

@@ -104,7 +104,7 @@ class AgentHistory:
         return self.update(lambda history: agents.rebuilt(entries, history.max_entries))
 
     def update(self, change: Callable[[History], History], current: str = "", ended: str = "") -> Update:
-        """Apply a change under the lock. Raises HistoryWriteFailed after three tries."""
+        """Apply a change under the lock. Raises HistoryWriteFailed after three attempts."""
         failure: OSError | None = None
         for attempt in range(TRIES):
             time.sleep(0.05 * attempt)

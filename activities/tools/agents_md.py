@@ -31,7 +31,7 @@ def _of_directory(context: ToolContext, candidates: list[str], left: int) -> int
             with context.workspace.file(name) as place:
                 if place.status is None:
                     continue
-                note = _note(place, name, left)
+                note = _load(place, name, left)
         except (ToolError, OSError) as error:
             reason = error.message if isinstance(error, ToolError) else error.strerror
             context.warn(f"{shown(name)} was not loaded: {reason}")
@@ -42,7 +42,7 @@ def _of_directory(context: ToolContext, candidates: list[str], left: int) -> int
     return 0
 
 
-def _note(place: Place, name: str, left: int) -> Note:
+def _load(place: Place, name: str, left: int) -> Note:
     data = read_head(place, left + 1)
     if b"\0" in data:
         raise ToolError("BINARY_FILE", "it contains binary data")

@@ -92,7 +92,7 @@ class ToolContext:
         self.files_deleted.append(self.workspace.relative(path))
 
     def warn(self, text: str) -> None:
-        """Add a warning to the run's log; the call still succeeds."""
+        """Add a warning to the run's log; it does not make the call fail."""
         self.warnings.append(text)
 
     def progress(self, text: str) -> None:
