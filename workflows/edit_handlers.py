@@ -153,7 +153,7 @@ class EditHandlers(MessageHandlers):
         return not run.stopped and (self._regenerating or run.status is PlanStatus.REVIEW)
 
     async def _redrafted(self, message: Regenerate) -> Revised:
-        """The plan as revised by the LLM. Raises Refused if it was edited or closed meanwhile, Unanswered."""
+        """The plan as revised by the LLM. Raises Unanswered, or Refused if it was edited or ended meanwhile."""
         run = self._started().run
         _check_regenerate(run, message)
         version = run.plan.version

@@ -18,7 +18,7 @@ from plans.run import Options, Run, gc_disabled, run_of
 
 
 class PlanRequest(Value):
-    """Start argument of PlanWorkflow: a plan and options, a request for the LLM, or after continue-as-new the Run."""
+    """Start argument of PlanWorkflow: a plan or a request for the LLM, with options; continued or resumed, the Run."""
 
     plan: Any = Field(default=None, description="The plan as its author wrote it; validated by the workflow.")
     request: str | None = Field(
@@ -27,16 +27,16 @@ class PlanRequest(Value):
         max_length=20_000,
         description="What the LLM should write a plan for. `plan` then holds fields it must not set, and no steps.",
     )
-    options: Options = Field(default_factory=Options)
-    run: Run | None = None
+    options: Options = Field(default_factory=Options, description="How to run the plan.")
+    run: Run | None = Field(default=None, description="The state carried over by continue-as-new or resume.")
 
 
 class AgentRequest(Value):
     """Start argument of AgentWorkflow: an order and options; after continue-as-new or on resume, the AgentRun."""
 
-    order: AgentOrder | None = None
-    options: Options = Field(default_factory=Options)
-    agent: AgentRun | None = None
+    order: AgentOrder | None = Field(default=None, description="The request, its limits and the tools allowed.")
+    options: Options = Field(default_factory=Options, description="How to run the agent.")
+    agent: AgentRun | None = Field(default=None, description="The state carried over by continue-as-new or resume.")
 
 
 def read_request(arguments: Sequence[Any]) -> PlanRequest:

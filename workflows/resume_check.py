@@ -11,7 +11,7 @@ from plans.run import Run
 from workflows import policies
 
 MAX_LISTED = 50
-"""Changed files, and deleted files, listed by name."""
+"""At most so many changed files, and as many deleted ones, are listed by name."""
 
 
 def is_unwritten(run: Run) -> bool:
