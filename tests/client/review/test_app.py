@@ -22,7 +22,7 @@ async def test_every_step_is_shown_with_tool_arguments_dependencies_and_approval
         assert '{"path": "a.txt"}' in rows[2]
         assert rows[5].endswith("⚠ needs approval")
         await screen.choose("remove")
-        await screen.until_shown("tool         delete_file, ⚠ a person is asked first")
+        await screen.until_shown("tool         delete_file, ⚠ needs approval")
         await screen.until_shown("after        copy")
 
 
@@ -154,7 +154,7 @@ async def test_the_plan_begins_and_its_steps_are_approved_on_the_screen(open_scr
         await screen.press("b")
         await screen.until_shown("? awaiting approval")
         await screen.press("w")
-        await screen.until_shown("waits        ? for approval: y approves, n denies")
+        await screen.until_shown("awaiting     ? approval: y approves, n denies")
         assert screen.app.chosen
         assert screen.app.chosen.id == "remove"
         assert (workspace / "a.txt").exists()
