@@ -122,9 +122,9 @@ def _flags(step: StepView, faulty: set[Any], asked: set[Any]) -> str:
     if step.id in faulty:
         return "✗ problem"
     if step.id in asked:
-        return "? awaiting approval"
+        return "? approve: y/n"
     if step.status in UNTOUCHED and step.requires_approval:
-        return "⚠ needs approval"
+        return "⚠ approval"
     permanently = step.status == "blocked" and step.never
     return "blocked" if permanently else "" if step.status in UNTOUCHED else step.status.value
 

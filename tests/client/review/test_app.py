@@ -20,9 +20,9 @@ async def test_every_step_is_shown_with_tool_arguments_dependencies_and_approval
         assert "write_file" in rows[1]
         assert "after 1  Read it" in rows[2]
         assert '{"path": "a.txt"}' in rows[2]
-        assert rows[5].endswith("⚠ needs approval")
+        assert rows[5].endswith("⚠ approval")
         await screen.choose("remove")
-        await screen.until_shown("tool         delete_file, ⚠ a person is asked first")
+        await screen.until_shown("tool         delete_file, ⚠ needs approval")
         await screen.until_shown("after        copy")
 
 
@@ -152,9 +152,9 @@ async def test_a_change_elsewhere_does_not_disturb_a_form(open_screen: Open) -> 
 async def test_the_plan_begins_and_its_steps_are_approved_on_the_screen(open_screen: Open, workspace: Path) -> None:
     async with open_screen() as screen:
         await screen.press("b")
-        await screen.until_shown("? awaiting approval")
+        await screen.until_shown("? approve: y/n")
         await screen.press("w")
-        await screen.until_shown("waits        ? for approval: y approves, n denies")
+        await screen.until_shown("awaiting     ? approval: y approves, n denies")
         assert screen.app.chosen
         assert screen.app.chosen.id == "remove"
         assert (workspace / "a.txt").exists()
@@ -199,7 +199,7 @@ async def test_a_key_that_comes_before_the_question_can_be_read_approves_nothing
 
 async def test_steps_that_have_not_begun_stay_editable_while_the_plan_runs(open_screen: Open) -> None:
     async with open_screen(*STEPS, LONG, review=False) as screen:
-        await screen.until_shown("? awaiting approval")
+        await screen.until_shown("? approve: y/n")
         await screen.choose("write")
         await screen.press("enter")
         await screen.until(lambda: "only steps that have not started can be edited" in screen.said, "the reason")
@@ -237,5 +237,5 @@ async def test_no_row_is_wider_than_the_terminal(open_screen: Open, size: tuple[
     wide = {**WRITE, "description": "很长的描述" * 40}
     async with open_screen(wide, *STEPS[1:], size=size) as screen:
         await screen.until_shown("☐ 5 remove")
-        assert "⚠ needs approval" in screen.text
+        assert "⚠ approval" in screen.text
         assert len(screen.text.splitlines()) <= size[1]
