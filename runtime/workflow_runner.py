@@ -33,11 +33,11 @@ _PURE = (
 
 
 def passed_through(workflows: Iterable[type]) -> tuple[str, ...]:
-    """The modules that the sandbox takes as they are instead of loading them again for every run of a workflow.
+    """The modules that the sandbox passes through instead of importing them again for every workflow run.
 
-    Pure code, and the modules beside those that define the workflows: loaded again, each waiting plan would take 200 kB
-    of memory instead of 130, and a start 20 ms instead of 2. The sandbox does not guard what is passed through; a test
-    of the imports does.
+    Pure code, and the modules beside those that define the workflows. Imported again, each waiting plan would take 200
+    kB of memory instead of 130, and a start 20 ms instead of 2. The sandbox does not restrict modules that are passed
+    through; a test checks their imports instead.
     """
     defining = {workflow.__module__ for workflow in workflows}
     packages = sorted({name.rpartition(".")[0] for name in defining})

@@ -22,7 +22,7 @@ NAME = "tidy-notes"
 STORY: list[tuple[str, list[str]]] = [
     ("The LLM makes a plan from a sentence; the plan waits in review.", ["make", "tidy the notes", "--id", NAME]),
     ("A reviewer has the LLM revise it ...", ["regenerate", NAME, "read the report again before anything is removed"]),
-    ("... and edits a step, provided that nobody has changed the plan since version 2.",
+    ("... and edits a step, provided that the plan is still at version 2.",
      ["edit", NAME, "--set", "report.description=Write the report of the notes", "--expect-version", "2"]),
     ("The plan begins. Its second step fails, since there is no todo.md. The LLM recovers it.", ["begin", NAME]),
 ]  # fmt: skip

@@ -93,7 +93,8 @@ class Sandbox:
         """Whether a command has network access, given whether its step asked for it. Raises ToolError NO_NETWORK."""
         if asked and self.network == "off" and self.level != "none":
             raise ToolError(
-                "NO_NETWORK", "the step asks for the network, and this worker has PLANS_SANDBOX_NETWORK=off"
+                "NO_NETWORK",
+                "the step sets `network: true`, but this worker has PLANS_SANDBOX_NETWORK=off; change one of them",
             )
         return self.level == "none" or self.network == "on" or asked
 
@@ -189,7 +190,7 @@ def choose(
 def missing(path: str | None = None) -> dict[Level, str]:
     """The levels this host does not support, and why."""
     found: dict[Level, str] = {"bwrap": _bwrap_problem(path)}
-    found["landlock"] = "" if landlock.abi() else "the kernel has no Landlock, or it is switched off"
+    found["landlock"] = "" if landlock.abi() else "the kernel does not support Landlock, or it is disabled"
     return {level: problem for level, problem in found.items() if problem}
 
 
@@ -202,7 +203,7 @@ def _level(mode: Mode, path: str | None) -> tuple[Level, str]:
     wanted: Level = "landlock" if mode == "landlock" else "bwrap"
     if wanted not in lacking:
         return wanted, ""
-    text = f"PLANS_SANDBOX={mode}, but {lacking[wanted]}; install or allow it, or set PLANS_SANDBOX=auto"
+    text = f"PLANS_SANDBOX={mode}, but {lacking[wanted]}; install or enable it, or set PLANS_SANDBOX=auto"
     return "none", text
 
 
@@ -285,8 +286,8 @@ def describe(sandbox: Sandbox) -> str:
         "none": "level 0: commands have all rights of the worker's user",
     }
     networks: Mapping[Network, str] = {
-        "step": "with the network only where a step asks for it",
-        "on": "with the network, so that one may reach the Temporal server and approve its own plan",
-        "off": "without the network",
+        "step": "network access only for steps that request it",
+        "on": "network access for all, so a command may reach the Temporal server and approve its own plan",
+        "off": "no network access",
     }
     return f"{words[sandbox.level]}; {networks['on' if sandbox.level == 'none' else sandbox.network]}"

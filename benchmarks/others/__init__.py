@@ -1,1 +1,1 @@
-"""What people would use instead, on the same graphs: each library in an environment of its own."""
+"""The same graphs on other workflow libraries: each script runs in its library's own virtual environment."""

@@ -1,4 +1,4 @@
-"""DBOS on SQLite: a workflow whose steps are recorded one by one; what is ready runs at once, in waves."""
+"""DBOS on SQLite: a workflow whose steps are recorded individually; ready steps run concurrently, in waves."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ async def _noop(number: int) -> int:
 
 
 async def _graph(steps: Steps) -> int:
-    """Waves, so that steps are numbered the same in every replay, as DBOS asks for."""
+    """Run in waves, so that steps are numbered the same in every replay, as DBOS requires."""
     done: dict[str, int] = {}
     waiting = steps
     while waiting:
@@ -35,7 +35,7 @@ graph: Any = DBOS.workflow()(_graph)
 
 
 async def run(steps: Steps, name: str) -> int:
-    """One workflow."""
+    """Run a graph as one workflow."""
     with SetWorkflowID(name):
         return int(await graph(steps))
 

@@ -15,13 +15,13 @@ from benchmarks.others.timing import Steps, report
 
 
 class State(TypedDict):
-    """Values by step."""
+    """Results by step id."""
 
     done: Annotated[dict[str, int], operator.or_]
 
 
 def compiled(steps: Steps, saver: Any) -> Any:
-    """The graph of some steps."""
+    """Compile the steps into a graph."""
     graph = StateGraph(State)
     needed = {name for step in steps for name in step["dependsOn"]}
     for step in steps:
@@ -43,7 +43,7 @@ def _node(step: dict[str, Any]) -> Any:
 
 
 async def main() -> None:
-    """Run every graph that standard input names."""
+    """Run the graphs from standard input."""
     database = Path(sys.argv[1]) / "langgraph.db"
     async with AsyncSqliteSaver.from_conn_string(str(database)) as saver:
 

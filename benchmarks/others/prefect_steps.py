@@ -1,4 +1,4 @@
-"""Prefect with its own temporary server on SQLite: a task for each step, results kept on disk."""
+"""Prefect with its own temporary server on SQLite: a task for each step, results stored on disk."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ graph = flow(_graph)
 
 
 async def run(steps: Steps, _: str) -> int:
-    """One flow run, in a thread: its tasks are plain functions."""
+    """Run a graph as one flow, in a thread: flow and tasks are synchronous."""
     return int(await asyncio.to_thread(graph, steps))
 
 

@@ -1,6 +1,6 @@
-"""What the scripts share: graphs come as JSON on standard input, seconds go as JSON to standard output.
+"""Shared by the scripts: reads graphs as JSON from standard input, writes durations as JSON to standard output.
 
-Nothing here may need more than the standard library: it runs in the environment of another library.
+Uses only the standard library, because it runs in other libraries' virtual environments.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ Steps = list[dict[str, Any]]
 
 
 async def report(library: str, how: str, run: Callable[[Steps, str], Awaitable[int]]) -> None:
-    """Run each graph as often as asked, after one round that does not count, and print what it took."""
-    asked = json.load(sys.stdin)
-    seconds: dict[str, list[float]] = {name: [] for name in asked["graphs"]}
-    for turn in range(asked["repeats"] + 1):
-        for name, steps in asked["graphs"].items():
+    """Run each graph `repeats` times, after one warm-up round, and print the durations in seconds."""
+    request = json.load(sys.stdin)
+    seconds: dict[str, list[float]] = {name: [] for name in request["graphs"]}
+    for turn in range(request["repeats"] + 1):
+        for name, steps in request["graphs"].items():
             began = time.perf_counter()
             done = await run(steps, f"{name}-{turn}")
             took = time.perf_counter() - began
