@@ -138,8 +138,8 @@ class Watcher:
             after = look(watch.root, str(self._state), self._most)
         except OSError as error:
             return context.warn(f"the changes of the call are unknown: the workspace cannot be read ({error.strerror})")
-        if told := warning(watch.guarded, guarded(watch.root, after.protected)):
-            context.warn(told)
+        if text := warning(watch.guarded, guarded(watch.root, after.protected)):
+            context.warn(text)
         difference = self._difference(watch, after, context)
         self._record(watch, after, difference, context)
         with self._lock:
@@ -179,7 +179,7 @@ class Watcher:
         more = max(0, len(paths) + len(found.deleted) - max(MAX_KEPT, len(changes)))
         if self._undo != "off" and (changes or more):
             self._write_down(context, changes, more)
-        _tell(context, changes, more, after.marks)
+        _report(context, changes, more, after.marks)
 
     def _changed(self, watch: _Watch, path: str, mark: Mark, context: ToolContext) -> FileChange | None:
         """The change of a new or modified path; None if its content turns out to be the same."""
@@ -236,20 +236,20 @@ class Watcher:
         return None
 
 
-def _tell(context: ToolContext, changes: list[FileChange], more: int, marks: dict[str, Mark]) -> None:
+def _report(context: ToolContext, changes: list[FileChange], more: int, marks: dict[str, Mark]) -> None:
     """Add the changes to the context, for the run."""
-    told = list(_telling(changes))
-    for change in told[:MAX_LISTED]:
+    reported = list(_without_implied(changes))
+    for change in reported[:MAX_LISTED]:
         if change.kind == "deleted":
             context.files_deleted.append(change.path)
         else:
             context.files_written.setdefault(change.path, _stamp(change, marks[change.path]))
         if change.shared:
             context.files_shared.append(change.path)
-    context.more_files += more + len(told[MAX_LISTED:])
+    context.more_files += more + len(reported[MAX_LISTED:])
 
 
-def _telling(changes: list[FileChange]) -> Iterator[FileChange]:
+def _without_implied(changes: list[FileChange]) -> Iterator[FileChange]:
     """Omit directories with a created or deleted entry of their own: the entry implies them."""
     holding = {(change.path.rpartition("/")[0], change.kind) for change in changes}
     for change in changes:
