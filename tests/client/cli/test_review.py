@@ -35,7 +35,7 @@ async def in_review(environ: dict[str, str], directory: Path) -> str:
 async def on_the_review_screen(environ: dict[str, str], *arguments: str) -> AsyncIterator[Terminal]:
     """`plan` in a terminal, when it shows the review screen."""
     async with terminal(environ, *arguments) as screen:
-        await until(lambda: "q leave (the plan waits)" in screen.text, "the review screen")
+        await until(lambda: "q leave (the plan stays in review)" in screen.text, "the review screen")
         yield screen
 
 
