@@ -123,7 +123,7 @@ async def test_a_slow_terminal_is_sent_what_a_key_changed_and_not_the_whole_scre
         assert await sent_for(screen, "s", "is skipped") < whole
         await sent_for(screen, "\r", "ctrl+s save")
         assert await sent_for(screen, "Q", "Q") < whole / 20
-        await sent_for(screen, "\x1b", "typed")
+        await sent_for(screen, "\x1b", "unsaved changes")
         await sent_for(screen, "\x1b", "1 write")
         screen.press("q")
         assert await screen.process.wait() == 0
