@@ -52,7 +52,7 @@ async def test_calls_before_an_approval_are_listed_too(plans: Plans) -> None:
     await started.approve("w")
     calls = (await started.ended())["step_tool_history"]["0"]
     assert [call["tool"] for call in calls] == ["write_file", "write_file"]
-    assert ("neither made nor read" in calls[0]["result"], "theirs" in calls[1]["result"]) == (True, True)
+    assert ("neither created nor read" in calls[0]["result"], "theirs" in calls[1]["result"]) == (True, True)
 
 
 async def test_a_failed_command_leaves_its_files_on_record(plans: Plans) -> None:
