@@ -164,9 +164,11 @@ def settings(environ: dict[str, str]) -> Settings:
 
 @pytest_asyncio.fixture
 async def worker(temporal_client: Client, settings: Settings) -> AsyncIterator[Worker]:
-    """A worker of ours with the built-in tools, listening to the test's queue."""
+    """A worker of ours with the built-in tools, polling the test's queue: a command must not start one of its own."""
     from activities.tools.registry import load_tools
+    from runtime.task_queues import listeners
     from worker import build
 
     async with build(temporal_client, settings, load_tools(()), indexed=True) as running:
+        await until(lambda: listeners(temporal_client, settings.task_queue), "the server sees the worker poll")
         yield running
