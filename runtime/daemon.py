@@ -13,7 +13,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
-import psutil
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from runtime.atomic_file import write_whole
@@ -70,6 +69,8 @@ class Process(BaseModel):
 
 def began(pid: int) -> str | None:
     """Start time of a process, as text for comparison; None if there is no such process, or only a zombie."""
+    import psutil  # only some commands look at processes
+
     try:
         process = psutil.Process(pid)
         if process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):

@@ -18,7 +18,6 @@ from temporalio.service import RPCError
 
 from client.cli import environment
 from client.cli.output import say
-from runtime.background_worker import ensure_worker
 from runtime.connect import Connection, reach
 from runtime.settings import Settings
 
@@ -58,7 +57,11 @@ async def _run(action: Callable[[Connected], Awaitable[T]], worker: bool, query:
     settings = environment.settings()
     connection = await reach(settings, say)
     needed = worker and not (query and await _has_record(connection.client, *query))
-    running = await ensure_worker(settings, connection) if needed else None
+    running = None
+    if needed:
+        from runtime.background_worker import ensure_worker  # `plan list` does without
+
+        running = await ensure_worker(settings, connection)
     return await action(Connected(settings, connection, running is not None))
 
 
