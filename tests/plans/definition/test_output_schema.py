@@ -73,7 +73,12 @@ def test_a_schema_that_takes_too_long_is_told_by_the_clock(name: str) -> None:
     assert "takes too long" in found or (found == "" and name in HARMLESS)
 
 
-@pytest.mark.parametrize("name", sampled(sorted(ENDLESS.keys() - HARMLESS - LARGE), 1))
+@pytest.mark.parametrize(
+    "name",
+    sampled(
+        sorted(ENDLESS.keys() - HARMLESS - LARGE, reverse=True, key=lambda name: name.startswith("many patterns")), 1
+    ),
+)
 def test_a_schema_that_takes_too_long_is_told_by_the_count(name: str) -> None:
     schema, answer = ENDLESS[name]
     assert "takes too long" in form_problem(schema, json.dumps(answer))
