@@ -104,6 +104,7 @@ async def server(temporal_binary: Path, tmp_path_factory: pytest.TempPathFactory
             break
     try:
         assert running.is_alive(), daemon.tail(log)
+        await connected(running.address)  # a command of a test may be the first to need the namespace
         yield running
     finally:
         await running.stop(grace=0)
