@@ -14,8 +14,8 @@ from client.start import Started, launch
 from client.summary import wait
 from plans.errors import PlanError
 from plans.run import Options, PlanStatus
-from plans.views.markdown import line
 from plans.views.models import PlanView
+from plans.views.safe_text import line
 from workflows.search_attributes import first
 
 MAX_REQUEST = 20_000

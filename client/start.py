@@ -20,7 +20,8 @@ from plans.definition.parsing import read_plan
 from plans.errors import InvalidPlan, PlanError
 from plans.model import Plan, Problem, Value
 from plans.run import Options, PlanStatus, Run
-from plans.views.markdown import line, markdown
+from plans.views.markdown import markdown
+from plans.views.safe_text import line
 from runtime import search_attributes
 from workflows.search_attributes import first
 

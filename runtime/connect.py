@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import getpass
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, cast
@@ -125,15 +125,25 @@ async def healthy(seconds: float, **options: Any) -> Client:
 
 
 async def has_namespace(client: Client) -> bool:
-    """Whether the server knows the client's namespace and can use it.
+    """Whether the server knows the client's namespace."""
+    request = DescribeNamespaceRequest(namespace=client.namespace)
+    return await _is_found(client.workflow_service.describe_namespace(request))
 
-    A server that has just started registers its default namespace only after it accepts connections.
+
+async def is_ready(client: Client) -> bool:
+    """Whether a server that has just started knows the client's namespace and can use it.
+
+    It registers its default namespace only after it accepts connections. Describing a namespace reads the store;
+    counting workflows, like everything else, reads a cache of it.
     """
+    return await has_namespace(client) and await _is_found(client.count_workflows())
+
+
+async def _is_found(request: Awaitable[object]) -> bool:
     try:
-        await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace=client.namespace))
-        await client.count_workflows()  # describing reads the store, everything else a cache of it
+        await request
     except RPCError as error:
-        return error.status is not RPCStatusCode.NOT_FOUND  # a key may permit workflows but not these requests
+        return error.status is not RPCStatusCode.NOT_FOUND  # a key may permit workflows but not this request
     return True
 
 
@@ -172,8 +182,9 @@ async def _client(
         async with asyncio.timeout(seconds):
             client = await healthy(seconds, **options)
             if is_ours:
-                await until(lambda: has_namespace(client), every=0.1)
-            await _require_namespace(client, address)
+                await until(lambda: is_ready(client), every=0.1)
+            else:
+                await _require_namespace(client, address)
             return client
     except TimeoutError:
         pass

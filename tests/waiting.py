@@ -10,7 +10,7 @@ from typing import Any
 
 from temporalio.client import Client
 
-from runtime.connect import has_namespace, healthy
+from runtime.connect import healthy, is_ready
 
 PATIENCE = 90.0
 """Seconds until a condition that does not come true is a failure: far more than any takes on a machine that is busy."""
@@ -31,5 +31,5 @@ async def until(look: Callable[[], Any], what: str, *, patience: float = PATIENC
 async def connected(address: str, **options: Any) -> Client:
     """A client of a server that has just started: it listens before it is healthy and knows its namespace."""
     client = await healthy(PATIENCE * 2, target_host=address, **options)
-    await until(lambda: has_namespace(client), "the server knows the namespace")
+    await until(lambda: is_ready(client), "the server knows the namespace")
     return client

@@ -21,8 +21,8 @@ from plans.execution.tool_history import MAX_PAST, cut
 from plans.log import LogKind
 from plans.model import Step
 from plans.run import PastCall, Status
-from plans.views import markdown
 from plans.views.agent_progress import progress_of
+from plans.views.safe_text import safe
 from workflows import policies
 
 Kind = Literal["spawned", "completed", "failed", "timeout", "interrupted", "resumed"]
@@ -53,7 +53,7 @@ async def ended(agent: AgentRun) -> None:
         completion_timestamp=written(run.ended or workflow.now()),
         resumes=run.resumes or None,
     )
-    body = f"## Result\n\n{markdown.safe(tasks_text(agent))}"
+    body = f"## Result\n\n{safe(tasks_text(agent))}"
     file = SummaryFile(
         plan_id=run.plan.id or "", markdown=run_summary(entry, _KINDS.get(agent.end or "", "failed"), body)
     )

@@ -27,7 +27,7 @@ from client.review.step_form import EditScreen
 from client.runs import Choice
 from plans.edits import Edit, MoveStep, RemoveStep, SkipStep, UnskipStep
 from plans.errors import InvalidPlan, PlanError
-from plans.views.markdown import line
+from plans.views.safe_text import line
 
 Change = tuple[Edit, str] | None
 """An edit and the remark to show once the plan has accepted it."""

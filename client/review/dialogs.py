@@ -15,7 +15,7 @@ from textual.widgets.option_list import Option
 
 from client.review.text_field import Typing
 from plans.model import ToolSpec
-from plans.views.markdown import line
+from plans.views.safe_text import line
 
 
 class Confirm(ModalScreen[bool]):

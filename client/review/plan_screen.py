@@ -25,8 +25,8 @@ from client.runs import PlanView
 from plans.errors import PlanError
 from plans.model import ToolSpec
 from plans.run import ENDED
-from plans.views.markdown import safe
 from plans.views.models import StepView
+from plans.views.safe_text import safe
 
 LAG_SECONDS, SHARE = 2.0, 5
 """Pause between two queries: SHARE times the duration of the last one, at most LAG_SECONDS."""

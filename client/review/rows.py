@@ -15,8 +15,8 @@ from rich.text import Text
 
 from plans.model import Step, ToolSpec
 from plans.step_fields import On, aliases, names
-from plans.views.markdown import line, safe
 from plans.views.models import PlanView, StepView
+from plans.views.safe_text import line, safe
 from plans.views.views import shorten
 
 MARKS = {

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
 
 from plans.model import ToolSpec
-from plans.views.markdown import line, safe
+from plans.views.safe_text import line, safe
 
 Kind = Literal["text", "integer", "number", "choice", "json"]
 

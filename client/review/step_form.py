@@ -24,8 +24,8 @@ from client.review.step_draft import Draft, Unwritable
 from client.review.text_field import Typing
 from plans.edits import Edit
 from plans.errors import InvalidPlan, PlanError
-from plans.views.markdown import line, safe
 from plans.views.models import PlanView, StepView
+from plans.views.safe_text import line, safe
 
 Save = Callable[[list[Edit], int], Awaitable[None]]
 

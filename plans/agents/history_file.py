@@ -15,7 +15,8 @@ from pydantic import Field, ValidationError
 from plans.agents.history import PLAN_TYPE, VERSION, Entry, History, Status
 from plans.definition.parsing import MAX_BYTES, Unreadable, parse_json
 from plans.model import Value
-from plans.views.markdown import line, md
+from plans.views.markdown import md
+from plans.views.safe_text import line
 
 _OPTIONAL = ("agent_type", "plan", "resumes", "resumed_by")
 

@@ -15,8 +15,7 @@ from plans.model import Plan
 from plans.run import PlanStatus, Run, Status
 from plans.views.agent_progress import position, tasks_of
 from plans.views.models import StepView
-from plans.views.safe_text import line as line
-from plans.views.safe_text import safe as safe
+from plans.views.safe_text import line
 
 MARKS = {"completed": "✓", "failed": "✗", "running": ">", "skipped": "-", "ready": "?", "blocked": " ", "pending": " "}
 """Marks of the text display; a ready step that awaits no decision is shown without one."""

@@ -13,7 +13,8 @@ from plans.run import Run, Status, StepState
 from plans.views.abridged import folded, foremost, rank
 from plans.views.agent_progress import MARKS as TASK_MARKS
 from plans.views.agent_progress import tasks_of
-from plans.views.markdown import MARKS, line
+from plans.views.markdown import MARKS
+from plans.views.safe_text import line
 
 _NOT_BEGUN = frozenset({Status.PENDING, Status.BLOCKED, Status.READY})
 

@@ -10,8 +10,9 @@ from plans.activity_io import Return
 from plans.execution.schedule import Schedule
 from plans.execution.tool_history import note_files
 from plans.run import Status
-from plans.views.markdown import Node, code, details, dot, line, markdown, md, mermaid, safe
+from plans.views.markdown import Node, code, details, dot, markdown, md, mermaid
 from plans.views.models import PlanView
+from plans.views.safe_text import line, safe
 from plans.views.summary import summary_markdown, summary_of
 from plans.views.text import text
 from plans.views.views import plan_view
