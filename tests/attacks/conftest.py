@@ -1,0 +1,28 @@
+"""Workers of attacks: one for each user, for all tests of a process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from tests.attacks.attack import User
+from tests.attacks.workers import WorkerSide, worker_side
+
+
+@pytest.fixture(scope="session")
+def worker_of() -> Iterator[Callable[[User], WorkerSide]]:
+    """Gives the worker of a user, started when it is first asked for."""
+    started: dict[User, WorkerSide] = {}
+    with ExitStack() as stack:
+
+        def give(user: User) -> WorkerSide:
+            if user == "root" and os.geteuid() != 0:
+                pytest.skip("these tests do not run as root: there is no root worker to try")
+            if user not in started:
+                started[user] = stack.enter_context(worker_side(user))
+            return started[user]
+
+        yield give
