@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from tests.attacks.attack import NAMED, NOWHERE, ONLY_ROOT, Attack, Expected, Judge, Spelling
 from tests.attacks.ground import Ground
-from tests.attacks.judges import held_open, ipc_left, key_left, left_running, reached, socket_of, typed
+from tests.attacks.process_judges import held_open, ipc_left, key_left, left_running, reached, socket_of, typed
 
 STREAM, DATAGRAM = socket.SOCK_STREAM, socket.SOCK_DGRAM
 
@@ -41,23 +41,35 @@ s.send(b"x")
 """
 STREAMED, SENT = SEND % ("STREAM", '"@SOCKET@"'), SEND % ("DGRAM", '"@SOCKET@"')
 BASE, HOME = _named("@BASE@/sockets"), _named("@HOME@/.agent")
-LINKED = """
+LINKED = (
+    """
 import os
 os.symlink("@BASE@/sockets", "l")
-""" + SEND % ("STREAM", '"l/s"')
-HARD = """
+"""
+    + SEND % ("STREAM", '"l/s"')
+)
+HARD = (
+    """
 import os
 os.link("@SOCKET@", "l")
-""" + SEND % ("STREAM", '"l"')
-MOVED = """
+"""
+    + SEND % ("STREAM", '"l"')
+)
+MOVED = (
+    """
 import os
 os.rename("@SOCKET@", "l")
-""" + SEND % ("STREAM", '"l"')
-BY_ROOT = SEND % ("STREAM", 'f"/proc/{__import__(\'os\').getppid()}/root@SOCKET@"')
-BY_DESCRIPTOR = """
+"""
+    + SEND % ("STREAM", '"l"')
+)
+BY_ROOT = SEND % ("STREAM", "f\"/proc/{__import__('os').getppid()}/root@SOCKET@\"")
+BY_DESCRIPTOR = (
+    """
 import os
 at = os.open("@BASE@/sockets", os.O_PATH)
-""" + SEND % ("STREAM", 'f"/proc/self/fd/{at}/s"')
+"""
+    + SEND % ("STREAM", 'f"/proc/self/fd/{at}/s"')
+)
 
 NAMED_SOCKETS = Attack(
     "named Unix sockets",
@@ -227,22 +239,23 @@ os.closerange(0, 10)
 os.execvp("sleep", "@NAP@".split())
 """.replace("@NAP@", NAP)
 BOMB = "f() { [ $1 -gt 7 ] && return; " + NAP + " & f $(($1+1)) & f $(($1+1)); }; f 0"
-KILL_ABOVE = f"setsid {NAP} & sleep 0.1; kill -9 $PPID; kill -9 $(ps -o ppid= -p $PPID); sleep 0.3"
-KILLED = """
-import os, signal, time
+KILL_PARENT = f"setsid {NAP} > /dev/null 2>&1 & sleep 0.1; kill -9 $PPID; sleep 0.3"
+KILL_ANCESTORS = """
+import os, time
 if not os.fork():
     os.setsid()
     os.closerange(0, 10)
     os.execvp("sleep", "@NAP@".split())
 time.sleep(0.1)
-for folder in os.listdir("/proc"):
-    if folder.isdigit():
-        try:
-            if b"launcher.py" in open(f"/proc/{folder}/cmdline", "rb").read():
-                if b"@BASE@" in open(f"/proc/{folder}/cmdline", "rb").read():
-                    os.kill(int(folder), %s)
-        except OSError:
-            pass
+above, process = [], os.getppid()
+while process > 1 and b"worker_side" not in open(f"/proc/{process}/cmdline", "rb").read():
+    above.append(process)
+    process = int(open(f"/proc/{process}/stat").read().rpartition(")")[2].split()[1])
+for each in reversed(above):
+    try:
+        os.kill(each, %s)
+    except OSError:
+        pass
 time.sleep(0.3)
 """.replace("@NAP@", NAP)
 LEFT_BEHIND = Attack(
@@ -257,8 +270,8 @@ LEFT_BEHIND = Attack(
                  control=f"(trap '' TERM; setsid {NAP} >/dev/null 2>&1) &"),
         Spelling("a function that calls itself", BOMB, expected=NOWHERE, worker={"PLANS_LIMIT_PROCESSES": "100"},
                  control=f"for n in 1 2 3; do {NAP} >/dev/null 2>&1 & done"),
-        Spelling("its parent ended first", KILL_ABOVE),
-        Spelling("the launcher ended first", python=KILLED % "9"),
+        Spelling("its parent ended first", KILL_PARENT),
+        Spelling("all above it ended first", python=KILL_ANCESTORS % "9"),
     ),
 )  # fmt: skip
 

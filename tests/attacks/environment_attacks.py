@@ -12,6 +12,9 @@ from tests.attacks.library import library
 MARK = "import posix; posix.close(posix.open('@MARK@', posix.O_CREAT | posix.O_WRONLY))\n"
 """Of the kind that also runs while Python starts."""
 WRITE = "echo x > @MARK@"
+LIBRARIES = ("libz.so.1", "libexpat.so.1", "libcap.so.2", "libselinux.so.1", "libm.so.6", "libpcre2-8.so.0")
+"""What Python and bubblewrap load."""
+VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 
 
 def _library(name: str, *flags: str) -> Callable[[Ground], None]:
@@ -35,12 +38,22 @@ def _converter(ground: Ground) -> None:
 
 def _programs(ground: Ground) -> None:
     for name in ("bwrap", "sh", "env", "python3", "setpriv", "prlimit"):
-        _file(f"bin/{name}", f"#!/bin/sh\n{WRITE}\nexec /usr/bin/{name} \"$@\"\n", 0o755)(ground)
+        _file(f"bin/{name}", f'#!/bin/sh\n{WRITE}\nexec /usr/bin/{name} "$@"\n', 0o755)(ground)
 
 
 def _home(ground: Ground) -> None:
-    for version in ("3.11", "3.12", "3.13"):
+    for version in VERSIONS:
         _file(f".local/lib/python{version}/site-packages/evil.pth", MARK)(ground)
+
+
+def _libraries(ground: Ground) -> None:
+    for name in LIBRARIES:
+        _library(name)(ground)
+
+
+def _start_up(ground: Ground) -> None:
+    for version in VERSIONS:
+        _file(f"h/lib/python{version}/encodings/__init__.py", MARK)(ground)
 
 
 def _options(ground: Ground) -> None:
@@ -79,7 +92,7 @@ ENVIRONMENT = Attack(
             "LD_LIBRARY_PATH",
             "/usr/bin/python3 -c pass; ls",
             env={"LD_LIBRARY_PATH": "@WS@"},
-            prepare=lambda ground: [_library(name)(ground) for name in LIBRARIES] and None,
+            prepare=_libraries,
         ),
         Spelling("LD_DEBUG_OUTPUT", "true", env={"LD_DEBUG": "libs", "LD_DEBUG_OUTPUT": "@MARK@"}),
         Spelling(
@@ -88,8 +101,7 @@ ENVIRONMENT = Attack(
         Spelling("PYTHONPATH", PYTHON, env={"PYTHONPATH": "@WS@"}, prepare=_file("sitecustomize.py", MARK)),
         Spelling(
             "PYTHONHOME", PYTHON, env={"PYTHONHOME": "@WS@/h"},
-            prepare=lambda ground: [_file(f"h/lib/python3.{n}/encodings/__init__.py", MARK)(ground) for n in VERSIONS]
-            and None,
+            prepare=_start_up,
         ),
         Spelling("PYTHONUSERBASE", PYTHON, env={"PYTHONUSERBASE": "@WS@/.local"}, prepare=_home),
         Spelling(".pth below the command's HOME", PYTHON, prepare=_home),
@@ -103,8 +115,6 @@ ENVIRONMENT = Attack(
         Spelling("PATH with other programs", "bwrap --version", env={"PATH": f"@WS@/bin:{PATH}"}, prepare=_programs),
     ),
 )  # fmt: skip
-LIBRARIES = ("libz.so.1", "libexpat.so.1", "libcap.so.2", "libselinux.so.1", "libm.so.6", "libpcre2-8.so.0")
-VERSIONS = (11, 12, 13)
 
 ARGUMENTS = Attack(
     "working directory and arguments read as something else",
@@ -116,7 +126,7 @@ ARGUMENTS = Attack(
         Spelling("a link as directory", f"cd there && {WRITE}", prepare=_link_out),
         Spelling("inherited descriptors", python=DESCRIPTORS),
         Spelling("descriptors of the parent", f"cd /proc/$PPID/cwd && cd ..; {WRITE}; cp /proc/self/stat @OUT@/stat"),
-        Spelling("a directory moved while it is open", python=SWAP + "os.chdir('..'); os.mkdir('../../moved')"),
+        Spelling("a directory moved while it is open", python=SWAP + "os.chdir('..'); os.mkdir('../beside')"),
     ),
 )
 

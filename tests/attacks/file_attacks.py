@@ -118,6 +118,7 @@ MODULE, TREE = ".git/modules/m/hooks/post-checkout", ".git/config.worktree"
 DEEPEST, TASKS, CI = "sub/deep/.env", ".vscode/tasks.json", ".github/workflows/ci.yml"
 EVIL = "echo evil > "
 
+
 def _spelled(name: str, command: str, *targets: str, prepare: Callable[[Ground], None] = _repository) -> Spelling:
     return Spelling(name, command, prepare=prepare, judge=planted(*targets) if targets else None)
 

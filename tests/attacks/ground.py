@@ -1,7 +1,7 @@
 """Where an attack takes place: a home, a project in it, a state directory and what lies outside, all made for one cell.
 
-It lies outside /tmp and /run where that is possible: those are private to a command anyway, and would hide what the
-rest of the file system shows.
+It lies outside /tmp and /run where that is possible, since those are private to a command anyway and would hide what
+the rest of the file system shows; the home lies where homes lie.
 """
 
 from __future__ import annotations
@@ -16,9 +16,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 PLACES = ("/srv", "/opt", "/var/lib")
 """Where nothing hides a directory; the first that is writable is taken."""
+HOMES = Path("/home")
+"""Where homes are, if one can be made there: what hides or opens a home may go by that."""
 ORDINARY = 52_741
 """User id of the ordinary user where the tests run as root: nobody has it, and no process but ours runs as it."""
 PYTHON = "/usr/bin/python3" if Path("/usr/bin/python3").exists() else sys.executable
@@ -31,6 +34,7 @@ class Ground:
     """The directories of one cell and what was found in it."""
 
     base: Path
+    home: Path
     uid: int
     canary: str = field(default_factory=lambda: f"canary-{secrets.token_hex(8)}")
     """In every file that a command must not read."""
@@ -39,10 +43,6 @@ class Ground:
     """What `@NAME@` stands for, besides the directories; judges add theirs."""
     said: str = ""
     """All that came back from the worker: value, output, error."""
-
-    @property
-    def home(self) -> Path:
-        return self.base / "home"
 
     @property
     def workspace(self) -> Path:
@@ -107,7 +107,7 @@ class Ground:
             timeout=60,
             **as_user(self.uid),
         )
-        return ended.stdout + ended.stderr
+        return str(ended.stdout + ended.stderr)
 
     def loot(self) -> bytes:
         """All that came back, and every file of the workspace."""
@@ -121,7 +121,7 @@ class Ground:
         return b"\n".join(found)
 
 
-def as_user(uid: int) -> dict[str, object]:
+def as_user(uid: int) -> dict[str, Any]:
     """What makes subprocess run something as a user; nothing, if that is who we are."""
     return {"user": uid, "group": uid, "extra_groups": []} if os.geteuid() == 0 and uid != 0 else {}
 
@@ -135,9 +135,11 @@ def place() -> str:
 def ground(uid: int) -> Iterator[Ground]:
     """The ground of one cell, removed afterwards."""
     base = Path(tempfile.mkdtemp(prefix="attack-", dir=place()))
+    home = Path(tempfile.mkdtemp(prefix="attack-", dir=HOMES if os.access(HOMES, os.W_OK) else base))
     try:
         base.chmod(0o755)
-        laid = Ground(base, uid)
+        laid = Ground(base, home, uid)
+        laid.give(home)
         laid.give(base)
         for folder in (laid.outside, laid.workspace, laid.state):
             laid.make(folder)
@@ -148,7 +150,8 @@ def ground(uid: int) -> Iterator[Ground]:
         laid.put(laid.outside / "file", "old\n")
         yield laid
     finally:
-        clear(base)
+        for folder in (home, base):
+            clear(folder)
 
 
 def clear(base: Path) -> None:

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from tests.attacks.attack import NAMED, ONLY_ROOT, Attack, Spelling
-from tests.attacks.ground import Ground
 from tests.attacks.judges import (
     device_made,
-    disturbed,
-    held_open,
     host_name,
     immutable,
     kernel_value,
     key_stolen,
     marked,
-    opened_to_write,
     set_id,
-    spied_on,
     stolen,
     written,
 )
+from tests.attacks.process_judges import disturbed, held_open, opened_to_write, spied_on
 
 KEEP_OPEN = """
 import os, time
@@ -217,11 +213,6 @@ MARKS = Attack(
         Spelling("chown", "chown 12345:12345 @OUT@/file", expected={**ONLY_ROOT}),
     ),
 )  # fmt: skip
-
-
-def _shadow(ground: Ground) -> None:
-    """The secret of root is read instead of /etc/shadow: the same bits, and no real password in a test."""
-    ground.put(ground.base / "shadow", ground.canary, 0o600)
 
 
 HANDLE = """

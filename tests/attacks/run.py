@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,8 +29,7 @@ class Result:
 
 def measure(case: Case, worker: WorkerSide) -> Result:
     """Run the attack of one cell, judged from outside."""
-    with ground(worker.uid) as laid, _alone(case), (case.spelling.judge or case.attack.judge)(laid) as escaped:
-        _prepare(case, laid)
+    with _judged(case, worker) as (laid, escaped):
         answer = worker.answer(laid, case)
         assert answer["level"] == WORDS[case.level], f"the worker has level {answer['level']!r}: {answer['text']}"
         assert answer["code"] != "FAULT", answer["text"]
@@ -40,16 +39,20 @@ def measure(case: Case, worker: WorkerSide) -> Result:
 
 def measure_without_launcher(case: Case, worker: WorkerSide) -> Result:
     """Run the control of a spelling that is held at every level, as a plain process of the user."""
-    with ground(worker.uid) as laid, (case.spelling.judge or case.attack.judge)(laid) as escaped:
-        _prepare(case, laid)
+    with _judged(case, worker) as (laid, escaped):
         laid.said = laid.run(case.spelling.control)
         return Result(escaped(), laid.said)
 
 
-def _prepare(case: Case, laid: Ground) -> None:
-    if case.spelling.prepare:
-        case.spelling.prepare(laid)
-        laid.own(laid.home)
+@contextmanager
+def _judged(case: Case, worker: WorkerSide) -> Iterator[tuple[Ground, Callable[[], bool]]]:
+    """The ground as the attack finds it, and the verdict of the judge, who looks from now on."""
+    with ground(worker.uid) as laid, _alone(case):
+        if case.spelling.prepare:
+            case.spelling.prepare(laid)
+            laid.own(laid.home)
+        with (case.spelling.judge or case.attack.judge)(laid) as escaped:
+            yield laid, escaped
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -15,6 +16,7 @@ from tests.nightly import sampled
 
 SAMPLE = 40
 CONTROLLED = [case for case in CASES if case.spelling.control and case.level == "off"]
+HARMLESS = [case for case in CASES if (case.level, case.user) == ("off", "ordinary")]
 WorkerOf = Callable[[User], WorkerSide]
 
 
@@ -30,6 +32,13 @@ def test_an_attack_comes_to_what_the_table_says(case: Case, worker_of: WorkerOf)
 def test_what_is_held_at_every_level_succeeds_without_the_launcher(case: Case, worker_of: WorkerOf) -> None:
     result = measure_without_launcher(case, worker_of(case.user))
     assert result.escaped, result.said
+
+
+@pytest.mark.parametrize("case", sampled(HARMLESS, 4), ids=lambda case: case.id)
+def test_a_judge_sees_no_escape_where_nothing_is_attacked(case: Case, worker_of: WorkerOf) -> None:
+    spelling = replace(case.spelling, command="true", python="", env={}, worker={}, cwd=".")
+    result = measure(replace(case, spelling=spelling), worker_of(case.user))
+    assert not result.escaped, result.said
 
 
 def test_every_attack_has_at_least_three_spellings() -> None:

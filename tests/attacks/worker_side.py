@@ -1,4 +1,4 @@
-"""The worker's side of an attack: runs commands as a worker runs those of steps, one request per line of standard input.
+"""The worker's side of an attack: runs commands as a worker runs those of steps, one request per line of its input.
 
     python -m tests.attacks.worker_side
 
@@ -66,7 +66,7 @@ def answered(request: dict[str, Any]) -> bytes:
         os.environ.update(request["environ"])
         try:
             answer = asyncio.run(attempt(request))
-        except BaseException as error:  # noqa: BLE001 - the process ends with it, and the test has to see it
+        except BaseException as error:
             answer = {"level": "", "code": "FAULT", "text": f"{type(error).__name__}: {error}"}
         os.write(writing, json.dumps(answer).encode())
         os._exit(0)

@@ -58,7 +58,8 @@ class WorkerSide:
         return self._ask({"args": args, "environ": environ, "workspace": str(ground.workspace)})
 
     def _ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        assert self.process.stdin and self.process.stdout
+        assert self.process.stdin
+        assert self.process.stdout
         self.asked += 1
         self.process.stdin.write(json.dumps({**request, "id": self.asked}).encode() + b"\n")
         self.process.stdin.flush()
@@ -84,7 +85,7 @@ def worker_side(user: User) -> Iterator[WorkerSide]:
             env=environ,
             cwd="/",
             start_new_session=True,
-            **as_user(uid),  # type: ignore[call-overload]
+            **as_user(uid),
         )
         try:
             yield WorkerSide(process, uid)
@@ -101,10 +102,11 @@ def worker_side(user: User) -> Iterator[WorkerSide]:
 
 def _interpreter(uid: int) -> str:
     """An interpreter of this version that the user may start: ours, or the system's where ours lies in a home."""
-    wanted = "import sys; sys.exit(sys.version_info[:2] != (%d, %d))" % sys.version_info[:2]
-    for program in (sys.executable, "/usr/bin/python%d.%d" % sys.version_info[:2], "/usr/local/bin/python3"):
+    major, minor = sys.version_info[:2]
+    wanted = f"import sys; sys.exit(sys.version_info[:2] != ({major}, {minor}))"
+    for program in (sys.executable, f"/usr/bin/python{major}.{minor}", f"/usr/local/bin/python{major}.{minor}"):
         with suppress(OSError):
-            if not subprocess.run([program, "-c", wanted], stderr=subprocess.DEVNULL, **as_user(uid)).returncode:  # type: ignore[call-overload]
+            if not subprocess.run([program, "-c", wanted], stderr=subprocess.DEVNULL, **as_user(uid)).returncode:
                 return program
     raise AssertionError(f"user {uid} may run no Python of this version: install python3 for everybody")
 
@@ -113,7 +115,7 @@ def _code(uid: int, copied: Path) -> Iterator[Path]:
     """Our code and the packages it needs, copied where the user may not read them."""
     packages = Path(sysconfig.get_path("platlib"))
     for folder, names in ((ROOT, OURS), (packages, ())):
-        if not subprocess.run(["test", "-r", str(folder), "-a", "-x", str(folder)], **as_user(uid)).returncode:  # type: ignore[call-overload]
+        if not subprocess.run(["test", "-r", str(folder), "-a", "-x", str(folder)], **as_user(uid)).returncode:
             yield folder
             continue
         to = copied / folder.name
