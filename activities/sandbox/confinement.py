@@ -9,8 +9,6 @@ processes in one step that forks cannot outrun: for a root worker it is pid 1 of
 a Landlock domain that contains the command's, so that a signal to all processes it may reach hits the command's only.
 """
 
-# ruff: noqa: PTH - loading pathlib would take 12 ms of every command
-
 from __future__ import annotations
 
 import ctypes

@@ -4,8 +4,6 @@ It is started with a constant environment and reads everything else from DESCRIP
 effect outside the sandbox. Isolated mode (-I -S) reads no site files and imports nothing from the working directory.
 """
 
-# ruff: noqa: PTH - loading pathlib would take 12 ms of every command
-
 from __future__ import annotations
 
 import os

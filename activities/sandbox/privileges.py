@@ -1,12 +1,10 @@
 """Drops the privileges of a root worker for a command: an own user id, no capabilities, a private mount namespace.
 
 The workspace and the temporary directory are mounted over themselves as ID-mapped clones: the command's user sees
-itself as their owner, while on disk the files stay the owner's. Directories that the user could not pass (such as /root, mode
-0700) are covered by an empty file system that holds only what the command may see. All mounts are private and vanish
-with the command. Linux, root. Standard library only: the launcher loads this file.
+itself as their owner, while on disk the files stay the owner's. Directories that the user could not pass (such as
+/root, mode 0700) are covered by an empty file system that holds only what the command may see. All mounts are private
+and vanish with the command. Linux, root. Standard library only: the launcher loads this file.
 """
-
-# ruff: noqa: PTH - loading pathlib would take 12 ms of every command
 
 from __future__ import annotations
 

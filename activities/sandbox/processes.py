@@ -3,8 +3,6 @@
 Standard library only: the launcher loads this file.
 """
 
-# ruff: noqa: PTH - loading pathlib would take 12 ms of every command
-
 from __future__ import annotations
 
 import os

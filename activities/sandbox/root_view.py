@@ -5,8 +5,6 @@ in a home, and PLANS_SANDBOX_READ. Within them, homes, the worker's state direct
 home, or a directory that contains one, is never taken from PATH.
 """
 
-# ruff: noqa: PTH - paths are texts here: they become arguments, and must not be normalized
-
 from __future__ import annotations
 
 import os

@@ -11,8 +11,6 @@ A command that exceeds its process limit or fills a disk is killed; this process
 TOO_MANY or NO_ROOM, and with NOT_CONFINED if the sandbox could not be set up: none can be confused with an exit code.
 """
 
-# ruff: noqa: PTH - loading pathlib would take 12 ms of every command
-
 from __future__ import annotations
 
 import ctypes
