@@ -25,6 +25,7 @@ from pydantic import (
 )
 
 from plans.errors import PlanError
+from plans.files.name_patterns import pattern_problem
 from plans.llm.endpoint import OPENAI, endpoint_problem
 
 PREFIX = "PLANS_"
@@ -84,6 +85,8 @@ class Settings(BaseModel):
     """strict: neither a plan nor a flag can waive an approval."""
     edits: Literal["normal", "strict"] = "normal"
     """strict: files that the run has neither created nor read cannot be edited."""
+    protected: Annotated[tuple[str, ...], BeforeValidator(_listed)] = ()
+    """Patterns of names that file tools write with approval only, beside the built-in list; `!` takes away."""
     server: Literal["auto", "embedded"] = "auto"
     """embedded: ignore a server that already runs on localhost:7233."""
     auto_worker: bool = True
@@ -144,6 +147,14 @@ class Settings(BaseModel):
         if not os.access(resolved, os.W_OK | os.X_OK):
             raise ValueError(f"{resolved} is not writable; change its permissions or choose another directory")
         return resolved
+
+    @field_validator("protected")
+    @classmethod
+    def _patterns_are_usable(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        problems = [f"{each!r} {problem}" for each in patterns if (problem := pattern_problem(each))]
+        if problems:
+            raise ValueError("; ".join(problems))
+        return patterns
 
     @field_validator("openai_api_key")
     @classmethod

@@ -50,7 +50,8 @@ def tool_activity(
     @activity.defn(name=tool.spec.name)
     async def attempt(call: Call) -> Return:
         again = activity.info().attempt > 1
-        context = ToolContext(call, Workspace(call.workspace), effects, tool.spec.name, again, fault=here.fault)
+        workspace = Workspace(call.workspace, here.names)
+        context = ToolContext(call, workspace, effects, tool.spec.name, again, fault=here.fault)
         heartbeat = Heartbeat(lambda: context.line)
         started = time.monotonic()
 
