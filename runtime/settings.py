@@ -75,6 +75,8 @@ class Settings(BaseModel):
     """Further task queues whose steps a worker runs: those named by `queue` in plans and steps."""
     workspace: Path | None = None
     """Default workspace for plans without one."""
+    workspaces: Annotated[tuple[str, ...], BeforeValidator(_directories)] = ()
+    """Directories that workspaces must be in; none: the home of the worker's user, and what the client grants."""
     state_dir: Path
     """State directory: data of the embedded server, values too large for history, summaries, logs."""
     cache_dir: Path
@@ -147,6 +149,14 @@ class Settings(BaseModel):
         if not os.access(resolved, os.W_OK | os.X_OK):
             raise ValueError(f"{resolved} is not writable; change its permissions or choose another directory")
         return resolved
+
+    @field_validator("workspaces")
+    @classmethod
+    def _workspaces_exist(cls, directories: tuple[str, ...]) -> tuple[str, ...]:
+        for each in directories:
+            if not Path(each).is_dir() or Path(each).resolve() == Path("/"):
+                raise ValueError(f"{each} is not a directory below which workspaces may be; create it or name another")
+        return directories
 
     @field_validator("protected")
     @classmethod

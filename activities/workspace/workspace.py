@@ -105,8 +105,11 @@ class Place:
 class Workspace:
     """A directory, and access to the files below it."""
 
-    def __init__(self, root: str, names: ProtectedNames = DEFAULT) -> None:
-        self._given, self._names = Path(root), names
+    def __init__(
+        self, root: str, names: ProtectedNames = DEFAULT, closed: frozenset[tuple[int, int]] = frozenset()
+    ) -> None:
+        """`closed`: device and inode of directories inside that cannot be entered: the worker's own data."""
+        self._given, self._names, self._closed = Path(root), names, closed
 
     @cached_property
     def root(self) -> str:
@@ -144,7 +147,7 @@ class Workspace:
 
     @contextmanager
     def _place(self, path: str, parts: tuple[str, ...], follow: bool) -> Iterator[Place]:
-        walk = _Walk(self._open_root(), self._roots, path, self._names)
+        walk = _Walk(self._open_root(), self._roots, path, self._names, self._closed)
         try:
             place = walk.to(parts, follow)
         except BaseException:
@@ -157,11 +160,15 @@ class Workspace:
 
     def _open_root(self) -> int:
         try:
-            return os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            descriptor = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
             raise ToolError(
                 "NOT_FOUND", f"the workspace {shown(self.root)} cannot be opened ({error.strerror}); create it"
             ) from None
+        if _path_of(descriptor) not in (self.root, None):
+            os.close(descriptor)
+            raise ToolError("WORKSPACE_REFUSED", f"a directory above {shown(self.root)} is a link now; put it back")
+        return descriptor
 
 
 @dataclass
@@ -172,6 +179,7 @@ class _Walk:
     roots: tuple[str, ...]
     path: str
     names: ProtectedNames
+    closed: frozenset[tuple[int, int]]
     folders: list[tuple[str, int]] = field(default_factory=list)
     links: int = 0
 
@@ -188,6 +196,10 @@ class _Walk:
                 self._up()
                 continue
             status = _status(name, self.here)
+            if status is not None and (status.st_dev, status.st_ino) in self.closed:
+                raise ToolError(
+                    "PATH_OUTSIDE", f"{shown(self.path)} is or leads into the worker's own data; no step uses it"
+                )
             if status is not None and stat.S_ISLNK(status.st_mode) and (pending or follow):
                 self._follow(name, pending)
             elif status is None or not pending:
@@ -244,6 +256,13 @@ class _Walk:
 def not_found(path: str) -> ToolError:
     """The error for a missing file or directory."""
     return ToolError("NOT_FOUND", f"{shown(path)} does not exist in the workspace; list_directory shows what does")
+
+
+def _path_of(descriptor: int) -> str | None:
+    """The real path of an open directory; None where the system does not say."""
+    with suppress(OSError):
+        return os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115
+    return None
 
 
 def _status(name: str, directory: int) -> os.stat_result | None:
