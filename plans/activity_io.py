@@ -103,6 +103,10 @@ class CheckRequest(Value):
     workspace: str | None = Field(
         default=None, description="Workspace chosen by the client; takes precedence over the plan's."
     )
+    granted: list[str] | None = Field(
+        default=None,
+        description="Directories that the client grants as workspaces, with what is below them; none: `workspace`.",
+    )
     inputs: dict[str, Any] = Field(default_factory=dict)
     all_tools: bool = Field(
         default=False, description="Return all tools, for a plan that may be edited or is yet to be drafted."

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -68,6 +68,12 @@ class Options(Value):
     """Options of a client that starts a plan."""
 
     workspace: str | None = Field(default=None, description="Absolute directory; overrides the plan's own.")
+    granted: list[Annotated[str, Field(max_length=4_096)]] | None = Field(
+        default=None,
+        max_length=20,
+        description="Directories that the plan may work in, with those below them; none: `workspace`. The worker's"
+        " settings may allow fewer.",
+    )
     max_parallel: int | None = Field(default=None, ge=1, le=100, description="Overrides the plan's own.")
     approve_all: bool = Field(default=False, description="`--yes`: no step awaits approval.")
     review: bool = Field(default=False, description="Wait for `begin` before the first step.")

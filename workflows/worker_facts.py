@@ -25,7 +25,7 @@ async def facts_about(run: Run, plan: Plan | None, *, all_tools: bool, first: bo
 
     `first`: activities get readable ids. Later checks may run concurrently, so they get ids from the SDK.
     """
-    request = CheckRequest(plan=plan, workspace=run.options.workspace, inputs=run.options.inputs, all_tools=all_tools)
+    request = _request(run, plan, all_tools=all_tools)
     own = run.plan.queue
     facts = await _ask_queue(request, own, first)
     all_problems = list(facts.problems)
@@ -58,9 +58,7 @@ async def judge(run: Run, plan: Plan, queue: str) -> None:
 
 
 async def _ask_new(run: Run, plan: Plan | None, queue: str) -> Facts:
-    request = CheckRequest(
-        plan=plan, queue=queue, workspace=run.options.workspace, inputs=run.options.inputs, all_tools=True
-    )
+    request = _request(run, plan, all_tools=True).model_copy(update={"queue": queue})
     try:
         facts = await _ask_bound(request, queue, False, patience=policies.NEW_QUEUE)
     except ActivityError as error:
@@ -71,6 +69,13 @@ async def _ask_new(run: Run, plan: Plan | None, queue: str) -> Facts:
     if errors(facts.problems):
         raise InvalidPlan(errors(facts.problems))
     return facts
+
+
+def _request(run: Run, plan: Plan | None, *, all_tools: bool) -> CheckRequest:
+    options = run.options
+    return CheckRequest(
+        plan=plan, workspace=options.workspace, granted=options.granted, inputs=options.inputs, all_tools=all_tools
+    )
 
 
 async def _ask_queue(request: CheckRequest, queue: str | None, first: bool) -> Facts:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from activities.provenance.scan import Mark, mark_of
 from activities.workspace.paths import shown
+from plans.files.name_patterns import ProtectedNames
 
 MAX_GUARDED = 2_000
 MAX_TOLD = 10
@@ -38,8 +39,22 @@ def guarded(root: str, protected: Iterable[str]) -> dict[str, Mark]:
 def warning(before: Mapping[str, Mark], after: Mapping[str, Mark]) -> str:
     """The warning for people; empty if no protected file changed."""
     touched = [path for path in dict.fromkeys([*before, *after]) if before.get(path) != after.get(path)]
+    return _told("protected files were", touched)
+
+
+def running_later(root: str, changed: Iterable[str], names: ProtectedNames) -> str:
+    """The warning about files that may run code later and that commands may write; empty if none is among `changed`.
+
+    Those that commands may not write are the business of `warning`.
+    """
+    above = [name for name in root.split("/") if name]
+    reasons = ((path, names.reason(path.split("/"), above)) for path in changed)
+    return _told("files that may run code later were", [path for path, found in reasons if found and not found.strict])
+
+
+def _told(what: str, touched: Sequence[str]) -> str:
     if not touched:
         return ""
     more = f" and {len(touched) - MAX_TOLD} more" if len(touched) > MAX_TOLD else ""
-    names = ", ".join(shown(path) for path in touched[:MAX_TOLD])
-    return f"protected files were created or changed while the command ran: {names}{more}; check them"
+    shown_names = ", ".join(shown(path) for path in touched[:MAX_TOLD])
+    return f"{what} created or changed while the command ran: {shown_names}{more}; check them"
