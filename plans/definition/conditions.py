@@ -1,7 +1,8 @@
 """Conditions (`when`): JMESPath over the values of finished steps and the inputs.
 
 Root names in an expression are step ids, or `inputs`. JMESPath cannot call into Python, assign or loop; the length and
-depth of an expression are limited here so that it cannot stall a workflow task (FAULTS T17).
+depth of an expression are limited here, and the work of evaluating it in `plans.definition.evaluation`, so that it
+cannot stall a workflow task (FAULTS T17).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import jmespath
 from jmespath.exceptions import JMESPathError
 from jmespath.functions import Functions
 
+from plans.definition.evaluation import Budget, evaluate
 from plans.errors import BadExpression
 
 MAX_CHARACTERS = 1_000
@@ -40,10 +42,16 @@ def _parse(expression: str) -> Any:
     return jmespath.compile(expression)
 
 
-def search(expression: str, value: Any) -> Any:
-    """Evaluate the expression on a value. Raises BadExpression when it does not apply to the value."""
+def search(expression: str, value: Any, budget: Budget | None = None) -> Any:
+    """Evaluate the expression on a value, within a budget that several may share.
+
+    Raises BadExpression when it does not apply to the value, or costs too much.
+    """
+    parsed = compiled(expression).parsed
     try:
-        return compiled(expression).search(value)
+        return evaluate(parsed, value, budget or Budget())
+    except BadExpression as error:
+        raise BadExpression(f"'{expression[:80]}' cannot be applied: {error.message}", error.code) from None
     except (JMESPathError, RecursionError, TypeError, ValueError, ArithmeticError) as error:
         raise BadExpression(f"'{expression[:80]}' cannot be applied: {_one_line(error)}") from error
 
