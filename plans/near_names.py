@@ -16,6 +16,8 @@ MAX_CHARACTERS = 128
 """Longer names get no hint; ids are not longer."""
 ALLOWANCE = 1_000_000
 """Pairs of characters compared in one check: 50 mistakes among 200 names of 10 letters, in at most a quarter second."""
+MIN_COST = 10_000
+"""What each hint costs at least: there are at most 100 per check."""
 
 
 class Hints:
@@ -29,8 +31,8 @@ class Hints:
         if self._left <= 0 or len(known) > MAX_NAMES or len(name) > MAX_CHARACTERS:
             return ""
         candidates = [other for other in sorted(known) if len(other) <= MAX_CHARACTERS]
-        self._left -= (len(name) + 1) * (sum(map(len, candidates)) + 1)
-        return next(iter(get_close_matches(name, candidates, 1)), "") if self._left > 0 else ""
+        self._left -= max(len(name) * sum(map(len, candidates)), MIN_COST)
+        return next(iter(get_close_matches(name, candidates, 1)), "") if self._left >= 0 else ""
 
     def question(self, name: str, known: Collection[str]) -> str:
         """`; did you mean 'x'?`, or nothing."""

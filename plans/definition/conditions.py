@@ -27,19 +27,19 @@ def compiled(expression: str) -> Any:
     """The parsed expression (cached). Raises BadExpression with the position of the error."""
     if len(expression) > MAX_CHARACTERS:
         raise BadExpression(f"the expression has {len(expression)} characters; {MAX_CHARACTERS} are allowed")
+    return _compiled(expression)
+
+
+@lru_cache(maxsize=1_000)
+def _compiled(expression: str) -> Any:
     if max(expression.count(mark) for mark in "([{!&|") > 2 * MAX_DEPTH:
         raise BadExpression(f"the expression is nested deeper than {MAX_DEPTH}; split the value up in a step first")
     try:
-        found = _parse(expression)
+        found = jmespath.compile(expression)
     except (JMESPathError, RecursionError) as error:
         raise BadExpression(f"'{expression[:80]}' is not a JMESPath expression: {_one_line(error)}") from error
     _check(found.parsed)
     return found
-
-
-@lru_cache(maxsize=1_000)
-def _parse(expression: str) -> Any:
-    return jmespath.compile(expression)
 
 
 def search(expression: str, value: Any, budget: Budget | None = None) -> Any:
@@ -64,9 +64,12 @@ def holds(expression: str, values: Mapping[str, Any]) -> bool:
 
 def roots_of(expression: str | None) -> list[str]:
     """The root names an expression uses, in order, without repeats; `@` stands for the whole scope."""
-    if not expression:
-        return []
-    return list(dict.fromkeys(_roots(compiled(expression).parsed)))
+    return list(_distinct_roots(expression)) if expression else []
+
+
+@lru_cache(maxsize=5_000)
+def _distinct_roots(expression: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(_roots(compiled(expression).parsed)))
 
 
 def _roots(node: dict[str, Any]) -> list[str]:
@@ -82,7 +85,7 @@ def _roots(node: dict[str, Any]) -> list[str]:
     return [name for child in children if isinstance(child, dict) for name in _roots(child)]
 
 
-def _check(parsed: dict[str, Any]) -> None:
+def _check(parsed: Any) -> None:
     """Reject unknown functions, and nesting too deep for the recursive evaluator. Iterative itself."""
     stack = [(parsed, 1)]
     while stack:

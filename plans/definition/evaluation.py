@@ -73,7 +73,7 @@ class Budget:
         raise BadExpression(f"its value is nested deeper than {MAX_RESULT_DEPTH}; select less", TOO_COSTLY)
 
 
-def evaluate(parsed: dict[str, Any], value: Any, budget: Budget) -> Any:
+def evaluate(parsed: Any, value: Any, budget: Budget) -> Any:
     """The value of a parsed expression. Raises what jmespath raises, and BadExpression for one that is too costly."""
     try:
         found = _Interpreter(budget).visit(parsed, value)
@@ -84,29 +84,27 @@ def evaluate(parsed: dict[str, Any], value: Any, budget: Budget) -> Any:
     return found
 
 
-class _Interpreter(TreeInterpreter):  # type: ignore[misc]
+class _Interpreter(TreeInterpreter):
     """jmespath's interpreter, which spends a unit per visited node and for what a node makes."""
 
     def __init__(self, budget: Budget) -> None:
         super().__init__(Options(custom_functions=_Functions(budget)))
         self._budget = budget
 
-    def visit(self, node: dict[str, Any], value: Any) -> Any:
+    def visit(self, node: Any, value: Any) -> Any:
         self._budget.spend(1)
         return super().visit(node, value)
 
-    def visit_comparator(self, node: dict[str, Any], value: Any) -> Any:
-        literals = [
-            {"type": "literal", "value": self.visit(child, value), "children": []} for child in node["children"]
-        ]
-        left, right = (literal["value"] for literal in literals)
-        if node["value"] in self._EQUALITY_OPS and isinstance(left, list | dict) and isinstance(right, list | dict):
+    def visit_comparator(self, node: Any, value: Any) -> Any:
+        left, right = (self.visit(child, value) for child in node["children"])
+        if node["value"] in ("eq", "ne") and isinstance(left, list | dict) and isinstance(right, list | dict):
             return _equal(left, right, self._budget) is (node["value"] == "eq")
         if isinstance(left, str) and isinstance(right, str):
             self._budget.spend(min(len(left), len(right)) // COMPARED_PER_UNIT)
-        return super().visit_comparator({**node, "children": literals}, value)
+        known: Any = node | {"children": [{"type": "literal", "value": operand} for operand in (left, right)]}
+        return super().visit_comparator(known, value)
 
-    def visit_flatten(self, node: dict[str, Any], value: Any) -> Any:
+    def visit_flatten(self, node: Any, value: Any) -> Any:
         base = self.visit(node["children"][0], value)
         if not isinstance(base, list):
             return None
@@ -116,20 +114,20 @@ class _Interpreter(TreeInterpreter):  # type: ignore[misc]
             found += item if isinstance(item, list) else [item]
         return found
 
-    def visit_slice(self, node: dict[str, Any], value: Any) -> Any:
+    def visit_slice(self, node: Any, value: Any) -> Any:
         if isinstance(value, list):
             start, stop, step = node["children"]
             self._budget.spend(len(range(*slice(start, stop, step).indices(len(value)))))
         return super().visit_slice(node, value)
 
 
-class _Functions(Functions):  # type: ignore[misc]
+class _Functions(Functions):
     """jmespath's functions, which spend units for the arguments before they use them."""
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
 
-    def call_function(self, function_name: str, resolved_args: list[Any]) -> Any:
+    def call_function(self, function_name: str, resolved_args: Any) -> Any:
         if function_name == "contains" and len(resolved_args) == 2 and isinstance(resolved_args[0], list):
             return any(_is(item, resolved_args[1], self._budget) for item in resolved_args[0])
         if function_name == "to_string":
@@ -192,7 +190,7 @@ def _equal(left: Any, right: Any, budget: Budget) -> bool:
     return True
 
 
-def _makes_copies(parsed: dict[str, Any]) -> bool:
+def _makes_copies(parsed: Any) -> bool:
     """Whether a part of the input can occur in the result more than once: only a multi-select does that."""
     pending = [parsed]
     while pending:

@@ -102,11 +102,13 @@ class _InnerCode:
 
     def _is_at_code(self) -> bool:
         """Whether the text up to here ends with an interpreter and its code flag: the next word is the code itself."""
+        if self._whole[max(self._word_end - 1, 0) : self._word_end] not in ("c", "e", "r"):
+            return False
         index = bisect_right(self._flags, self._word_end - 3, key=lambda span: span[0]) - 1
         if index < 0:
             return False
         start, end = self._flags[index]
-        if self._word_end > end or self._whole[self._word_end - 1] not in "cer":
+        if self._word_end > end:
             return False
         before = bisect_right(self._called, start) - 1
         separator = bisect_left(self._separators, start) - 1
@@ -130,16 +132,28 @@ def join_python(literals: list[str], values: list[Any]) -> str:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise BadReference(f"the Python code does not parse with its values inserted: {error}") from error
-    free = _names(tree) - {name for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for name in _names(node)}
-    if not free.issuperset(names):
+    if not _free_names(tree).issuperset(names):
         raise BadReference("a value in Python code must stand by itself, outside quotes: data = {{step}}")
     texts = {name: f"({value!r})" for name, value in zip(names, values, strict=True)}
     # One pass, so that a value that looks like a placeholder is not replaced again.
     return re.sub(rf"{stem}[0-9]+_", lambda match: texts.get(match[0], match[0]), code)
 
 
-def _names(tree: ast.AST) -> set[str]:
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+def _free_names(tree: ast.AST) -> set[str]:
+    """The names that are read, without those that are read in an f-string."""
+    read: tuple[set[str], set[str]] = (set(), set())
+    pending = [(tree, False)]
+    while pending:
+        node, in_text = pending.pop()
+        if isinstance(node, ast.Name):
+            if isinstance(node.ctx, ast.Load):
+                read[in_text].add(node.id)
+            continue
+        in_text = in_text or isinstance(node, ast.JoinedStr)
+        for field in vars(node).values():  # `ast.iter_child_nodes` takes three times as long
+            children = field if isinstance(field, list) else (field,)
+            pending += [(child, in_text) for child in children if isinstance(child, ast.AST)]
+    return read[False] - read[True]
 
 
 def _shell_text(value: str, context: str) -> str:

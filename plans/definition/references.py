@@ -16,7 +16,7 @@ import json
 import re
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from plans.definition.conditions import search
 from plans.definition.evaluation import TOO_COSTLY, UNITS_IN_ACTIVITY, Budget
@@ -44,8 +44,7 @@ _WHOLE_CODE = (
 )
 
 
-@dataclass(frozen=True)
-class Reference:
+class Reference(NamedTuple):
     """One reference to a step's value or an input: its location, the root it names, and the path into the value."""
 
     place: tuple[str | int, ...]
@@ -102,7 +101,9 @@ def literal(text: str) -> str:
 
 def path_of(rest: str | None) -> str:
     """The JMESPath expression in what follows a root: `.rows[0]` -> `rows[0]`, `| [0]` -> `@ | [0]`, nothing -> ``."""
-    rest = (rest or "").strip()
+    if not rest:
+        return ""
+    rest = rest.strip()
     if rest.startswith("."):
         return rest[1:] or rest
     return f"@ {rest}" if rest.startswith("|") else rest
@@ -150,7 +151,7 @@ def fill_at(args: dict[str, Any], places: list[Place], values: Mapping[str, Any]
 
 
 def fill_text(text: str, values: Mapping[str, Any], language: str | None = None, budget: Budget | None = None) -> Any:
-    """The filled value of one string: a string, or any JSON value for a whole reference. `budget`: for all its paths."""
+    """The filled value of one string: a string, or any JSON value for a whole reference. Its paths share the budget."""
     budget = budget or Budget()
     if text.startswith("$$"):
         return text[1:]

@@ -21,23 +21,28 @@ from plans.errors import BadExpression, BadReference
 from plans.model import Input, Plan, Problem, Step, ToolSpec
 from plans.near_names import Hints
 
+MAX_FOUND = 2_000
+"""After so many errors the remaining steps are not checked: nobody reads them, and making them takes time."""
 MAX_PROBLEMS = 200
 """At most this many problems go into history; `plan check` shows all of them."""
 
 
 def problems(plan: Plan, tools: Mapping[str, ToolSpec], elsewhere: Container[str] = ()) -> list[Problem]:
-    """All problems of a plan, in step order; those of the plan as a whole come last.
+    """All problems of a plan, in step order; those of the plan as a whole come last. After MAX_FOUND the check stops.
 
     Tools of the steps in `elsewhere` are not checked: they run on workers of another task queue.
     """
     known = {step.id for step in plan.steps}
     found, hints, inputs = list(_ids(plan)), Hints(), set(plan.inputs)
-    for step in plan.steps:
+    for count, step in enumerate(plan.steps, 1):
         found += _dependencies(step, known, hints)
         if step.id not in elsewhere:
             found += [*_tool(step, tools, known, hints), *_code(step, tools)]
         found += _references(step, known, inputs, hints)
         found += _condition(step, known, hints)
+        if len(found) > MAX_FOUND and len(errors(found)) > MAX_FOUND:
+            rest = len(plan.steps) - count
+            return [*found, _more(f"the other {rest} steps were not checked; fix these problems first")]
     return [*found, *_cycles(plan, known), *_defaults(plan)]
 
 
@@ -57,8 +62,11 @@ def bounded(found: list[Problem]) -> list[Problem]:
     if len(found) <= MAX_PROBLEMS:
         return found
     kept = sorted(found, key=lambda problem: problem.severity != "error")[:MAX_PROBLEMS]
-    text = f"{len(found) - MAX_PROBLEMS} more problems are not shown; `plan check` shows all"
-    return [*kept, Problem(code="MORE_PROBLEMS", message=text)]
+    return [*kept, _more(f"{len(found) - MAX_PROBLEMS} more problems are not shown; `plan check` shows more")]
+
+
+def _more(text: str) -> Problem:
+    return Problem(code="MORE_PROBLEMS", message=text)
 
 
 def input_values(plan: Plan, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
