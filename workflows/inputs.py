@@ -10,6 +10,7 @@ from pydantic import Field, ValidationError
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
+from plans import run_check
 from plans.agents.order import AgentOrder
 from plans.agents.run import AgentRun
 from plans.definition.validation import bounded
@@ -67,7 +68,7 @@ def require_stored(arguments: Sequence[Any]) -> None:
 
 def _require_decodable(arguments: Sequence[Any]) -> None:
     """Raises InvalidPlan for a start argument that cannot be decoded; RuntimeError if an earlier run stored it."""
-    if workflow.info().continued_run_id and not workflow.info().cron_schedule:
+    if _is_carried():
         require_stored(arguments)
     refused = undecodable(arguments, "undecodable-start")
     if refused is not None:
@@ -79,9 +80,12 @@ def read_request(arguments: Sequence[Any]) -> PlanRequest:
     sent = _only_object(arguments, "PLAN_SCHEMA", '{"plan": {"steps": [...]}, "options": {}}')
     with _schema_errors("PLAN_SCHEMA"), gc_disabled():
         carried = sent.get("run")
-        if isinstance(carried, str):  # a big Run is carried as a JSON string, which parses four times faster
-            return PlanRequest(run=run_of(carried))
-        return PlanRequest.model_validate(sent)
+        # A big Run is carried as a JSON string, which parses four times faster.
+        text = carried if isinstance(carried, str) else None
+        request = PlanRequest.model_validate(sent) if text is None else PlanRequest(run=run_of(text))
+    if request.run is not None and not _is_carried():
+        _require_sound(run_check.problem_of(request.run, workflow.now()))
+    return request
 
 
 def read_agent_request(arguments: Sequence[Any]) -> AgentRequest:
@@ -89,7 +93,20 @@ def read_agent_request(arguments: Sequence[Any]) -> AgentRequest:
     example = '{"order": {"request": "..."}, "options": {}}'
     sent = _only_object(arguments, "AGENT_SCHEMA", example, ("order", "agent"))
     with _schema_errors("AGENT_SCHEMA"):
-        return AgentRequest.model_validate(sent)
+        request = AgentRequest.model_validate(sent)
+    if request.agent is not None and not _is_carried():
+        _require_sound(run_check.agent_problem_of(request.agent, workflow.now()))
+    return request
+
+
+def _is_carried() -> bool:
+    """Whether continue-as-new wrote the argument. A cron schedule repeats the first one, and looks the same."""
+    return bool(workflow.info().continued_run_id) and not workflow.info().cron_schedule
+
+
+def _require_sound(problem: str | None) -> None:
+    if problem is not None:
+        raise InvalidPlan([Problem(code="RUN_INVALID", message=problem)])
 
 
 def read_changes_request(arguments: Sequence[Any]) -> ChangesRequest:
