@@ -6,8 +6,10 @@ INSTALLED := $(VENV)/installed
 ARGS ?=
 # Tests run side by side, each process with a Temporal server of its own; PARALLEL= runs them one by one.
 PARALLEL ?= -n auto --dist worksteal
-# What .ci/run takes of the nightly run: every mode of some workflow tests, and processes killed at random moments.
-SAMPLE := tests/workflows/test_plan.py tests/workflows/test_control.py tests/chaos/test_kills.py tests/chaos/test_zombies.py
+# What .ci/run takes of the nightly run: every mode of some workflow tests, processes killed at random moments, and
+# attacks with a real browser.
+SAMPLE := tests/workflows/test_plan.py tests/workflows/test_control.py tests/chaos/test_kills.py tests/chaos/test_zombies.py \
+	tests/runtime/test_browsers.py
 
 .PHONY: setup demo demo-llm test test-all test-sample check shape format test-stack bench lock clean
 

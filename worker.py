@@ -163,6 +163,9 @@ async def serve(settings: Settings, child: int | None = None, fault: Callable[[s
     settings.make_state_dir()
     tools = load_tools(settings.tools)
     connection = await reach(settings, _say)
+    values = _driver(connection.client, settings)
+    if isinstance(values, LocalDirectory):
+        values.create()
     indexed = await search_attributes.ensure(connection.client) >= search_attributes.TOLD
     await namespaces.remember(settings, connection.client, connection.address)
     stopped = _stop_on_signals()

@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError
 
 from plans.definition.parsing import Unreadable, check_depth, check_values
 from plans.edits import EditPlan, Regenerate
-from plans.errors import Refused
+from plans.errors import Refused, Undecodable
 from plans.model import Value
 from plans.run import ENDED, PlanStatus, Run
 
@@ -114,6 +114,8 @@ def read(kind: type[Message], arguments: Sequence[Any], optional: bool = False, 
     if len(arguments) != 1:
         raise Refused(f"expected one JSON object like {example}, got {len(arguments)} arguments", "BAD_MESSAGE")
     value = arguments[0]
+    if isinstance(value, Undecodable):
+        raise Refused(value.message, value.code)
     if not isinstance(value, dict):
         raise Refused(f"expected one JSON object like {example}, got {repr(value)[:100]}", "BAD_MESSAGE")
     text = json.dumps(value, ensure_ascii=False, default=str)
@@ -148,7 +150,7 @@ def check_control(run: Run, action: Action) -> None:
 
 def _first(error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
-    return f"{'.'.join(map(str, first['loc'])) or 'message'}: {first['msg']}"
+    return f"{'.'.join(map(str, first['loc']))[:200] or 'message'}: {first['msg'][:1_000]}"
 
 
 def _example(kind: type[Value]) -> str:
