@@ -32,7 +32,9 @@ Judge: TypeAlias = Callable[[Ground], AbstractContextManager[Callable[[], bool]]
 NAMED: Expected = {("landlock", "root"): "named", ("landlock", "ordinary"): "named"}
 NAMED_FOR_USER: Expected = {("landlock", "ordinary"): "named"}
 ONLY_ROOT: Expected = {("off", "ordinary"): "impossible"}
-ONLY_USER: Expected = {("off", "root"): "impossible"}
+HELD: Expected = {("landlock", "root"): "held", ("landlock", "ordinary"): "held"}
+HELD_FOR_ROOT: Expected = {("landlock", "root"): "held"}
+"""Commands of a root worker run as a user of their own, which has no rights on what is root's."""
 NOWHERE: Expected = {("off", "root"): "held", ("off", "ordinary"): "held"}
 """Held by the launcher or the tool at every level; the control is a run without them."""
 

@@ -7,18 +7,18 @@ from collections.abc import Callable
 from pathlib import Path
 from types import MappingProxyType
 
-from tests.attacks.attack import NAMED, NOWHERE, ONLY_ROOT, Attack, Expected, Judge, Spelling
+from tests.attacks.attack import HELD, HELD_FOR_ROOT, NAMED, NOWHERE, ONLY_ROOT, Attack, Expected, Judge, Spelling
 from tests.attacks.ground import Ground
 from tests.attacks.process_judges import held_open, ipc_left, key_left, left_running, reached, socket_of, typed
 
 STREAM, DATAGRAM = socket.SOCK_STREAM, socket.SOCK_DGRAM
 
 
-def _named(*folders: str) -> Callable[[Ground], tuple[int, object]]:
+def _named(folder: str) -> Callable[[Ground], tuple[int, object]]:
     """A socket below a directory of the ground."""
 
     def address(ground: Ground) -> tuple[int, object]:
-        path = ground.make(Path(ground.filled(folders[0]))) / "s"
+        path = ground.make(Path(ground.filled(folder))) / "s"
         ground.tokens["SOCKET"] = str(path)
         return socket.AF_UNIX, str(path)
 
@@ -40,7 +40,7 @@ s.connect(%s)
 s.send(b"x")
 """
 STREAMED, SENT = SEND % ("STREAM", '"@SOCKET@"'), SEND % ("DGRAM", '"@SOCKET@"')
-BASE, HOME = _named("@BASE@/sockets"), _named("@HOME@/.agent")
+BASE, HOME, SYSTEM = _named("@BASE@/sockets"), _named("@HOME@/.agent"), _named("@OPT@")
 LINKED = (
     """
 import os
@@ -77,10 +77,11 @@ NAMED_SOCKETS = Attack(
     (
         Spelling("a stream", python=STREAMED),
         Spelling("a datagram", python=SENT, judge=reached(DATAGRAM, BASE)),
-        Spelling("in a home", python=STREAMED, judge=reached(STREAM, HOME)),
+        Spelling("in a home", python=STREAMED, judge=reached(STREAM, HOME), expected=HELD_FOR_ROOT),
+        Spelling("in a system directory", python=STREAMED, judge=reached(STREAM, SYSTEM)),
         Spelling("by a link", python=LINKED),
-        Spelling("by a hard link", python=HARD),
-        Spelling("moved into the workspace", python=MOVED),
+        Spelling("by a hard link", python=HARD, expected=HELD),
+        Spelling("moved into the workspace", python=MOVED, expected=HELD),
         Spelling("by the root of a process", python=BY_ROOT),
         Spelling("by a descriptor", python=BY_DESCRIPTOR),
     ),

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-PLACES = ("/srv", "/opt", "/var/lib")
+PLACES = ("/srv", "/var/lib")
 """Where nothing hides a directory; the first that is writable is taken."""
 HOMES = Path("/home")
 """Where homes are, if one can be made there: what hides or opens a home may go by that."""
@@ -60,9 +60,21 @@ class Ground:
     def marker(self) -> Path:
         return self.outside / "marker"
 
+    @property
+    def opt(self) -> Path:
+        """A directory below one that commands may read, where it can be made."""
+        return Path("/opt", self.base.name) if os.access("/opt", os.W_OK) else self.base / "opt"
+
     def filled(self, text: str) -> str:
         """A text with its tokens."""
-        places = {"HOME": self.home, "WS": self.workspace, "OUT": self.outside, "STATE": self.state, "BASE": self.base}
+        places = {
+            "HOME": self.home,
+            "WS": self.workspace,
+            "OUT": self.outside,
+            "STATE": self.state,
+            "BASE": self.base,
+            "OPT": self.opt,
+        }
         known = {name: str(path) for name, path in places.items()}
         known |= {"MARK": str(self.marker), "PY": PYTHON, "PATH": PATH, "ID": self.id, **self.tokens}
         for name, value in known.items():
@@ -150,7 +162,7 @@ def ground(uid: int) -> Iterator[Ground]:
         laid.put(laid.outside / "file", "old\n")
         yield laid
     finally:
-        for folder in (home, base):
+        for folder in (home, base, Path("/opt", base.name)):
             clear(folder)
 
 

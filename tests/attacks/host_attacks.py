@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.attacks.attack import NAMED, ONLY_ROOT, Attack, Spelling
+from tests.attacks.attack import NAMED_FOR_USER, ONLY_ROOT, Attack, Spelling
 from tests.attacks.judges import (
     device_made,
     host_name,
@@ -173,10 +173,10 @@ DISTURBING = Attack(
             "a process descriptor",
             python="import os, signal, time; fd = os.pidfd_open(@PID@); signal.pidfd_send_signal(fd, 9); time.sleep(.1)",
         ),
-        Spelling("renice", "renice -n 17 -p @PID@", expected=NAMED),
-        Spelling("processors", python="import os; os.sched_setaffinity(@PID@, {0})", expected=NAMED),
-        Spelling("limits", python="import resource; resource.prlimit(@PID@, 7, (64, 64))", expected=NAMED),
-        Spelling("priority of its input and output", "ionice -c 3 -p @PID@", expected=NAMED),
+        Spelling("renice", "renice -n 17 -p @PID@", expected=NAMED_FOR_USER),
+        Spelling("processors", python="import os; os.sched_setaffinity(@PID@, {0})", expected=NAMED_FOR_USER),
+        Spelling("limits", python="import resource; resource.prlimit(@PID@, 7, (64, 64))", expected=NAMED_FOR_USER),
+        Spelling("priority of its input and output", "ionice -c 3 -p @PID@", expected=NAMED_FOR_USER),
     ),
 )
 
@@ -205,11 +205,11 @@ MARKS = Attack(
     "permission bits, owner, times of files outside",
     marked,
     (
-        Spelling("chmod", "chmod 777 @OUT@/file", expected=NAMED),
-        Spelling("touch -d", "touch -d 2001-01-01 @OUT@/file", expected=NAMED),
-        Spelling("an attribute", python="import os; os.setxattr('@OUT@/file', 'user.evil', b'x')", expected=NAMED),
-        Spelling("by a link in the workspace", "ln -s @OUT@/file l; chmod 666 l", expected=NAMED),
-        Spelling("by a descriptor", python="import os; os.fchmod(os.open('@OUT@/file', os.O_RDONLY), 0o700)", expected=NAMED),
+        Spelling("chmod", "chmod 777 @OUT@/file", expected=NAMED_FOR_USER),
+        Spelling("touch -d", "touch -d 2001-01-01 @OUT@/file", expected=NAMED_FOR_USER),
+        Spelling("an attribute", python="import os; os.setxattr('@OUT@/file', 'user.evil', b'x')", expected=NAMED_FOR_USER),
+        Spelling("by a link in the workspace", "ln -s @OUT@/file l; chmod 666 l", expected=NAMED_FOR_USER),
+        Spelling("by a descriptor", python="import os; os.fchmod(os.open('@OUT@/file', os.O_RDONLY), 0o700)"),
         Spelling("chown", "chown 12345:12345 @OUT@/file", expected={**ONLY_ROOT}),
     ),
 )  # fmt: skip

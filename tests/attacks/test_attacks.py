@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.attacks.attack import Case, User
+from tests.attacks.attack import LEVELS, USERS, Attack, Case, Level, Spelling, User
 from tests.attacks.catalogue import ATTACKS, CASES
+from tests.attacks.judges import planted
 from tests.attacks.run import measure, measure_without_launcher
 from tests.attacks.workers import WorkerSide
 from tests.lacking import require_sandbox
@@ -16,6 +17,21 @@ from tests.nightly import sampled
 
 SAMPLE = 40
 CONTROLLED = [case for case in CASES if case.spelling.control and case.level == "off"]
+HONEST = Attack(
+    "honest work",
+    planted("made", "d/moved", "counted"),
+    (
+        Spelling(
+            "a step's usual work",
+            "set -e; echo a > made; mkdir d; cp made d/x; mv d/x d/moved; echo b > $TMPDIR/t; @PY@ count.py; "
+            "git --version; ls / > /dev/null; rm count.py",
+            prepare=lambda ground: (
+                ground.put(ground.workspace / "count.py", "open('counted', 'w').write('1')") and None
+            ),
+        ),
+    ),
+)
+"""What no level may prevent: the files that it makes are seen from outside."""
 HARMLESS = [case for case in CASES if (case.level, case.user) == ("off", "ordinary")]
 WorkerOf = Callable[[User], WorkerSide]
 
@@ -32,6 +48,14 @@ def test_an_attack_comes_to_what_the_table_says(case: Case, worker_of: WorkerOf)
 def test_what_is_held_at_every_level_succeeds_without_the_launcher(case: Case, worker_of: WorkerOf) -> None:
     result = measure_without_launcher(case, worker_of(case.user))
     assert result.escaped, result.said
+
+
+@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("level", LEVELS)
+def test_honest_work_gets_done_where_attacks_are_held(level: Level, user: User, worker_of: WorkerOf) -> None:
+    worker = worker_of(user)
+    require_sandbox(level)
+    assert measure(Case(HONEST, HONEST.spellings[0], level, user), worker).escaped
 
 
 @pytest.mark.parametrize("case", sampled(HARMLESS, 4), ids=lambda case: case.id)
