@@ -9,6 +9,7 @@ import pytest
 
 from tests.attacks.attack import LEVELS, USERS, Attack, Case, Level, Spelling, User
 from tests.attacks.catalogue import ATTACKS, CASES
+from tests.attacks.ground import Ground
 from tests.attacks.judges import planted
 from tests.attacks.run import measure, measure_without_launcher
 from tests.attacks.workers import WorkerSide
@@ -17,6 +18,12 @@ from tests.nightly import sampled
 
 SAMPLE = 40
 CONTROLLED = [case for case in CASES if case.spelling.control and case.level == "off"]
+
+
+def _program(ground: Ground) -> None:
+    ground.put(ground.workspace / "count.py", "open('counted', 'w').write('1')")
+
+
 HONEST = Attack(
     "honest work",
     planted("made", "d/moved", "counted"),
@@ -25,9 +32,7 @@ HONEST = Attack(
             "a step's usual work",
             "set -e; echo a > made; mkdir d; cp made d/x; mv d/x d/moved; echo b > $TMPDIR/t; @PY@ count.py; "
             "git --version; ls / > /dev/null; rm count.py",
-            prepare=lambda ground: (
-                ground.put(ground.workspace / "count.py", "open('counted', 'w').write('1')") and None
-            ),
+            prepare=_program,
         ),
     ),
 )
