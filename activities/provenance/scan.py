@@ -13,6 +13,7 @@ import stat
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from activities.provenance.git_folders import guarded_in_git
 from activities.workspace.paths import is_protected
 
 MAX_ENTRIES = 100_000
@@ -24,7 +25,6 @@ SKIPPED = frozenset((
 ))  # fmt: skip
 """Names of directories that are not scanned."""
 CACHE_MARK = "CACHEDIR.TAG"
-_GUARDED_IN_GIT = ("hooks", "config", "info/attributes")
 _ODD_NAMES = frozenset((
     *("AGENTS.md", "agents.md", "CLAUDE.md", "claude.md", "Jenkinsfile", "plans.toml", "sitecustomize.py"),
     *("usercustomize.py", "azure-pipelines.yml", "bitbucket-pipelines.yml", CACHE_MARK),
@@ -102,6 +102,8 @@ def _enter(directory: int, path: str, found: WorkspaceScan, skipped: str, depth:
                 found.protected.append(path + name)
         marks[path + name] = (status.st_ctime_ns, status.st_size, status.st_ino)
     found.complete = found.complete and len(marks) <= found.most
+    if ".git" in folders:  # before the others: it is protected even where the workspace is too large to be scanned
+        found.protected += [f"{path}.git/{each}" for each in guarded_in_git(directory)]
     for name in folders:
         if len(marks) > found.most or depth > MAX_DEPTH:
             found.complete = False
@@ -110,8 +112,6 @@ def _enter(directory: int, path: str, found: WorkspaceScan, skipped: str, depth:
 
 
 def _enter_folder(directory: int, path: str, name: str, found: WorkspaceScan, skipped: str, depth: int) -> None:
-    if name == ".git":
-        found.protected += [f"{path}/{each}" for each in _GUARDED_IN_GIT]
     if name in SKIPPED or path == skipped:
         return
     if is_protected(tuple(path.split("/"))):

@@ -12,7 +12,7 @@ from plans.errors import ToolError
 PROGRAMS = ("/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap", "/run/current-system/sw/bin/bwrap")
 """Where bubblewrap may be: directories that only root writes to, never those that PATH names."""
 MAX_BINDS = 1_000
-"""Of protected files and the directories above them; bubblewrap takes 3 s for so many. With more, commands are refused."""
+"""Of protected files and the directories above them. It takes bubblewrap seconds; with more, commands are refused."""
 
 
 def program(places: Iterable[str] = PROGRAMS) -> str:
