@@ -98,7 +98,8 @@ def _can_be_bound(path: str) -> bool:
 def _fullest(paths: set[str], workspace: str) -> str:
     """The directory that holds most of these paths, relative to the workspace."""
     folders = [os.path.dirname(path) for path in paths]
-    return os.path.relpath(max(set(folders), key=folders.count), workspace)
+    found = os.path.relpath(max(set(folders), key=folders.count), workspace)
+    return os.fsencode(found).decode("utf-8", "backslashreplace")
 
 
 def _sockets() -> list[str]:
