@@ -7,11 +7,13 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from pydantic import Field
 from temporalio.client import Client
 
 from client.errors import NoWorker
 from client.listing import Listed, list_plans
 from client.rpc import STUCK, ask_view
+from plans.activity_io import LargeValue
 from plans.errors import PlanError
 from plans.model import Value
 from plans.views.models import BriefView
@@ -46,6 +48,8 @@ class Pending(Value):
     """Directory it works in."""
     network: bool = False
     """Whether it asks for network access."""
+    large: dict[str, LargeValue] = Field(default_factory=dict)
+    """By step, values that the call inserts and that are stored outside history; `args` has their references."""
     digest: str = ""
     """Digest of all this. Pass it as `Choice.digest` to decide on exactly this call."""
     changed: bool = False

@@ -115,6 +115,9 @@ class PendingView(Value):
     queue: str | None = Field(default=None, description="Task queue whose workers make the call.")
     workspace: str = Field(default="", description="Directory it works in.")
     network: bool = Field(default=False, description="The call asks for network access.")
+    large: dict[str, LargeValue] = Field(
+        default_factory=dict, description="By step, values that the call inserts and that are stored outside history."
+    )
     digest: str = Field(default="", description="Digest of all this: a decision that names it is about nothing else.")
     changed: bool = Field(default=False, description="It asked for another call before, or an edit changed it.")
     since: datetime | None = None

@@ -128,7 +128,7 @@ class Screen:
             self._ask()
         elif key in "yYnN":
             self._asked = None
-            choice = Choice.about(asked, by=self._who)
+            choice = Choice(step_id=asked.step_id, by=self._who).naming(asked)
             task = asyncio.create_task(self._decide(choice, approved=key in "yY"))
             self._sending.add(task)
             task.add_done_callback(self._sending.discard)
