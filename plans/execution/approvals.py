@@ -35,12 +35,13 @@ stands for the plan's `defaults.approval`."""
 
 def is_needed(run: Run, step: Step, call: StepCall) -> bool:
     """Whether the step needs a person's approval to make this call."""
-    spec = run.facts.tools[step.tool]
+    spec, asks = run.facts.tools[step.tool], stated(run, step)
     if run.facts.strict_approvals:
-        return step.requires_approval is True or spec.asks_by_default(call.args)
+        return asks is True or spec.asks_by_default(call.args)
+    if step.id in run.denied:
+        return True
     if run.options.approve_all:
         return False
-    asks = _asks(run, step)
     if asks is None:
         return spec.asks_by_default(call.args) and _kind(run, call) not in run.remembered
     return asks
@@ -48,14 +49,20 @@ def is_needed(run: Run, step: Step, call: StepCall) -> bool:
 
 def is_waived(run: Run, step: Step, call: StepCall) -> bool:
     """Whether approval was given in advance: by `--yes`, by `requiresApproval: false`, or for all calls of the tool."""
-    if run.facts.strict_approvals:
+    if run.facts.strict_approvals or step.id in run.denied:
         return False
-    asks = _asks(run, step)
+    asks = stated(run, step)
     return run.options.approve_all or asks is False or (asks is None and _kind(run, call) in run.remembered)
 
 
-def _asks(run: Run, step: Step) -> bool | None:
-    """The step's `requiresApproval`. A waiver counts only as the plan was started with: no edit makes or moves one."""
+def stated(run: Run, step: Step) -> bool | None:
+    """The step's `requiresApproval`, as far as it counts.
+
+    A waiver counts only as the plan was started with: no edit makes or moves one. What a person denied in the run
+    before asks in any case.
+    """
+    if step.id in run.denied:
+        return True
     if step.requires_approval is False and run.facts.binds_calls and step.id in run.edited:
         return None
     return step.requires_approval
@@ -177,7 +184,8 @@ def ask(run: Run, step_id: str, asked: dict[str, Any], digest: str) -> None:
     state = run.steps[step_id]
     if state.digest and state.digest != digest:
         run.edited[step_id] = CALL
-    state.asked, state.digest = asked, digest
+    state.asked = asked
+    state.asks[state.changes[-1].seq] = digest
 
 
 def _take_args(run: Run, step: Step, message: Decide, now: datetime) -> None:
@@ -219,7 +227,7 @@ def _remember(run: Run, kind: str, decision: Decision) -> None:
     run.note(LogKind.REMEMBERED, f"{kind} is approved for the rest of this run", decision.time, subject=kind)
     for step in run.plan.steps:
         state = run.steps[step.id]
-        if state.awaiting != "approval" or _asks(run, step) is not None:
+        if state.awaiting != "approval" or stated(run, step) is not None:
             continue
         if state.proposal is not None and run.facts.binds_calls:
             continue  # it asks about a recovery, not about a call

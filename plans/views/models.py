@@ -280,4 +280,4 @@ class EventView(View):
     progress: int | None = Field(default=None, description="Percent.")
     result: ResultView | None = None
     logs: list[LogLine] | None = Field(default=None, description="One line, for a log entry.")
-    digest: str | None = Field(default=None, description="Of what the step asks, if it awaits approval.")
+    digest: str | None = Field(default=None, description="Digest of what the step asks with this.")
