@@ -28,7 +28,7 @@ from temporalio.contrib.pydantic import PydanticPayloadConverter
 from temporalio.converter import DataConverter
 from temporalio.service import RPCError
 
-from tests.driving import Plans, statuses, work
+from tests.driving import Plans, refusals, statuses, work
 from tests.fuzz import mutate, states
 from tests.fuzz.conftest import Serving
 from tests.fuzz.judge import CEILING, STUCK, Verdict, gathered, judged
@@ -194,3 +194,21 @@ async def test_single_bad_messages_leave_a_plan_able_to_complete(
     async with serving():
         await gathered([partial(one_message, plans, seed) for seed in seeds], at_once=10)
         await unharmed(plans, Verdict(ended=count), count, fuzz_seed)
+
+
+async def test_a_plan_outlives_oversized_messages(plans: Plans, serving: Serving) -> None:
+    """The server ends a workflow whose history exceeds 50 MB; the plan continues as new before."""
+    async with serving():
+        plan = await plans.start([work("gate", requiresApproval=True)])
+        await plan.until_asked("gate")
+        config = plans.client.config()
+        config["data_converter"] = DataConverter.default  # stores nothing outside history
+        foreign = Client(**config).get_workflow_handle(plan.id)
+        for number in range(5):
+            await foreign.signal("approve", "x" * 1_900_000)
+            await plan.until(lambda view: len(refusals(view)) > number, "the message is refused")  # noqa: B023
+        await plan.approve("gate")
+        view = await plan.ended()
+        assert statuses(view) == {"gate": "completed"}
+        assert len(refusals(view)) == 5
+        assert len(await plan.histories()) > 1
