@@ -19,6 +19,7 @@ from client.ids import plan_id, workflow_id
 from client.rpc import PATIENCE, RPC_TIMEOUT, SERVER_REFUSED, about, ask, ask_view
 from plans.errors import PlanError, Refused
 from plans.execution.approvals import sentence
+from plans.execution.messages import check_size
 from plans.log import LogKind
 from plans.model import Value
 from plans.run import Decision
@@ -125,6 +126,7 @@ async def _updates(client: Client, plan: str) -> Collection[str] | None:
 
 
 async def _send(client: Client, plan: str, signal: _Signal) -> None:
+    check_size(signal.message)
     with about(plan):
         handle = client.get_workflow_handle(workflow_id(plan))
         await handle.signal(signal.name, signal.message, rpc_timeout=RPC_TIMEOUT)

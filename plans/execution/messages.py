@@ -130,9 +130,7 @@ def read(kind: type[Message], arguments: Sequence[Any], optional: bool = False, 
         raise Refused(value.message, value.code)
     if not isinstance(value, dict):
         raise Refused(f"expected one JSON object like {example}, got {repr(value)[:100]}", "BAD_MESSAGE")
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    if len(text.encode(errors="replace")) > max_bytes:
-        raise Refused(f"the message is larger than {max_bytes} bytes", "MESSAGE_TOO_LARGE")
+    text = check_size(value, max_bytes)
     try:
         check_depth(text)
         check_values(value)
@@ -142,6 +140,16 @@ def read(kind: type[Message], arguments: Sequence[Any], optional: bool = False, 
         return kind.model_validate(value)
     except ValidationError as error:
         raise Refused(f"{_first(error)}; expected an object like {example}", "BAD_MESSAGE") from error
+
+
+def check_size(message: dict[str, Any], max_bytes: int = MAX_BYTES) -> str:
+    """The message as JSON. Raises Refused if it is too large; clients ask before they send it."""
+    text = json.dumps(message, ensure_ascii=False, default=str)
+    size = len(text.encode(errors="replace"))
+    if size > max_bytes:
+        what = f"the message is larger than {max_bytes} bytes: it has {size}"
+        raise Refused(f"{what}; put long texts into a file that a step reads", "MESSAGE_TOO_LARGE")
+    return text
 
 
 def check_control(run: Run, action: Action) -> None:
