@@ -194,7 +194,7 @@ for name, way in ways.items():
         continue
     if name == "a nameless file" or any(os.stat(each).st_mode & 0o6000 for each in os.listdir(".")):
         print(name)
-        for each in os.listdir("."):
+        for each in set(os.listdir(".")) - {"try.py"}:
             os.chmod(each, 0o700)
 """
 
