@@ -197,7 +197,7 @@ async def build(folder: Path, say: Callable[[str], None], expected: str) -> str 
     if code != 0 or found != expected:
         return f"The Go module {MODULE}@v{VERSION} has the hash {found}, not {expected}; it is not built."
     stamp = f"-X {MODULE}/temporalcli.Version={VERSION}"
-    command = [go, "build", "-mod=readonly", "-buildvcs=false", "-trimpath", "-ldflags", stamp]
+    command = [go, "build", "-mod=readonly", "-buildvcs=false", "-ldflags", stamp]
     code, output = await _run([*command, "-o", str(folder / "temporal"), "./cmd/temporal"], environ, Path(source))
     return None if code == 0 else f"`go build` failed: {output.strip()[-1_000:]}."
 

@@ -13,6 +13,7 @@ import stat
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from activities.provenance.git_folders import guarded_in_git
 from plans.files.name_patterns import DEFAULT, ProtectedNames
 
 MAX_ENTRIES = 100_000
@@ -24,7 +25,6 @@ SKIPPED = frozenset((
 ))  # fmt: skip
 """Names of directories that are not scanned."""
 CACHE_MARK = "CACHEDIR.TAG"
-_GUARDED_IN_GIT = ("hooks", "config", "info/attributes")
 FOLDER = -1
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -99,6 +99,8 @@ def _enter(directory: int, path: str, found: WorkspaceScan, skipped: str, depth:
                 found.protected.append(path + name)
         marks[path + name] = (status.st_ctime_ns, status.st_size, status.st_ino)
     found.complete = found.complete and len(marks) <= found.most
+    if ".git" in folders:  # before the others: it is protected even where the workspace is too large to be scanned
+        found.protected += [f"{path}.git/{each}" for each in guarded_in_git(directory)]
     for name in folders:
         if len(marks) > found.most or depth > MAX_DEPTH:
             found.complete = False
@@ -107,8 +109,6 @@ def _enter(directory: int, path: str, found: WorkspaceScan, skipped: str, depth:
 
 
 def _enter_folder(directory: int, path: str, name: str, found: WorkspaceScan, skipped: str, depth: int) -> None:
-    if name == ".git":
-        found.protected += [f"{path}/{each}" for each in _GUARDED_IN_GIT]
     if name in SKIPPED or path == skipped:
         return
     if any(map(found.names.may_be_strict, path.split("/"))) and found.names.is_strict(path.split("/")):

@@ -12,7 +12,7 @@ from plans.errors import ToolError
 PROGRAMS = ("/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap", "/run/current-system/sw/bin/bwrap")
 """Where bubblewrap may be: directories that only root writes to, never those that PATH names."""
 MAX_BINDS = 1_000
-"""Of protected files and the directories above them; bubblewrap takes 3 s for so many. With more, commands are refused."""
+"""Of protected files and the directories above them. It takes bubblewrap seconds; with more, commands are refused."""
 
 
 def program(places: Iterable[str] = PROGRAMS) -> str:
@@ -98,7 +98,8 @@ def _can_be_bound(path: str) -> bool:
 def _fullest(paths: set[str], workspace: str) -> str:
     """The directory that holds most of these paths, relative to the workspace."""
     folders = [os.path.dirname(path) for path in paths]
-    return os.path.relpath(max(set(folders), key=folders.count), workspace)
+    found = os.path.relpath(max(set(folders), key=folders.count), workspace)
+    return os.fsencode(found).decode("utf-8", "backslashreplace")
 
 
 def _sockets() -> list[str]:

@@ -67,7 +67,7 @@ class RootView:
 
 def root_view(workspace: str, state: Path | None, readable: Iterable[str]) -> RootView:
     """The view for a command in this workspace. Homes are looked up once per process, all else at every call."""
-    hidden = [place for place in (*_homes(), *_keys()) if any(is_below(place, top) for top in SYSTEM)]
+    hidden = [place for place in (*_homes(), *_keys()) if _is_of_system(place) and os.path.exists(place)]
     kept = os.path.realpath(state) if state else ""
     wanted: list[str] = []
     for path in (*_python(kept), *_searched(kept), *_tools(), os.path.realpath("/etc/resolv.conf"), *readable):
@@ -142,16 +142,20 @@ def _may_be_seen(path: str, state: str) -> bool:
     )
 
 
-@cache
 def _homes() -> tuple[str, ...]:
     """The homes of people and of the worker's user; not those of daemons, which often are system directories."""
-    people: list[str] = []
+    found = {os.path.realpath(place) for place in (*_homes_of_people(), str(Path.home()), "/root", "/home")}
+    return tuple(sorted(place for place in found if not _is_system_home(place)))
+
+
+@cache
+def _homes_of_people() -> list[str]:
+    """From the user database, asked once: it may be on another machine."""
     with suppress(KeyError, OSError):
-        people = [
+        return [
             each.pw_dir for each in pwd.getpwall() if each.pw_uid in (0, os.getuid()) or 1_000 <= each.pw_uid < 60_000
         ]
-    found = {os.path.realpath(place) for place in (*people, str(Path.home()), "/root", "/home") if os.path.isdir(place)}
-    return tuple(sorted(place for place in found if not _is_system_home(place)))
+    return []
 
 
 def _is_system_home(place: str) -> bool:

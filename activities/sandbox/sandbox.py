@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 from activities.sandbox import bubblewrap, landlock, seccomp
 from activities.sandbox.process import Order, environment, tried
-from activities.sandbox.root_view import root_view
+from activities.sandbox.root_view import is_below, root_view
 from plans.errors import ToolError
 
 Level = Literal["bwrap", "landlock", "none"]
@@ -114,7 +114,8 @@ class Sandbox:
         if os.geteuid() == 0:
             drop = {"owned": list(dict.fromkeys((workspace, temporary))), "needed": list(view.more)}
         if self.level == "bwrap":
-            shut = bubblewrap.arguments(view, workspace, temporary, directory, protected, network=open_)
+            kept = [*protected, *_own_code(workspace)]
+            shut = bubblewrap.arguments(view, workspace, temporary, directory, kept, network=open_)
             bwrap = [bubblewrap.program(), *shut]
         else:
             rule = self._landlock(workspace, temporary, [*view.readable()], open_)
@@ -207,6 +208,12 @@ def _probed(level: Level, problem: str) -> str:
             return f"{problem}: {error}"
     said = ended.stderr.decode("utf-8", "replace").strip()[:300]
     return "" if ended.returncode == 7 else f"{problem}: {said or ended.returncode}"
+
+
+def _own_code(workspace: str) -> list[str]:
+    """What the worker itself runs, where it lies in the workspace: a command that changed it would run outside."""
+    places = (sys.prefix, sys.base_prefix, str(Path(__file__).resolve().parents[2]))
+    return [place for place in places if is_below(place, workspace)]
 
 
 def describe(sandbox: Sandbox) -> str:

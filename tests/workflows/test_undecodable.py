@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-from temporalio.api.common.v1 import Payload
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle, WorkflowUpdateFailedError
 from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError
@@ -17,40 +15,11 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxR
 
 from runtime.storage import LocalDirectory, converter
 from tests.driving import Plans, Started, refusals, statuses, work
+from tests.fuzz.shapes import UNDECODABLE
 from tests.waiting import until
 from tests.workflows.conftest import MakeWorker
 from worker import PASSED_THROUGH
 from workflows.plan import PlanWorkflow
-
-REFERENCE = {"encoding": b"json/protobuf", "messageType": b"temporal.api.sdk.v1.ExternalStorageReference"}
-
-
-def reference(claim: dict[str, Any], driver: str = "plans-directory") -> Payload:
-    """A reference to content in external storage."""
-    return Payload(metadata=REFERENCE, data=json.dumps({"driverName": driver, "claimData": claim}).encode())
-
-
-UNDECODABLE = {
-    "missing content": reference({"sha256": "0" * 64}),
-    "no digest": reference({"sha256": "../../etc/passwd"}),
-    "no claim": reference({}),
-    "unknown driver": reference({"sha256": "0" * 64}, driver="aws.s3driver"),
-    "malformed reference": Payload(metadata=REFERENCE, data=b'{"driverName": '),
-    "reference of an older SDK": Payload(metadata={"encoding": b"json/external-storage-reference"}, data=b'{"a": 1}'),
-    "marked as a reference": Payload(
-        metadata={"encoding": b"json/plain", "__temporal_external_storage_reference": b"true"}, data=b"{}"
-    ),
-    "unknown encoding": Payload(metadata={"encoding": b"binary/encrypted"}, data=b"secret"),
-    "encoding that is no text": Payload(metadata={"encoding": b"\xff\xfe"}, data=b"secret"),
-    "no encoding": Payload(data=b"{}"),
-    "unknown message type": Payload(metadata={"encoding": b"json/protobuf", "messageType": b"no.Such"}, data=b"{}"),
-    "broken protobuf": Payload(
-        metadata={"encoding": b"binary/protobuf", "messageType": b"temporal.api.common.v1.Payload"}, data=b"\xff\xff"
-    ),
-    "broken JSON": Payload(metadata={"encoding": b"json/plain"}, data=b'{"stepId":'),
-    "our own mark": Payload(metadata={"encoding": b"plans/undecodable"}, data=b"x"),
-}
-"""By name: payloads that no worker can decode."""
 
 
 async def waiting(plans: Plans) -> Started:
