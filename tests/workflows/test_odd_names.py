@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +48,7 @@ async def test_the_command_runs_once_and_its_files_are_shown_stamped_reported_an
     )
     undone = await runs.undo(client, name)
     assert undone.refused == []
-    assert os.listdir(os.fsencode(plans.workspace)) == []
+    assert list(plans.workspace.iterdir()) == []
 
 
 async def test_a_report_of_others_makes_such_a_file_stale(plans: Plans, workspace: Path) -> None:

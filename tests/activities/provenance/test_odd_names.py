@@ -52,14 +52,19 @@ def recorded(attempts: Attempts, state_dir: Path, request: pytest.FixtureRequest
     return Recorded(attempts, state_dir, request.param)
 
 
+def odd(workspace: Path, name: bytes) -> Path:
+    return workspace / os.fsdecode(name)
+
+
 def contents(workspace: Path) -> dict[bytes, bytes]:
-    found = {}
-    for folder, _, names in os.walk(os.fsencode(workspace)):
-        for name in names:
-            path = os.path.join(folder, name)
-            data = b"-> " + os.readlink(path) if os.path.islink(path) else Path(os.fsdecode(path)).read_bytes()
-            found[os.path.relpath(path, os.fsencode(workspace))] = data
-    return found
+    """What is in the workspace: the content of files, the target of links."""
+    found = [path for path in workspace.rglob("*") if path.is_symlink() or path.is_file()]
+    return {
+        os.fsencode(path.relative_to(workspace)): b"-> " + os.fsencode(path.readlink())
+        if path.is_symlink()
+        else path.read_bytes()
+        for path in found
+    }
 
 
 def written(name: bytes, text: str) -> str:
@@ -85,10 +90,10 @@ async def test_files_of_any_name_are_on_record_with_their_step_and_can_be_undone
 async def test_what_was_there_before_comes_back(recorded: Recorded) -> None:
     workspace = recorded.attempts.workspace
     for folder in (b"d\xfe", b"~", b"http:"):
-        os.mkdir(os.fsencode(workspace) + b"/" + folder)
+        odd(workspace, folder).mkdir()
     for name in MADE:
-        Path(os.fsdecode(os.fsencode(workspace) + b"/" + name)).write_text("old")
-    os.symlink(b"to\xff", os.fsencode(workspace) + b"/link")
+        odd(workspace, name).write_text("old")
+    (workspace / "link").symlink_to(os.fsdecode(b"to\xff"))
     before = contents(workspace)
     for path in MADE.values():
         await recorded.attempts.run("read_file", path=f"./{path}")
@@ -106,18 +111,18 @@ async def test_what_was_there_before_comes_back(recorded: Recorded) -> None:
 
 async def test_links_to_such_names_are_restored(attempts: Attempts, state_dir: Path) -> None:
     recorded = Recorded(attempts, state_dir, "full")
-    link = os.fsencode(attempts.workspace) + b"/link"
-    os.symlink(b"to\xff", link)
+    link = attempts.workspace / "link"
+    link.symlink_to(os.fsdecode(b"to\xff"))
     await recorded.attempts.run("delete_file", path="link")
-    assert not os.path.lexists(link)
+    assert not link.is_symlink()
     assert recorded.undo().refused == []
-    assert os.readlink(link) == b"to\xff"
+    assert os.fsencode(link.readlink()) == b"to\xff"
 
 
 async def test_protected_names_below_such_a_directory_are_guarded_all_the_same(recorded: Recorded) -> None:
-    folder = os.fsencode(recorded.attempts.workspace) + b"/d\xfe"
-    os.makedirs(folder)
-    Path(os.fsdecode(folder + b"/.env")).write_text("A=1")
+    folder = odd(recorded.attempts.workspace, b"d\xfe")
+    folder.mkdir()
+    (folder / ".env").write_text("A=1")
     seen: list[list[str]] = []
 
     @tool(approval="never")
@@ -127,7 +132,7 @@ async def test_protected_names_below_such_a_directory_are_guarded_all_the_same(r
         return "ok"
 
     await recorded.attempts.run(look)
-    assert os.fsdecode(folder + b"/.env") in seen[0]
+    assert str(folder / ".env") in seen[0]
     command = "cd d*; echo B=2 >> .env; touch Makefile"
     strict, later = (await recorded.attempts.run("run_command", command=command)).warnings
     assert r"'d\xfe/.env'" in strict
@@ -150,8 +155,8 @@ async def test_tools_may_report_names_as_the_operating_system_gives_them(recorde
 
 
 def test_the_llm_is_shown_such_names_too(workspace: Path) -> None:
-    os.makedirs(os.fsencode(workspace) + b"/d\xfe")
-    Path(os.fsdecode(os.fsencode(workspace) + b"/d\xfe/x\xff")).write_text("content")
+    odd(workspace, b"d\xfe").mkdir()
+    odd(workspace, b"d\xfe/x\xff").write_text("content")
     text = SnapshotTaker().take(SnapshotRequest(workspace=str(workspace))).text
     assert r"d\xfe/x\xff" in text
     assert "content" in text

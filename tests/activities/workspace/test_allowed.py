@@ -175,9 +175,8 @@ def test_the_check_of_a_plan_says_what_is_refused_and_which_setting_decides(
 
 
 def test_a_workspace_whose_path_is_not_utf_8_is_a_problem_of_the_plan(workspace: Path) -> None:
-    target = os.fsencode(workspace) + b"/odd\xff"
-    os.mkdir(target)
-    os.symlink(target, workspace / "link")
+    (workspace / os.fsdecode(b"odd\xff")).mkdir()
+    (workspace / "link").symlink_to(os.fsdecode(b"odd\xff"))
     facts = PlanChecker({}).check_plan(CheckRequest(workspace=str(workspace / "link")))
     assert [problem.code for problem in facts.problems] == ["BAD_WORKSPACE"]
     assert "not UTF-8" in facts.problems[0].message

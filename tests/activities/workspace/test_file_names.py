@@ -69,14 +69,14 @@ async def test_no_spelling_in_bytes_leads_past_what_is_asked(attempts: Attempts)
     assert list(attempts.workspace.iterdir()) == []
 
 
-def odd(workspace: Path, name: bytes) -> bytes:
-    return os.fsencode(workspace) + b"/" + name
+def odd(workspace: Path, name: bytes) -> Path:
+    return workspace / os.fsdecode(name)
 
 
 async def test_file_tools_work_on_a_file_whose_name_is_not_utf_8(attempts: Attempts) -> None:
-    os.makedirs(odd(attempts.workspace, b"d\xfe"))
-    with open(odd(attempts.workspace, b"d\xfe/x\xffy"), "w") as file:
-        file.write("old")
+    odd(attempts.workspace, b"d\xfe").mkdir()
+    file = odd(attempts.workspace, b"d\xfe/x\xffy")
+    file.write_text("old")
     (path,) = await attempts.value("find_files", pattern="**/*")
     assert path == r"d\xfe/x\xffy"
     assert [each["name"] for each in await attempts.value("list_directory", path=r"d\xfe")] == [r"x\xffy"]
@@ -89,12 +89,11 @@ async def test_file_tools_work_on_a_file_whose_name_is_not_utf_8(attempts: Attem
         "bytes": 5,
         "created": False,
     }
-    with open(odd(attempts.workspace, b"d\xfe/x\xffy")) as file:
-        assert file.read() == "newer"
-    os.symlink(b"x\xffy", odd(attempts.workspace, b"d\xfe/link"))
+    assert file.read_text() == "newer"
+    odd(attempts.workspace, b"d\xfe/link").symlink_to(file.name)
     assert await attempts.value("read_file", path=r"d\xfe/link") == "newer"
     assert (await attempts.run("delete_file", path=path)).deleted == [path]
-    assert os.listdir(odd(attempts.workspace, b"d\xfe")) == [b"link"]
+    assert [each.name for each in odd(attempts.workspace, b"d\xfe").iterdir()] == ["link"]
     assert await attempts.code("read_file", path=path) == "NOT_FOUND"
 
 

@@ -272,8 +272,8 @@ async def test_a_workspace_that_no_plan_may_have_is_refused_before_anything_star
     for workspace in ("/etc", "../..", "link"):
         ended = await plan(own, "run", file_of(tmp_path, WRITE, workspace=workspace))
         assert (ended.code, "WORKSPACE_REFUSED" in ended.err) == (2, True), (workspace, ended.err)
-    os.mkdir(os.fsencode(tmp_path) + b"/odd\xff")
-    (tmp_path / "odd").symlink_to(os.fsdecode(os.fsencode(tmp_path) + b"/odd\xff"))
+    (tmp_path / os.fsdecode(b"odd\xff")).mkdir()
+    (tmp_path / "odd").symlink_to(os.fsdecode(b"odd\xff"))
     ended = await plan(own, "run", file_of(tmp_path, WRITE), "--workspace", str(tmp_path / "odd"))
     assert (ended.code, "BAD_WORKSPACE" in ended.err, "not UTF-8" in ended.err) == (2, True, True), ended.err
     beside = tmp_path / "beside"
