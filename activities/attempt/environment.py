@@ -16,6 +16,7 @@ from pydantic import SecretStr
 from activities.attempt.redaction import Secrets
 from activities.provenance.watcher import Watcher
 from activities.sandbox.sandbox import Limits, Sandbox, choose
+from activities.tools.registry import source_files
 from activities.tools.tool import Tool, ToolContext, no_fault
 from activities.workspace.allowed import WorkspaceRules
 from activities.workspace.effect_log import Effects
@@ -96,6 +97,6 @@ def environment_of(settings: Settings, effects: Effects, fault: Callable[[str], 
     effects.preimages.max_total = settings.undo_mb * MEBIBYTE
     token = settings.temporal.get("TEMPORAL_API_KEY")
     secrets = Secrets([settings.openai_api_key, SecretStr(token) if token else None])
-    names = ProtectedNames(settings.protected)
+    names = ProtectedNames(settings.protected, source_files(settings.tools))
     watcher = Watcher(settings.state_dir, settings.undo, names=names)
     return ToolEnvironment(sandbox_of(settings), watcher, secrets, fault, names, WorkspaceRules.of(settings))

@@ -101,3 +101,8 @@ async def test_without_a_program_the_ways_to_one_are_named(
 
 async def test_our_search_attributes_are_known_to_a_server_of_ours(temporal_client: Client) -> None:
     assert await known(temporal_client) == await ensure(temporal_client) == set(SEARCH_ATTRIBUTES)
+
+
+async def test_a_workspace_that_no_plan_may_have_is_told(alone: dict[str, str], state_dir: Path) -> None:
+    found = by_subject(await examine(alone | {"PLANS_WORKSPACE": str(state_dir)}))["workspace"]
+    assert (found.verdict, "is never a workspace" in found.text) == (Verdict.BAD, True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 from pathlib import Path
 from typing import Any
@@ -271,6 +272,10 @@ async def test_a_workspace_that_no_plan_may_have_is_refused_before_anything_star
     for workspace in ("/etc", "../..", "link"):
         ended = await plan(own, "run", file_of(tmp_path, WRITE, workspace=workspace))
         assert (ended.code, "WORKSPACE_REFUSED" in ended.err) == (2, True), (workspace, ended.err)
+    (tmp_path / os.fsdecode(b"odd\xff")).mkdir()
+    (tmp_path / "odd").symlink_to(os.fsdecode(b"odd\xff"))
+    ended = await plan(own, "run", file_of(tmp_path, WRITE), "--workspace", str(tmp_path / "odd"))
+    assert (ended.code, "BAD_WORKSPACE" in ended.err, "not UTF-8" in ended.err) == (2, True, True), ended.err
     beside = tmp_path / "beside"
     beside.mkdir()
     listed = own | {"PLANS_WORKSPACES": str(beside)}
