@@ -163,23 +163,23 @@ def free_ports(*preferred: int) -> list[int]:
         return [each.getsockname()[1] for each in sockets]
 
 
-def blocked_ports(count: int) -> list[int]:
+def blocked_ports(count: int, host: str = HOST) -> list[int]:
     """Free ports that browsers refuse to connect to; any free ones if all of these are in use."""
     with ExitStack() as opened:
         found: list[socket.socket] = []
         for port in [*random.sample(BLOCKED_PORTS, len(BLOCKED_PORTS)), *[0] * count]:
             if len(found) < count:
                 with suppress(OSError):
-                    found.append(opened.enter_context(_at(port)))
+                    found.append(opened.enter_context(_at(port, host)))
         return [each.getsockname()[1] for each in found]
 
 
-def _at(port: int) -> socket.socket:
+def _at(port: int, host: str = HOST) -> socket.socket:
     """A socket bound to a port (0: any free one). Raises OSError if the port is taken."""
     for each in [port] if port else random.sample(OTHER_PORTS, 100):
         with suppress(OSError):
-            return socket.create_server((HOST, each))
-    return socket.create_server((HOST, port))
+            return socket.create_server((host, each))
+    return socket.create_server((host, port))
 
 
 def _record(settings: Settings) -> Path:
@@ -239,7 +239,7 @@ def _hidden_flags() -> tuple[list[str], tuple[str, int]]:
     host = HOST
     if sys.platform == "linux":  # where all of 127.0.0.0/8 is this machine: an address that nobody guesses, too
         host = ".".join(["127", *(str(1 + secrets.randbelow(254)) for _ in range(3))])
-        ui_port = secrets.choice(BLOCKED_PORTS)
+        ui_port = blocked_ports(1, host)[0]
     hidden = ["--http-port", str(http_port), "--metrics-port", str(metrics_port), "--ui-ip", host]
     return hidden, (host, ui_port)
 

@@ -102,9 +102,11 @@ async def chromium(folder: Path) -> AsyncIterator[Chromium]:
         async with aiohttp.ClientSession() as client, client.ws_connect(url, max_msg_size=0) as ws:
             yield Chromium(ws)
     finally:
-        group = psutil.Process(process.pid).children(recursive=True)
-        for each in [*group, psutil.Process(process.pid)]:
-            each.kill()
+        with suppress(psutil.NoSuchProcess):
+            browser = psutil.Process(process.pid)
+            for each in [*browser.children(recursive=True), browser]:
+                with suppress(psutil.NoSuchProcess):
+                    each.kill()
         await process.wait()
 
 
