@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import shutil
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -102,11 +103,8 @@ async def chromium(folder: Path) -> AsyncIterator[Chromium]:
         async with aiohttp.ClientSession() as client, client.ws_connect(url, max_msg_size=0) as ws:
             yield Chromium(ws)
     finally:
-        with suppress(psutil.NoSuchProcess):
-            browser = psutil.Process(process.pid)
-            for each in [*browser.children(recursive=True), browser]:
-                with suppress(psutil.NoSuchProcess):
-                    each.kill()
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # all of its processes are in the session that began with it
         await process.wait()
 
 
