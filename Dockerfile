@@ -6,7 +6,7 @@ ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_
 COPY docker/requirements.lock /tmp/requirements.lock
 RUN pip install --require-hashes --requirement /tmp/requirements.lock && rm /tmp/requirements.lock
 
-RUN useradd --uid 10001 --user-group --home-dir /workspace --shell /usr/sbin/nologin plans \
+RUN useradd --uid 10001 --user-group --home-dir /nonexistent --shell /usr/sbin/nologin plans \
     && install --directory --owner plans --group plans --mode 0755 /workspace \
     && install --directory --owner plans --group plans --mode 0700 /var/lib/plans
 

@@ -24,7 +24,7 @@ from plans.run import PlanStatus, Run
 from plans.views import queries
 from workflows import drafting, worker_facts
 from workflows.handlers import MessageHandlers
-from workflows.inputs import refusal
+from workflows.inputs import refusal, require_stored
 
 
 class EditHandlers(MessageHandlers):
@@ -39,6 +39,7 @@ class EditHandlers(MessageHandlers):
     )
     async def edit(self, *arguments: Any) -> dict[str, Any]:
         """Apply all edits or none. Returns the new version and the diff. Fails with the PlanError's code as type."""
+        require_stored(arguments)
         execution = self._started()
         await self._wait_until_drafted()
         try:
@@ -71,6 +72,7 @@ class EditHandlers(MessageHandlers):
         A running plan is paused during the LLM request, and in review afterwards. If the request fails, it continues
         unchanged. Fails with the PlanError's code as type.
         """
+        require_stored(arguments)
         execution = self._started()
         await self._wait_until_drafted()
         self._check_free()  # again, as the validator: another regeneration may have started meanwhile
