@@ -30,7 +30,7 @@ from activities.attempt.environment import environment_of
 from activities.attempt.run import tool_activity
 from activities.lifecycle.agent_history import AgentHistory, AgentTracker
 from activities.lifecycle.check_plan import PlanChecker
-from activities.lifecycle.compare_files import compare_files
+from activities.lifecycle.compare_files import FileComparer
 from activities.lifecycle.record_end import EndRecorder, SummaryWriter
 from activities.lifecycle.snapshot_workspace import SnapshotTaker
 from activities.llm.ask_llm import AskLlm
@@ -39,6 +39,7 @@ from activities.provenance.journal import Journal
 from activities.provenance.undo import FileChanges
 from activities.tools.registry import load_tools
 from activities.tools.tool import Tool, no_fault
+from activities.workspace.allowed import WorkspaceRules
 from activities.workspace.effect_log import EFFECTS, Effects
 from plans.errors import PlanError
 from plans.model import ToolSpec
@@ -123,17 +124,17 @@ def _activities(
     effects = Effects.at(settings.state_dir / EFFECTS, strict=settings.edits == "strict")
     site = environment_of(settings, effects, fault)
     llm = LanguageModel(settings.openai_base_url, settings.openai_api_key, settings.model, settings.llm_timeout)
-    changes = FileChanges(effects, site.watcher.journal if site.watcher else Journal(settings.state_dir))
+    changes = FileChanges(effects, site.watcher.journal if site.watcher else Journal(settings.state_dir), site.rules)
     return [
         *(tool_activity(tool, values, effects, site) for tool in tools.values() if not tool.spec.durable),
         _checker(settings, specs, indexed).check_plan,
         AskLlm(llm, values, tools=specs).ask_llm,
-        SnapshotTaker(llm.secrets).snapshot_workspace,
+        SnapshotTaker(llm.secrets, site).snapshot_workspace,
         EndRecorder(summaries, values).record_end,
         summaries.write_summary,
         AgentTracker(AgentHistory(settings.state_dir)).track_agent,
         changes.file_changes,
-        compare_files,
+        FileComparer(site).compare_files,
     ]
 
 
@@ -141,6 +142,7 @@ def _checker(settings: Settings, specs: Mapping[str, ToolSpec], indexed: bool) -
     return PlanChecker(
         tools=specs,
         default_workspace=str(settings.workspace) if settings.workspace else None,
+        rules=WorkspaceRules.of(settings),
         strict_approvals=settings.approvals == "strict",
         search_attributes=indexed,
         keeps_summaries=True,

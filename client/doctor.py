@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict
 
 from activities.attempt.environment import sandbox_of
 from activities.sandbox.sandbox import describe, missing
+from activities.workspace.allowed import WorkspaceRules
 from activities.workspace.atomic_swap import is_supported
 from activities.workspace.effect_log import EFFECTS, EffectLog
 from client.local_tools import known_tools
@@ -92,7 +93,8 @@ def _workspace(settings: Settings) -> Finding:
             "workspace",
             f"PLANS_WORKSPACE is not set: plans use their own, or the directory they are started in, now {Path.cwd()}",
         )
-    return _good("workspace", str(settings.workspace))
+    refused = WorkspaceRules.of(settings).refusal(str(settings.workspace))
+    return _bad("workspace", f"PLANS_WORKSPACE: {refused}") if refused else _good("workspace", str(settings.workspace))
 
 
 def _tools(settings: Settings) -> Finding:

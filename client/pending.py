@@ -7,11 +7,13 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from pydantic import Field
 from temporalio.client import Client
 
 from client.errors import NoWorker
 from client.listing import Listed, list_plans
 from client.rpc import STUCK, ask_view
+from plans.activity_io import LargeValue
 from plans.errors import PlanError
 from plans.model import Value
 from plans.views.models import BriefView
@@ -40,12 +42,24 @@ class Pending(Value):
     description: str = ""
     args: dict[str, Any]
     """Arguments of the call, with references filled in."""
+    queue: str | None = None
+    """Task queue whose workers make the call; None: that of the plan's workflow."""
+    workspace: str = ""
+    """Directory it works in."""
+    network: bool = False
+    """Whether it asks for network access."""
+    large: dict[str, LargeValue] = Field(default_factory=dict)
+    """By step, values that the call inserts and that are stored outside history; `args` has their references."""
+    digest: str = ""
+    """Digest of all this. Pass it as `Choice.digest` to decide on exactly this call."""
+    changed: bool = False
+    """Whether the step asked for another call before, or an edit changed it; an approval must name `digest` then."""
     since: datetime | None = None
     """When the step began to await approval."""
     deadline: datetime | None = None
     """When the approval expires; None if it does not."""
     version: int
-    """The plan's version. Pass it as `Choice.version` to decide on exactly these arguments."""
+    """The plan's version."""
 
 
 async def pending(

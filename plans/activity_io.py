@@ -103,6 +103,10 @@ class CheckRequest(Value):
     workspace: str | None = Field(
         default=None, description="Workspace chosen by the client; takes precedence over the plan's."
     )
+    granted: list[str] | None = Field(
+        default=None,
+        description="Directories that the client grants as workspaces, with what is below them; none: `workspace`.",
+    )
     inputs: dict[str, Any] = Field(default_factory=dict)
     all_tools: bool = Field(
         default=False, description="Return all tools, for a plan that may be edited or is yet to be drafted."
@@ -120,6 +124,9 @@ class Facts(Value):
     workspace: str = Field(default="", description="Absolute directory of steps without a task queue of their own.")
     workspaces: dict[str, str] = Field(default_factory=dict, description="Workspace by task queue.")
     strict_approvals: bool = Field(default=False, description="PLANS_APPROVALS=strict: waivers are ignored.")
+    binds_calls: bool = Field(
+        default=False, description="Decisions are bound to the digest of a call; not in histories of older versions."
+    )
     search_attributes: bool = Field(
         default=False, description="Our custom search attributes are registered on the server."
     )

@@ -178,7 +178,7 @@ class Step(Value):
         default=None,
         description="After the last failure: block its dependents, ask_llm to recover it, or stop the plan.",
     )
-    queue: Annotated[Queue | None, Use(On.EDIT | On.DETAILS, Llm.FIRST_DRAFT)] = Field(
+    queue: Annotated[Queue | None, Use(On.EDIT | On.APPROVAL | On.DETAILS, Llm.NEVER)] = Field(
         default=None,
         description="Task queue whose workers run the step: those with its files, programs or rights.",
     )

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -25,6 +25,8 @@ from plans.file_stamps import FileTracker
 from plans.log import Entry, LogKind
 from plans.model import Plan, Problem, Step, Value
 
+DENIED = "DENIED"
+"""Code of a step that was denied."""
 LOG_ENTRIES = 200
 """Maximum number of log entries of a run; the oldest is dropped first."""
 
@@ -68,6 +70,12 @@ class Options(Value):
     """Options of a client that starts a plan."""
 
     workspace: str | None = Field(default=None, description="Absolute directory; overrides the plan's own.")
+    granted: list[Annotated[str, Field(max_length=4_096)]] | None = Field(
+        default=None,
+        max_length=20,
+        description="Directories that the plan may work in, with those below them; none: `workspace`. The worker's"
+        " settings may allow fewer.",
+    )
     max_parallel: int | None = Field(default=None, ge=1, le=100, description="Overrides the plan's own.")
     approve_all: bool = Field(default=False, description="`--yes`: no step awaits approval.")
     review: bool = Field(default=False, description="Wait for `begin` before the first step.")
@@ -116,6 +124,11 @@ class Decision(Value):
     args_hash: str = Field(
         default="", description="Hash of the arguments it covers; other arguments need another approval."
     )
+    digest: str = Field(default="", description="The call it covers (`plans.step_call`); empty: values were unknown.")
+    unchecked: bool = Field(
+        default=False, description="Made before a worker checked the plan: the workspace was not known yet."
+    )
+    remembered: bool = Field(default=False, description="Follows from an approval of another step, with `remember`.")
     time: datetime
     source: Literal["signal", "update", "timeout"] = "signal"
 
@@ -143,6 +156,9 @@ class StepState(State):
     calls: int = Field(default=0, description="Activities started for it.")
     deadline: datetime | None = Field(default=None, description="When the approval expires or the sleep ends.")
     asked: dict[str, Any] | None = Field(default=None, description="The arguments shown to the approver.")
+    asks: dict[int, str] = Field(
+        default_factory=dict, description="Digests of what approvers were shown, by number of the change that asked."
+    )
     failure: Result | None = Field(default=None, description="Its last failure, while it awaits recovery.")
     proposal: dict[str, Any] | None = Field(
         default=None, description="The recovery that the LLM proposes, while a person decides."
@@ -163,6 +179,16 @@ class StepState(State):
     warnings: list[str] = Field(default_factory=list, description="Warnings of its tool.")
     tasks: list[str] = Field(default_factory=list, description="The task list of its agent, in order.")
     tasks_done: int = Field(default=0, description="How many of them are done, counted from the first.")
+
+    @property
+    def digest(self) -> str:
+        """The digest of what an approver was last shown; empty if none was."""
+        return next(reversed(self.asks.values()), "")
+
+    @property
+    def is_denied(self) -> bool:
+        """Whether a person, or the time limit of its approval, denied it."""
+        return self.result is not None and self.result.code == DENIED
 
     @property
     def began(self) -> datetime | None:
@@ -195,7 +221,10 @@ class Run(State):
     steps: dict[str, StepState]
     decisions: dict[str, Decision] = Field(default_factory=dict)
     remembered: dict[str, str] = Field(
-        default_factory=dict, description="Tools approved for the rest of the run, and by whom."
+        default_factory=dict, description="Kinds of calls approved for the rest of the run, and by whom."
+    )
+    edited: dict[str, str] = Field(
+        default_factory=dict, description="By step, what edits changed since the start (`plans.execution.approvals`)."
     )
     files: FileTracker = Field(default_factory=FileTracker, description="File stamps, and the agents.md shown.")
     notes: list[Note] = Field(default_factory=list, description="The agents.md texts in use, parents before children.")
@@ -205,6 +234,9 @@ class Run(State):
     ended: datetime | None = None
     stopped: str = Field(default="", description="Why no further step may start: a critical failure, a cancellation.")
     interrupted: bool = Field(default=False, description="Interrupted by a person; can be resumed.")
+    denied: list[str] = Field(
+        default_factory=list, description="Steps denied in the run that this one continues: they ask, waived or not."
+    )
     literal: bool = Field(default=False, description="Arguments contain no references: those of an agent's calls.")
     resumes: str = Field(default="", description="Id of the plan that this run resumes.")
     agents: dict[str, dict[str, Any]] = Field(

@@ -25,6 +25,7 @@ from pydantic import (
 )
 
 from plans.errors import PlanError
+from plans.files.name_patterns import pattern_problem
 from plans.llm.endpoint import OPENAI, endpoint_problem
 
 PREFIX = "PLANS_"
@@ -74,6 +75,8 @@ class Settings(BaseModel):
     """Further task queues whose steps a worker runs: those named by `queue` in plans and steps."""
     workspace: Path | None = None
     """Default workspace for plans without one."""
+    workspaces: Annotated[tuple[str, ...], BeforeValidator(_directories)] = ()
+    """Directories that workspaces must be in; none: the home of the worker's user, and what the client grants."""
     state_dir: Path
     """State directory: data of the embedded server, values too large for history, summaries, logs."""
     cache_dir: Path
@@ -84,6 +87,8 @@ class Settings(BaseModel):
     """strict: neither a plan nor a flag can waive an approval."""
     edits: Literal["normal", "strict"] = "normal"
     """strict: files that the run has neither created nor read cannot be edited."""
+    protected: Annotated[tuple[str, ...], BeforeValidator(_listed)] = ()
+    """Patterns of names that file tools write with approval only, beside the built-in list; `!` takes away."""
     server: Literal["auto", "embedded"] = "auto"
     """embedded: ignore a server that already runs on localhost:7233."""
     auto_worker: bool = True
@@ -144,6 +149,22 @@ class Settings(BaseModel):
         if not os.access(resolved, os.W_OK | os.X_OK):
             raise ValueError(f"{resolved} is not writable; change its permissions or choose another directory")
         return resolved
+
+    @field_validator("workspaces")
+    @classmethod
+    def _workspaces_exist(cls, directories: tuple[str, ...]) -> tuple[str, ...]:
+        for each in directories:
+            if not Path(each).is_dir() or Path(each).resolve() == Path("/"):
+                raise ValueError(f"{each} is not a directory below which workspaces may be; create it or name another")
+        return directories
+
+    @field_validator("protected")
+    @classmethod
+    def _patterns_are_usable(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        problems = [f"{each!r} {problem}" for each in patterns if (problem := pattern_problem(each))]
+        if problems:
+            raise ValueError("; ".join(problems))
+        return patterns
 
     @field_validator("openai_api_key")
     @classmethod

@@ -9,7 +9,7 @@ import pytest
 
 from activities.sandbox.sandbox import missing
 
-INSTALLED = ("bwrap",)
+INSTALLED = ("bwrap", "chromium")
 """What .ci/run installs; the rest depends on the kernel."""
 
 

@@ -25,7 +25,7 @@ async def facts_about(run: Run, plan: Plan | None, *, all_tools: bool, first: bo
 
     `first`: activities get readable ids. Later checks may run concurrently, so they get ids from the SDK.
     """
-    request = CheckRequest(plan=plan, workspace=run.options.workspace, inputs=run.options.inputs, all_tools=all_tools)
+    request = _request(run, plan, all_tools=all_tools)
     own = run.plan.queue
     facts = await _ask_queue(request, own, first)
     all_problems = list(facts.problems)
@@ -35,7 +35,18 @@ async def facts_about(run: Run, plan: Plan | None, *, all_tools: bool, first: bo
             all_problems += [problem for problem in other.problems if problem not in all_problems]
             facts.tools.update(other.tools)
             facts.workspaces[queue] = other.workspace
+            facts = _as_strict(facts, other)
     return facts.model_copy(update={"problems": all_problems})
+
+
+def _as_strict(facts: Facts, other: Facts) -> Facts:
+    """The facts with strict approvals if the workers of another queue have them: the strictest of a plan decides.
+
+    Not in histories recorded before decisions were bound to calls.
+    """
+    return (
+        facts.model_copy(update={"strict_approvals": True}) if other.binds_calls and other.strict_approvals else facts
+    )
 
 
 async def learn_tools(run: Run) -> None:
@@ -49,7 +60,7 @@ async def learn_queue(run: Run, queue: str) -> None:
     """Add the tools and the workspace of another queue's workers to the run's facts. Raises Refused, InvalidPlan."""
     facts = await _ask_new(run, None, queue)
     tools, places = {**facts.tools, **run.facts.tools}, {**run.facts.workspaces, queue: facts.workspace}
-    run.facts = run.facts.model_copy(update={"tools": tools, "workspaces": places})
+    run.facts = _as_strict(run.facts.model_copy(update={"tools": tools, "workspaces": places}), facts)
 
 
 async def judge(run: Run, plan: Plan, queue: str) -> None:
@@ -58,9 +69,7 @@ async def judge(run: Run, plan: Plan, queue: str) -> None:
 
 
 async def _ask_new(run: Run, plan: Plan | None, queue: str) -> Facts:
-    request = CheckRequest(
-        plan=plan, queue=queue, workspace=run.options.workspace, inputs=run.options.inputs, all_tools=True
-    )
+    request = _request(run, plan, all_tools=True).model_copy(update={"queue": queue})
     try:
         facts = await _ask_bound(request, queue, False, patience=policies.NEW_QUEUE)
     except ActivityError as error:
@@ -71,6 +80,13 @@ async def _ask_new(run: Run, plan: Plan | None, queue: str) -> Facts:
     if errors(facts.problems):
         raise InvalidPlan(errors(facts.problems))
     return facts
+
+
+def _request(run: Run, plan: Plan | None, *, all_tools: bool) -> CheckRequest:
+    options = run.options
+    return CheckRequest(
+        plan=plan, workspace=options.workspace, granted=options.granted, inputs=options.inputs, all_tools=all_tools
+    )
 
 
 async def _ask_queue(request: CheckRequest, queue: str | None, first: bool) -> Facts:

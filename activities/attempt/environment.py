@@ -17,7 +17,10 @@ from activities.attempt.redaction import Secrets
 from activities.provenance.watcher import Watcher
 from activities.sandbox.sandbox import Limits, Sandbox, choose
 from activities.tools.tool import Tool, ToolContext, no_fault
+from activities.workspace.allowed import WorkspaceRules
 from activities.workspace.effect_log import Effects
+from activities.workspace.workspace import Workspace
+from plans.files.name_patterns import DEFAULT, ProtectedNames
 from runtime.settings import Settings
 
 MEBIBYTE = 1024 * 1024
@@ -32,6 +35,19 @@ class ToolEnvironment:
     secrets: Secrets = field(default_factory=lambda: Secrets([]))
     fault: Callable[[str], None] = no_fault
     """See `ToolContext.fault`."""
+    names: ProtectedNames = DEFAULT
+    """What file tools write with a person's approval only."""
+    rules: WorkspaceRules | None = None
+    """Which directories may be workspaces; None: any."""
+
+    def workspace(self, path: str) -> Workspace:
+        """The workspace of a call."""
+        return Workspace(path, self.names, self.rules.closed if self.rules else frozenset())
+
+    def check(self, workspace: str) -> None:
+        """Raise ToolError WORKSPACE_REFUSED if the directory may not be a workspace, or not any more."""
+        if self.rules is not None:
+            self.rules.check_recorded(workspace)
 
     @asynccontextmanager
     async def around(self, tool: Tool, context: ToolContext, args: dict[str, Any]) -> AsyncIterator[None]:
@@ -80,4 +96,6 @@ def environment_of(settings: Settings, effects: Effects, fault: Callable[[str], 
     effects.preimages.max_total = settings.undo_mb * MEBIBYTE
     token = settings.temporal.get("TEMPORAL_API_KEY")
     secrets = Secrets([settings.openai_api_key, SecretStr(token) if token else None])
-    return ToolEnvironment(sandbox_of(settings), Watcher(settings.state_dir, settings.undo), secrets, fault)
+    names = ProtectedNames(settings.protected)
+    watcher = Watcher(settings.state_dir, settings.undo, names=names)
+    return ToolEnvironment(sandbox_of(settings), watcher, secrets, fault, names, WorkspaceRules.of(settings))

@@ -24,7 +24,6 @@ from activities.attempt.results import keep
 from activities.attempt.run_once import once
 from activities.tools.tool import Tool, ToolContext
 from activities.workspace.effect_log import Effects
-from activities.workspace.workspace import Workspace
 from plans.activity_io import Call, LargeValue, Note, Return
 from plans.definition.arguments import argument_problems
 from plans.definition.references import fill_at
@@ -50,7 +49,8 @@ def tool_activity(
     @activity.defn(name=tool.spec.name)
     async def attempt(call: Call) -> Return:
         again = activity.info().attempt > 1
-        context = ToolContext(call, Workspace(call.workspace), effects, tool.spec.name, again, fault=here.fault)
+        workspace = here.workspace(call.workspace)
+        context = ToolContext(call, workspace, effects, tool.spec.name, again, fault=here.fault)
         heartbeat = Heartbeat(lambda: context.line)
         started = time.monotonic()
 
@@ -75,6 +75,7 @@ def tool_activity(
 
 
 async def _call(tool: Tool, call: Call, context: ToolContext, values: ValueStore, site: ToolEnvironment) -> Any:
+    site.check(call.workspace)
     args = await _filled(call, values)
     keywords = _checked(tool, args, call, context)
     async with site.around(tool, context, args):

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from temporalio import activity
 
+from activities.workspace.allowed import REFUSED, WorkspaceRules
 from plans.activity_io import CheckRequest, Facts
 from plans.definition.validation import bounded, input_values, problems
 from plans.model import Problem, ToolSpec
@@ -24,6 +25,8 @@ class PlanChecker:
 
     tools: Mapping[str, ToolSpec]
     default_workspace: str | None = None
+    rules: WorkspaceRules | None = None
+    """Which directories may be workspaces; None: any."""
     strict_approvals: bool = False
     search_attributes: bool = False
     keeps_summaries: bool = False
@@ -44,32 +47,41 @@ class PlanChecker:
     def _facts(
         self, request: CheckRequest, wrong: list[Problem], tools: Mapping[str, ToolSpec], own: str | None = None
     ) -> Facts:
-        workspace, trouble = self._workspace(request.workspace or own, request.queue is not None)
+        workspace, trouble = self._workspace(request, own)
         return Facts(
             problems=bounded(wrong + trouble),
             tools=dict(tools),
             all_tools=request.all_tools,
             workspace=workspace,
             strict_approvals=self.strict_approvals,
+            binds_calls=True,
             search_attributes=self.search_attributes,
             keeps_summaries=self.keeps_summaries,
         )
 
-    def _workspace(self, asked: str | None, own_first: bool) -> tuple[str, list[Problem]]:
-        """The workspace and its problems. `own_first`: the worker's own setting wins, for steps on its queue."""
-        name = (self.default_workspace if own_first else None) or asked or self.default_workspace
+    def _workspace(self, request: CheckRequest, own: str | None) -> tuple[str, list[Problem]]:
+        """The workspace and its problems. For steps bound to a queue, the setting of that queue's worker wins."""
+        bound = self.default_workspace if request.queue is not None else None
+        name = bound or request.workspace or own or self.default_workspace
         if not name:
             return "", [_bad("no workspace is set; pass --workspace, or set PLANS_WORKSPACE on the worker")]
         path = Path(name).expanduser()
         if not path.is_absolute():
             path = Path(self.default_workspace or Path.cwd()) / path
-        trouble = _trouble(path)
-        return str(path.resolve()), [_bad(trouble)] if trouble else []
+        if trouble := _trouble(path):
+            return str(path.resolve()), [_bad(trouble)]
+        refused = self.rules.refusal(str(path), _granted(request)) if self.rules else ""
+        return str(path.resolve()), [_bad(refused, REFUSED)] if refused else []
+
+
+def _granted(request: CheckRequest) -> list[str]:
+    """What the person who starts the plan grants; a client that does not say so grants the workspace it names."""
+    if request.granted is not None:
+        return request.granted
+    return [str(Path(request.workspace).expanduser())] if request.workspace else []
 
 
 def _trouble(path: Path) -> str:
-    if path.resolve() == Path("/"):
-        return "the workspace cannot be the root directory; pass the directory the plan should work in"
     if not path.exists():
         return f"workspace '{path}' does not exist on the worker; create it, or pass another with --workspace"
     if not path.is_dir():
@@ -79,5 +91,5 @@ def _trouble(path: Path) -> str:
     return ""
 
 
-def _bad(message: str) -> Problem:
-    return Problem(code="BAD_WORKSPACE", field="workspace", message=message)
+def _bad(message: str, code: str = "BAD_WORKSPACE") -> Problem:
+    return Problem(code=code, field="workspace", message=message)

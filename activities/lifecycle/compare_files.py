@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from temporalio import activity
 
+from activities.attempt.environment import ToolEnvironment
 from activities.workspace.contents import stamp_at
 from activities.workspace.workspace import Workspace
 from plans.errors import ToolError
@@ -11,13 +14,23 @@ from plans.file_stamps import Stamp
 from plans.files.file_check import FileDifferences, FilesSeen
 
 
-@activity.defn(name="compare_files")
-def compare_files(seen: FilesSeen) -> FileDifferences:
-    """The files that changed, and those that were deleted or can no longer be read."""
-    workspace = Workspace(seen.workspace)
-    now = {path: _stamp(workspace, path) for path in seen.stamps}
-    changed = [path for path, stamp in seen.stamps.items() if (there := now[path]) and not stamp.is_same_as(there)]
-    return FileDifferences(changed=changed, deleted=[path for path, stamp in now.items() if stamp is None])
+@dataclass(frozen=True)
+class FileComparer:
+    """The activity, with the rules of this worker."""
+
+    site: ToolEnvironment = field(default_factory=ToolEnvironment)
+
+    @activity.defn(name="compare_files")
+    def compare_files(self, seen: FilesSeen) -> FileDifferences:
+        """The files that changed, and those that were deleted or can no longer be read: all, in a refused workspace."""
+        try:
+            self.site.check(seen.workspace)
+        except ToolError:
+            return FileDifferences(deleted=list(seen.stamps))
+        workspace = self.site.workspace(seen.workspace)
+        now = {path: _stamp(workspace, path) for path in seen.stamps}
+        changed = [path for path, stamp in seen.stamps.items() if (there := now[path]) and not stamp.is_same_as(there)]
+        return FileDifferences(changed=changed, deleted=[path for path, stamp in now.items() if stamp is None])
 
 
 def _stamp(workspace: Workspace, path: str) -> Stamp | None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
+from activities.attempt.environment import ToolEnvironment
 from activities.attempt.redaction import Secrets
 from activities.workspace.paths import shown
 from activities.workspace.tree import Entry, walk
@@ -32,6 +33,7 @@ class SnapshotTaker:
     """Takes snapshots of workspaces."""
 
     secrets: Secrets = field(default_factory=lambda: Secrets([]))
+    site: ToolEnvironment = field(default_factory=ToolEnvironment)
 
     @activity.defn(name="snapshot_workspace")
     async def snapshot_workspace(self, request: SnapshotRequest) -> Snapshot:
@@ -42,8 +44,9 @@ class SnapshotTaker:
             raise ApplicationError(error.message, type=error.code, non_retryable=not error.retryable) from None
 
     def take(self, request: SnapshotRequest) -> Snapshot:
-        """The snapshot, taken synchronously. Raises ToolError NOT_FOUND."""
-        workspace = Workspace(request.workspace)
+        """The snapshot, taken synchronously. Raises ToolError NOT_FOUND or WORKSPACE_REFUSED."""
+        self.site.check(request.workspace)
+        workspace = self.site.workspace(request.workspace)
         tree = walk(workspace)
         names, named = _names(tree.entries, int(request.max_bytes * NAMES_SHARE))
         complete = tree.complete and named == len(tree.entries)

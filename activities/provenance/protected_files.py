@@ -1,20 +1,20 @@
 """Detects protected files that a command changed or created despite the sandbox, and warns.
 
 Landlock cannot protect single files in a writable workspace, and no sandbox prevents creating one that did not exist.
-Checked are the protected files of a snapshot and the direct entries of protected directories.
+Checked are all protected files of a snapshot and the direct entries of protected directories.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from activities.provenance.scan import Mark, mark_of
 from activities.workspace.paths import shown
+from plans.files.name_patterns import ProtectedNames
 
-MAX_GUARDED = 2_000
 MAX_TOLD = 10
 
 
@@ -30,16 +30,35 @@ def guarded(root: str, protected: Iterable[str]) -> dict[str, Mark]:
             with os.scandir(f"{root}/{path}") as entries:
                 for entry in entries:
                     found[f"{path}/{entry.name}"] = mark_of(entry.stat(follow_symlinks=False))
-        if len(found) > MAX_GUARDED:
-            break
     return found
 
 
 def warning(before: Mapping[str, Mark], after: Mapping[str, Mark]) -> str:
     """The warning for people; empty if no protected file changed."""
     touched = [path for path in dict.fromkeys([*before, *after]) if before.get(path) != after.get(path)]
+    return _told("protected files were", touched)
+
+
+def running_later(root: str, changed: Iterable[str], names: ProtectedNames) -> str:
+    """The warning about files that may run code later and that commands may write; empty if none is among `changed`.
+
+    Those that commands may not write are the business of `warning`.
+    """
+    above = [name for name in root.split("/") if name]
+    reasons = ((path, names.reason(path.split("/"), above)) for path in changed)
+    return _told("files that may run code later were", [path for path, found in reasons if found and not found.strict])
+
+
+def _told(what: str, touched: Sequence[str]) -> str:
     if not touched:
         return ""
     more = f" and {len(touched) - MAX_TOLD} more" if len(touched) > MAX_TOLD else ""
-    names = ", ".join(shown(path) for path in touched[:MAX_TOLD])
-    return f"protected files were created or changed while the command ran: {names}{more}; check them"
+    shown_names = ", ".join(shown(path) for path in sorted(touched, key=_rank)[:MAX_TOLD])
+    return f"{what} created or changed while the command ran: {shown_names}{more}; check them"
+
+
+def _rank(path: str) -> int:
+    """The order in a warning: what git runs first, and last the samples that come with every repository."""
+    if path.endswith(".sample"):
+        return 2
+    return 0 if ".git/" in path else 1

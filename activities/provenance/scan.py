@@ -13,7 +13,8 @@ import stat
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from activities.workspace.paths import is_protected
+from activities.provenance.git_folders import guarded_in_git
+from plans.files.name_patterns import DEFAULT, ProtectedNames
 
 MAX_ENTRIES = 100_000
 MAX_DEPTH = 200
@@ -24,11 +25,6 @@ SKIPPED = frozenset((
 ))  # fmt: skip
 """Names of directories that are not scanned."""
 CACHE_MARK = "CACHEDIR.TAG"
-_GUARDED_IN_GIT = ("hooks", "config", "info/attributes")
-_ODD_NAMES = frozenset((
-    *("AGENTS.md", "agents.md", "CLAUDE.md", "claude.md", "Jenkinsfile", "plans.toml", "sitecustomize.py"),
-    *("usercustomize.py", "azure-pipelines.yml", "bitbucket-pipelines.yml", CACHE_MARK),
-))  # fmt: skip
 FOLDER = -1
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -53,6 +49,7 @@ class WorkspaceScan:
     """Protected files and directories that exist, relative to the workspace."""
     complete: bool = True
     most: int = MAX_ENTRIES
+    names: ProtectedNames = DEFAULT
 
     def difference(self, later: WorkspaceScan) -> Difference:
         """The difference to a later snapshot."""
@@ -62,9 +59,9 @@ class WorkspaceScan:
         return Difference(sorted(created), sorted(changed), sorted(deleted))
 
 
-def look(root: str, skipped: str = "", most: int = MAX_ENTRIES) -> WorkspaceScan:
+def look(root: str, skipped: str = "", most: int = MAX_ENTRIES, names: ProtectedNames = DEFAULT) -> WorkspaceScan:
     """Scan a directory, except the absolute directory `skipped`. Raises OSError when `root` cannot be opened."""
-    found = WorkspaceScan(most=most)
+    found = WorkspaceScan(most=most, names=names)
     descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         _enter(descriptor, "", found, os.path.relpath(skipped, root) if skipped else "", 0)
@@ -93,15 +90,17 @@ def _enter(directory: int, path: str, found: WorkspaceScan, skipped: str, depth:
         if is_folder:
             folders.append(name)
             continue
-        if name[0] == "." or name in _ODD_NAMES or not name.isascii():
+        if name == CACHE_MARK or found.names.may_be_strict(name):
             if name == CACHE_MARK and path:
                 return
             if name.startswith(".plans-") and name.endswith(".tmp"):
                 continue
-            if is_protected((*path.split("/"), name)):
+            if found.names.is_strict((*path.split("/"), name)):
                 found.protected.append(path + name)
         marks[path + name] = (status.st_ctime_ns, status.st_size, status.st_ino)
     found.complete = found.complete and len(marks) <= found.most
+    if ".git" in folders:  # before the others: it is protected even where the workspace is too large to be scanned
+        found.protected += [f"{path}.git/{each}" for each in guarded_in_git(directory)]
     for name in folders:
         if len(marks) > found.most or depth > MAX_DEPTH:
             found.complete = False
@@ -110,11 +109,9 @@ def _enter(directory: int, path: str, found: WorkspaceScan, skipped: str, depth:
 
 
 def _enter_folder(directory: int, path: str, name: str, found: WorkspaceScan, skipped: str, depth: int) -> None:
-    if name == ".git":
-        found.protected += [f"{path}/{each}" for each in _GUARDED_IN_GIT]
     if name in SKIPPED or path == skipped:
         return
-    if is_protected(tuple(path.split("/"))):
+    if any(map(found.names.may_be_strict, path.split("/"))) and found.names.is_strict(path.split("/")):
         found.protected.append(path)
     try:
         inner = os.open(name, _OPEN, dir_fd=directory)

@@ -18,6 +18,7 @@ from temporalio.exceptions import ApplicationError
 
 from activities.provenance.journal import Journal
 from activities.provenance.path_state import content_of, put, state_at, state_of
+from activities.workspace.allowed import WorkspaceRules
 from activities.workspace.effect_log import Effect, Effects
 from activities.workspace.locks import locked
 from activities.workspace.text_diff import Bounds, content_diff
@@ -48,6 +49,8 @@ class FileChanges:
 
     effects: Effects
     journal: Journal
+    rules: WorkspaceRules | None = None
+    """Which directories may be workspaces; None: any."""
 
     @activity.defn(name="file_changes")
     async def file_changes(self, request: ChangesRequest) -> ChangesReport:
@@ -58,8 +61,11 @@ class FileChanges:
             raise ApplicationError(error.message, type=error.code, non_retryable=not error.retryable) from None
 
     def answer(self, request: ChangesRequest) -> ChangesReport:
-        """As `file_changes`, synchronously. Raises ToolError EFFECTS_UNAVAILABLE."""
+        """As `file_changes`, synchronously. Raises ToolError EFFECTS_UNAVAILABLE or WORKSPACE_REFUSED."""
         calls = self._calls(request.plan_id)
+        if self.rules is not None:
+            for workspace in dict.fromkeys(call.workspace for call in calls):
+                self.rules.check_recorded(workspace)
         if not request.undo:
             chosen = [call for call in calls if request.step_id in (None, call.step_id)]
             return ChangesReport(calls=self._shown(chosen, request.diffs))

@@ -26,12 +26,13 @@ from activities.provenance.declared_writes import named_by
 from activities.provenance.journal import Journal
 from activities.provenance.known_states import KnownStates, mark_at
 from activities.provenance.path_state import kept_state, state_of
-from activities.provenance.protected_files import guarded, warning
+from activities.provenance.protected_files import guarded, running_later, warning
 from activities.provenance.scan import FOLDER as FOLDER_SIZE
 from activities.provenance.scan import MAX_ENTRIES, Difference, Mark, WorkspaceScan, look
 from activities.tools.tool import ToolContext
 from plans.errors import ToolError
 from plans.file_stamps import SAMPLED_FROM, Stamp
+from plans.files.name_patterns import DEFAULT, ProtectedNames
 from plans.files.undo import FOLDER, CallChanges, FileChange
 
 MAX_LISTED = 500
@@ -66,9 +67,11 @@ class _Watch:
 class Watcher:
     """Tracks the file changes of one worker's calls. `state` is the worker's state directory."""
 
-    def __init__(self, state: Path, undo: Undo = "files", most: int = MAX_ENTRIES) -> None:
+    def __init__(
+        self, state: Path, undo: Undo = "files", most: int = MAX_ENTRIES, names: ProtectedNames = DEFAULT
+    ) -> None:
         self.journal = Journal(state / "changes")
-        self._state, self._looks, self._undo, self._most = state, state / "looks", undo, most
+        self._state, self._looks, self._undo, self._most, self._names = state, state / "looks", undo, most, names
         self._lock = threading.Lock()
         self._active: list[_Watch] = []
         self._written: dict[tuple[str, str], Mark] = {}
@@ -110,7 +113,7 @@ class Watcher:
         workspace, key = context.workspace, context.call.key
         began = time.time_ns()
         try:
-            now = look(workspace.root, str(self._state), self._most)
+            now = look(workspace.root, str(self._state), self._most, self._names)
         except OSError as error:
             raise ToolError("NOT_FOUND", f"the workspace {workspace.root} cannot be read: {error.strerror}") from None
         earlier = self._load(key)
@@ -135,12 +138,14 @@ class Watcher:
             self._active.remove(watch)
             watch.ended = time.time_ns()
         try:
-            after = look(watch.root, str(self._state), self._most)
+            after = look(watch.root, str(self._state), self._most, self._names)
         except OSError as error:
             return context.warn(f"the changes of the call are unknown: the workspace cannot be read ({error.strerror})")
         if text := warning(watch.guarded, guarded(watch.root, after.protected)):
             context.warn(text)
         difference = self._difference(watch, after, context)
+        if text := running_later(watch.root, [*difference.created, *difference.changed], self._names):
+            context.warn(text)
         self._record(watch, after, difference, context)
         with self._lock:
             if not self._active:

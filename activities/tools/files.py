@@ -181,7 +181,7 @@ def create_directory(path: str, context: ToolContext) -> Created:
             return {"path": relative, "created": False}
         if place.status is not None:
             raise ToolError("EXISTS", f"{shown(relative)} exists and is not a directory; choose another name")
-        place.check_writing(context.call)
+        place.check_writing(context.call, is_folder=True)
         value: Created = {"path": relative, "created": True}
         change.make_directory(value)
     context.wrote(path)

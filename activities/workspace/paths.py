@@ -1,4 +1,4 @@
-"""Validates path texts and decides which names are protected. Pure text: never touches the file system.
+"""Validates path texts. Pure text: never touches the file system.
 
 A path is relative to the workspace, or absolute and inside it. `.` and `..` are resolved before the file system sees
 the path, so the recorded path is the opened one. A path that climbs above the workspace is refused (PATH_OUTSIDE), and
@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from itertools import pairwise
 
 from plans.errors import ToolError
+from plans.files.name_patterns import DEFAULT
 
 MAX_NAME_BYTES = 255
 MAX_PATH_BYTES = 4_095
@@ -19,17 +19,6 @@ MAX_PATH_BYTES = 4_095
 _FOREIGN = re.compile(r"^([A-Za-z]:[\\/]|\\\\|~(/|$)|~\w+/|[A-Za-z][A-Za-z0-9+.-]*://)")
 """Drive letters, UNC names, home directories and URLs: meant as places outside, even where they are valid names."""
 _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-_PROTECTED_FOLDERS = frozenset((
-    ".git", ".hg", ".svn", ".ssh", ".gnupg", ".aws", ".kube", ".docker", ".husky", ".vscode", ".idea", ".circleci",
-    ".plans", ".config",
-))  # fmt: skip
-_PROTECTED_FILES = frozenset((
-    ".env", ".envrc", ".netrc", ".npmrc", ".pypirc", ".gitconfig", ".gitmodules", ".gitattributes", ".gitlab-ci.yml",
-    ".travis.yml", "azure-pipelines.yml", "bitbucket-pipelines.yml", "jenkinsfile", ".pre-commit-config.yaml",
-    ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin",
-    ".inputrc", ".vimrc", ".mcp.json", "agents.md", "claude.md", "plans.toml", "sitecustomize.py", "usercustomize.py",
-))  # fmt: skip
-_HARMLESS_ENV = (".example", ".sample", ".template", ".dist")
 
 
 def parts_of(path: str, roots: tuple[str, ...]) -> tuple[str, ...]:
@@ -61,15 +50,8 @@ def file_parts_of(path: str, roots: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def is_protected(parts: tuple[str, ...]) -> bool:
-    """Whether writing there could run code later or change permissions: git hooks, shell start files, CI, keys."""
-    names = [_folded(name) for name in parts]
-    if not names:
-        return False
-    if any(name in _PROTECTED_FOLDERS for name in names) or names[-1] in _PROTECTED_FILES:
-        return True
-    if names[-1].startswith(".env.") and not names[-1].endswith(_HARMLESS_ENV):
-        return True
-    return any(pair == (".github", "workflows") for pair in pairwise(names)) or names == [".github"]
+    """Whether commands may not change the path either, by the list of `plans.files.protected_names` as it is."""
+    return DEFAULT.is_strict(parts)
 
 
 def check_new_name(name: str) -> None:
@@ -117,7 +99,3 @@ def _below(path: str, roots: tuple[str, ...]) -> list[str]:
         if names[: len(top)] == top:
             return names[len(top) :]
     raise outside(path)
-
-
-def _folded(name: str) -> str:
-    return unicodedata.normalize("NFKC", name).casefold().rstrip(". ")

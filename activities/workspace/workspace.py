@@ -18,9 +18,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from activities.workspace.paths import check_new_name, file_parts_of, is_protected, outside, parts_of, shown
+from activities.workspace.paths import check_new_name, file_parts_of, outside, parts_of, shown
 from plans.activity_io import Call
 from plans.errors import ToolError
+from plans.files.name_patterns import DEFAULT, ProtectedNames
 
 MAX_LINKS = 40
 _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -41,6 +42,9 @@ class Place:
     status: os.stat_result | None
     missing: tuple[str, ...] = ()
     """Directories between `directory` and the name that do not exist yet."""
+    root: str = ""
+    """Real path of the workspace."""
+    names: ProtectedNames = DEFAULT
 
     @property
     def real_parts(self) -> tuple[str, ...]:
@@ -62,20 +66,24 @@ class Place:
         """Whether it is a directory."""
         return self.status is not None and stat.S_ISDIR(self.status.st_mode)
 
-    def check_writing(self, call: Call) -> None:
-        """Raise ToolError unless a file or directory may be created or changed here.
+    def check_writing(self, call: Call, *, is_folder: bool = False) -> None:
+        """Raise ToolError unless a file, or with `is_folder` a directory, may be created or changed here.
 
-        PATH_INVALID for a misleading new name, APPROVAL_REQUIRED for a protected one.
+        PATH_INVALID for a misleading new name, APPROVAL_REQUIRED for a protected one: as requested, or as it really is.
         """
         if self.status is None:
             for name in (*self.missing, self.name):
                 check_new_name(name)
-        if (is_protected(self.real_parts) or is_protected(tuple(self.path.split("/")))) and not call.approved:
-            raise ToolError(
-                "APPROVAL_REQUIRED",
-                f"PATH_PROTECTED: {shown(self.path)} can change how programs run or what is permitted;"
-                " a person must approve writing to it",
-            )
+        if call.approved:
+            return
+        root = [name for name in self.root.split("/") if name]
+        for parts in (self.path.split("/"), self.real_parts):
+            if found := self.names.reason(parts, root, is_folder=is_folder):
+                raise ToolError(
+                    "APPROVAL_REQUIRED",
+                    f"PATH_PROTECTED: {shown(self.path)} ({found.title}) may {found.why};"
+                    " a person must approve writing to it",
+                )
 
     def look_again(self) -> None:
         """Read `status` again, for example after waiting for a lock."""
@@ -97,8 +105,11 @@ class Place:
 class Workspace:
     """A directory, and access to the files below it."""
 
-    def __init__(self, root: str) -> None:
-        self._given = Path(root)
+    def __init__(
+        self, root: str, names: ProtectedNames = DEFAULT, closed: frozenset[tuple[int, int]] = frozenset()
+    ) -> None:
+        """`closed`: device and inode of directories inside that cannot be entered: the worker's own data."""
+        self._given, self._names, self._closed = Path(root), names, closed
 
     @cached_property
     def root(self) -> str:
@@ -136,7 +147,7 @@ class Workspace:
 
     @contextmanager
     def _place(self, path: str, parts: tuple[str, ...], follow: bool) -> Iterator[Place]:
-        walk = _Walk(self._open_root(), self._roots, path)
+        walk = _Walk(self._open_root(), self._roots, path, self._names, self._closed)
         try:
             place = walk.to(parts, follow)
         except BaseException:
@@ -149,11 +160,15 @@ class Workspace:
 
     def _open_root(self) -> int:
         try:
-            return os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            descriptor = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
             raise ToolError(
                 "NOT_FOUND", f"the workspace {shown(self.root)} cannot be opened ({error.strerror}); create it"
             ) from None
+        if _path_of(descriptor) not in (self.root, None):
+            os.close(descriptor)
+            raise ToolError("WORKSPACE_REFUSED", f"a directory above {shown(self.root)} is a link now; put it back")
+        return descriptor
 
 
 @dataclass
@@ -163,6 +178,8 @@ class _Walk:
     root: int
     roots: tuple[str, ...]
     path: str
+    names: ProtectedNames
+    closed: frozenset[tuple[int, int]]
     folders: list[tuple[str, int]] = field(default_factory=list)
     links: int = 0
 
@@ -179,6 +196,10 @@ class _Walk:
                 self._up()
                 continue
             status = _status(name, self.here)
+            if status is not None and (status.st_dev, status.st_ino) in self.closed:
+                raise ToolError(
+                    "PATH_OUTSIDE", f"{shown(self.path)} is or leads into the worker's own data; no step uses it"
+                )
             if status is not None and stat.S_ISLNK(status.st_mode) and (pending or follow):
                 self._follow(name, pending)
             elif status is None or not pending:
@@ -229,12 +250,19 @@ class _Walk:
         folders = tuple(folder for folder, _ in self.folders)
         self.close()
         requested = "/".join(parts_of(self.path, self.roots)) or "."
-        return Place(requested, here, folders, names[-1], status, tuple(names[:-1]))
+        return Place(requested, here, folders, names[-1], status, tuple(names[:-1]), self.roots[-1], self.names)
 
 
 def not_found(path: str) -> ToolError:
     """The error for a missing file or directory."""
     return ToolError("NOT_FOUND", f"{shown(path)} does not exist in the workspace; list_directory shows what does")
+
+
+def _path_of(descriptor: int) -> str | None:
+    """The real path of an open directory; None where the system does not say."""
+    with suppress(OSError):
+        return os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115
+    return None
 
 
 def _status(name: str, directory: int) -> os.stat_result | None:

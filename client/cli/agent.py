@@ -19,6 +19,7 @@ from client.cli.make import MakeRequest, Out, check_out, follow_making
 from client.cli.options import AsJson
 from client.cli.run import Workspace, Yes
 from client.cli.session import Connected, who
+from client.cli.workspaces import named
 from client.runs import Started, Summary
 from plans.agents import history as history_of
 from plans.agents.history import Entry
@@ -77,7 +78,8 @@ def _run(
     begun: list[Started] = []
 
     async def go(here: Connected) -> Summary | None:
-        options = Options(workspace=_workspace(workspace, here), approve_all=yes, by=who())
+        local = here.connection.is_on_this_machine
+        options = Options(workspace=named(workspace, here.settings, local=local), approve_all=yes, by=who())
         started = await agents.start(
             here.client, order, options=options, agent_id=agent_id, queue=here.settings.task_queue
         )
@@ -199,11 +201,3 @@ def _schema(path: Path | None) -> dict[str, Any] | None:
     if problem := schema_problem(found):
         raise PlanError(f"--schema {path}: {problem}", "BAD_USAGE")
     return found
-
-
-def _workspace(given: str | None, here: Connected) -> str | None:
-    if given is not None:
-        return str(Path(given).expanduser().resolve())
-    if here.settings.workspace is not None:
-        return str(here.settings.workspace)
-    return str(Path.cwd()) if here.connection.is_on_this_machine else None

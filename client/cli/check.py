@@ -10,6 +10,7 @@ from rich.text import Text
 
 from client.cli import environment, output
 from client.cli.options import AsJson, File
+from client.cli.workspaces import own_workspace_problems
 from client.local_tools import known_tools
 from client.plan_file import PlanFile, check, load
 from plans.definition.validation import errors
@@ -23,13 +24,16 @@ INVALID = 2
 
 def check_file(file: File, as_json: AsJson = False) -> None:
     """Report every problem of a plan file. Needs no server."""
-    tools = known_tools(environment.settings())
+    settings = environment.settings()
+    tools = known_tools(settings)
     try:
         found = load(file)
     except InvalidPlan as error:
         _report(file, None, None, error.problems, as_json)
         raise typer.Exit(INVALID) from None
     plan, wrong = check(found.data, tools)
+    if plan is not None and plan.workspace is not None:
+        wrong += own_workspace_problems(found, plan.workspace, settings)
     _report(file, found, plan, wrong, as_json)
     if errors(wrong):
         raise typer.Exit(INVALID)

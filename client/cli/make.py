@@ -17,6 +17,7 @@ from client.cli.follow.follow import exit_code, follow, show_summary
 from client.cli.options import AsJson
 from client.cli.run import MaxParallel, NewId, Workspace
 from client.cli.session import Connected, who
+from client.cli.workspaces import named
 from client.edits import plan_file
 from client.runs import Started
 from plans.errors import PlanError
@@ -24,7 +25,6 @@ from plans.run import Options
 from plans.views.models import PlanView
 from plans.views.safe_text import line
 from plans.views.views import shorten
-from runtime.settings import Settings
 from runtime.task_queues import serves_this_machine
 
 NOT_SOUND = 1
@@ -91,7 +91,7 @@ class MakeRequest:
         """Start drafting, wait for the draft, then show, write or run it. Returns the exit code."""
         local = here.connection.is_on_this_machine and await serves_this_machine(here.client, here.settings.task_queue)
         options = Options(
-            workspace=_workspace(self.workspace, here.settings, local),
+            workspace=named(self.workspace, here.settings, local=local),
             max_parallel=self.max_parallel,
             approve_all=self.yes,
             review=not self.yes,
@@ -183,12 +183,3 @@ def rows_of(view: PlanView) -> list[str]:
         rows += [f"     After: {', '.join(step.needs)}"] if step.needs else []
         rows += ["     Requires approval ⚠"] if step.requires_approval else []
     return rows if view.steps else [*rows, "(the LLM's answer does not contain a plan)"]
-
-
-def _workspace(named: str | None, settings: Settings, local: bool) -> str | None:
-    if named is None:
-        return str(settings.workspace or Path.cwd()) if local else None
-    path = Path(named).expanduser()
-    if local and not path.is_dir():
-        raise PlanError(f"--workspace: {path} is not a directory; create it or choose another", "BAD_WORKSPACE")
-    return str(path.resolve()) if local else str(path)

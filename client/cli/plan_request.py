@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from client.cli.session import who
+from client.cli.workspaces import checked, named
 from client.errors import PlanRefused
 from client.local_tools import known_tools
 from client.plan_file import PlanFile, check, load
@@ -49,14 +50,24 @@ class Request:
 
     def options(self, settings: Settings, *, local: bool) -> Options:
         """The options of the run. `local`: the worker shares this machine's directories."""
+        own = self.flags.workspace is None and self.plan.workspace is not None
         return Options(
-            workspace=_workspace(self, settings, local),
+            workspace=self._own_workspace(settings, local)
+            if own
+            else named(self.flags.workspace, settings, local=local),
+            granted=[str(self.file.directory)] if own else None,
             max_parallel=self.flags.max_parallel,
             approve_all=self.flags.yes,
             review=self.flags.review,
             inputs=self.inputs,
             by=who(),
         )
+
+    def _own_workspace(self, settings: Settings, local: bool) -> str:
+        """The plan's own workspace, relative to its file. The directory of the file is all that the person grants."""
+        directory = self.file.directory
+        path = directory / Path(self.plan.workspace or "").expanduser()
+        return checked(path, f"workspace of {self.file.name}", [str(directory)], settings) if local else str(path)
 
 
 def prepare(file: str, flags: Flags, settings: Settings) -> Request:
@@ -93,15 +104,3 @@ def _value(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
-
-
-def _workspace(request: Request, settings: Settings, local: bool) -> str | None:
-    """--workspace, or the plan's own (relative to its file), or PLANS_WORKSPACE, or the current directory."""
-    named, own = request.flags.workspace, request.plan.workspace
-    if named is None and own is None:
-        return str(settings.workspace or Path.cwd()) if local else None
-    path = Path(named).expanduser() if named is not None else request.file.directory / Path(own or "").expanduser()
-    if local and not path.is_dir():
-        where = "--workspace" if named is not None else f"workspace of {request.file.name}"
-        raise PlanError(f"{where}: {path} is not a directory; create it or choose another", "BAD_WORKSPACE")
-    return str(path.resolve()) if local else str(path)

@@ -125,7 +125,8 @@ def pending(as_json: AsJson = False) -> None:
     for each in [] if as_json else found:
         rows = [f"{each.plan_id}  {each.step_id}: {line(each.description or each.tool)}"]
         rows += [f"  {line(each.tool)} {line(shorten(each.args))}"]
-        rows += [f"  plan approve {each.plan_id} {each.step_id}   or: plan deny {each.plan_id} {each.step_id}"]
+        named = f" --digest {each.digest}" if each.changed else ""  # or the plan would not know which call is meant
+        rows += [f"  plan approve {each.plan_id} {each.step_id}{named}   or: plan deny {each.plan_id} {each.step_id}"]
         output.show("\n".join(rows))
 
 

@@ -191,7 +191,7 @@ class ReviewApp(LivePlan):
         elif self.seconds_shown < self.reading_seconds:
             self.say(f"Step '{item.step_id}' has just appeared: read it, then press the key again.")
         else:
-            choice = Choice(step_id=item.step_id, by=self.who, version=item.version)
+            choice = Choice(step_id=item.step_id, by=self.who).naming(item)
             if await self._sent(runs.decide(self.client, self.plan, choice, approved=approved)):
                 self.say(f"Step '{item.step_id}' was {'approved' if approved else 'denied'}.")
 

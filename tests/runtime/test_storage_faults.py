@@ -1,4 +1,4 @@
-"""What can never be read is told from what is out of reach: a reference to the first is refused, the second is retried."""
+"""What can never be read is told from what is out of reach: the first is refused, the second tried again."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The live board on a terminal: shows the plan's view as it changes and asks for approvals.
 
-Keys count only while a question is shown, and only for the step and version it names. A decision is sent to the plan as
+Keys count only while a question is shown, and only for the call that it shows. A decision is sent to the plan as
 an update; if the plan rejects it, the error is shown and the board continues.
 """
 
@@ -48,7 +48,7 @@ class Screen:
         self._console = out()
         self._progress: Progress | None = None
         self._later: set[str] = set()
-        self._asked: tuple[str, int] | None = None
+        self._asked: PendingView | None = None
         self._since = 0.0
         self._notice, self._noticed = "", 0.0
         self._sending: set[asyncio.Task[None]] = set()
@@ -108,28 +108,27 @@ class Screen:
     def _ask(self) -> None:
         """Show the next question; keys pressed before it are discarded."""
         item = next((item for item in self._waiting() if item.step_id not in self._later), None)
-        asked = (item.step_id, item.version) if item else None
-        if asked != self._asked:
-            self._asked, self._since = asked, time.monotonic()
+        if item != self._asked:
+            self._asked, self._since = item, time.monotonic()
             forget_typed()
 
     def _waiting(self) -> list[PendingView]:
         return self._view.pending if self._view else []
 
     def _question(self) -> PendingView | None:
-        return next((item for item in self._waiting() if self._asked and item.step_id == self._asked[0]), None)
+        return self._asked
 
     def _pressed(self, key: str) -> None:
         if self._asked is None or time.monotonic() - self._since < READING_SECONDS:
             return
-        step_id, version = self._asked
+        asked = self._asked
         if key in "lL":
-            self._later.add(step_id)
-            self._say(f"Decide later: {self._commands(step_id)}")
+            self._later.add(asked.step_id)
+            self._say(f"Decide later: {self._commands(asked.step_id)}")
             self._ask()
         elif key in "yYnN":
             self._asked = None
-            choice = Choice(step_id=step_id, by=self._who, version=version)
+            choice = Choice(step_id=asked.step_id, by=self._who).naming(asked)
             task = asyncio.create_task(self._decide(choice, approved=key in "yY"))
             self._sending.add(task)
             task.add_done_callback(self._sending.discard)

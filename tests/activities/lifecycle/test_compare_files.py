@@ -7,7 +7,7 @@ from pathlib import Path
 
 from temporalio.testing import ActivityEnvironment
 
-from activities.lifecycle.compare_files import compare_files
+from activities.lifecycle.compare_files import FileComparer
 from plans.file_stamps import FileTracker, stamp_of
 from plans.files.file_check import MAX_FILES, FileDifferences, FilesSeen
 
@@ -22,7 +22,9 @@ def _seen(workspace: Path, *names: str) -> FileTracker:
 
 
 def _compared(workspace: Path, files: FileTracker) -> FileDifferences:
-    found: FileDifferences = ActivityEnvironment().run(compare_files, FilesSeen.of(files, str(workspace)))
+    found: FileDifferences = ActivityEnvironment().run(
+        FileComparer().compare_files, FilesSeen.of(files, str(workspace))
+    )
     return found
 
 

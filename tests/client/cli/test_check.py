@@ -190,3 +190,12 @@ async def test_control_characters_of_a_plan_never_reach_the_terminal(offline: di
         ended = await plan(offline, *arguments)
         assert not set("\x1b\u202e\x9b") & set(ended.out + ended.err), arguments
         assert "[bold]" in ended.out + ended.err
+
+
+async def test_check_tells_of_a_workspace_that_would_be_refused(offline: dict[str, str], tmp_path: Path) -> None:
+    for workspace, code in (("/etc", 2), ("../..", 2), ("~", 2), (".", 0), ("below", 0)):
+        file = tmp_path / "work" / "plan.json"
+        file.parent.mkdir(exist_ok=True)
+        ended = await plan(offline, "check", written(file, GOOD | {"workspace": workspace}), "--json")
+        found = [problem["code"] for problem in ended.json["problems"]]
+        assert (ended.code, found) == (code, ["WORKSPACE_REFUSED"] if code else []), workspace

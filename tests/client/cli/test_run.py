@@ -256,3 +256,23 @@ async def test_doctor_finds_the_server_and_the_worker(environ: Environ, worker: 
     ended = await plan(environ, "doctor", "--json")
     assert ended.code == 0, ended.out
     assert {"server", "worker"} <= {finding["subject"] for finding in ended.json}
+
+
+async def test_a_workspace_that_no_plan_may_have_is_refused_before_anything_starts(
+    environ: Environ, tmp_path: Path
+) -> None:
+    (tmp_path / "link").symlink_to("/etc")
+    own = {name: value for name, value in environ.items() if name != "PLANS_WORKSPACE"}
+    commands = [("run", file_of(tmp_path, WRITE)), ("start", file_of(tmp_path, WRITE)), ("make", "x"), ("agent", "x")]
+    for command in commands:
+        for workspace in ("/etc", str(tmp_path / "link"), own["PLANS_STATE_DIR"], "/"):
+            ended = await plan(own, *command, "--workspace", workspace)
+            assert (ended.code, "WORKSPACE_REFUSED" in ended.err) == (2, True), (command, workspace, ended.err)
+    for workspace in ("/etc", "../..", "link"):
+        ended = await plan(own, "run", file_of(tmp_path, WRITE, workspace=workspace))
+        assert (ended.code, "WORKSPACE_REFUSED" in ended.err) == (2, True), (workspace, ended.err)
+    beside = tmp_path / "beside"
+    beside.mkdir()
+    listed = own | {"PLANS_WORKSPACES": str(beside)}
+    ended = await plan(listed, "run", file_of(tmp_path, WRITE), "--workspace", str(tmp_path))
+    assert "PLANS_WORKSPACES of the worker" in ended.err

@@ -1,0 +1,39 @@
+"""The workspace that a command names for a plan or an agent, checked by the rules of this machine's worker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from activities.workspace.allowed import REFUSED, WorkspaceRules
+from client.plan_file import PlanFile
+from plans.errors import PlanError
+from plans.model import Problem
+from runtime.settings import Settings
+
+
+def named(flag: str | None, settings: Settings, *, local: bool) -> str | None:
+    """The directory of `--workspace`, else PLANS_WORKSPACE, else the current one; None: the worker's own.
+
+    `local`: the worker shares this machine's directories. Raises PlanError BAD_WORKSPACE, WORKSPACE_REFUSED.
+    """
+    if flag is None and not local:
+        return None
+    path = Path(flag).expanduser() if flag is not None else settings.workspace or Path.cwd()
+    return checked(path, "--workspace", [str(path.absolute())], settings) if local else str(path)
+
+
+def own_workspace_problems(file: PlanFile, workspace: str, settings: Settings) -> list[Problem]:
+    """The problem of the workspace that a plan names, if a worker on this machine would refuse it."""
+    path = file.directory / Path(workspace).expanduser()
+    refused = WorkspaceRules.of(settings).refusal(str(path), [str(file.directory)])
+    return [Problem(code=REFUSED, field="workspace", message=refused)] if refused else []
+
+
+def checked(path: Path, where: str, granted: Sequence[str], settings: Settings) -> str:
+    """The real path of a workspace on this machine; `where` it was named. Raises as `named` does."""
+    if not path.is_dir():
+        raise PlanError(f"{where}: {path} is not a directory; create it or choose another", "BAD_WORKSPACE")
+    if refused := WorkspaceRules.of(settings).refusal(str(path), granted):
+        raise PlanError(refused, REFUSED)
+    return str(path.resolve())

@@ -1,0 +1,112 @@
+"""The list of protected names and the patterns of a worker: what fits, what is refused, and the table in the docs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from plans.files.name_patterns import DEFAULT, ProtectedNames, folded, pattern_problem
+from plans.files.protected_names import CATEGORIES, HARMLESS, Category
+from runtime.settings import SettingError, Settings
+
+PAGE = Path(__file__).parents[3] / "docs" / "files.md"
+
+
+def row(category: Category) -> str:
+    """The row of the table for a category."""
+    names = [f"`{each}/`" for each in category.folders.split()] + [f"`{each}`" for each in category.files.split()]
+    level = "read-only" if category.strict else "may be written"
+    return f"| {category.title} | may {category.why} | {level} | {' '.join(names)} |"
+
+
+def test_the_table_of_the_documentation_is_the_list() -> None:
+    found = [line for line in PAGE.read_text().splitlines() if line.startswith("| ") and " | may " in line]
+    assert found == [row(category) for category in CATEGORIES]
+    assert " ".join(f"`{each}`" for each in HARMLESS.split()[:4:2]) in PAGE.read_text()
+
+
+def test_the_list_is_written_as_names_are_compared_and_has_no_name_twice() -> None:
+    for category in CATEGORIES:
+        for kind in (category.folders.split(), category.files.split()):
+            assert len(kind) == len(set(kind))
+            for text in kind:
+                assert text == "/".join(folded(name) for name in text.split("/")), text
+                assert pattern_problem(text) == "", text
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_every_pattern_of_the_list_protects_what_it_names(strict: bool) -> None:
+    for category in (each for each in CATEGORIES if each.strict is strict):
+        for text in category.folders.split():
+            example = text.replace("[1-9]", "1").replace("*", "x").replace("?", "y")
+            assert DEFAULT.reason((*example.split("/"), "below", "file.txt")), text
+        for text in category.files.split():
+            found = DEFAULT.reason(("deep", *text.replace("[1-9]", "1").replace("*", "x").replace("?", "y").split("/")))
+            assert found, text
+            assert found.strict or not strict, text
+
+
+def test_what_scans_look_at_misses_nothing_that_is_strict() -> None:
+    names = ProtectedNames(("secret?.txt", "vault/keys", "plain"))
+    examples = [text for each in CATEGORIES if each.strict for text in (*each.folders.split(), *each.files.split())]
+    for text in (*examples, "secret1.txt", "keys", "plain", "Secret2.TXT", "AGENTS.MD", "agents.md.", "agents.md:s"):
+        assert names.may_be_strict(text.rpartition("/")[2].replace("*", "x").replace("?", "y")), text
+    assert not any(map(names.may_be_strict, ("main.py", "Makefile", "README.md", "package.json")))
+
+
+@pytest.mark.parametrize(
+    ("patterns", "path", "expected"),
+    [
+        (("secrets",), "secrets", True),
+        (("secrets",), "a/secrets/b/c", True),
+        (("secrets",), "a/secrets.txt", False),
+        (("secrets/",), "a/SECRETS/b", True),
+        (("secrets/**",), "secrets/b", True),
+        (("/secrets",), "a/secrets/b", False),
+        (("/secrets/*.txt",), "secrets/b.txt", True),
+        (("*.key",), "a/b.key", True),
+        (("*.key", "!public.key"), "a/public.key", False),
+        (("!public.key", "*.key"), "a/public.key", True),
+        (("!.git",), ".git/hooks/x", False),
+        (("!*",), "Makefile", False),
+        (("*",), "notes.txt", True),
+        (("a[0-9].txt",), "a7.txt", True),
+        (("a[0-9].txt",), "ab.txt", False),
+        (("a[!0-9].txt",), "ab.txt", True),
+        (("a.b",), "axb", False),
+        ((), "notes.txt", False),
+    ],
+)
+def test_patterns_of_a_worker(patterns: tuple[str, ...], path: str, expected: bool) -> None:
+    assert [pattern_problem(each) for each in patterns] == [""] * len(patterns)
+    assert (ProtectedNames(patterns).reason(path.split("/")) is not None) is expected
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "!",
+        "/",
+        "a//b",
+        "..",
+        "a/../b",
+        "a/**/b",
+        "a\\b",
+        "[ab",
+        "a]b",
+        "[]",
+        "[!]",
+        "[z-a]",
+        "a\u200bb",
+        "x" * 201,
+        "!/",
+        ".",
+        "**/*",
+    ],
+)
+def test_patterns_that_cannot_be_meant_are_refused_at_start(pattern: str, tmp_path: Path) -> None:
+    with pytest.raises(SettingError) as caught:
+        Settings.read({"HOME": str(tmp_path), "PLANS_PROTECTED": f"good,{pattern}"})
+    assert caught.value.code == "BAD_SETTING:PLANS_PROTECTED"
+    assert repr(pattern)[1:20] in caught.value.message
