@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
 
 from plans.step_fields import Asked, Llm, On, Use
@@ -29,6 +29,16 @@ StepId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]{0
 """1 to 128 letters, digits, `_` or `-`, so that a reference can name the step without quoting."""
 PlanId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}$")]
 ToolName = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+
+
+def _not_reserved(queue: str) -> str:
+    if queue.startswith("/_sys/"):
+        raise ValueError("a task queue cannot begin with /_sys/, which Temporal reserves")
+    return queue
+
+
+Queue = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_not_reserved)]
+"""A task queue. With another name, the server refuses every activity, and the workflow task that starts it."""
 Seconds = Annotated[float, Field(gt=0, le=31_536_000, strict=True)]
 
 
@@ -168,10 +178,8 @@ class Step(Value):
         default=None,
         description="After the last failure: block its dependents, ask_llm to recover it, or stop the plan.",
     )
-    queue: Annotated[str | None, Use(On.EDIT | On.APPROVAL | On.DETAILS, Llm.NEVER)] = Field(
+    queue: Annotated[Queue | None, Use(On.EDIT | On.APPROVAL | On.DETAILS, Llm.NEVER)] = Field(
         default=None,
-        min_length=1,
-        max_length=200,
         description="Task queue whose workers run the step: those with its files, programs or rights.",
     )
     notes: Annotated[str, Use(On.EDIT | On.RERUN | On.DETAILS, Llm.MAY)] = Field(
@@ -188,10 +196,8 @@ class Plan(Value):
     title: str = Field(default="", max_length=1_000, description="One line for lists and headings.")
     workspace: str | None = Field(default=None, max_length=4_096, description="Directory the tools work in.")
     inputs: dict[StepId, Input] = Field(default_factory=dict, description="Typed parameters.")
-    queue: str | None = Field(
+    queue: Queue | None = Field(
         default=None,
-        min_length=1,
-        max_length=200,
         description="Task queue whose workers run the steps; default: that of the workflow.",
     )
     max_parallel: int | None = Field(
