@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from plans.definition.dependencies import dependencies
+from plans.definition.references import INPUTS, find, is_literal
 from plans.definition.validation import call_problems
 from plans.errors import Refused
 from plans.execution.messages import Decide
@@ -31,12 +32,23 @@ def is_needed(run: Run, step: Step, args: dict[str, Any]) -> bool:
     """Whether the step needs a person's approval to start with these arguments."""
     spec = run.facts.tools[step.tool]
     if run.facts.strict_approvals:
-        return step.requires_approval is True or spec.asks_by_default(args)
+        return step.requires_approval is True or spec.asks_by_default(args, carries(run, step))
     if run.options.approve_all:
         return False
     if step.requires_approval is None:
-        return spec.asks_by_default(args) and _kind(step.tool, args) not in run.remembered
+        return spec.asks_by_default(args, carries(run, step)) and _kind(step.tool, args) not in run.remembered
     return step.requires_approval
+
+
+def carries(run: Run, step: Step) -> bool:
+    """Whether what the step's tool would send holds a step's value, or what a model chose while the plan ran."""
+    sent = {name: value for name, value in run.args_of(step).items() if name in run.facts.tools[step.tool].sends}
+    if not sent or run.literal:
+        return bool(sent)
+    if any(reference.root != INPUTS and not is_literal(reference, run.steps) for reference in find(sent)):
+        return True
+    own = (f"+ {step.id}:", f"~ {step.id}.", "and ")  # the last: differences that were not listed
+    return any(line.startswith(own) for each in run.revisions if each.by == "llm" for line in each.diff)
 
 
 def is_waived(run: Run, step: Step, args: dict[str, Any]) -> bool:

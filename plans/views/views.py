@@ -18,6 +18,7 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Any
 
+from plans.execution.approvals import carries
 from plans.execution.readiness import ReadinessIndex
 from plans.execution.tool_history import TRUNCATED, cut
 from plans.log import Entry
@@ -137,7 +138,7 @@ def needs_mark(run: Run, index: int) -> bool:
     if step.requires_approval is not None:
         return step.requires_approval
     spec = run.facts.tools.get(step.tool)
-    return spec is not None and spec.asks_by_default(run.args_of(step))
+    return spec is not None and spec.asks_by_default(run.args_of(step), carries(run, step))
 
 
 def result_view(result: Result) -> dict[str, Any]:
