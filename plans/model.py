@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
 
+from plans.definition.receivers import receives
 from plans.step_fields import Asked, Llm, On, Use
 
 if TYPE_CHECKING:
@@ -247,6 +248,14 @@ class ToolSpec(Value):
     approval_exempt: dict[str, list[Any]] = Field(
         default_factory=dict, description="Arguments whose listed values need no approval: {'method': ['GET', 'HEAD']}."
     )
+    sends: dict[str, Literal["always", "values"]] = Field(
+        default_factory=dict,
+        description="Arguments that leave the machine. An exempt call needs approval if it gives one marked `always`,"
+        " or if one holds a step's value or a model's choice, unless the host of its `url` is one of `receivers`.",
+    )
+    receivers: list[str] = Field(
+        default_factory=list, description="Hosts that may receive without approval: PLANS_HTTP_ALLOW of the worker."
+    )
     effect: Literal["pure", "keyed", "opaque"] = Field(
         default="opaque", description="pure: only reads; keyed: can recognise its own effect; opaque: neither."
     )
@@ -270,12 +279,20 @@ class ToolSpec(Value):
 
         return Draft202012Validator(self.args_schema)
 
-    def asks_by_default(self, args: dict[str, Any]) -> bool:
-        """Whether a call with these arguments needs approval, unless the step overrides it."""
+    def asks_by_default(self, args: dict[str, Any], carries: bool = False) -> bool:
+        """Whether a call with these arguments needs approval, unless the step overrides it.
+
+        `carries`: a step's value or a model's choice is in one of the arguments that it sends.
+        """
         if self.approval == "never":
             return False
         for name, exempt in self.approval_exempt.items():
             default = self.args_schema.get("properties", {}).get(name, {}).get("default")
             if args.get(name, default) in exempt:
-                return False
+                return self._sends(args, carries)
         return True
+
+    def _sends(self, args: dict[str, Any], carries: bool) -> bool:
+        """Whether a call sends something to a host that is not one of `receivers`."""
+        given = any(when == "always" and args.get(name) is not None for name, when in self.sends.items())
+        return bool(self.sends) and (carries or given) and not receives(args.get("url"), self.receivers)
