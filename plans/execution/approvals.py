@@ -169,7 +169,10 @@ def decide(run: Run, message: Decide, now: datetime, source: Literal["signal", "
         _take_args(run, step, message, now)
     state, call = run.steps[step.id], upcoming(run, step)
     seen = call.call.args
-    digest = digest_of(call.call) if call.is_whole else ""
+    # Without a digest, an approver may have read the plan before the values in the call were known; in arguments of the
+    # approver's own, nobody has read them.
+    named = call.is_whole and message.digest is not None and message.args is None
+    digest = digest_of(call.call) if call.is_written or named else ""
     if state.awaiting and message.args is None:
         seen, digest = state.asked if state.asked is not None else seen, state.digest or digest
     decision = Decision(
@@ -270,7 +273,7 @@ def void(run: Run, step_id: str, now: datetime) -> None:
     decision = run.decisions.pop(step_id, None)
     if decision is not None:
         what = "approval" if decision.approved else "denial"
-        why = "was about another call" if decision.digest else "came before the values that it uses were known"
+        why = "was about another call" if decision.digest else "did not say which values it was about"
         run.note(LogKind.VOID, f"the {what} of step '{step_id}' {why}; it needs another decision", now, step_id)
 
 
