@@ -6,10 +6,10 @@ INSTALLED := $(VENV)/installed
 ARGS ?=
 # Tests run side by side, each process with a Temporal server of its own; PARALLEL= runs them one by one.
 PARALLEL ?= -n auto --dist worksteal
-# What .ci/run takes of the nightly run: every mode of some workflow tests, processes killed at random moments, and
-# attacks with a real browser.
+# What .ci/run takes of the nightly run: every mode of some workflow tests, processes killed at random moments,
+# attacks with a real browser, and every attack on the sandbox.
 SAMPLE := tests/workflows/test_plan.py tests/workflows/test_control.py tests/chaos/test_kills.py tests/chaos/test_zombies.py \
-	tests/runtime/test_browsers.py
+	tests/runtime/test_browsers.py tests/attacks
 
 .PHONY: setup demo demo-llm test test-all test-sample check shape format test-stack bench lock lock-audit audit pin clean
 
