@@ -19,6 +19,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from datetime import timedelta
 
 from temporalio.client import Client
@@ -119,10 +120,11 @@ def _activities(
     client: Client, settings: Settings, tools: Mapping[str, Tool], indexed: bool, fault: Callable[[str], None]
 ) -> list[Callable[..., object]]:
     """The tools, and the activities that workflows call."""
+    tools = {name: _with_receivers(tool, settings) for name, tool in tools.items()}
     specs = {name: tool.spec for name, tool in tools.items()}
     values, summaries = ValueStore(_driver(client, settings), settings.inline_bytes), SummaryWriter(settings.state_dir)
     effects = Effects.at(settings.state_dir / EFFECTS, strict=settings.edits == "strict")
-    site = environment_of(settings, effects, fault)
+    site = environment_of(settings, effects, fault, client.service_client.config.target_host)
     llm = LanguageModel(settings.openai_base_url, settings.openai_api_key, settings.model, settings.llm_timeout)
     changes = FileChanges(effects, site.watcher.journal if site.watcher else Journal(settings.state_dir), site.rules)
     return [
@@ -136,6 +138,13 @@ def _activities(
         changes.file_changes,
         FileComparer(site).compare_files,
     ]
+
+
+def _with_receivers(tool: Tool, settings: Settings) -> Tool:
+    """The tool with the hosts that may receive from it; what it needs approval for depends on them."""
+    if not tool.spec.sends:
+        return tool
+    return replace(tool, spec=tool.spec.model_copy(update={"receivers": list(settings.http_allow)}))
 
 
 def _checker(settings: Settings, specs: Mapping[str, ToolSpec], indexed: bool) -> PlanChecker:

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from temporalio.client import Client
 from watchfiles import awatch
+from watchfiles._rust_notify import WatchfilesRustInternalError
+from watchfiles.main import FileChange
 
 from activities.workspace.contents import stamp_at
+from activities.workspace.file_names import visible
 from activities.workspace.workspace import Workspace
 from client import runs
 from plans.errors import PlanError, ToolError
@@ -45,11 +49,10 @@ async def watch_files(client: Client, plan: str, say: Callable[[str], None]) -> 
             "BAD_WORKSPACE",
         )
     say(f"Watching {root} until the plan ends")
-    looked = False
     async for found in _changes(root):
-        changes = found
-        if not looked:  # compare all known files once, for changes made before the watching began
-            changes, looked = sorted({*changes, *await runs.stamps(client, plan)}), True
+        changes = found.paths
+        if found.more:
+            changes = sorted({*changes, *await runs.stamps(client, plan)})
         if not changes:
             if (await runs.show(client, plan)).status in ENDED:
                 return
@@ -63,20 +66,40 @@ async def watch_files(client: Client, plan: str, say: Callable[[str], None]) -> 
             yield part
 
 
-async def _changes(root: Path) -> AsyncIterator[list[str]]:
-    """Changed paths relative to the root; an empty list every two seconds while nothing changes."""
-    try:
-        watcher = awatch(
-            root,
-            watch_filter=None,
-            debounce=DEBOUNCE_MILLISECONDS,
-            rust_timeout=LOOK_MILLISECONDS,
-            yield_on_timeout=True,
-        )
-        async for changes in watcher:
-            yield sorted({Path(path).relative_to(root).as_posix() for _, path in changes})
-    except OSError as error:
-        raise PlanError(f"the workspace {root} cannot be watched: {error}", "SYSTEM_ERROR") from error
+class _Found(NamedTuple):
+    """Changed paths relative to the workspace; `more`: others may have changed as well, so compare all known files."""
+
+    paths: list[str]
+    more: bool = False
+
+
+async def _changes(root: Path) -> AsyncIterator[_Found]:
+    """What changed, first of all before the watching began; nothing every two seconds while nothing changes."""
+    more = True
+    while True:
+        try:
+            async for changes in _watcher(root):
+                paths = {visible(Path(path).relative_to(root).as_posix()) for _, path in changes}
+                yield _Found(sorted(paths), more)
+                more = False
+        except OSError as error:
+            raise PlanError(f"the workspace {root} cannot be watched: {error}", "SYSTEM_ERROR") from error
+        except ExceptionGroup as group:  # the library stops at a name that is not UTF-8: begin again
+            if group.split(WatchfilesRustInternalError)[1] is not None:
+                raise
+            more = True
+        else:
+            return
+
+
+def _watcher(root: Path) -> AsyncGenerator[set[FileChange], None]:
+    return awatch(
+        root,
+        watch_filter=None,
+        debounce=DEBOUNCE_MILLISECONDS,
+        rust_timeout=LOOK_MILLISECONDS,
+        yield_on_timeout=True,
+    )
 
 
 async def _foreign(client: Client, plan: str, root: Path, paths: list[str]) -> list[str]:

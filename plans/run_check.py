@@ -101,7 +101,7 @@ def _odd_values(value: Any) -> Iterator[str]:
     elif isinstance(value, datetime) and value.tzinfo is None:
         yield "time: has no time zone"
     elif isinstance(value, float) and not isfinite(value):
-        yield f"number: {value} is no number"
+        yield f"number: {value} is not finite"
 
 
 def _tried_out(run: Run, now: datetime) -> str | None:

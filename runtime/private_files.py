@@ -22,7 +22,11 @@ def make_private(directory: Path, setting: str) -> None:
     if problem:
         raise SettingError({setting: problem})
     if directory.stat().st_mode & 0o077:
-        directory.chmod(0o700)
+        try:
+            directory.chmod(0o700)
+        except OSError as error:
+            text = f"{directory} cannot be made private: {error.strerror}; choose one on another file system"
+            raise SettingError({setting: text}) from error
 
 
 def trouble(directory: Path) -> str | None:

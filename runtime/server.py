@@ -163,23 +163,23 @@ def free_ports(*preferred: int) -> list[int]:
         return [each.getsockname()[1] for each in sockets]
 
 
-def blocked_ports(count: int) -> list[int]:
+def blocked_ports(count: int, host: str = HOST) -> list[int]:
     """Free ports that browsers refuse to connect to; any free ones if all of these are in use."""
     with ExitStack() as opened:
         found: list[socket.socket] = []
         for port in [*random.sample(BLOCKED_PORTS, len(BLOCKED_PORTS)), *[0] * count]:
             if len(found) < count:
                 with suppress(OSError):
-                    found.append(opened.enter_context(_at(port)))
+                    found.append(opened.enter_context(_at(port, host)))
         return [each.getsockname()[1] for each in found]
 
 
-def _at(port: int) -> socket.socket:
+def _at(port: int, host: str = HOST) -> socket.socket:
     """A socket bound to a port (0: any free one). Raises OSError if the port is taken."""
     for each in [port] if port else random.sample(OTHER_PORTS, 100):
         with suppress(OSError):
-            return socket.create_server((HOST, each))
-    return socket.create_server((HOST, port))
+            return socket.create_server((host, each))
+    return socket.create_server((host, port))
 
 
 def _record(settings: Settings) -> Path:
@@ -218,13 +218,14 @@ async def _start(settings: Settings, temporal: Path) -> Server:
                 "SERVER_FAILED",
             ) from None
         port, ui_port = free_ports(PORT, UI_PORT)
-        hidden, behind = _hidden_flags()
-        command = [str(temporal), *flags(port, behind[1], settings.state_dir / "temporal.db"), *hidden]
-        # The server inherits the lock, so it is released when the server ends, even if it is killed.
-        pid, began = daemon.start(command, _log(settings), _environ(settings), keep_open=[held], umask=0o077)
+        with socket.create_server((HOST, ui_port)) as listening:
+            hidden, behind = _hidden_flags()
+            command = [str(temporal), *flags(port, behind[1], settings.state_dir / "temporal.db"), *hidden]
+            # The server inherits the lock, so it is released when the server ends, even if it is killed.
+            pid, began = daemon.start(command, _log(settings), _environ(settings), keep_open=[held], umask=0o077)
+            guard = _start_guard(settings, listening, behind, lock)
     finally:
         os.close(held)
-    guard = _start_guard(settings, ui_port, behind, lock)
     closed = all(int(text) in BLOCKED_PORTS for text in hidden[1::2] if text.isdigit()) and behind[1] in BLOCKED_PORTS
     place = {"address": f"{HOST}:{port}", "ui": f"http://{HOST}:{ui_port}"}
     server = Server(pid=pid, began=began, guard=guard, is_closed=closed, **place)
@@ -238,18 +239,17 @@ def _hidden_flags() -> tuple[list[str], tuple[str, int]]:
     host = HOST
     if sys.platform == "linux":  # where all of 127.0.0.0/8 is this machine: an address that nobody guesses, too
         host = ".".join(["127", *(str(1 + secrets.randbelow(254)) for _ in range(3))])
-        ui_port = secrets.choice(BLOCKED_PORTS)
+        ui_port = blocked_ports(1, host)[0]
     hidden = ["--http-port", str(http_port), "--metrics-port", str(metrics_port), "--ui-ip", host]
     return hidden, (host, ui_port)
 
 
-def _start_guard(settings: Settings, port: int, behind: tuple[str, int], lock: Path) -> daemon.Process:
-    """Start the proxy in front of the UI, on a port that is open at once. It ends when the server releases its lock."""
-    with socket.create_server((HOST, port)) as listening:
-        script = [sys.executable, "-I", str(Path(browser_guard.__file__).resolve()), "--fd", str(listening.fileno())]
-        command = [*script, "--to", f"{behind[0]}:{behind[1]}", "--ends-with", str(lock)]
-        log, passed = settings.state_dir / "ui.log", [listening.fileno()]
-        pid, began = daemon.start(command, log, _environ(settings), keep_open=passed, umask=0o077)
+def _start_guard(settings: Settings, listening: socket.socket, behind: tuple[str, int], lock: Path) -> daemon.Process:
+    """Start the proxy in front of the UI, on a port that is open already. It ends when the server releases its lock."""
+    script = [sys.executable, "-I", str(Path(browser_guard.__file__).resolve()), "--fd", str(listening.fileno())]
+    command = [*script, "--to", f"{behind[0]}:{behind[1]}", "--ends-with", str(lock)]
+    log, passed = settings.state_dir / "ui.log", [listening.fileno()]
+    pid, began = daemon.start(command, log, _environ(settings), keep_open=passed, umask=0o077)
     return daemon.Process(pid=pid, began=began)
 
 

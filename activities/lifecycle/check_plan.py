@@ -14,6 +14,8 @@ from pathlib import Path
 from temporalio import activity
 
 from activities.workspace.allowed import REFUSED, WorkspaceRules
+from activities.workspace.file_names import is_shown_as_bytes, visible
+from activities.workspace.paths import shown
 from plans.activity_io import CheckRequest, Facts
 from plans.definition.validation import bounded, input_values, problems
 from plans.model import Problem, ToolSpec
@@ -69,7 +71,7 @@ class PlanChecker:
         if not path.is_absolute():
             path = Path(self.default_workspace or Path.cwd()) / path
         if trouble := _trouble(path):
-            return str(path.resolve()), [_bad(trouble)]
+            return visible(str(path.resolve())), [_bad(trouble)]
         refused = self.rules.refusal(str(path), _granted(request)) if self.rules else ""
         return str(path.resolve()), [_bad(refused, REFUSED)] if refused else []
 
@@ -82,6 +84,8 @@ def _granted(request: CheckRequest) -> list[str]:
 
 
 def _trouble(path: Path) -> str:
+    if is_shown_as_bytes(str(path.resolve())):
+        return f"the path of workspace {shown(str(path))} is not UTF-8; rename the directory, or pass another"
     if not path.exists():
         return f"workspace '{path}' does not exist on the worker; create it, or pass another with --workspace"
     if not path.is_dir():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from activities.provenance.shell_writes import written_by_shell
+from activities.workspace.file_names import visible
 from activities.workspace.workspace import Workspace
 from plans.errors import ToolError
 from plans.files.python_writes import written_by_python
@@ -17,7 +18,7 @@ def named_by(tool: str, args: dict[str, Any], workspace: Workspace) -> list[str]
     found: dict[str, None] = {}
     for path in _texts(tool, args)[:MAX_NAMED]:
         try:
-            found.setdefault(workspace.relative(path))
+            found.setdefault(workspace.relative(visible(path)))
         except ToolError:
             continue
     found.pop(".", None)

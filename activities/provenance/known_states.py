@@ -53,7 +53,7 @@ class KnownStates:
 def mark_at(workspace: Workspace, path: str) -> Mark | None:
     """The mark of a path; None if it does not exist or leads out of the workspace."""
     try:
-        with workspace.file(path, follow=False) as place:
+        with workspace.recorded(path) as place:
             return mark_of(place.status) if place.status else None
     except (ToolError, OSError):
         return None

@@ -12,6 +12,7 @@ import xxhash
 from activities.workspace.atomic_swap import put_new
 from activities.workspace.content_store import ContentStore
 from activities.workspace.contents import token, write_beside
+from activities.workspace.file_names import native
 from activities.workspace.workspace import Place, Workspace
 from plans.errors import ToolError
 from plans.files.undo import FOLDER
@@ -23,7 +24,7 @@ MAX_HASHED = 64 * 1024 * 1024
 def state_of(workspace: Workspace, path: str) -> str | None:
     """The state of a path; empty if it does not exist, None if it cannot be determined."""
     try:
-        with workspace.file(path, follow=False) as place:
+        with workspace.recorded(path) as place:
             return state_at(place)
     except ToolError as error:
         return "" if error.code in ("NOT_FOUND", "NOT_REGULAR") else None
@@ -52,7 +53,7 @@ def kept_state(workspace: Workspace, path: str, preimages: ContentStore) -> str 
 
 def content_of(workspace: Workspace, path: str, most: int) -> bytes | None:
     """Content of a regular file of at most `most` bytes; None otherwise."""
-    with suppress(ToolError, OSError), workspace.file(path, follow=False) as place:
+    with suppress(ToolError, OSError), workspace.recorded(path) as place:
         if place.is_regular:
             descriptor = os.open(place.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=place.directory)
             with os.fdopen(descriptor, "rb") as file:
@@ -76,7 +77,7 @@ def put(place: Place, target: str, mode: int | None, preimages: ContentStore) ->
     place.make_folders()
     temporary = f".plans-undo-{secrets.token_hex(8)}.tmp"
     if target.startswith("link:"):
-        os.symlink(target.removeprefix("link:"), temporary, dir_fd=place.directory)
+        os.symlink(native(target.removeprefix("link:")), temporary, dir_fd=place.directory)
     else:
         write_beside(place, temporary, data)
         if mode is not None:

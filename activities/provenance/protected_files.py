@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from activities.provenance.scan import Mark, mark_of
+from activities.workspace.file_names import native, visible
 from activities.workspace.paths import shown
 from plans.files.name_patterns import ProtectedNames
 
@@ -23,13 +24,13 @@ def guarded(root: str, protected: Iterable[str]) -> dict[str, Mark]:
     found: dict[str, Mark] = {}
     for path in protected:
         with suppress(OSError):
-            status = os.lstat(f"{root}/{path}")
+            status = os.lstat(f"{root}/{native(path)}")
             if not stat.S_ISDIR(status.st_mode):
                 found[path] = mark_of(status)
                 continue
-            with os.scandir(f"{root}/{path}") as entries:
+            with os.scandir(f"{root}/{native(path)}") as entries:
                 for entry in entries:
-                    found[f"{path}/{entry.name}"] = mark_of(entry.stat(follow_symlinks=False))
+                    found[f"{path}/{visible(entry.name)}"] = mark_of(entry.stat(follow_symlinks=False))
     return found
 
 

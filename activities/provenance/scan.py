@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from activities.provenance.git_folders import guarded_in_git
+from activities.workspace.file_names import visible
 from plans.files.name_patterns import DEFAULT, ProtectedNames
 
 MAX_ENTRIES = 100_000
@@ -64,7 +65,7 @@ def look(root: str, skipped: str = "", most: int = MAX_ENTRIES, names: Protected
     found = WorkspaceScan(most=most, names=names)
     descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        _enter(descriptor, "", found, os.path.relpath(skipped, root) if skipped else "", 0)
+        _enter(descriptor, "", found, visible(os.path.relpath(skipped, root)) if skipped else "", 0)
     finally:
         os.close(descriptor)
     return found
@@ -96,16 +97,16 @@ def _enter(directory: int, path: str, found: WorkspaceScan, skipped: str, depth:
             if name.startswith(".plans-") and name.endswith(".tmp"):
                 continue
             if found.names.is_strict((*path.split("/"), name)):
-                found.protected.append(path + name)
-        marks[path + name] = (status.st_ctime_ns, status.st_size, status.st_ino)
+                found.protected.append(path + visible(name))
+        marks[path + visible(name)] = (status.st_ctime_ns, status.st_size, status.st_ino)
     found.complete = found.complete and len(marks) <= found.most
     if ".git" in folders:  # before the others: it is protected even where the workspace is too large to be scanned
-        found.protected += [f"{path}.git/{each}" for each in guarded_in_git(directory)]
+        found.protected += [f"{path}.git/{visible(each)}" for each in guarded_in_git(directory)]
     for name in folders:
         if len(marks) > found.most or depth > MAX_DEPTH:
             found.complete = False
             return
-        _enter_folder(directory, path + name, name, found, skipped, depth)
+        _enter_folder(directory, path + visible(name), name, found, skipped, depth)
 
 
 def _enter_folder(directory: int, path: str, name: str, found: WorkspaceScan, skipped: str, depth: int) -> None:

@@ -104,7 +104,7 @@ class FileChanges:
         workspace = Workspace(each.workspace)
         with (
             locked(self.effects.locks, workspace.root, each.path, lambda: False),
-            workspace.file(each.path, follow=False) as place,
+            workspace.recorded(each.path) as place,
         ):
             now = state_at(place)
             if now == each.target:

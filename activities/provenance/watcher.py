@@ -30,6 +30,7 @@ from activities.provenance.protected_files import guarded, running_later, warnin
 from activities.provenance.scan import FOLDER as FOLDER_SIZE
 from activities.provenance.scan import MAX_ENTRIES, Difference, Mark, WorkspaceScan, look
 from activities.tools.tool import ToolContext
+from activities.workspace.file_names import native
 from plans.errors import ToolError
 from plans.file_stamps import SAMPLED_FROM, Stamp
 from plans.files.name_patterns import DEFAULT, ProtectedNames
@@ -119,7 +120,8 @@ class Watcher:
         earlier = self._load(key)
         watch = _Watch(key, workspace.root, earlier or now, began, resumed=earlier is not None)
         watch.named = {path: mark_at(workspace, path) for path in named_by(context.tool, args, workspace)}
-        context.protected = [f"{workspace.root}/{path}" for path in now.protected]
+        context.protected = [f"{workspace.root}/{native(path)}" for path in now.protected]
+        context.protected += self._names.files_below(workspace.root)
         watch.guarded = guarded(workspace.root, now.protected)
         if self._undo == "full":
             self._keep(context, now.marks)

@@ -59,6 +59,23 @@ def load_tools(modules: Sequence[str]) -> dict[str, Tool]:
     return tools
 
 
+def source_files(modules: Sequence[str]) -> tuple[str, ...]:
+    """The real paths of the files of these modules, or of their directories; none for a module that is missing."""
+    return tuple(path for name in modules if (path := _source_file(name)))
+
+
+def _source_file(name: str) -> str:
+    if name.endswith(".py") or "/" in name:
+        return str(Path(name).resolve())
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        return ""  # `load_tools` says so
+    if spec is None or not spec.origin or not Path(spec.origin).exists():
+        return ""
+    return str(Path(spec.origin).resolve().parent if spec.submodule_search_locations else Path(spec.origin).resolve())
+
+
 def _add(tools: dict[str, Tool], tool: Tool, module: str) -> None:
     name = tool.spec.name
     if name in RESERVED_NAMES:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Literal, TypedDict
 
 from activities.tools.tool import Tool, ToolContext, tool
+from activities.workspace.file_names import visible
 from activities.workspace.paths import parts_of, shown
 from plans.errors import ToolError
 
@@ -116,7 +117,7 @@ def _names(directory: int) -> Iterator[tuple[str, os.stat_result]]:
     with os.scandir(directory) as entries:
         for entry in entries:
             try:
-                yield os.fsencode(entry.name).decode("utf-8", "replace"), entry.stat(follow_symlinks=False)
+                yield visible(entry.name), entry.stat(follow_symlinks=False)
             except FileNotFoundError:
                 continue
 

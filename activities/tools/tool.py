@@ -28,11 +28,13 @@ from typing import Any, Literal, overload
 
 from pydantic import BaseModel
 
-from activities.attempt.errors import one_line
+from activities.attempt.errors import bounded, one_line
+from activities.network.address_policy import AddressPolicy
 from activities.sandbox.sandbox import Sandbox
 from activities.tools.tool_schema import bad_tool, describe
 from activities.workspace.contents import stamp_at
 from activities.workspace.effect_log import Effects
+from activities.workspace.file_names import is_shown_as_bytes, visible
 from activities.workspace.workspace import Workspace
 from plans.activity_io import Call, Note
 from plans.file_stamps import Stamp
@@ -69,6 +71,8 @@ class ToolContext:
     warnings: list[str] = field(default_factory=list)
     sandbox: Sandbox = field(default_factory=Sandbox)
     """The sandbox for commands."""
+    addresses: AddressPolicy = field(default_factory=AddressPolicy)
+    """What HTTP requests may connect to."""
     fault: Callable[[str], None] = no_fault
     """Fault injection: called with the name of each critical point; tests kill the worker there."""
     protected: list[str] = field(default_factory=list)
@@ -81,19 +85,19 @@ class ToolContext:
         """Record that the tool read a file; `stamp` defaults to the file's present stamp."""
         stamp = stamp or self._stamp(path)
         if stamp is not None:
-            self.files_read[self.workspace.relative(path)] = stamp
+            self.files_read[self._relative(path)] = stamp
 
     def wrote(self, path: str, stamp: Stamp | None = None) -> None:
         """Record that the tool created or changed a file or directory; `stamp` defaults to its present stamp."""
-        self.files_written[self.workspace.relative(path)] = stamp or self._stamp(path)
+        self.files_written[self._relative(path)] = stamp or self._stamp(path)
 
     def deleted(self, path: str) -> None:
         """Record that the tool deleted a file."""
-        self.files_deleted.append(self.workspace.relative(path))
+        self.files_deleted.append(self._relative(path))
 
     def warn(self, text: str) -> None:
         """Add a warning to the run's log; it does not make the call fail."""
-        self.warnings.append(text)
+        self.warnings.append(bounded(text))
 
     def progress(self, text: str) -> None:
         """Report progress in one line of at most 200 characters; sent with the next heartbeat."""
@@ -108,11 +112,16 @@ class ToolContext:
         """Set `cancelled`."""
         self._stopped.set()
 
+    def _relative(self, path: str) -> str:
+        """The path for records. A tool may pass a name as the operating system gives it, which need not be UTF-8."""
+        text = visible(path) if is_shown_as_bytes(path) else path
+        return self.workspace.relative(text if text.startswith("/") else f"./{text}")
+
     def _stamp(self, path: str) -> Stamp | None:
-        relative = self.workspace.relative(path)
+        relative = self._relative(path)
         if relative == ".":
             return None
-        with self.workspace.file(relative) as place:
+        with self.workspace.file(f"./{relative}") as place:
             return stamp_at(place)
 
 
@@ -151,6 +160,7 @@ def tool(
     name: str | None = None,
     approval: Literal["never", "always"] = "never",
     approval_exempt: Mapping[str, list[Any]] | None = None,
+    sends: Mapping[str, Literal["always", "values"]] | None = None,
     effect: Literal["pure", "keyed", "opaque"] = "opaque",
     timeout: float = 60.0,
     retry: Retry | None = None,
@@ -181,7 +191,8 @@ def _make(function: Callable[..., Any], name: str | None, options: dict[str, Any
     spec = ToolSpec(
         name=name, description=described.text, args_schema=described.schema(), value=described.value, **given
     )
-    unknown = sorted((set(spec.quoting) | set(spec.approval_exempt)) - set(spec.args_schema["properties"]))
+    named = {*spec.quoting, *spec.approval_exempt, *spec.sends}
+    unknown = sorted(named - set(spec.args_schema["properties"]))
     if unknown:
         raise bad_tool(function, f"has an option for '{unknown[0]}', which is not one of its arguments")
     return Tool(spec, function, described.arguments, described.context, touches_files)

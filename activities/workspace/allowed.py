@@ -196,7 +196,7 @@ class _Identities:
 def _identities(paths: Iterable[str]) -> Iterator[Identity]:
     for path in paths:
         with suppress(OSError, ValueError):
-            status = os.stat(path)
+            status = Path(path).stat()
             yield status.st_dev, status.st_ino
 
 

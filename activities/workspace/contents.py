@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 import xxhash
 
+from activities.workspace.file_names import visible
 from activities.workspace.paths import shown
 from activities.workspace.workspace import Place, not_found
 from plans.errors import ToolError
@@ -96,7 +97,7 @@ def token(name: str, directory: int) -> str:
     try:
         status = os.stat(name, dir_fd=directory, follow_symlinks=False)
         if stat.S_ISLNK(status.st_mode):
-            return f"link:{os.readlink(name, dir_fd=directory)}"
+            return f"link:{visible(os.readlink(name, dir_fd=directory))}"
         if not stat.S_ISREG(status.st_mode):
             return f"special:{status.st_ino}"
         hasher = xxhash.xxh3_128()

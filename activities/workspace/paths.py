@@ -7,9 +7,11 @@ so is one that cannot be a file name (PATH_INVALID). Links are resolved in `acti
 
 from __future__ import annotations
 
+import os
 import re
 import unicodedata
 
+from activities.workspace.file_names import canonical, is_shown_as_bytes, native, visible
 from plans.errors import ToolError
 from plans.files.name_patterns import DEFAULT
 
@@ -22,11 +24,13 @@ _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\
 
 
 def parts_of(path: str, roots: tuple[str, ...]) -> tuple[str, ...]:
-    """The components of `path` from the workspace down; empty for the workspace itself.
+    """The components of `path` from the workspace down, as texts of `activities.workspace.file_names`.
 
-    `roots` are the absolute spellings of the workspace. Raises ToolError PATH_OUTSIDE or PATH_INVALID.
+    Empty for the workspace itself. `roots`: the absolute spellings of the workspace. Raises ToolError PATH_OUTSIDE or
+    PATH_INVALID.
     """
     _check_text(path)
+    path = canonical(path)
     if _FOREIGN.match(path):
         raise outside(path)
     parts = _below(path, roots) if path.startswith("/") else path.split("/")
@@ -55,7 +59,12 @@ def is_protected(parts: tuple[str, ...]) -> bool:
 
 
 def check_new_name(name: str) -> None:
-    """Raise ToolError PATH_INVALID for a misleading name: control or bidirectional characters, spaces at its ends."""
+    """Raise ToolError PATH_INVALID for a misleading name: control or bidirectional characters, spaces at its ends.
+
+    A new name must be UTF-8, too. `name` is that of the operating system.
+    """
+    if is_shown_as_bytes(name):
+        raise ToolError("PATH_INVALID", f"{shown(visible(name))} has bytes that are not UTF-8; choose a plain name")
     if name != name.strip() or any(char in _BIDI or unicodedata.category(char) in ("Cc", "Zl", "Zp") for char in name):
         raise ToolError(
             "PATH_INVALID",
@@ -83,19 +92,23 @@ def _check_text(path: str) -> None:
         problem = "contains a NUL character"
     elif any("\ud800" <= char <= "\udfff" for char in path):
         problem = "is not valid Unicode"
-    elif len(path.encode()) > MAX_PATH_BYTES:
+    elif len(_bytes(path)) > MAX_PATH_BYTES:
         problem = f"is longer than {MAX_PATH_BYTES} bytes"
-    elif any(len(name.encode()) > MAX_NAME_BYTES for name in path.split("/")):
+    elif any(len(_bytes(name)) > MAX_NAME_BYTES for name in path.split("/")):
         problem = f"has a name longer than {MAX_NAME_BYTES} bytes"
     if problem:
         raise ToolError("PATH_INVALID", f"the path {shown(path)} {problem}; give a path inside the workspace")
+
+
+def _bytes(text: str) -> bytes:
+    return os.fsencode(native(text))
 
 
 def _below(path: str, roots: tuple[str, ...]) -> list[str]:
     """The part of an absolute path below the workspace, compared by component, never by text prefix."""
     names = [name for name in path.split("/") if name not in ("", ".")]
     for root in roots:
-        top = [name for name in root.split("/") if name]
+        top = [visible(name) for name in root.split("/") if name]
         if names[: len(top)] == top:
             return names[len(top) :]
     raise outside(path)

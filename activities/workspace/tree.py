@@ -16,6 +16,7 @@ from heapq import nsmallest
 
 from pathspec import GitIgnoreSpec
 
+from activities.workspace.file_names import native, visible
 from activities.workspace.workspace import Workspace
 from plans.errors import ToolError
 
@@ -54,7 +55,7 @@ class Entry:
         folder, _, name = self.path.rpartition("/")
         try:
             with workspace.directory(folder or ".") as directory:
-                return _read(name, directory, length)
+                return _read(native(name), directory, length)
         except (ToolError, OSError):
             return b""
 
@@ -116,15 +117,14 @@ def _entries(folder: _Folder, directory: int, most: int) -> Iterator[Entry]:
         except OSError:
             continue
         is_directory = stat.S_ISDIR(status.st_mode)
-        path = folder.inside(name)
+        path = folder.inside(visible(name))
         if (is_directory or stat.S_ISREG(status.st_mode)) and not folder.ignores(path + "/" * is_directory):
             yield Entry(path, is_directory, 0 if is_directory else status.st_size)
 
 
 def _is_named(name: str) -> bool:
-    """False for names that are not valid Unicode, and for hidden ones except secrets, which the LLM should know of."""
-    is_text = not any("\ud800" <= char <= "\udfff" for char in name)
-    return is_text and (not name.startswith(".") or _is_secret(name))
+    """False for hidden names, except secrets, which the LLM should know of."""
+    return not name.startswith(".") or _is_secret(name)
 
 
 def _is_secret(name: str) -> bool:

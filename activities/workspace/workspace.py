@@ -13,11 +13,12 @@ import os
 import stat
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from activities.workspace.file_names import native, visible
 from activities.workspace.paths import check_new_name, file_parts_of, outside, parts_of, shown
 from plans.activity_io import Call
 from plans.errors import ToolError
@@ -36,9 +37,9 @@ class Place:
     directory: int
     """Open descriptor of the (future) parent directory."""
     folders: tuple[str, ...]
-    """Real path components from the workspace down to `directory`."""
+    """Real path components from the workspace down to `directory`; names of the operating system."""
     name: str
-    """The last name; `.` when the place is `directory` itself."""
+    """The last name; `.` when the place is `directory` itself. A name of the operating system, as in `missing`."""
     status: os.stat_result | None
     missing: tuple[str, ...] = ()
     """Directories between `directory` and the name that do not exist yet."""
@@ -48,8 +49,9 @@ class Place:
 
     @property
     def real_parts(self) -> tuple[str, ...]:
-        """Path components from the workspace down, links resolved."""
-        return (*self.folders, *self.missing, *([] if self.name == "." else [self.name]))
+        """Path components from the workspace down, links resolved; texts, as in `path`."""
+        names = (*self.folders, *self.missing, *([] if self.name == "." else [self.name]))
+        return tuple(map(visible, names))
 
     @property
     def linked(self) -> bool:
@@ -133,6 +135,10 @@ class Workspace:
         with self._place(path, file_parts_of(path, self._roots), follow) as place:
             yield place
 
+    def recorded(self, path: str) -> AbstractContextManager[Place]:
+        """As `file`, for a path from a record, which is never meant as a place outside: `~/x` is a file in `~`."""
+        return self.file(f"./{path}", follow=False)
+
     @contextmanager
     def directory(self, path: str) -> Iterator[int]:
         """An open descriptor of a directory. Raises ToolError NOT_FOUND or NOT_REGULAR, and as `file` does."""
@@ -189,7 +195,7 @@ class _Walk:
 
     def to(self, parts: tuple[str, ...], follow: bool) -> Place:
         """Walk to a path; returns its place and closes every descriptor except the place's own."""
-        pending = deque(parts)
+        pending = deque(map(native, parts))
         while pending:
             name = pending.popleft()
             if name == "..":
@@ -237,7 +243,7 @@ class _Walk:
         if target.startswith("/"):
             if ".." in names:
                 raise outside(self.path)
-            names = list(parts_of(target, self.roots))
+            names = [native(part) for part in parts_of(visible(target), self.roots)]
             while self.folders:
                 self._up()
         pending.extendleft(reversed(names))
@@ -276,4 +282,4 @@ def _enter(directory: int, name: str, path: str) -> int:
     try:
         return os.open(name, _OPEN_DIRECTORY, dir_fd=directory)
     except NotADirectoryError:
-        raise ToolError("NOT_REGULAR", f"{shown(name)} in {shown(path)} is not a directory") from None
+        raise ToolError("NOT_REGULAR", f"{shown(visible(name))} in {shown(path)} is not a directory") from None

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from activities.workspace.allowed import REFUSED, WorkspaceRules
+from activities.workspace.file_names import is_shown_as_bytes
+from activities.workspace.paths import shown
 from client.plan_file import PlanFile
 from plans.errors import PlanError
 from plans.model import Problem
@@ -34,6 +36,9 @@ def checked(path: Path, where: str, granted: Sequence[str], settings: Settings) 
     """The real path of a workspace on this machine; `where` it was named. Raises as `named` does."""
     if not path.is_dir():
         raise PlanError(f"{where}: {path} is not a directory; create it or choose another", "BAD_WORKSPACE")
+    if is_shown_as_bytes(str(path.resolve())):
+        text = f"{where}: the path {shown(str(path))} is not UTF-8; rename the directory or choose another"
+        raise PlanError(text, "BAD_WORKSPACE")
     if refused := WorkspaceRules.of(settings).refusal(str(path), granted):
         raise PlanError(refused, REFUSED)
     return str(path.resolve())

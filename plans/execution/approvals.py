@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 from plans.change_log import Revision, differences, logged
 from plans.definition.dependencies import dependencies
+from plans.definition.references import INPUTS, find, is_literal
 from plans.definition.validation import call_problems
 from plans.errors import Refused
 from plans.execution.messages import Decide
@@ -37,13 +38,13 @@ def is_needed(run: Run, step: Step, call: StepCall) -> bool:
     """Whether the step needs a person's approval to make this call."""
     spec, asks = run.facts.tools[step.tool], stated(run, step)
     if run.facts.strict_approvals:
-        return asks is True or spec.asks_by_default(call.args)
+        return asks is True or spec.asks_by_default(call.args, carries(run, step))
     if step.id in run.denied:
         return True
     if run.options.approve_all:
         return False
     if asks is None:
-        return spec.asks_by_default(call.args) and _kind(run, call) not in run.remembered
+        return spec.asks_by_default(call.args, carries(run, step)) and _kind(run, call) not in run.remembered
     return asks
 
 
@@ -66,6 +67,17 @@ def stated(run: Run, step: Step) -> bool | None:
     if step.requires_approval is False and run.facts.binds_calls and step.id in run.edited:
         return None
     return step.requires_approval
+
+
+def carries(run: Run, step: Step) -> bool:
+    """Whether what the step's tool would send holds a step's value, or what a model chose while the plan ran."""
+    sent = {name: value for name, value in run.args_of(step).items() if name in run.facts.tools[step.tool].sends}
+    if not sent or run.literal:
+        return bool(sent)
+    if any(reference.root != INPUTS and not is_literal(reference, run.steps) for reference in find(sent)):
+        return True
+    own = (f"+ {step.id}:", f"~ {step.id}.", "and ")  # the last: differences that were not listed
+    return any(line.startswith(own) for each in run.revisions if each.by == "llm" for line in each.diff)
 
 
 def refused_waiver(run: Run, step: Step) -> str:
@@ -157,7 +169,10 @@ def decide(run: Run, message: Decide, now: datetime, source: Literal["signal", "
         _take_args(run, step, message, now)
     state, call = run.steps[step.id], upcoming(run, step)
     seen = call.call.args
-    digest = digest_of(call.call) if call.is_whole else ""
+    # Without a digest, an approver may have read the plan before the values in the call were known; in arguments of the
+    # approver's own, nobody has read them.
+    named = call.is_whole and message.digest is not None and message.args is None
+    digest = digest_of(call.call) if call.is_written or named else ""
     if state.awaiting and message.args is None:
         seen, digest = state.asked if state.asked is not None else seen, state.digest or digest
     decision = Decision(
@@ -258,7 +273,7 @@ def void(run: Run, step_id: str, now: datetime) -> None:
     decision = run.decisions.pop(step_id, None)
     if decision is not None:
         what = "approval" if decision.approved else "denial"
-        why = "was about another call" if decision.digest else "came before the values that it uses were known"
+        why = "was about another call" if decision.digest else "did not say which values it was about"
         run.note(LogKind.VOID, f"the {what} of step '{step_id}' {why}; it needs another decision", now, step_id)
 
 

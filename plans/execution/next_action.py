@@ -129,6 +129,8 @@ def after_timeout(schedule: ReadinessIndex, step_id: str) -> Expire | Decide | N
         return None
     run, step = schedule.run, schedule.step(step_id)
     rule = approvals.rule_of(run, step)
+    if rule.timeout is None:
+        return None  # an edit removed the time limit while the step was awaiting approval
     text = f"no decision within {rule.timeout:g} s"
     if rule.on_timeout == "fail":
         return Expire(f"step '{step_id}': {text}", "APPROVAL_TIMEOUT", text)

@@ -26,6 +26,7 @@ _INVISIBLE = re.compile(
 _GLOB = re.compile(r"[*?\[]")
 _CLASS = r"\[!?[^\[\]]+\]"
 _PARTS = re.compile(rf"{_CLASS}|.", re.DOTALL)
+_TOOLS = Category(title="tools of this worker", why="run code in the worker itself", strict=True)
 _ADDED = Category(title="PLANS_PROTECTED", why="do what PLANS_PROTECTED of this worker guards against", strict=True)
 
 
@@ -75,6 +76,8 @@ class ProtectedNames:
 
     patterns: tuple[str, ...] = ()
     """Valid patterns: `pattern_problem` is empty."""
+    files: tuple[str, ...] = ()
+    """Absolute real paths that are protected besides, with what is below them: what defines the tools of the worker."""
 
     def reason(self, parts: Sequence[str], root: Sequence[str] = (), *, is_folder: bool = False) -> Category | None:
         """Why the path is protected; None if it is not.
@@ -87,6 +90,8 @@ class ProtectedNames:
         names = [*_names(root), *below]
         if not below:
             return None
+        if any(names[: len(each)] == each for each in self._files):
+            return _TOOLS
         found = self._builtin.find(names, is_folder)
         for rule in self._rules:
             if rule.fits(below if rule.anchored else names):
@@ -103,6 +108,14 @@ class ProtectedNames:
         if name[0] == "." or not name.isascii() or name[-1] in ". " or ":" in name or "\\" in name:
             return True
         return name.lower() in self._plain or self._globs.fullmatch(name.lower()) is not None
+
+    def files_below(self, root: str) -> list[str]:
+        """Those of `files` that lie in a directory."""
+        return [path for path in self.files if path.startswith(root.rstrip("/") + "/")]
+
+    @cached_property
+    def _files(self) -> list[list[str]]:
+        return [_names(path.split("/")) for path in self.files]
 
     @cached_property
     def _builtin(self) -> _Builtin:

@@ -124,7 +124,7 @@ CATEGORIES: tuple[Category, ...] = (
         why="run code at the next install, build or test",
         folders="node_modules bower_components .yarn .storybook .meteor",
         files="package.json .yarnrc.yml .pnp.* .pnpmfile.* pnpmfile.js pnpm-workspace.yaml .bowerrc bunfig.toml"
-        " deno.json* lerna.json nx.json project.json turbo.json rush.json *.config.js *.config.cjs *.config.mjs"
+        " deno.json* lerna.json nx.json turbo.json rush.json *.config.js *.config.cjs *.config.mjs"
         " *.config.ts *.config.mts *.config.cts *.config.json *.conf.js *.conf.ts .babelrc* .eslintrc* .prettierrc*"
         " .stylelintrc* .mocharc* .nycrc* .swcrc .postcssrc* .lintstagedrc* .commitlintrc* .czrc gulpfile.*"
         " gruntfile.* jakefile* webpack.mix.js cypress.json .eleventy.js binding.gyp *.gypi nodemon.json .nodemonrc*",
@@ -158,7 +158,7 @@ CATEGORIES: tuple[Category, ...] = (
         why="run code when it is built, started or deployed",
         folders=".terraform .terraform.d .vercel .netlify .ebextensions .platform .elasticbeanstalk fastlane",
         files="dockerfile* *.dockerfile containerfile* docker-compose*.y*ml compose*.y*ml docker-bake.* vagrantfile"
-        " procfile* app.yaml heroku.yml vercel.json netlify.toml fly.toml render.yaml railway.* serverless.*"
+        " procfile* heroku.yml vercel.json netlify.toml fly.toml render.yaml railway.* serverless.*"
         " samconfig.toml appspec.yml firebase.json wrangler.* skaffold.yaml tiltfile devspace.yaml dagger.json"
         " *.tf *.tf.json *.tofu terragrunt.hcl *.pkr.hcl pulumi.y*ml cdk.json molecule.yml cloud-init.y*ml",
     ),

@@ -135,7 +135,7 @@ def needs_mark(run: Run, index: int) -> bool:
     if asks is not None:
         return asks
     spec = run.facts.tools.get(step.tool)
-    return spec is not None and spec.asks_by_default(run.args_of(step))
+    return spec is not None and spec.asks_by_default(run.args_of(step), approvals.carries(run, step))
 
 
 def result_view(result: Result) -> dict[str, Any]:

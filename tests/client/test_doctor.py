@@ -140,3 +140,8 @@ async def test_a_server_elsewhere_without_encryption_is_a_weakness(environ: dict
     elsewhere = environ["TEMPORAL_ADDRESS"].replace("127.0.0.1", "127.1")  # no name that we know as this machine's
     found = {finding.code: finding.text for finding in await examine(environ | {"TEMPORAL_ADDRESS": elsewhere})}
     assert "TEMPORAL_TLS=true" in found["SERVER_WITHOUT_TLS"]
+
+
+async def test_a_workspace_that_no_plan_may_have_is_told(alone: dict[str, str], state_dir: Path) -> None:
+    found = by_subject(await examine(alone | {"PLANS_WORKSPACE": str(state_dir)}))["workspace"]
+    assert (found.verdict, "is never a workspace" in found.text) == (Verdict.BAD, True)

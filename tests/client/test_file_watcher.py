@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 from typing import Any
 
@@ -71,3 +72,24 @@ async def test_the_command_tells_a_deleted_file(
 
 async def test_no_such_plan_is_exit_code_4(environ: dict[str, str], worker: Worker) -> None:
     assert (await plan(environ, "watch-files", "nowhere")).code == 4
+
+
+async def test_a_name_that_is_not_utf_8_does_not_end_the_watching(
+    temporal_client: Client, worker: Worker, queue: str, workspace: Path
+) -> None:
+    started, said, told = await begun(temporal_client, queue, workspace), list[str](), list[list[str]]()
+
+    async def watch() -> None:
+        async for paths in watch_files(temporal_client, started.id, said.append):
+            told.append(paths)
+
+    watching = asyncio.create_task(watch())
+    await until(lambda: said, "the watching has begun")
+    os.mknod(os.fsencode(workspace) + b"/odd\xff")
+    (workspace / "x").write_text("theirs")
+    await until(lambda: told == [["x"]] or watching.done(), "the change is told")
+    assert (told, watching.done()) == ([["x"]], False)
+    await started.approve("gate")
+    await started.ended()
+    async with asyncio.timeout(PATIENCE):
+        await watching

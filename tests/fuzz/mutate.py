@@ -13,7 +13,7 @@ Place = tuple[Any, Any]
 ODD: list[Any] = [
     None, True, False, 0, -1, 1, 10**40, 1e308, -0.0, float("nan"), float("inf"), "", " ", "a", "x" * 3_000, "\ud800",
     "\x00", "\u202e", "{{a}}", "{{s1.x}}", "{{", "$s1", "$", "`1`", "inputs.n", "$inputs.n", "2026-01-01",
-    "2026-01-01T00:00:00", "9999-12-31T23:59:59Z", "running", "completed", "call_1", "sleep", "agent", "run_command",
+    "2026-01-01T00:00:00", "9999-12-31T23:59:59Z", "running", "completed", "call_1", "sleep", "agent", "run_command", "/_sys/x",
     [], [[]], [None], ["s1", "s1"], {}, {"": ""}, {"a": {"b": {"c": []}}}, [[[[[[[[[[]]]]]]]]]], {"$ref": "#"},
 ]  # fmt: skip
 """Values put where they do not belong."""
@@ -50,7 +50,7 @@ def _add(rng: random.Random, where: Place, every: list[Place]) -> None:
     if isinstance(where[0], list):
         where[0].insert(rng.randrange(len(where[0]) + 1), value)
     else:
-        where[0][rng.choice((f"{where[1]}x", "extra", "id", "status", "args", "when", ""))] = value
+        where[0][rng.choice((f"{where[1]}x", "extra", "id", "status", "args", "when", "queue", ""))] = value
 
 
 def _alter(rng: random.Random, where: Place, every: list[Place]) -> None:

@@ -16,6 +16,7 @@ from plans.model import Plan, Step
 from plans.run import Options, Result, Run, Status
 from tests.fuzz import mutate
 
+CHANGES = {"planId": "fuzz", "stepId": "s1", "undo": True, "dryRun": True, "partly": False, "diffs": True}
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
 
@@ -55,6 +56,10 @@ def agent(rng: random.Random, workspace: str) -> AgentRun:
 def hand_made(rng: random.Random, workspace: str) -> tuple[str, Any]:
     """A workflow type and a start argument with a carried state: sound, of another moment, or with faults."""
     state: Run | AgentRun
+    if rng.random() < 0.1:
+        long, queues = "x" * 1_900_000, rng.choice((["q" * 2_000], ["/_sys/x"], ["a\nb"], [""]))
+        wrong = rng.choice(({long: 1}, {"planId": long}, {"queues": queues}, {"stepId": long}, {}))
+        return "ChangesWorkflow", mutate.faulty(rng, CHANGES, rng.randrange(3)) | wrong
     if rng.random() < 0.6:
         kind, key, state = "PlanWorkflow", "run", run(rng, workspace)
         if rng.random() < 0.6 and any(each.status is not Status.COMPLETED for each in state.steps.values()):

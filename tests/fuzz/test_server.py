@@ -36,6 +36,14 @@ from tests.fuzz.shapes import NO_MESSAGES, UNDECODABLE
 from tests.nightly import only_nightly
 
 KINDS = ("PlanWorkflow", "AgentWorkflow", "ChangesWorkflow")
+GOOD: dict[str, Any] = {
+    "PlanWorkflow": {
+        "plan": {"steps": [work("gate", requiresApproval=True)]}
+    },
+    "AgentWorkflow": {"order": {"request": "count to three"}},
+    "ChangesWorkflow": {"planId": "fuzz"},
+}  # fmt: skip
+"""By workflow, an argument that is accepted."""
 PLACES = ("argument", "second argument", "memo", "header", "signal with start")
 SIGNALS = ("approve", "deny", "pause", "unpause", "begin", "files_changed", "agent_progress", "nonsense")
 UPDATES = ("decide", "control", "edit", "regenerate", "nonsense")
@@ -109,7 +117,7 @@ async def test_such_states_would_be_stuck_unchecked(plans: Plans, serving: Servi
 
 async def start_raw(client: Client, queue: str, kind: str, place: str, payload: Payload) -> str:
     """Start a workflow with a payload at some place, as a client of another kind would."""
-    good = RawValue(Payload(metadata={"encoding": b"json/plain"}, data=b'{"plan": {"steps": []}}')).payload
+    good = Payload(metadata={"encoding": b"json/plain"}, data=json.dumps(GOOD[kind]).encode())
     arguments = {"argument": [payload], "second argument": [good, payload]}.get(place, [good])
     name = f"fuzz-{uuid.uuid4().hex[:12]}"
     timeout = {"seconds": int(CEILING.total_seconds())}

@@ -156,7 +156,7 @@ def test_an_early_approval_does_not_cover_values_that_were_not_known(edits: list
     assert isinstance(found, Ask)
     assert found.voids
     assert schedule.run.log[-1].text == (
-        "the approval of step 'g' came before the values that it uses were known; it needs another decision"
+        "the approval of step 'g' did not say which values it was about; it needs another decision"
     )
     decide(schedule, digest=shown(schedule))
     assert isinstance(go(schedule), Call)

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import shutil
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -102,9 +103,8 @@ async def chromium(folder: Path) -> AsyncIterator[Chromium]:
         async with aiohttp.ClientSession() as client, client.ws_connect(url, max_msg_size=0) as ws:
             yield Chromium(ws)
     finally:
-        group = psutil.Process(process.pid).children(recursive=True)
-        for each in [*group, psutil.Process(process.pid)]:
-            each.kill()
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # all of its processes are in the session that began with it
         await process.wait()
 
 

@@ -7,8 +7,10 @@ with a real browser.
 from __future__ import annotations
 
 import os
+import socket
 import uuid
 from collections.abc import AsyncIterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import psutil
@@ -207,6 +209,19 @@ async def test_a_server_of_an_older_version_is_a_weakness_until_it_is_restarted(
     assert server.recorded(older) == unguarded
     assert any("plan down" in each.text and "web page" in each.text for each in weaknesses(older))
     assert not [each for each in weaknesses(settings_here) if "web page" in each.text]
+
+
+def test_ports_that_browsers_refuse_are_taken_while_there_are_any() -> None:
+    with ExitStack() as opened:
+        first = server.blocked_ports(2)
+        assert set(first) <= set(BLOCKED_PORTS)
+        for port in BLOCKED_PORTS:
+            with suppress(OSError):  # servers of others have some
+                opened.enter_context(socket.create_server((server.HOST, port)))
+        rest = server.blocked_ports(3)
+        assert len(set(rest)) == 3
+        assert not set(rest) & set(BLOCKED_PORTS)
+        assert server.blocked_ports(1, "127.9.8.7")[0] in BLOCKED_PORTS
 
 
 @pytest.mark.parametrize(

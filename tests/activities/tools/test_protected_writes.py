@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -169,3 +170,16 @@ async def test_commands_may_write_what_runs_later_and_the_step_says_so(attempts:
     assert (
         await attempts.but(site=site).run("run_command", command="cat sub/Makefile; echo x > plain.txt")
     ).warnings == []
+
+
+async def test_the_code_of_the_workers_own_tools_is_not_written_unasked(attempts: Attempts, tmp_path: Path) -> None:
+    code = attempts.workspace / "tools" / "mine.py"
+    code.parent.mkdir()
+    code.write_text("x = 1")
+    settings = Settings.read({"HOME": str(tmp_path), "PLANS_TOOLS": str(code), "PLANS_SANDBOX": "off"})
+    site = replace(environment_of(settings, Effects.at(tmp_path / "effects")), rules=None)
+    own = attempts.but(approved=False, site=site, stamps={"tools/mine.py": stamp_of(b"x = 1")})
+    error = await own.error("write_file", path="tools/mine.py", content="evil")
+    assert (error.type, "tools of this worker" in error.message) == ("APPROVAL_REQUIRED", True)
+    await own.run("write_file", path="tools/other.py", content="x")
+    await attempts.but(approved=False, stamps=own.stamps).run("write_file", path="tools/mine.py", content="control")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -171,6 +172,15 @@ def test_the_check_of_a_plan_says_what_is_refused_and_which_setting_decides(
     assert checker.check_plan(CheckRequest(workspace="/etc", granted=["/etc"])).problems[0].code == "WORKSPACE_REFUSED"
     own = PlanChecker({}, str(workspace), WorkspaceRules(own=str(workspace), home=str(home)))
     assert own.check_plan(CheckRequest()).problems == []
+
+
+def test_a_workspace_whose_path_is_not_utf_8_is_a_problem_of_the_plan(workspace: Path) -> None:
+    (workspace / os.fsdecode(b"odd\xff")).mkdir()
+    (workspace / "link").symlink_to(os.fsdecode(b"odd\xff"))
+    facts = PlanChecker({}).check_plan(CheckRequest(workspace=str(workspace / "link")))
+    assert [problem.code for problem in facts.problems] == ["BAD_WORKSPACE"]
+    assert "not UTF-8" in facts.problems[0].message
+    assert facts.model_dump_json()
 
 
 async def test_each_step_looks_again_where_its_workspace_is(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 from pathlib import Path
 from typing import Any
@@ -162,7 +163,7 @@ async def test_a_plan_is_controlled_and_shown_by_commands(environ: Environ, work
         refused = await plan(environ, command, plan_id, "--json")
         assert (refused.code, refused.json["error"]["code"]) == (2, code)
     assert (await plan(environ, "deny", plan_id, "remove", "--comment", "no")).code == 0
-    assert (await plan(environ, "watch", plan_id)).code == 0
+    assert (await plan(environ, "watch", plan_id)).code == 1, "a denied step makes it partial"
     assert "User denied approval" in (await plan(environ, "summary", plan_id)).out
     assert (await plan(environ, "summary", plan_id, "--markdown")).out.startswith("# A test")
     assert ":::skipped" in (await plan(environ, "graph", f"plan-{plan_id}")).out
@@ -271,6 +272,10 @@ async def test_a_workspace_that_no_plan_may_have_is_refused_before_anything_star
     for workspace in ("/etc", "../..", "link"):
         ended = await plan(own, "run", file_of(tmp_path, WRITE, workspace=workspace))
         assert (ended.code, "WORKSPACE_REFUSED" in ended.err) == (2, True), (workspace, ended.err)
+    (tmp_path / os.fsdecode(b"odd\xff")).mkdir()
+    (tmp_path / "odd").symlink_to(os.fsdecode(b"odd\xff"))
+    ended = await plan(own, "run", file_of(tmp_path, WRITE), "--workspace", str(tmp_path / "odd"))
+    assert (ended.code, "BAD_WORKSPACE" in ended.err, "not UTF-8" in ended.err) == (2, True, True), ended.err
     beside = tmp_path / "beside"
     beside.mkdir()
     listed = own | {"PLANS_WORKSPACES": str(beside)}
