@@ -13,7 +13,7 @@ import stat
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from activities.provenance.git_folders import guarded_in_git
+from activities.provenance.git_folders import guarded_elsewhere, guarded_in_git
 from activities.workspace.file_names import visible
 from plans.files.name_patterns import DEFAULT, ProtectedNames
 
@@ -102,6 +102,8 @@ def _enter(directory: int, path: str, found: WorkspaceScan, skipped: str, depth:
     found.complete = found.complete and len(marks) <= found.most
     if ".git" in folders:  # before the others: it is protected even where the workspace is too large to be scanned
         found.protected += [f"{path}.git/{visible(each)}" for each in guarded_in_git(directory)]
+    elif any(entry.name == ".git" for entry in listed):
+        found.protected += [".git" if not path else f"{path}.git", *map(visible, guarded_elsewhere(directory, path))]
     for name in folders:
         if len(marks) > found.most or depth > MAX_DEPTH:
             found.complete = False
