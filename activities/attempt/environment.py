@@ -16,7 +16,6 @@ from pydantic import SecretStr
 from activities.attempt.redaction import Secrets
 from activities.provenance.watcher import Watcher
 from activities.sandbox.sandbox import Limits, Sandbox, choose
-from activities.tools.registry import source_files
 from activities.tools.tool import Tool, ToolContext, no_fault
 from activities.workspace.allowed import WorkspaceRules
 from activities.workspace.effect_log import Effects
@@ -94,6 +93,8 @@ def sandbox_of(settings: Settings) -> Sandbox:
 
 def environment_of(settings: Settings, effects: Effects, fault: Callable[[str], None] = no_fault) -> ToolEnvironment:
     """The environment of a worker with these settings. Also sets the quota of `effects` for undo contents."""
+    from activities.tools.registry import source_files  # lazily: `plan doctor` needs only the sandbox
+
     effects.preimages.max_total = settings.undo_mb * MEBIBYTE
     token = settings.temporal.get("TEMPORAL_API_KEY")
     secrets = Secrets([settings.openai_api_key, SecretStr(token) if token else None])
