@@ -10,7 +10,6 @@ from pydantic import Field, ValidationError
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
-from plans import run_check
 from plans.agents.order import AgentOrder
 from plans.agents.run import AgentRun
 from plans.definition.validation import bounded
@@ -18,6 +17,7 @@ from plans.errors import InvalidPlan, PlanError, Undecodable
 from plans.files.undo import ChangesRequest
 from plans.model import Problem, Value
 from plans.run import Options, Run, gc_disabled, run_of
+from workflows import run_check
 
 
 class PlanRequest(Value):
