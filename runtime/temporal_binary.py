@@ -58,6 +58,11 @@ def weaknesses(settings: Settings) -> list[str]:
     return [f"not used: {problem}" for path in _candidates(settings) if (problem := untrusted(path))]
 
 
+def is_recorded(program: Path) -> bool:
+    """Whether a program that was installed in the cache has its checksum beside it."""
+    return program.with_name(_SUM).exists()
+
+
 async def find_temporal(settings: Settings, say: Callable[[str], None] = lambda _: None) -> Path:
     """Locate the program, or install it. Raises NotConnected NO_TEMPORAL or SettingError. `say` announces slow work."""
     folder = settings.cache_dir / "bin"

@@ -207,8 +207,8 @@ async def test_a_server_of_an_older_version_is_a_weakness_until_it_is_restarted(
         Server.model_validate(record).model_dump_json(exclude={"guard", "is_closed"})
     )
     assert server.recorded(older) == unguarded
-    assert any("plan down" in each and "web page" in each for each in weaknesses(older))
-    assert not [each for each in weaknesses(settings_here) if "web page" in each]
+    assert any("plan down" in each.text and "web page" in each.text for each in weaknesses(older))
+    assert not [each for each in weaknesses(settings_here) if "web page" in each.text]
 
 
 def test_ports_that_browsers_refuse_are_taken_while_there_are_any() -> None:

@@ -35,7 +35,7 @@ async def test_a_state_directory_open_to_all_is_closed_when_the_server_starts(
     place: Path, caches: dict[str, str], temporal_binary: Path
 ) -> None:
     settings = Settings.read({**caches, "PLANS_STATE_DIR": str(place), "PLANS_SERVER": "embedded"})
-    assert any(f"chmod 700 {place}" in each for each in weaknesses(settings))
+    assert any(f"chmod 700 {place}" in each.text for each in weaknesses(settings))
     umask = os.umask(0o022)
     try:
         await server.ensure(settings)
@@ -45,7 +45,7 @@ async def test_a_state_directory_open_to_all_is_closed_when_the_server_starts(
         await server.stop(settings)
     assert place.stat().st_mode & 0o777 == 0o700
     assert [path for path in place.rglob("*") if path.stat().st_mode & 0o077] == []
-    assert not any("chmod" in each for each in weaknesses(settings))
+    assert not any("chmod" in each.text for each in weaknesses(settings))
 
 
 @only_root
