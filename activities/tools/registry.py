@@ -10,7 +10,8 @@ import hashlib
 import importlib
 import importlib.util
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -57,6 +58,15 @@ def load_tools(modules: Sequence[str]) -> dict[str, Tool]:
         for tool in found:
             _add(tools, tool, name)
     return tools
+
+
+def with_receivers(tools: Mapping[str, Tool], receivers: Sequence[str]) -> dict[str, Tool]:
+    """The tools with the hosts that may receive from them; whether they need approval depends on these."""
+    hosts = {"receivers": list(receivers)}
+    return {
+        name: replace(tool, spec=tool.spec.model_copy(update=hosts)) if tool.spec.sends else tool
+        for name, tool in tools.items()
+    }
 
 
 def _add(tools: dict[str, Tool], tool: Tool, module: str) -> None:
