@@ -150,7 +150,7 @@ class StepState(State):
         default_factory=dict, description="Digests shown to approvers, by number of the change."
     )
     failure: Result | None = Field(default=None, description="Its last failure, while it awaits recovery.")
-    proposal: dict[str, Any] | None = Field(default=None, description="The recovery of the LLM, while a person decides.")
+    proposal: dict[str, Any] | None = Field(default=None, description="The LLM's recovery, while a person decides.")
     recoveries: int = Field(default=0, description="How often the LLM was asked to recover it.")
     mended: str = Field(default="", description="How the LLM recovered it from its last failure, and why.")
     past: list[PastCall] = Field(
