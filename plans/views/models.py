@@ -104,6 +104,17 @@ class BriefStep(Value):
     ended_at: datetime | None = None
 
 
+class ReferredValue(Value):
+    """A value stored outside history that a pending call refers to: it is filled in when the call starts."""
+
+    name: str = Field(description="The step whose value it is.")
+    sha256: str = Field(default="", description="Hash of its JSON text, hex.")
+    bytes: int = Field(default=0, description="Length of its JSON text.")
+    preview: str = Field(default="", description="Its first 200 characters.")
+    claim: dict[str, str] = Field(default_factory=dict, description="Where it is stored.")
+    text: str | None = Field(default=None, description="Its whole JSON text, where a client has loaded it.")
+
+
 class PendingView(Value):
     """A pending decision."""
 
@@ -111,7 +122,11 @@ class PendingView(Value):
     kind: str
     tool: str
     description: str = ""
-    args: dict[str, Any] = Field(default_factory=dict, description="Arguments, references filled in.")
+    args: dict[str, Any] = Field(default_factory=dict, description="Arguments, references filled in, never cut.")
+    queue: str | None = Field(default=None, description="Task queue of the call, if it has one of its own.")
+    workspace: str | None = Field(default=None, description="Directory the call works in.")
+    large: list[ReferredValue] = Field(default_factory=list, description="Large values that are filled in later.")
+    unusual: list[str] = Field(default_factory=list, description="What is unusual in the texts; set by clients.")
     since: datetime | None = None
     deadline: datetime | None = None
     version: int = 1

@@ -24,6 +24,7 @@ from plans.log import Entry
 from plans.model import Step
 from plans.run import DONE, Change, Result, Run, Status, StepState
 from plans.views.agent_progress import tasks_of
+from plans.views.call_text import referred
 
 _LOG_FIELDS = {"kind", "text", "code", "subject"}
 """Fields of a log entry in an event, besides its time."""
@@ -168,6 +169,8 @@ def pending(run: Run) -> list[dict[str, Any]]:
             "since": iso(run.steps[step.id].changes[-1].time),
             "deadline": iso(run.steps[step.id].deadline),
             "version": run.plan.version,
+            "workspace": run.workspace_of(step) or None,
+            **referred(run, step),
         }
         for step in waiting
     ]

@@ -81,6 +81,7 @@ def test_what_waits_for_a_person_is_listed_oldest_first() -> None:
         "since": "2026-01-20T10:30:01Z",
         "deadline": "2026-01-20T10:31:00Z",
         "version": 1,
+        "workspace": "/w",
     }
 
 

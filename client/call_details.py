@@ -1,0 +1,82 @@
+"""What the client adds to a pending call before a person decides: large values, and a file as the call would leave it.
+
+The workspace may be on another machine: a file is compared only if the directory of the call exists here and the worker
+is on this machine. Nothing here changes a file.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import stat
+from pathlib import Path
+from typing import TypeVar
+
+from plans.activity_io import LargeValue
+from plans.errors import ToolError
+from plans.views.call_text import warnings_of
+from plans.views.models import PendingView, ReferredValue
+from runtime.connect import storage
+from runtime.settings import Settings
+from runtime.value_store import ValueStore
+
+T = TypeVar("T", bound=PendingView)
+COMPARED_BYTES = 400_000
+COMPARED_LINES = 4_000
+"""Maximum size of a file that is compared with what a call would write, and of both texts in lines."""
+
+
+async def with_values(item: T, settings: Settings) -> T:
+    """The pending call with its large values in full, as far as this machine can access their storage."""
+    if not item.large:
+        return item
+    store = ValueStore(storage(settings))
+    whole = item.model_copy(update={"large": [await _whole(each, store) for each in item.large]})
+    return whole.model_copy(update={"unusual": warnings_of(whole)})
+
+
+async def _whole(value: ReferredValue, store: ValueStore) -> ReferredValue:
+    large = LargeValue(sha256=value.sha256, claim=value.claim, bytes=value.bytes, preview=value.preview)
+    try:
+        found = await store.get(large)
+    except ToolError:
+        return value  # stored on another worker's machine: its size, hash and first part are shown
+    text = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, indent=2)
+    return value.model_copy(update={"text": text})
+
+
+def file_diffs(item: PendingView) -> dict[str, str]:
+    """By argument, the unified diff against the present file of a call that writes one; empty: shown as it is.
+
+    The diff holds every line of the new content that differs, so nothing of the change is left out.
+    """
+    path, content = item.args.get("path"), item.args.get("content")
+    if item.tool != "write_file" or not isinstance(path, str) or not isinstance(content, str) or item.large:
+        return {}
+    before = _present(item.workspace, path)
+    if before is None or max(before.count("\n"), content.count("\n")) > COMPARED_LINES:
+        return {}
+    rows = list(difflib.unified_diff(before.split("\n"), content.split("\n"), "present file", "new file", lineterm=""))
+    return {"content": "\n".join(rows) if rows else "(no change)"}
+
+
+def _present(workspace: str | None, path: str) -> str | None:
+    """The text of a regular, small file below the workspace; None if there is none here or it is no UTF-8."""
+    if workspace is None:
+        return None
+    try:
+        place = (Path(workspace) / path).resolve()
+        if not place.is_relative_to(Path(workspace).resolve()):
+            return None
+        descriptor = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except (OSError, ValueError, RuntimeError):
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > COMPARED_BYTES:
+            return None
+        try:
+            return file.read(COMPARED_BYTES + 1).decode()
+        except (OSError, UnicodeDecodeError):
+            return None
