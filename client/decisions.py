@@ -22,7 +22,7 @@ from plans.execution.approvals import sentence
 from plans.log import LogKind
 from plans.model import Value
 from plans.run import Decision
-from plans.views.models import BriefView
+from plans.views.models import BriefView, PendingView
 from plans.views.queries import BRIEF
 from runtime.wait import until
 
@@ -51,8 +51,18 @@ class Choice(Value):
     """Arguments to run the step with instead of its own; approvals only."""
     version: int | None = None
     """The plan version that was decided on (`Pending.version`); the decision is refused if the plan has another one."""
+    digest: str | None = None
+    """The call that was decided on (`Pending.digest`, `CallView.digest`); the decision is refused if it is another."""
     remember: bool = False
-    """Also approve all other steps with this tool, in this run."""
+    """Also approve further calls of this tool, in this run: with the same network access, queue and workspace."""
+
+    @classmethod
+    def about(cls, item: PendingView | None, **fields: Any) -> Choice:
+        """A choice about exactly what `item` shows; by version where an older worker sends no digest."""
+        if item is None:
+            return cls(**fields)
+        named = {"digest": item.digest} if item.digest else {"version": item.version}
+        return cls(**{"step_id": item.step_id, **named, **fields})
 
     def message(self) -> dict[str, Any]:
         """The JSON message that the plan expects."""

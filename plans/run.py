@@ -116,6 +116,11 @@ class Decision(Value):
     args_hash: str = Field(
         default="", description="Hash of the arguments it covers; other arguments need another approval."
     )
+    digest: str = Field(default="", description="The call it covers (`plans.step_call`); empty: values were unknown.")
+    unchecked: bool = Field(
+        default=False, description="Made before a worker checked the plan: the workspace was not known yet."
+    )
+    remembered: bool = Field(default=False, description="Follows from an approval of another step, with `remember`.")
     time: datetime
     source: Literal["signal", "update", "timeout"] = "signal"
 
@@ -143,6 +148,7 @@ class StepState(State):
     calls: int = Field(default=0, description="Activities started for it.")
     deadline: datetime | None = Field(default=None, description="When the approval expires or the sleep ends.")
     asked: dict[str, Any] | None = Field(default=None, description="The arguments shown to the approver.")
+    digest: str = Field(default="", description="The digest of what the approver was last shown.")
     failure: Result | None = Field(default=None, description="Its last failure, while it awaits recovery.")
     proposal: dict[str, Any] | None = Field(
         default=None, description="The recovery that the LLM proposes, while a person decides."
@@ -195,7 +201,10 @@ class Run(State):
     steps: dict[str, StepState]
     decisions: dict[str, Decision] = Field(default_factory=dict)
     remembered: dict[str, str] = Field(
-        default_factory=dict, description="Tools approved for the rest of the run, and by whom."
+        default_factory=dict, description="Kinds of calls approved for the rest of the run, and by whom."
+    )
+    edited: dict[str, str] = Field(
+        default_factory=dict, description="By step, what edits changed since the start (`plans.execution.approvals`)."
     )
     files: FileTracker = Field(default_factory=FileTracker, description="File stamps, and the agents.md shown.")
     notes: list[Note] = Field(default_factory=list, description="The agents.md texts in use, parents before children.")

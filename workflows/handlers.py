@@ -186,6 +186,11 @@ class MessageHandlers:
         """File stamps (hash and size) of the files the run read or wrote, by path."""
         return queries.stamps(self._started().run, arguments)
 
+    @workflow.query(description='What a decision on a step is about, with its digest: {"stepId": "step_1"}')
+    def call(self, *arguments: Any) -> dict[str, Any]:
+        """The whole call that a step asks for or would make now; its `digest` binds a decision to it."""
+        return queries.call(self._started().run, arguments)
+
     @workflow.query(description='The plan as text; a big plan abridged to its active steps: {"limit": 100}')
     def text(self, *arguments: Any) -> str:
         """The plan as text (seed 000's display)."""

@@ -51,6 +51,7 @@ class PlanChecker:
             all_tools=request.all_tools,
             workspace=workspace,
             strict_approvals=self.strict_approvals,
+            binds_calls=True,
             search_attributes=self.search_attributes,
             keeps_summaries=self.keeps_summaries,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from client.call_details import file_diffs
+from client.calls import file_diffs
 from client.cli.session import Connected
 from plans.views.call_text import call_rows
 from plans.views.models import PendingView
@@ -24,7 +24,8 @@ async def details(here: Connected, item: PendingView, queue: str | None = None) 
 def question(plan: str, item: PendingView, details: Details) -> list[str]:
     """The rows of a pending decision: whose it is, the whole call, how to decide."""
     rows = [f"  {row}" for row in call_rows(item, details)]
-    ways = f"  plan approve {plan} {item.step_id}   or: plan deny {plan} {item.step_id}"
+    named = f" --digest {item.digest}" if item.changed else ""  # or the plan would not know which call is meant
+    ways = f"  plan approve {plan} {item.step_id}{named}   or: plan deny {plan} {item.step_id}"
     return [f"{plan}  {item.step_id}: {reason(item)}", *rows, ways]
 
 

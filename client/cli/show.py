@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from client import runs
-from client.call_details import with_values
+from client.calls import with_values
 from client.cli import output, session
 from client.cli.asking import Details, details, question
 from client.cli.follow.ctrl_c import after_ctrl_c

@@ -22,6 +22,10 @@ MAX_BYTES = 16_384
 """Maximum size of a message as JSON (FAULTS, rule 6)."""
 
 
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+"""Digest of a call: SHA-256 in hexadecimal digits (`plans.step_call`)."""
+
+
 class Approve(Value):
     """Approve a step. `args` replaces its arguments."""
 
@@ -30,6 +34,7 @@ class Approve(Value):
     comment: str = Field(default="", max_length=2_000)
     args: dict[str, Any] | None = None
     version: int | None = Field(default=None, strict=True)
+    digest: Digest | None = Field(default=None, description="The call that was decided about; another one is refused.")
     remember: bool = Field(default=False, strict=True, description="Approve the tool for the rest of the run.")
 
 
@@ -40,6 +45,7 @@ class Deny(Value):
     by: str = Field(default="", max_length=200)
     comment: str = Field(default="", max_length=2_000)
     version: int | None = Field(default=None, strict=True)
+    digest: Digest | None = Field(default=None, description="The call that was decided about; another one is refused.")
 
 
 class Decide(Approve):
@@ -74,6 +80,12 @@ class FilesAsked(Value):
     """Payload of the query for file stamps. `paths` None: all files of the run."""
 
     paths: list[str] | None = Field(default=None, max_length=1_000)
+
+
+class StepAsked(Value):
+    """Payload of the query for the call of a step."""
+
+    step_id: str = Field(min_length=1, max_length=200)
 
 
 class AgentProgress(Value):
@@ -162,4 +174,4 @@ def _example(kind: type[Value]) -> str:
         return '{"edits": [{"op": "set", "stepId": "step_1", "path": "args.path", "value": "b.txt"}]}'
     if kind is Regenerate:
         return '{"feedback": "..."}'
-    return '{"stepId": "step_1"}' if issubclass(kind, (Approve, Deny)) else "{}"
+    return '{"stepId": "step_1"}' if issubclass(kind, (Approve, Deny, StepAsked)) else "{}"

@@ -47,13 +47,12 @@ def args_rows(args: Mapping[str, Any], extra: Mapping[str, str] | None = None) -
 
 
 def referred(run: Run, step: Step) -> dict[str, Any]:
-    """What a pending step's view says besides its arguments: its queue, and the large values it refers to."""
+    """What a pending step's view says besides its arguments: the large values it refers to."""
     roots = [] if run.literal else dict.fromkeys(reference.root for reference in find(run.args_of(step)))
     results = {name: run.steps[name].result for name in roots if name in run.steps}
     found = {name: result.large for name, result in results.items() if result and result.large}
     large = [{"name": name, **value.model_dump(mode="json")} for name, value in found.items()]
-    queue = run.queue_of(step)
-    return ({"queue": queue} if queue else {}) | ({"large": large} if large else {})
+    return {"large": large} if large else {}
 
 
 def large_rows(value: ReferredValue) -> list[str]:

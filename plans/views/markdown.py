@@ -16,8 +16,8 @@ from plans.run import PlanStatus, Run, Status
 from plans.views.agent_progress import position, tasks_of
 from plans.views.call_text import call_rows, characters
 from plans.views.models import PendingView, StepView
+from plans.views.pending import pending
 from plans.views.safe_text import line
-from plans.views.views import pending
 
 MARKS = {"completed": "✓", "failed": "✗", "running": ">", "skipped": "-", "ready": "?", "blocked": " ", "pending": " "}
 """Marks of the text display; a ready step that awaits no decision is shown without one."""

@@ -123,13 +123,22 @@ class PendingView(Value):
     tool: str
     description: str = ""
     args: dict[str, Any] = Field(default_factory=dict, description="Arguments, references filled in, never cut.")
-    queue: str | None = Field(default=None, description="Task queue of the call, if it has one of its own.")
-    workspace: str | None = Field(default=None, description="Directory the call works in.")
+    queue: str | None = Field(default=None, description="Task queue whose workers make the call.")
+    workspace: str = Field(default="", description="Directory it works in.")
     large: list[ReferredValue] = Field(default_factory=list, description="Large values that are filled in later.")
     unusual: list[str] = Field(default_factory=list, description="What is unusual in the texts; set by clients.")
+    network: bool = Field(default=False, description="The call asks for network access.")
+    digest: str = Field(default="", description="Digest of all this: a decision that names it is about nothing else.")
+    changed: bool = Field(default=False, description="It asked for another call before, or an edit changed it.")
     since: datetime | None = None
     deadline: datetime | None = None
     version: int = 1
+
+
+class CallView(View, PendingView):
+    """What a decision on a step would be about now, whether or not it awaits one (kind `early`)."""
+
+    is_whole: bool = Field(default=True, description="Every value in it is known; else it asks again once they are.")
 
 
 class EntryView(Value):
@@ -281,3 +290,4 @@ class EventView(View):
     progress: int | None = Field(default=None, description="Percent.")
     result: ResultView | None = None
     logs: list[LogLine] | None = Field(default=None, description="One line, for a log entry.")
+    digest: str | None = Field(default=None, description="Of what the step asks, if it awaits approval.")

@@ -16,8 +16,8 @@ from plans.views.agent_progress import tasks_of
 from plans.views.call_text import CALL_CHARACTERS, call_rows, characters
 from plans.views.markdown import MARKS
 from plans.views.models import PendingView
+from plans.views.pending import pending
 from plans.views.safe_text import line
-from plans.views.views import pending
 
 _NOT_BEGUN = frozenset({Status.PENDING, Status.BLOCKED, Status.READY})
 

@@ -24,7 +24,7 @@ from plans.log import Entry
 from plans.model import Step
 from plans.run import DONE, Change, Result, Run, Status, StepState
 from plans.views.agent_progress import tasks_of
-from plans.views.call_text import referred
+from plans.views.pending import iso, pending
 
 _LOG_FIELDS = {"kind", "text", "code", "subject"}
 """Fields of a log entry in an event, besides its time."""
@@ -83,11 +83,6 @@ def brief_view(run: Run) -> dict[str, Any]:
 def duration(run: Run) -> float:
     """Seconds from start to end; 0 until the run has ended."""
     return (run.ended - run.started).total_seconds() if run.ended and run.started else 0.0
-
-
-def iso(time: datetime | None) -> str | None:
-    """A time as ISO 8601 with `Z` for UTC."""
-    return None if time is None else time.isoformat().replace("+00:00", "Z")
 
 
 def tokens(run: Run) -> dict[str, Any]:
@@ -153,27 +148,6 @@ def counts(run: Run) -> dict[str, int]:
     """Number of steps by status, without zeros, and in total."""
     number = Counter(state.status for state in run.steps.values())
     return {"total": number.total()} | {status.value: number[status] for status in Status if number[status]}
-
-
-def pending(run: Run) -> list[dict[str, Any]]:
-    """The pending decisions (PendingViews), oldest first."""
-    waiting = [step for step in run.plan.steps if run.steps[step.id].awaiting == "approval"]
-    waiting.sort(key=lambda step: run.steps[step.id].changes[-1].seq)
-    return [
-        {
-            "stepId": step.id,
-            "kind": next(iter(run.steps[step.id].proposal or {}), run.steps[step.id].awaiting),
-            "tool": step.tool,
-            "description": step.description,
-            "args": run.steps[step.id].asked or run.args_of(step),
-            "since": iso(run.steps[step.id].changes[-1].time),
-            "deadline": iso(run.steps[step.id].deadline),
-            "version": run.plan.version,
-            "workspace": run.workspace_of(step) or None,
-            **referred(run, step),
-        }
-        for step in waiting
-    ]
 
 
 def events(run: Run, since: int, limit: int | None = None) -> Iterator[dict[str, Any]]:
@@ -278,6 +252,8 @@ def _of_change(state: StepState, change: Change) -> dict[str, Any]:
     event: dict[str, Any] = {"status": change.status.value}
     if change.status in DONE and state.result and change is state.changes[-1]:
         event |= {"progress": 100, "result": _short_result(state.result)}
+    if state.awaiting == "approval" and state.digest and change is state.changes[-1]:
+        event["digest"] = state.digest
     return event
 
 

@@ -14,7 +14,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from client.call_details import file_diffs
+from client.calls import file_diffs
 from client.cli.asking import question
 from client.cli.follow.lines import Lines
 from client.cli.follow.question import Question

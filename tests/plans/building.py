@@ -62,7 +62,8 @@ def plan_of(*steps: Step, **fields: Any) -> Plan:
 
 def run_of(*steps: Step, options: Options | None = None, facts: Facts | None = None, **fields: Any) -> Run:
     """A run of such a plan, in which nothing has happened."""
-    return Run.of(plan_of(*steps, **fields), options or Options(), facts or Facts(tools=TOOLS, workspace="/w"), {})
+    facts = facts or Facts(tools=TOOLS, workspace="/w", binds_calls=True)
+    return Run.of(plan_of(*steps, **fields), options or Options(), facts, {})
 
 
 def begun(*steps: Step, **fields: Any) -> Schedule:

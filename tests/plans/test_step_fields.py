@@ -20,7 +20,7 @@ BY_HAND = {
         *("repeatable", "timeout", "when", "queue", "notes", "onFailure"),
     },
     On.RERUN: {"args", "description", "timeout", "retry", "when", "notes", "requiresApproval"},
-    On.APPROVAL: {"tool", "args", "requiresApproval"},
+    On.APPROVAL: {"tool", "args", "requiresApproval", "queue"},
     On.FORM: {"tool", "args", "description", "dependsOn", "requiresApproval"},
     On.DETAILS: {"when", "onFailure", "retry", "timeout", "queue", "notes"},
     Asked: {"id", "tool", "args", "description", "dependsOn", "requiresApproval", "critical"},

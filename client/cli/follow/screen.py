@@ -1,6 +1,6 @@
 """The live board on a terminal: shows the plan's view as it changes and asks for approvals.
 
-Keys count only while a question is shown, and only for the step and version it names. A decision is sent to the plan as
+Keys count only while a question is shown, and only for the call that it shows. A decision is sent to the plan as
 an update; if the plan rejects it, the error is shown and the board continues.
 """
 
@@ -148,7 +148,7 @@ class Screen:
             self._say("The call is longer than the screen: first read the rest of it, with the space bar.")
         elif key in "yYnN":
             self._question = None
-            choice = Choice(step_id=item.step_id, by=self._who, version=item.version)
+            choice = Choice.about(item, by=self._who)
             task = asyncio.create_task(self._decide(choice, approved=key in "yY"))
             self._sending.add(task)
             task.add_done_callback(self._sending.discard)

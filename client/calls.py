@@ -1,4 +1,4 @@
-"""What the client adds to a pending call before a person decides: large values, and a file as the call would leave it.
+"""Reads the call that a decision would be about, with what the client can add: large values, the diff of a file.
 
 The workspace may be on another machine: a file is compared only if the directory of the call exists here and the worker
 is on this machine. Nothing here changes a file.
@@ -13,10 +13,14 @@ import stat
 from pathlib import Path
 from typing import TypeVar
 
+from temporalio.client import Client
+
+from client.rpc import PATIENCE, ask_view
 from plans.activity_io import LargeValue
-from plans.errors import ToolError
+from plans.errors import PlanError, ToolError
 from plans.views.call_text import warnings_of
-from plans.views.models import PendingView, ReferredValue
+from plans.views.models import BriefView, CallView, PendingView, ReferredValue
+from plans.views.queries import BRIEF
 from runtime.connect import storage
 from runtime.settings import Settings
 from runtime.value_store import ValueStore
@@ -25,6 +29,24 @@ T = TypeVar("T", bound=PendingView)
 COMPARED_BYTES = 400_000
 COMPARED_LINES = 4_000
 """Maximum size of a file that is compared with what a call would write, and of both texts in lines."""
+
+
+async def call(client: Client, plan: str, step_id: str) -> CallView | None:
+    """What the step asks for, or would do if it started now; None if that cannot be known.
+
+    Pass its `digest` as `Choice.digest`, to decide about exactly this. None: the plan has no such step, or its worker
+    is of an older version and the step does not await approval. Raises NoWorker.
+    """
+    try:
+        return await ask_view(client, plan, CallView, "call", {"stepId": step_id}, patience=PATIENCE)
+    except ValueError:  # an empty answer: there is no such step
+        return None
+    except PlanError as error:
+        if error.code != "QUERY_FAILED":
+            raise
+    view = await ask_view(client, plan, BriefView, "plan", BRIEF)
+    found = next((item for item in view.pending if item.step_id == step_id), None)
+    return CallView.model_validate(found.model_dump()) if found else None
 
 
 async def with_values(item: T, settings: Settings) -> T:

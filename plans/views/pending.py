@@ -1,0 +1,63 @@
+"""What people are asked: the pending decisions of a run, and the call that a decision on a step would be about."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from plans.execution import approvals
+from plans.model import Step
+from plans.run import Run
+from plans.step_call import digest_of, upcoming
+from plans.views.call_text import referred
+
+
+def pending(run: Run) -> list[dict[str, Any]]:
+    """The pending decisions (PendingViews), oldest first."""
+    waiting = [step for step in run.plan.steps if run.steps[step.id].awaiting == "approval"]
+    waiting.sort(key=lambda step: run.steps[step.id].changes[-1].seq)
+    return [
+        {
+            **_asked(run, step),
+            "since": iso(run.steps[step.id].changes[-1].time),
+            "deadline": iso(run.steps[step.id].deadline),
+        }
+        for step in waiting
+    ]
+
+
+def call_view(run: Run, step_id: str) -> dict[str, Any]:
+    """What a decision on the step would be about now (a CallView); empty if the plan has no such step."""
+    step = next((step for step in run.plan.steps if step.id == step_id), None)
+    if step is None:
+        return {}
+    if run.steps[step_id].awaiting == "approval":
+        return {**_asked(run, step), "isWhole": True}
+    call = upcoming(run, step)
+    found = {"args": call.call.args, "network": call.call.network, "digest": digest_of(call.call)}
+    return {**_asked(run, step), **found, "kind": "early", "isWhole": call.is_whole}
+
+
+def _asked(run: Run, step: Step) -> dict[str, Any]:
+    """What a person is asked about a step: the whole call, and the digest to decide about exactly this."""
+    state = run.steps[step.id]
+    args = state.asked or run.args_of(step)
+    return {
+        "stepId": step.id,
+        "kind": next(iter(state.proposal or {}), state.awaiting or ""),
+        "tool": step.tool,
+        "description": step.description,
+        "args": args,
+        "queue": run.queue_of(step),
+        "workspace": run.workspace_of(step),
+        "network": args.get("network") is True,
+        "digest": state.digest,
+        "changed": approvals.is_changed(run, step.id),
+        "version": run.plan.version,
+        **referred(run, step),
+    }
+
+
+def iso(time: datetime | None) -> str | None:
+    """A time as ISO 8601 with `Z` for UTC."""
+    return None if time is None else time.isoformat().replace("+00:00", "Z")
