@@ -42,7 +42,7 @@ from activities.tools.tool import Tool, no_fault
 from activities.workspace.effect_log import EFFECTS, Effects
 from plans.errors import PlanError
 from plans.model import ToolSpec
-from runtime import gc_tuning, namespaces, search_attributes
+from runtime import gc_tuning, namespaces, search_attributes, signing
 from runtime.connect import Connection, reach, storage
 from runtime.errors import NotConnected
 from runtime.settings import Settings
@@ -142,6 +142,7 @@ def _checker(settings: Settings, specs: Mapping[str, ToolSpec], indexed: bool) -
         tools=specs,
         default_workspace=str(settings.workspace) if settings.workspace else None,
         strict_approvals=settings.approvals == "strict",
+        decision_key=signing.public_key(settings),
         search_attributes=indexed,
         keeps_summaries=True,
     )

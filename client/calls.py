@@ -19,7 +19,7 @@ from client.rpc import PATIENCE, ask_view
 from plans.activity_io import LargeValue
 from plans.errors import PlanError, ToolError
 from plans.views.call_text import warnings_of
-from plans.views.models import BriefView, CallView, PendingView, ReferredValue
+from plans.views.models import BriefView, CallView, PendingView
 from plans.views.queries import BRIEF
 from runtime.connect import storage
 from runtime.settings import Settings
@@ -54,18 +54,17 @@ async def with_values(item: T, settings: Settings) -> T:
     if not item.large:
         return item
     store = ValueStore(storage(settings))
-    whole = item.model_copy(update={"large": [await _whole(each, store) for each in item.large]})
+    found = {name: await _whole(value, store) for name, value in item.large.items()}
+    whole = item.model_copy(update={"values": {name: text for name, text in found.items() if text is not None}})
     return whole.model_copy(update={"unusual": warnings_of(whole)})
 
 
-async def _whole(value: ReferredValue, store: ValueStore) -> ReferredValue:
-    large = LargeValue(sha256=value.sha256, claim=value.claim, bytes=value.bytes, preview=value.preview)
+async def _whole(value: LargeValue, store: ValueStore) -> str | None:
     try:
-        found = await store.get(large)
+        found = await store.get(value)
     except ToolError:
-        return value  # stored on another worker's machine: its size, hash and first part are shown
-    text = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, indent=2)
-    return value.model_copy(update={"text": text})
+        return None  # stored on another worker's machine: its size, hash and first part are shown
+    return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, indent=2)
 
 
 def file_diffs(item: PendingView) -> dict[str, str]:

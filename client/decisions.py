@@ -56,13 +56,9 @@ class Choice(Value):
     remember: bool = False
     """Also approve further calls of this tool, in this run: with the same network access, queue and workspace."""
 
-    @classmethod
-    def about(cls, item: PendingView | None, **fields: Any) -> Choice:
-        """A choice about exactly what `item` shows; by version where an older worker sends no digest."""
-        if item is None:
-            return cls(**fields)
-        named = {"digest": item.digest} if item.digest else {"version": item.version}
-        return cls(**{"step_id": item.step_id, **named, **fields})
+    def naming(self, item: PendingView) -> Choice:
+        """The choice about exactly what `item` shows; by version where an older worker sends no digest."""
+        return self.model_copy(update={"digest": item.digest} if item.digest else {"version": item.version})
 
     def message(self) -> dict[str, Any]:
         """The JSON message that the plan expects."""

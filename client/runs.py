@@ -52,9 +52,9 @@ from plans.views.summary import Summary
 __all__ = [
     "BriefView", "ChangesReport", "Choice", "Decision", "Edited", "EventView", "Links", "Listed", "Pending",
     "PlanView", "Pruned", "Started", "Summary", "approve", "begin", "brief", "call", "cancel", "changes",
-    "decide", "deny", "drafted", "edit", "events", "file_changes", "files_changed", "history", "interrupt",
-    "links", "list_plans", "make", "pause", "pending", "plan_file", "prune", "regenerate", "rerun", "resume",
-    "show", "show_patiently", "stamps", "start", "start_agent", "summary", "text", "undo", "unpause", "wait", "watch",
+    "decide", "deny", "drafted", "edit", "events", "file_changes", "files_changed", "history", "interrupt", "links",
+    "list_plans", "make", "pause", "pending", "plan_file", "prune", "regenerate", "rerun", "resume", "show",
+    "show_patiently", "stamps", "start", "start_agent", "summary", "text", "undo", "unpause", "wait", "watch",
 ]  # fmt: skip
 
 AT_ONCE = 1_000

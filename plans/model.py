@@ -168,7 +168,7 @@ class Step(Value):
         default=None,
         description="After the last failure: block its dependents, ask_llm to recover it, or stop the plan.",
     )
-    queue: Annotated[str | None, Use(On.EDIT | On.APPROVAL | On.DETAILS, Llm.FIRST_DRAFT)] = Field(
+    queue: Annotated[str | None, Use(On.EDIT | On.APPROVAL | On.DETAILS, Llm.NEVER)] = Field(
         default=None,
         min_length=1,
         max_length=200,

@@ -24,7 +24,10 @@ from plans.change_log import Revision
 from plans.file_stamps import FileTracker
 from plans.log import Entry, LogKind
 from plans.model import Plan, Problem, Step, Value
+from plans.signatures import Signatures
 
+DENIED = "DENIED"
+"""Code of a step that was denied."""
 LOG_ENTRIES = 200
 """Maximum number of log entries of a run; the oldest is dropped first."""
 
@@ -148,7 +151,9 @@ class StepState(State):
     calls: int = Field(default=0, description="Activities started for it.")
     deadline: datetime | None = Field(default=None, description="When the approval expires or the sleep ends.")
     asked: dict[str, Any] | None = Field(default=None, description="The arguments shown to the approver.")
-    digest: str = Field(default="", description="The digest of what the approver was last shown.")
+    asks: dict[int, str] = Field(
+        default_factory=dict, description="Digests of what approvers were shown, by number of the change that asked."
+    )
     failure: Result | None = Field(default=None, description="Its last failure, while it awaits recovery.")
     proposal: dict[str, Any] | None = Field(
         default=None, description="The recovery that the LLM proposes, while a person decides."
@@ -169,6 +174,16 @@ class StepState(State):
     warnings: list[str] = Field(default_factory=list, description="Warnings of its tool.")
     tasks: list[str] = Field(default_factory=list, description="The task list of its agent, in order.")
     tasks_done: int = Field(default=0, description="How many of them are done, counted from the first.")
+
+    @property
+    def digest(self) -> str:
+        """The digest of what an approver was last shown; empty if none was."""
+        return next(reversed(self.asks.values()), "")
+
+    @property
+    def is_denied(self) -> bool:
+        """Whether a person, or the time limit of its approval, denied it."""
+        return self.result is not None and self.result.code == DENIED
 
     @property
     def began(self) -> datetime | None:
@@ -214,8 +229,13 @@ class Run(State):
     ended: datetime | None = None
     stopped: str = Field(default="", description="Why no further step may start: a critical failure, a cancellation.")
     interrupted: bool = Field(default=False, description="Interrupted by a person; can be resumed.")
+    denied: list[str] = Field(
+        default_factory=list, description="Steps denied in the run that this one continues: they ask, waived or not."
+    )
     literal: bool = Field(default=False, description="Arguments contain no references: those of an agent's calls.")
     resumes: str = Field(default="", description="Id of the plan that this run resumes.")
+    unsigned: bool = Field(default=False, description="Started without the signature that its worker asks for.")
+    signatures: Signatures = Field(default_factory=Signatures, description="Signed messages that were honoured.")
     agents: dict[str, dict[str, Any]] = Field(
         default_factory=dict, description="By step, the agent run to resume (`plans.agents.run`)."
     )

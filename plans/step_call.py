@@ -53,6 +53,8 @@ class Upcoming(NamedTuple):
 
     call: StepCall
     is_whole: bool
+    is_written: bool
+    """Nothing in it comes from another step: whoever read the plan has read the call."""
 
 
 def digest_of(call: StepCall, proposal: Mapping[str, Any] | None = None) -> str:
@@ -77,11 +79,12 @@ def upcoming(run: Run, step: Step, args: dict[str, Any] | None = None) -> Upcomi
     `args`: arguments instead of the step's.
     """
     values = StepValues(run, ())
+    written = run.args_of(step) if args is None else args
     try:
-        return Upcoming(call_of(run, step, filled_args(run, step, values, args), values), is_whole=True)
+        call = call_of(run, step, filled_args(run, step, values, args), values)
     except (BadReference, BadExpression):
-        written = Filled(run.args_of(step) if args is None else args, [])
-        return Upcoming(call_of(run, step, written, values), is_whole=False)
+        return Upcoming(call_of(run, step, Filled(written, []), values), is_whole=False, is_written=False)
+    return Upcoming(call, True, run.literal or all(each.root not in run.steps for each in find(written)))
 
 
 class StepValues:

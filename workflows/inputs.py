@@ -15,6 +15,7 @@ from plans.definition.validation import bounded
 from plans.errors import InvalidPlan, PlanError
 from plans.model import Problem, Value
 from plans.run import Options, Run, gc_disabled, run_of
+from plans.signatures import Signature
 
 
 class PlanRequest(Value):
@@ -29,6 +30,7 @@ class PlanRequest(Value):
     )
     options: Options = Field(default_factory=Options, description="How to run the plan.")
     run: Run | None = Field(default=None, description="The state carried over by continue-as-new or resume.")
+    signature: Signature | None = Field(default=None, description="Of all this, by the key of the worker.")
 
 
 class AgentRequest(Value):
@@ -37,6 +39,7 @@ class AgentRequest(Value):
     order: AgentOrder | None = Field(default=None, description="The request, its limits and the tools allowed.")
     options: Options = Field(default_factory=Options, description="How to run the agent.")
     agent: AgentRun | None = Field(default=None, description="The state carried over by continue-as-new or resume.")
+    signature: Signature | None = Field(default=None, description="Of all this, by the key of the worker.")
 
 
 def read_request(arguments: Sequence[Any]) -> PlanRequest:

@@ -25,6 +25,7 @@ class PlanChecker:
     tools: Mapping[str, ToolSpec]
     default_workspace: str | None = None
     strict_approvals: bool = False
+    decision_key: str = ""
     search_attributes: bool = False
     keeps_summaries: bool = False
 
@@ -51,6 +52,7 @@ class PlanChecker:
             all_tools=request.all_tools,
             workspace=workspace,
             strict_approvals=self.strict_approvals,
+            decision_key=self.decision_key,
             binds_calls=True,
             search_attributes=self.search_attributes,
             keeps_summaries=self.keeps_summaries,

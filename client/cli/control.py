@@ -82,7 +82,7 @@ async def _decide(client: Client, plan: str, choice: Choice, *, approved: bool) 
             command = f"plan approve {plan_id(plan)} {asked.step_id} --digest {asked.digest}"
             text = "has changed since it was first asked; this is what it would do now. To approve exactly this:"
             raise Refused(f"step '{asked.step_id}' {text} {command}", "DIGEST_REQUIRED")
-        choice = Choice.about(asked, **choice.model_dump(exclude_unset=True, exclude={"digest"}))
+        choice = choice.naming(asked)
     return await (runs.approve if approved else runs.deny)(client, plan, choice)
 
 

@@ -190,7 +190,7 @@ class ReviewApp(LivePlan):
         elif self.seconds_shown < self.reading_seconds:
             self.say(f"Step '{item.step_id}' has just appeared: read it, then press the key again.")
         elif not approved or self.is_read or await self.push_screen_wait(Approve(item)):
-            choice = Choice.about(item, by=self.who)
+            choice = Choice(step_id=item.step_id, by=self.who).naming(item)
             if item not in self.view.pending:
                 self.say(f"Step '{item.step_id}' has changed meanwhile: read it again.")
             elif await self._sent(runs.decide(self.client, self.plan, choice, approved=approved)):

@@ -164,8 +164,8 @@ def _call(item: PendingView) -> Iterator[tuple[str, str, str]]:
         shown = exact(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
         is_short = cell_len(exact(name)) <= LABEL
         yield (name, shown, "") if is_short else (cut(line(name), LABEL), f"{exact(name)}:\n{shown}", "")
-    for each in item.large:
-        yield "large", "\n".join(large_rows(each)), ""
+    for name, large in item.large.items():
+        yield "large", "\n".join(large_rows(name, large, item.values.get(name))), ""
     if item.queue:
         yield "queue", exact(item.queue), ""
 

@@ -35,12 +35,13 @@ stands for the plan's `defaults.approval`."""
 
 def is_needed(run: Run, step: Step, call: StepCall) -> bool:
     """Whether the step needs a person's approval to make this call."""
-    spec = run.facts.tools[step.tool]
+    spec, asks = run.facts.tools[step.tool], stated(run, step)
     if run.facts.strict_approvals:
-        return step.requires_approval is True or spec.asks_by_default(call.args)
+        return asks is True or spec.asks_by_default(call.args)
+    if step.id in run.denied:
+        return True
     if run.options.approve_all:
         return False
-    asks = _asks(run, step)
     if asks is None:
         return spec.asks_by_default(call.args) and _kind(run, call) not in run.remembered
     return asks
@@ -48,14 +49,20 @@ def is_needed(run: Run, step: Step, call: StepCall) -> bool:
 
 def is_waived(run: Run, step: Step, call: StepCall) -> bool:
     """Whether approval was given in advance: by `--yes`, by `requiresApproval: false`, or for all calls of the tool."""
-    if run.facts.strict_approvals:
+    if run.facts.strict_approvals or step.id in run.denied:
         return False
-    asks = _asks(run, step)
+    asks = stated(run, step)
     return run.options.approve_all or asks is False or (asks is None and _kind(run, call) in run.remembered)
 
 
-def _asks(run: Run, step: Step) -> bool | None:
-    """The step's `requiresApproval`. A waiver counts only as the plan was started with: no edit makes or moves one."""
+def stated(run: Run, step: Step) -> bool | None:
+    """The step's `requiresApproval`, as far as it counts.
+
+    A waiver counts only as the plan was started with: no edit makes or moves one. What a person denied in the run
+    before asks in any case.
+    """
+    if step.id in run.denied:
+        return True
     if step.requires_approval is False and run.facts.binds_calls and step.id in run.edited:
         return None
     return step.requires_approval
@@ -150,7 +157,10 @@ def decide(run: Run, message: Decide, now: datetime, source: Literal["signal", "
         _take_args(run, step, message, now)
     state, call = run.steps[step.id], upcoming(run, step)
     seen = call.call.args
-    digest = digest_of(call.call) if call.is_whole else ""
+    # Without a digest, an approver may have read the plan before the values in the call were known; in arguments of the
+    # approver's own, nobody has read them.
+    named = call.is_whole and message.digest is not None and message.args is None
+    digest = digest_of(call.call) if call.is_written or named else ""
     if state.awaiting and message.args is None:
         seen, digest = state.asked if state.asked is not None else seen, state.digest or digest
     decision = Decision(
@@ -177,7 +187,8 @@ def ask(run: Run, step_id: str, asked: dict[str, Any], digest: str) -> None:
     state = run.steps[step_id]
     if state.digest and state.digest != digest:
         run.edited[step_id] = CALL
-    state.asked, state.digest = asked, digest
+    state.asked = asked
+    state.asks[state.changes[-1].seq] = digest
 
 
 def _take_args(run: Run, step: Step, message: Decide, now: datetime) -> None:
@@ -219,7 +230,7 @@ def _remember(run: Run, kind: str, decision: Decision) -> None:
     run.note(LogKind.REMEMBERED, f"{kind} is approved for the rest of this run", decision.time, subject=kind)
     for step in run.plan.steps:
         state = run.steps[step.id]
-        if state.awaiting != "approval" or _asks(run, step) is not None:
+        if state.awaiting != "approval" or stated(run, step) is not None:
             continue
         if state.proposal is not None and run.facts.binds_calls:
             continue  # it asks about a recovery, not about a call
@@ -250,7 +261,7 @@ def void(run: Run, step_id: str, now: datetime) -> None:
     decision = run.decisions.pop(step_id, None)
     if decision is not None:
         what = "approval" if decision.approved else "denial"
-        why = "was about another call" if decision.digest else "came before the values that it uses were known"
+        why = "was about another call" if decision.digest else "did not say which values it was about"
         run.note(LogKind.VOID, f"the {what} of step '{step_id}' {why}; it needs another decision", now, step_id)
 
 

@@ -20,7 +20,7 @@ from plans.execution import approvals
 from plans.execution.messages import Decide
 from plans.execution.readiness import ReadinessIndex
 from plans.model import Step, ToolSpec
-from plans.run import Result, Run
+from plans.run import DENIED, Result, Run
 from plans.step_call import StepCall, StepValues, call_of, filled_args, upcoming
 
 MAX_ARGS_CHARACTERS = 16_000_000
@@ -91,7 +91,7 @@ def next_action(schedule: ReadinessIndex, step_id: str) -> NextAction:
     run, step, decision = schedule.run, schedule.step(step_id), schedule.run.decisions.get(step_id)
     # 1. A denial comes before everything else: a denied step's condition and references no longer matter.
     if decision is not None and not decision.approved:
-        return Skip(approvals.DENIED, opens=False, code="DENIED")
+        return Skip(approvals.DENIED, opens=False, code=DENIED)
     values = StepValues(run, schedule.needs(step_id))
     try:
         # 2. The condition comes before the references: it may guard against missing ones.
@@ -129,6 +129,8 @@ def after_timeout(schedule: ReadinessIndex, step_id: str) -> Expire | Decide | N
         return None
     run, step = schedule.run, schedule.step(step_id)
     rule = approvals.rule_of(run, step)
+    if rule.timeout is None:
+        return None  # an edit removed the time limit while the step was awaiting approval
     text = f"no decision within {rule.timeout:g} s"
     if rule.on_timeout == "fail":
         return Expire(f"step '{step_id}': {text}", "APPROVAL_TIMEOUT", text)

@@ -246,7 +246,18 @@ def _call_problems(call: ToolUse, tools: Tools) -> list[str]:
     return [f"Invalid args for {call.tool}: {field}: {text}" for field, text in argument_problems(spec, call.args)]
 
 
-_NOT_OF_A_PLAN = ("id", "taskId", "task_id", "version", "createdAt", "created_at", "workspace", "inputs", "defaults")
+_NOT_OF_A_PLAN = (
+    "id",
+    "taskId",
+    "task_id",
+    "version",
+    "createdAt",
+    "created_at",
+    "workspace",
+    "inputs",
+    "defaults",
+    "queue",
+)
 _NOT_OF_A_STEP = ("status", "result", *dict.fromkeys(aliases(Step, Llm.NEVER) + names(Step, Llm.NEVER)))
 
 

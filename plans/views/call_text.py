@@ -11,10 +11,8 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
-from plans.definition.references import find
-from plans.model import Step
-from plans.run import Run
-from plans.views.models import PendingView, ReferredValue
+from plans.activity_io import LargeValue
+from plans.views.models import PendingView
 from plans.views.safe_text import exact, unusual
 
 NAME_WIDTH = 12
@@ -32,8 +30,8 @@ def call_rows(item: PendingView, extra: Mapping[str, str] | None = None) -> list
     rows += value_rows("queue", item.queue) if item.queue else []
     rows += value_rows("workspace", item.workspace) if item.workspace else []
     rows += args_rows(item.args, extra)
-    for each in item.large:
-        rows += large_rows(each)
+    for name, value in item.large.items():
+        rows += large_rows(name, value, item.values.get(name))
     return rows
 
 
@@ -46,23 +44,14 @@ def args_rows(args: Mapping[str, Any], extra: Mapping[str, str] | None = None) -
     return rows or [EMPTY]
 
 
-def referred(run: Run, step: Step) -> dict[str, Any]:
-    """What a pending step's view says besides its arguments: the large values it refers to."""
-    roots = [] if run.literal else dict.fromkeys(reference.root for reference in find(run.args_of(step)))
-    results = {name: run.steps[name].result for name in roots if name in run.steps}
-    found = {name: result.large for name, result in results.items() if result and result.large}
-    large = [{"name": name, **value.model_dump(mode="json")} for name, value in found.items()]
-    return {"large": large} if large else {}
-
-
-def large_rows(value: ReferredValue) -> list[str]:
-    """What is known of a value that is stored outside the plan's history, and how to see all of it."""
-    if value.text is not None:
-        return value_rows(f"value of '{value.name}'", value.text)
+def large_rows(name: str, value: LargeValue, text: str | None) -> list[str]:
+    """What is known of a value that is stored outside history: all of it (`text`), or how to see all of it."""
+    if text is not None:
+        return value_rows(f"value of '{name}'", text)
     about = f"{value.bytes:,} bytes, sha256 {value.sha256}; see all of it: plan pending PLAN STEP --full"
     return [
-        f"! '{exact(value.name)}' is a large value that is filled in when the call starts: {about}",
-        *value_rows(f"first part of '{value.name}'", value.preview),
+        f"! '{exact(name)}' is a large value that is filled in when the call starts: {about}",
+        *value_rows(f"first part of '{name}'", value.preview),
     ]
 
 
@@ -74,7 +63,7 @@ def characters(item: PendingView) -> int:
 def warnings_of(item: PendingView) -> list[str]:
     """Warnings about what is unusual in a call, with the argument it is in."""
     texts: list[tuple[str, Any]] = [("tool", item.tool), ("description", item.description), *item.args.items()]
-    texts += [(f"value of '{each.name}'", each.text or each.preview) for each in item.large]
+    texts += [(f"value of '{name}'", item.values.get(name, value.preview)) for name, value in item.large.items()]
     return unusual_in(texts)
 
 

@@ -104,17 +104,6 @@ class BriefStep(Value):
     ended_at: datetime | None = None
 
 
-class ReferredValue(Value):
-    """A value stored outside history that a pending call refers to: it is filled in when the call starts."""
-
-    name: str = Field(description="The step whose value it is.")
-    sha256: str = Field(default="", description="Hash of its JSON text, hex.")
-    bytes: int = Field(default=0, description="Length of its JSON text.")
-    preview: str = Field(default="", description="Its first 200 characters.")
-    claim: dict[str, str] = Field(default_factory=dict, description="Where it is stored.")
-    text: str | None = Field(default=None, description="Its whole JSON text, where a client has loaded it.")
-
-
 class PendingView(Value):
     """A pending decision."""
 
@@ -125,9 +114,14 @@ class PendingView(Value):
     args: dict[str, Any] = Field(default_factory=dict, description="Arguments, references filled in, never cut.")
     queue: str | None = Field(default=None, description="Task queue whose workers make the call.")
     workspace: str = Field(default="", description="Directory it works in.")
-    large: list[ReferredValue] = Field(default_factory=list, description="Large values that are filled in later.")
+    values: dict[str, str] = Field(
+        default_factory=dict, description="Those of `large` in full; set by clients."
+    )
     unusual: list[str] = Field(default_factory=list, description="What is unusual in the texts; set by clients.")
     network: bool = Field(default=False, description="The call asks for network access.")
+    large: dict[str, LargeValue] = Field(
+        default_factory=dict, description="By step, values that the call inserts and that are stored outside history."
+    )
     digest: str = Field(default="", description="Digest of all this: a decision that names it is about nothing else.")
     changed: bool = Field(default=False, description="It asked for another call before, or an edit changed it.")
     since: datetime | None = None
@@ -246,6 +240,7 @@ class PlanView(View):
     duration: float = Field(default=0.0, description="Seconds; 0 until the plan has ended.")
     stopped: str = Field(default="", description="Why no further step may start.")
     resumes: str = Field(default="", description="Id of the plan that this one resumes.")
+    unsigned: bool = Field(default=False, description="Started unsigned where that is asked for: waivers are ignored.")
     counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, and `total`.")
     steps: list[StepView] = Field(default_factory=list)
     pending: list[PendingView] = Field(default_factory=list, description="Pending decisions, oldest first.")
@@ -290,4 +285,4 @@ class EventView(View):
     progress: int | None = Field(default=None, description="Percent.")
     result: ResultView | None = None
     logs: list[LogLine] | None = Field(default=None, description="One line, for a log entry.")
-    digest: str | None = Field(default=None, description="Of what the step asks, if it awaits approval.")
+    digest: str | None = Field(default=None, description="Digest of what the step asks with this.")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from plans.definition.references import find
 from plans.execution import approvals
 from plans.model import Step
 from plans.run import Run
 from plans.step_call import digest_of, upcoming
-from plans.views.call_text import referred
 
 
 def pending(run: Run) -> list[dict[str, Any]]:
@@ -42,7 +42,9 @@ def _asked(run: Run, step: Step) -> dict[str, Any]:
     """What a person is asked about a step: the whole call, and the digest to decide about exactly this."""
     state = run.steps[step.id]
     args = state.asked or run.args_of(step)
+    large = {each.root: large for each in find(args) if (large := _stored(run, each.root))} if not run.literal else {}
     return {
+        **({"large": large} if large else {}),
         "stepId": step.id,
         "kind": next(iter(state.proposal or {}), state.awaiting or ""),
         "tool": step.tool,
@@ -54,8 +56,13 @@ def _asked(run: Run, step: Step) -> dict[str, Any]:
         "digest": state.digest,
         "changed": approvals.is_changed(run, step.id),
         "version": run.plan.version,
-        **referred(run, step),
     }
+
+
+def _stored(run: Run, root: str) -> dict[str, Any] | None:
+    """Where the value of a step is stored, if it is too large for history: its hash tells what is approved."""
+    result = run.steps[root].result if root in run.steps else None
+    return result.large.model_dump(mode="json") if result and result.large else None
 
 
 def iso(time: datetime | None) -> str | None:

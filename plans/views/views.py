@@ -18,6 +18,7 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Any
 
+from plans.execution import approvals
 from plans.execution.readiness import ReadinessIndex
 from plans.execution.tool_history import TRUNCATED, cut
 from plans.log import Entry
@@ -45,6 +46,7 @@ def plan_view(run: Run, schedule: ReadinessIndex) -> dict[str, Any]:
         "inputs": run.inputs,
         "stopped": run.stopped,
         **({"resumes": run.resumes} if run.resumes else {}),
+        **({"unsigned": True} if run.unsigned else {}),
         "counts": counts(run),
         "steps": steps,
         "pending": pending(run),
@@ -130,8 +132,9 @@ def step_view(run: Run, schedule: ReadinessIndex, index: int) -> dict[str, Any]:
 def needs_mark(run: Run, index: int) -> bool:
     """Whether the step is shown as needing approval, regardless of waivers for the whole run."""
     step = run.plan.steps[index]
-    if step.requires_approval is not None:
-        return step.requires_approval
+    asks = approvals.stated(run, step)
+    if asks is not None:
+        return asks
     spec = run.facts.tools.get(step.tool)
     return spec is not None and spec.asks_by_default(run.args_of(step))
 
@@ -252,8 +255,8 @@ def _of_change(state: StepState, change: Change) -> dict[str, Any]:
     event: dict[str, Any] = {"status": change.status.value}
     if change.status in DONE and state.result and change is state.changes[-1]:
         event |= {"progress": 100, "result": _short_result(state.result)}
-    if state.awaiting == "approval" and state.digest and change is state.changes[-1]:
-        event["digest"] = state.digest
+    if change.seq in state.asks:
+        event["digest"] = state.asks[change.seq]
     return event
 
 

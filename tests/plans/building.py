@@ -85,7 +85,8 @@ def failed(error: str = "it broke") -> Outcome:
 
 def skipped(reason: str = "skipped", opens: bool = True) -> Outcome:
     """The step was not to be done; a denial does not open what depends on it."""
-    return Outcome(Status.SKIPPED, Result(ok=False, error=reason, timestamp=NOW), opens)
+    code = None if opens else "DENIED"
+    return Outcome(Status.SKIPPED, Result(ok=False, error=reason, code=code, timestamp=NOW), opens)
 
 
 def statuses(run: Run) -> dict[str, str]:

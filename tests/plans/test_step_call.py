@@ -78,7 +78,7 @@ def test_the_values_count_wherever_they_are_stored(large: bool) -> None:
 
 def test_a_call_whose_values_are_unknown_is_not_whole() -> None:
     run = begun(step("r"), USES).run
-    assert upcoming(run, USES) == (StepCall("run_command", {"command": "echo {{r}}"}, None, "/w", {}), False)
+    assert upcoming(run, USES) == (StepCall("run_command", {"command": "echo {{r}}"}, None, "/w", {}), False, False)
     plain = step("p", tool="note", args={"text": "$$r costs $5"})
     assert upcoming(begun(plain).run, plain).call.args == {"text": "$r costs $5"}
 

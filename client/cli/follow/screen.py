@@ -148,7 +148,7 @@ class Screen:
             self._say("The call is longer than the screen: first read the rest of it, with the space bar.")
         elif key in "yYnN":
             self._question = None
-            choice = Choice.about(item, by=self._who)
+            choice = Choice(step_id=item.step_id, by=self._who).naming(item)
             task = asyncio.create_task(self._decide(choice, approved=key in "yY"))
             self._sending.add(task)
             task.add_done_callback(self._sending.discard)

@@ -162,7 +162,7 @@ async def test_a_plan_is_controlled_and_shown_by_commands(environ: Environ, work
         refused = await plan(environ, command, plan_id, "--json")
         assert (refused.code, refused.json["error"]["code"]) == (2, code)
     assert (await plan(environ, "deny", plan_id, "remove", "--comment", "no")).code == 0
-    assert (await plan(environ, "watch", plan_id)).code == 0
+    assert (await plan(environ, "watch", plan_id)).code == 1, "a denied step makes it partial"
     assert "User denied approval" in (await plan(environ, "summary", plan_id)).out
     assert (await plan(environ, "summary", plan_id, "--markdown")).out.startswith("# A test")
     assert ":::skipped" in (await plan(environ, "graph", f"plan-{plan_id}")).out
