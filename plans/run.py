@@ -120,9 +120,7 @@ class Decision(Value):
         default="", description="Hash of the arguments it covers; other arguments need another approval."
     )
     digest: str = Field(default="", description="The call it covers (`plans.step_call`); empty: values were unknown.")
-    unchecked: bool = Field(
-        default=False, description="Made before a worker checked the plan: the workspace was not known yet."
-    )
+    unchecked: bool = Field(default=False, description="Made before the check: the workspace was not known yet.")
     remembered: bool = Field(default=False, description="Follows from an approval of another step, with `remember`.")
     time: datetime
     source: Literal["signal", "update", "timeout"] = "signal"
@@ -152,7 +150,7 @@ class StepState(State):
     deadline: datetime | None = Field(default=None, description="When the approval expires or the sleep ends.")
     asked: dict[str, Any] | None = Field(default=None, description="The arguments shown to the approver.")
     asks: dict[int, str] = Field(
-        default_factory=dict, description="Digests of what approvers were shown, by number of the change that asked."
+        default_factory=dict, description="Digests shown to approvers, by number of the change."
     )
     failure: Result | None = Field(default=None, description="Its last failure, while it awaits recovery.")
     proposal: dict[str, Any] | None = Field(
@@ -219,7 +217,7 @@ class Run(State):
         default_factory=dict, description="Kinds of calls approved for the rest of the run, and by whom."
     )
     edited: dict[str, str] = Field(
-        default_factory=dict, description="By step, what edits changed since the start (`plans.execution.approvals`)."
+        default_factory=dict, description="By step, the mark of `plans.execution.approvals`."
     )
     files: FileTracker = Field(default_factory=FileTracker, description="File stamps, and the agents.md shown.")
     notes: list[Note] = Field(default_factory=list, description="The agents.md texts in use, parents before children.")
@@ -229,9 +227,7 @@ class Run(State):
     ended: datetime | None = None
     stopped: str = Field(default="", description="Why no further step may start: a critical failure, a cancellation.")
     interrupted: bool = Field(default=False, description="Interrupted by a person; can be resumed.")
-    denied: list[str] = Field(
-        default_factory=list, description="Steps denied in the run that this one continues: they ask, waived or not."
-    )
+    denied: list[str] = Field(default_factory=list, description="Denied in the run before: they ask, waived or not.")
     literal: bool = Field(default=False, description="Arguments contain no references: those of an agent's calls.")
     resumes: str = Field(default="", description="Id of the plan that this run resumes.")
     unsigned: bool = Field(default=False, description="Started without the signature that its worker asks for.")

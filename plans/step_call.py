@@ -84,7 +84,10 @@ def upcoming(run: Run, step: Step, args: dict[str, Any] | None = None) -> Upcomi
         call = call_of(run, step, filled_args(run, step, values, args), values)
     except (BadReference, BadExpression):
         return Upcoming(call_of(run, step, Filled(written, []), values), is_whole=False, is_written=False)
-    return Upcoming(call, True, run.literal or all(each.root not in run.steps for each in find(written)))
+    roots = [] if run.literal else [each.root for each in find(written) if each.root in run.steps]
+    # `fill` leaves a text with a stored value to the worker, and does not look at what else it mentions.
+    is_whole = all(root in values.inline or root in values.large for root in roots)
+    return Upcoming(call, is_whole, is_written=not roots)
 
 
 class StepValues:
