@@ -43,7 +43,7 @@ from activities.workspace.allowed import WorkspaceRules
 from activities.workspace.effect_log import EFFECTS, Effects
 from plans.errors import PlanError
 from plans.model import ToolSpec
-from runtime import gc_tuning, namespaces, search_attributes
+from runtime import gc_tuning, namespaces, search_attributes, signing
 from runtime.connect import Connection, reach, storage
 from runtime.errors import NotConnected
 from runtime.settings import Settings
@@ -145,6 +145,7 @@ def _checker(settings: Settings, specs: Mapping[str, ToolSpec], indexed: bool) -
         default_workspace=str(settings.workspace) if settings.workspace else None,
         rules=WorkspaceRules.of(settings),
         strict_approvals=settings.approvals == "strict",
+        decision_key=signing.public_key(settings),
         search_attributes=indexed,
         keeps_summaries=True,
     )

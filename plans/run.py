@@ -24,6 +24,7 @@ from plans.change_log import Revision
 from plans.file_stamps import FileTracker
 from plans.log import Entry, LogKind
 from plans.model import Plan, Problem, Step, Value
+from plans.signatures import Signatures
 
 DENIED = "DENIED"
 """Code of a step that was denied."""
@@ -231,6 +232,8 @@ class Run(State):
     denied: list[str] = Field(default_factory=list, description="Denied in the run before: they ask, waived or not.")
     literal: bool = Field(default=False, description="Arguments contain no references: those of an agent's calls.")
     resumes: str = Field(default="", description="Id of the plan that this run resumes.")
+    unsigned: bool = Field(default=False, description="Started without the signature that its worker asks for.")
+    signatures: Signatures = Field(default_factory=Signatures, description="Signed messages that were honoured.")
     agents: dict[str, dict[str, Any]] = Field(
         default_factory=dict, description="By step, the agent run to resume (`plans.agents.run`)."
     )
