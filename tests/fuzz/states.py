@@ -68,7 +68,7 @@ def hand_made(rng: random.Random, workspace: str) -> tuple[str, Any]:
     else:
         kind, key, state = "AgentWorkflow", "agent", agent(rng, workspace)
         state = resumed_agent(state, "agent-fuzz-r2", NOW) if rng.random() < 0.8 else state
-    data = state.model_dump(mode="json", exclude_defaults=True)
+    data: Any = state.model_dump(mode="json", exclude_defaults=True)
     for _ in range(rng.choice((0, 1, 1, 2, 3))):
         data = mutate.faulty(rng, data, 1) if rng.random() < 0.3 else _disturbed(rng, data)
     if key == "run" and rng.random() < 0.2:
