@@ -291,6 +291,22 @@ def test_a_home_is_not_opened_by_an_entry_of_path(worker: Worker, level: Level, 
     assert "canary" in worker.run("none", reading, environ=environ).stdout
 
 
+def test_a_tool_on_path_finds_its_parts_but_not_its_credentials(worker: Worker, level: Level) -> None:
+    tool = worker.place / "elsewhere/.cargo"
+    for name, text in {"bin/tool": "#!/bin/sh\necho ran\n", "credentials.toml": "canary"}.items():
+        (tool / name).parent.mkdir(parents=True, exist_ok=True)
+        (tool / name).write_text(text)
+        (tool / name).chmod(0o755)
+    pyenv = worker.place / "elsewhere/.pyenv"
+    for folder in ("shims", "libexec"):
+        (pyenv / folder).mkdir(parents=True)
+    (pyenv / "libexec/used").write_text("used\n")
+    command = f"tool; cat {pyenv}/libexec/used {tool}/credentials.toml"
+    environ = {"PATH": f"{tool}/bin:{pyenv}/shims:{os.defpath}"}
+    assert worker.run(level, command, environ=environ).stdout == "ran\nused\n"
+    assert "canary" in worker.run("none", command, environ=environ).stdout
+
+
 def test_named_sockets_of_the_host_are_out_of_reach_at_level_2(worker: Worker) -> None:
     require_sandbox("bwrap")
     shown = worker.place / "shown"
