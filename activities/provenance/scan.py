@@ -78,7 +78,7 @@ def mark_of(status: os.stat_result) -> Mark:
 
 
 def _enter(directory: int, path: str, found: WorkspaceScan, skipped: str, depth: int) -> None:
-    marks, folders = found.marks, []
+    marks, folders, may_be_strict = found.marks, [], found.names.may_be_strict
     with os.scandir(directory) as entries:
         listed = list(entries)
     for entry in listed:
@@ -91,14 +91,16 @@ def _enter(directory: int, path: str, found: WorkspaceScan, skipped: str, depth:
         if is_folder:
             folders.append(name)
             continue
-        if name == CACHE_MARK or found.names.may_be_strict(name):
+        text = name
+        if may_be_strict(name) or name == CACHE_MARK:
+            text = visible(name)
             if name == CACHE_MARK and path:
                 return
             if name.startswith(".plans-") and name.endswith(".tmp"):
                 continue
             if found.names.is_strict((*path.split("/"), name)):
-                found.protected.append(path + visible(name))
-        marks[path + visible(name)] = (status.st_ctime_ns, status.st_size, status.st_ino)
+                found.protected.append(path + text)
+        marks[path + text] = (status.st_ctime_ns, status.st_size, status.st_ino)
     found.complete = found.complete and len(marks) <= found.most
     for name in folders:
         if len(marks) > found.most or depth > MAX_DEPTH:
