@@ -6,10 +6,12 @@ INSTALLED := $(VENV)/installed
 ARGS ?=
 # Tests run side by side, each process with a Temporal server of its own; PARALLEL= runs them one by one.
 PARALLEL ?= -n auto --dist worksteal
-# What .ci/run takes of the nightly run: every mode of some workflow tests, and processes killed at random moments.
-SAMPLE := tests/workflows/test_plan.py tests/workflows/test_control.py tests/chaos/test_kills.py tests/chaos/test_zombies.py
+# What .ci/run takes of the nightly run: every mode of some workflow tests, processes killed at random moments,
+# attacks with a real browser, and every attack on the sandbox.
+SAMPLE := tests/workflows/test_plan.py tests/workflows/test_control.py tests/chaos/test_kills.py tests/chaos/test_zombies.py \
+	tests/runtime/test_browsers.py tests/attacks
 
-.PHONY: setup demo demo-llm test test-all test-sample check shape format test-stack bench lock clean
+.PHONY: setup demo demo-llm test test-all test-sample check shape format test-stack bench lock lock-audit audit pin clean
 
 setup: $(INSTALLED)
 	@$(BIN)/python scripts/get_temporal.py
@@ -68,6 +70,24 @@ lock: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet uv
 	$(COMPILE) --extra cli --extra s3 --extra dev --upgrade --output-file requirements.lock
 	$(COMPILE) --extra s3 --constraint requirements.lock --output-file docker/requirements.lock
+
+# What audits the lock is locked itself, apart: it is no part of the project.
+AUDIT := $(VENV)/audit
+lock-audit: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet uv
+	echo pip-audit | $(BIN)/uv pip compile - --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		--no-emit-find-links --no-annotate --no-header --quiet --upgrade --output-file scripts/audit.lock
+
+# Bills of materials (CycloneDX JSON) into build/, then known vulnerabilities of what is locked: exit code 1 if there are
+# some, 2 if they could not be looked up.
+audit: $(INSTALLED)
+	test -x $(AUDIT)/bin/pip-audit || $(PYTHON) -m venv $(AUDIT)
+	$(AUDIT)/bin/python -m pip install --quiet --require-hashes --requirement scripts/audit.lock
+	$(BIN)/python -m scripts.audit $(AUDIT)/bin/pip-audit build
+
+# What docker-compose.yml requires, into .env: the digests of images (with Docker), and a password.
+pin: $(INSTALLED)
+	$(BIN)/python -m scripts.pin_images
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov

@@ -37,13 +37,13 @@ from activities.llm.ask_llm import AskLlm
 from activities.llm.model import LanguageModel
 from activities.provenance.journal import Journal
 from activities.provenance.undo import FileChanges
-from activities.tools.registry import load_tools
+from activities.tools.registry import load_tools, with_receivers
 from activities.tools.tool import Tool, no_fault
 from activities.workspace.allowed import WorkspaceRules
 from activities.workspace.effect_log import EFFECTS, Effects
 from plans.errors import PlanError
 from plans.model import ToolSpec
-from runtime import gc_tuning, namespaces, search_attributes
+from runtime import gc_tuning, namespaces, search_attributes, signing
 from runtime.connect import Connection, reach, storage
 from runtime.errors import NotConnected
 from runtime.settings import Settings
@@ -119,10 +119,11 @@ def _activities(
     client: Client, settings: Settings, tools: Mapping[str, Tool], indexed: bool, fault: Callable[[str], None]
 ) -> list[Callable[..., object]]:
     """The tools, and the activities that workflows call."""
+    tools = with_receivers(tools, settings.http_allow)
     specs = {name: tool.spec for name, tool in tools.items()}
     values, summaries = ValueStore(_driver(client, settings), settings.inline_bytes), SummaryWriter(settings.state_dir)
     effects = Effects.at(settings.state_dir / EFFECTS, strict=settings.edits == "strict")
-    site = environment_of(settings, effects, fault)
+    site = environment_of(settings, effects, fault, client.service_client.config.target_host)
     llm = LanguageModel(settings.openai_base_url, settings.openai_api_key, settings.model, settings.llm_timeout)
     changes = FileChanges(effects, site.watcher.journal if site.watcher else Journal(settings.state_dir), site.rules)
     return [
@@ -144,6 +145,7 @@ def _checker(settings: Settings, specs: Mapping[str, ToolSpec], indexed: bool) -
         default_workspace=str(settings.workspace) if settings.workspace else None,
         rules=WorkspaceRules.of(settings),
         strict_approvals=settings.approvals == "strict",
+        decision_key=signing.public_key(settings),
         search_attributes=indexed,
         keeps_summaries=True,
     )
@@ -163,6 +165,9 @@ async def serve(settings: Settings, child: int | None = None, fault: Callable[[s
     settings.make_state_dir()
     tools = load_tools(settings.tools)
     connection = await reach(settings, _say)
+    values = _driver(connection.client, settings)
+    if isinstance(values, LocalDirectory):
+        values.create()
     indexed = await search_attributes.ensure(connection.client) >= search_attributes.TOLD
     await namespaces.remember(settings, connection.client, connection.address)
     stopped = _stop_on_signals()

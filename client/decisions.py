@@ -19,10 +19,11 @@ from client.ids import plan_id, workflow_id
 from client.rpc import PATIENCE, RPC_TIMEOUT, SERVER_REFUSED, about, ask, ask_view
 from plans.errors import PlanError, Refused
 from plans.execution.approvals import sentence
+from plans.execution.messages import check_size
 from plans.log import LogKind
 from plans.model import Value
 from plans.run import Decision
-from plans.views.models import BriefView
+from plans.views.models import BriefView, PendingView
 from plans.views.queries import BRIEF
 from runtime.wait import until
 
@@ -51,8 +52,14 @@ class Choice(Value):
     """Arguments to run the step with instead of its own; approvals only."""
     version: int | None = None
     """The plan version that was decided on (`Pending.version`); the decision is refused if the plan has another one."""
+    digest: str | None = None
+    """The call that was decided on (`Pending.digest`, `CallView.digest`); the decision is refused if it is another."""
     remember: bool = False
-    """Also approve all other steps with this tool, in this run."""
+    """Also approve further calls of this tool, in this run: with the same network access, queue and workspace."""
+
+    def naming(self, item: PendingView) -> Choice:
+        """The choice about exactly what `item` shows; by version where an older worker sends no digest."""
+        return self.model_copy(update={"digest": item.digest} if item.digest else {"version": item.version})
 
     def message(self) -> dict[str, Any]:
         """The JSON message that the plan expects."""
@@ -119,6 +126,7 @@ async def _updates(client: Client, plan: str) -> Collection[str] | None:
 
 
 async def _send(client: Client, plan: str, signal: _Signal) -> None:
+    check_size(signal.message)
     with about(plan):
         handle = client.get_workflow_handle(workflow_id(plan))
         await handle.signal(signal.name, signal.message, rpc_timeout=RPC_TIMEOUT)

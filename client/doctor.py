@@ -1,6 +1,7 @@
-"""Diagnoses the installation: one finding for each thing a plan needs. Starts and changes nothing.
+"""Diagnoses the installation: one finding for each thing a plan needs, and for each weakness of this machine.
 
-Every finding that is not good says what to do. The command line prints them.
+Starts and changes nothing. Every finding that is not good says what to do; weaknesses have codes, listed in
+docs/operations.md. The command line prints them.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from activities.attempt.environment import sandbox_of
+from activities.sandbox import landlock
 from activities.sandbox.sandbox import describe, missing
 from activities.workspace.allowed import WorkspaceRules
 from activities.workspace.atomic_swap import is_supported
@@ -28,9 +30,18 @@ from runtime.errors import NotConnected
 from runtime.server import SEARCH_ATTRIBUTES
 from runtime.settings import Settings
 from runtime.task_queues import listeners
+from runtime.weaknesses import Weakness, of_user_namespaces, weaknesses
 
 VERSION_SECONDS = 10.0
 """Timeout of `temporal --version`."""
+LANDLOCK_GAPS = {
+    2: "moves between directories",
+    3: "the length of files",
+    5: "device controls",
+    6: "signals to other processes",
+}
+"""What Landlock began to guard, by ABI version."""
+WHOLE_LANDLOCK = max(LANDLOCK_GAPS)
 LITTLE_BYTES = 500 * 1024 * 1024
 """Free disk space below which to warn."""
 
@@ -54,6 +65,8 @@ class Finding(BaseModel):
     verdict: Verdict
     text: str
     """The state, and what to do unless it is good."""
+    code: str = ""
+    """Of a weakness: its stable code."""
 
 
 async def examine(environ: Mapping[str, str]) -> list[Finding]:
@@ -64,9 +77,11 @@ async def examine(environ: Mapping[str, str]) -> list[Finding]:
     except PlanError as error:
         return [*findings, _bad("settings", error.message)]
     findings.append(_good("settings", f"queue '{settings.task_queue}', approvals {settings.approvals}"))
-    findings += [_state(settings), _workspace(settings), _tools(settings), _rights(), _sandbox(settings)]
-    findings += [_effects(settings), _saving(settings)]
-    return findings + await _server(settings)
+    findings += [_state(settings), _workspace(settings), _tools(settings), _rights(), *_sandbox(settings)]
+    findings += [_effects(settings), _saving(settings), _approvals(settings)]
+    found = [_weak("security", each) for each in weaknesses(settings, environ)]
+    found = found or [_good("security", "no further weakness of this machine is known")]
+    return findings + found + await _server(settings)
 
 
 def _python() -> Finding:
@@ -132,22 +147,62 @@ def _saving(settings: Settings) -> Finding:
     return _warning("saving", f"{text}. Use a local file system such as ext4, or do not edit files while plans run")
 
 
-def _sandbox(settings: Settings) -> Finding:
+def _sandbox(settings: Settings) -> list[Finding]:
     sandbox = sandbox_of(settings)
     text = describe(sandbox)
     if sandbox.problem:
-        return _bad("sandbox", text)
-    if sandbox.level == "bwrap" or settings.sandbox == "off":
-        return _good("sandbox", text)
-    return _warning("sandbox", f"{text}. For level 2: {missing().get('bwrap', 'set PLANS_SANDBOX=auto')}")
+        return [_bad("sandbox", text), *_why_no_bubblewrap()]
+    if sandbox.level == "bwrap":
+        found = [_good("sandbox", text)]
+    elif settings.sandbox == "off":
+        found = [_weak("sandbox", Weakness("SANDBOX_OFF", f"{text}: PLANS_SANDBOX=off; unset it"))]
+    else:
+        code = "SANDBOX_LEVEL_1" if sandbox.level == "landlock" else "SANDBOX_LEVEL_0"
+        lacking = missing().get("bwrap", "")
+        way = "set PLANS_SANDBOX=auto"
+        if lacking:
+            way = lacking + ("" if shutil.which("bwrap") else f"; run `{_installs('bubblewrap')}`")
+        found = [_weak("sandbox", Weakness(code, f"{text}. For level 2: {way}")), *_why_no_bubblewrap()]
+    if sandbox.level == "landlock" and landlock.abi() < WHOLE_LANDLOCK:
+        found.append(_weak("sandbox", Weakness("OLD_LANDLOCK", _gaps(landlock.abi()))))
+    if settings.sandbox_network == "on" and sandbox.level != "none":
+        network = "every command has network access: PLANS_SANDBOX_NETWORK=on; unset it and let steps ask for it"
+        found.append(_weak("network", Weakness("NETWORK_ON", network)))
+    return found
+
+
+def _why_no_bubblewrap() -> list[Finding]:
+    """What of the kernel's settings keeps an ordinary user from bubblewrap; root needs none of it."""
+    return [_weak("sandbox", each) for each in of_user_namespaces()] if os.geteuid() != 0 else []
+
+
+def _gaps(abi: int) -> str:
+    """What an old Landlock does not guard; seccomp denies connections at every version."""
+    open_ = [text for first, text in LANDLOCK_GAPS.items() if abi < first]
+    return f"this kernel's Landlock (ABI {abi}) does not guard {', '.join(open_)}; update the kernel to 6.12 or later"
+
+
+def _installs(package: str) -> str:
+    """The command that installs a package here, by the package program there is."""
+    for program, arguments in (("apt-get", "install"), ("dnf", "install"), ("pacman", "-S"), ("zypper", "install")):
+        if shutil.which(program):
+            return f"sudo {program} {arguments} {package}"
+    return f"apt-get install {package}"
 
 
 def _rights() -> Finding:
-    if os.geteuid() == 0:
-        return _warning(
-            "user", "root: commands of a plan can do anything on this machine; run plans as a dedicated user instead"
-        )
-    return _good("user", f"not root (id {os.geteuid()})")
+    if os.geteuid() != 0:
+        return _good("user", f"not root (id {os.geteuid()})")
+    text = "root: the worker and its tools can do anything on this machine"
+    way = "run plans as a user of their own: `sudo useradd --create-home plans`, then `sudo -iu plans`"
+    return _weak("user", Weakness("ROOT_WORKER", f"{text}; {way}"))
+
+
+def _approvals(settings: Settings) -> Finding:
+    if settings.approvals == "strict":
+        return _good("approvals", "strict: no plan and no flag waives an approval")
+    text = "normal: a plan may waive approvals; with PLANS_APPROVALS=strict none does"
+    return _good("approvals", text)
 
 
 async def _server(settings: Settings) -> list[Finding]:
@@ -165,7 +220,18 @@ async def _server(settings: Settings) -> list[Finding]:
         if connection.ui
         else _warning("ui", "the address of this server's Temporal UI is not known, so commands show no links to it")
     )
-    return [_good("server", place), ui, await _indexed(connection), await _worker(settings, connection)]
+    others = [await _indexed(connection), await _worker(settings, connection)]
+    return [_good("server", place), *_encrypted(connection), ui, *others]
+
+
+def _encrypted(connection: Connection) -> list[Finding]:
+    """A server on another machine that is talked to in the clear."""
+    config = connection.client.service_client.config
+    if connection.is_on_this_machine or config.tls or (config.tls is None and config.api_key):
+        return []
+    text = f"{connection.address} is on another machine, and the connection to it is not encrypted"
+    text += ": anyone who sees it can read plans and approve steps; set TEMPORAL_TLS=true, or use a tunnel"
+    return [_weak("server", Weakness("SERVER_WITHOUT_TLS", text))]
 
 
 async def _program(settings: Settings) -> Finding:
@@ -221,6 +287,10 @@ def _good(subject: str, text: str) -> Finding:
 
 def _warning(subject: str, text: str) -> Finding:
     return Finding(subject=subject, verdict=Verdict.WARNING, text=text)
+
+
+def _weak(subject: str, weakness: Weakness) -> Finding:
+    return Finding(subject=subject, verdict=Verdict.WARNING, text=weakness.text, code=weakness.code)
 
 
 def _bad(subject: str, text: str) -> Finding:

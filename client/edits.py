@@ -16,8 +16,10 @@ from temporalio.exceptions import ApplicationError
 from client.errors import NoWorker, PlanClosed
 from client.ids import plan_id, workflow_id
 from client.rpc import RPC_TIMEOUT, about, ask
-from plans.edits import Edit, EditPlan, Regenerate
+from plans.edits import MAX_BYTES, Edit, EditPlan, Regenerate
 from plans.errors import InvalidPlan, PlanError, Refused
+from plans.execution.messages import MAX_BYTES as MESSAGE_BYTES
+from plans.execution.messages import check_size
 from plans.model import Problem, Value
 
 
@@ -68,8 +70,9 @@ async def update(
     """Send an update and wait for its result, without a time limit once a worker has accepted it.
 
     `patience`: seconds until a worker must have accepted it. Raises Refused, InvalidPlan with every problem,
-    PlanClosed, PlanNotFound; NoWorker if no worker accepts it in time.
+    PlanClosed, PlanNotFound; NoWorker if no worker accepts it in time. What is too large is refused without sending it.
     """
+    check_size(message, MAX_BYTES if name == "edit" else MESSAGE_BYTES)
     handle = client.get_workflow_handle(workflow_id(plan))
     try:
         with about(plan):

@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,6 +22,7 @@ from plans.errors import InvalidPlan, PlanError
 from plans.model import Plan, Problem, ToolSpec
 
 STDIN = "-"
+_ID = re.compile(r"""["']?\bid["']?\s*:\s*["']?([\w#-]{1,128})["']?[^\S\n]*(?:[,}#]|$)""", re.MULTILINE)
 
 
 class PlanFileError(PlanError):
@@ -51,11 +53,17 @@ class PlanFile:
 
     def line(self, problem: Problem) -> int | None:
         """Line number of the `id` of the step that a problem is about; None if it cannot be located."""
-        if not problem.step_id:
-            return None
-        name = re.escape(problem.step_id)
-        found = re.search(rf"""["']?\bid["']?\s*:\s*["']?{name}["']?\s*(?:[,}}#]|$)""", self.text, re.MULTILINE)
-        return self.text.count("\n", 0, found.start()) + 1 if found else None
+        return self._lines.get(problem.step_id) if problem.step_id else None
+
+    @cached_property
+    def _lines(self) -> dict[str, int]:
+        """The line of each id, where it occurs first; found in one pass, since every step can have a problem."""
+        lines: dict[str, int] = {}
+        number, end = 1, 0
+        for found in _ID.finditer(self.text):
+            number, end = number + self.text.count("\n", end, found.start()), found.start()
+            lines.setdefault(found[1], number)
+        return lines
 
 
 def load(path: str) -> PlanFile:

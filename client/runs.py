@@ -26,6 +26,7 @@ from temporalio.service import RPCError
 from client import decisions, end_records
 from client.agents import recorded as history
 from client.agents import start as start_agent
+from client.calls import call
 from client.decisions import Choice
 from client.draft import drafted, make
 from client.edits import Edited, edit, plan_file, regenerate
@@ -50,10 +51,10 @@ from plans.views.summary import Summary
 
 __all__ = [
     "BriefView", "ChangesReport", "Choice", "Decision", "Edited", "EventView", "Links", "Listed", "Pending",
-    "PlanView", "Pruned", "Started", "Summary", "approve", "begin", "brief", "cancel", "changes", "decide", "deny",
-    "drafted", "edit", "events", "file_changes", "files_changed", "history", "interrupt", "links", "list_plans",
-    "make", "pause", "pending", "plan_file", "prune", "regenerate", "rerun", "resume", "show", "show_patiently",
-    "stamps", "start", "start_agent", "summary", "text", "undo", "unpause", "wait", "watch",
+    "PlanView", "Pruned", "Started", "Summary", "approve", "begin", "brief", "call", "cancel", "changes",
+    "decide", "deny", "drafted", "edit", "events", "file_changes", "files_changed", "history", "interrupt", "links",
+    "list_plans", "make", "pause", "pending", "plan_file", "prune", "regenerate", "rerun", "resume", "show",
+    "show_patiently", "stamps", "start", "start_agent", "summary", "text", "undo", "unpause", "wait", "watch",
 ]  # fmt: skip
 
 AT_ONCE = 1_000
@@ -117,8 +118,9 @@ async def watch(
 async def approve(client: Client, plan: str, choice: Choice) -> str:
     """Approve a step, now or before it awaits approval. Returns the plan's sentence about the decision.
 
-    Raises Refused if the plan rejects the decision (its `code` says why), PlanClosed if the plan has ended. NoWorker:
-    the decision was delivered and takes effect as soon as a worker serves the plan.
+    `choice.digest` (of `pending` or `call`) says what was decided on; without it, an approval is refused once an edit
+    has changed the step. Raises Refused if the plan rejects the decision (its `code` says why), PlanClosed if the plan
+    has ended. NoWorker: the decision was delivered and takes effect as soon as a worker serves the plan.
     """
     return await decisions.send_decision(client, plan, "approve", choice)
 

@@ -11,6 +11,8 @@
     ├── ToolError             a tool failed; says whether a retry may help
     │   └── LlmError          an LLM request that failed; activities/llm/errors.py
     ├── StorageError          stored data is missing or damaged; runtime/storage.py
+    │   └── StorageGone       the whole storage is out of reach, perhaps for a while only
+    ├── Undecodable           a message or a start argument that cannot be decoded; given to a workflow as a value
     ├── HistoryWriteFailed    an agent's history could not be written; activities/lifecycle/agent_history.py
     └── ...                   the client's own; client/errors.py
 
@@ -64,6 +66,20 @@ class UnknownQueue(Refused):
     def __init__(self, step_id: str, queue: str) -> None:
         super().__init__(f"step '{step_id}' cannot be bound to queue '{queue}': its workers have not reported yet")
         self.queue = queue
+
+
+class Undecodable(PlanError):
+    """What a workflow is given in place of a message or start argument that cannot be decoded (`runtime.storage`).
+
+    `lost`: its content should be in the storage for large values, and was not there. Storage may change; what history
+    itself holds does not, so every other reason is the same whenever the history is replayed.
+    """
+
+    code = "UNDECODABLE"
+
+    def __init__(self, message: str, lost: bool = False) -> None:
+        super().__init__(message)
+        self.lost = lost
 
 
 class Unanswered(PlanError):

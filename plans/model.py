@@ -10,9 +10,10 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
 
+from plans.definition.receivers import receives
 from plans.step_fields import Asked, Llm, On, Use
 
 if TYPE_CHECKING:
@@ -29,6 +30,16 @@ StepId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]{0
 """1 to 128 letters, digits, `_` or `-`, so that a reference can name the step without quoting."""
 PlanId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}$")]
 ToolName = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+
+
+def _not_reserved(queue: str) -> str:
+    if queue.startswith("/_sys/"):
+        raise ValueError("a task queue cannot begin with /_sys/, which Temporal reserves")
+    return queue
+
+
+Queue = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_not_reserved)]
+"""A task queue. With another name, the server refuses every activity, and the workflow task that starts it."""
 Seconds = Annotated[float, Field(gt=0, le=31_536_000, strict=True)]
 
 
@@ -168,10 +179,8 @@ class Step(Value):
         default=None,
         description="After the last failure: block its dependents, ask_llm to recover it, or stop the plan.",
     )
-    queue: Annotated[str | None, Use(On.EDIT | On.DETAILS, Llm.FIRST_DRAFT)] = Field(
+    queue: Annotated[Queue | None, Use(On.EDIT | On.APPROVAL | On.DETAILS, Llm.NEVER)] = Field(
         default=None,
-        min_length=1,
-        max_length=200,
         description="Task queue whose workers run the step: those with its files, programs or rights.",
     )
     notes: Annotated[str, Use(On.EDIT | On.RERUN | On.DETAILS, Llm.MAY)] = Field(
@@ -188,10 +197,8 @@ class Plan(Value):
     title: str = Field(default="", max_length=1_000, description="One line for lists and headings.")
     workspace: str | None = Field(default=None, max_length=4_096, description="Directory the tools work in.")
     inputs: dict[StepId, Input] = Field(default_factory=dict, description="Typed parameters.")
-    queue: str | None = Field(
+    queue: Queue | None = Field(
         default=None,
-        min_length=1,
-        max_length=200,
         description="Task queue whose workers run the steps; default: that of the workflow.",
     )
     max_parallel: int | None = Field(
@@ -241,6 +248,14 @@ class ToolSpec(Value):
     approval_exempt: dict[str, list[Any]] = Field(
         default_factory=dict, description="Arguments whose listed values need no approval: {'method': ['GET', 'HEAD']}."
     )
+    sends: dict[str, Literal["always", "values"]] = Field(
+        default_factory=dict,
+        description="Arguments that leave the machine. An exempt call needs approval if it gives one marked `always`,"
+        " or if one holds a step's value or a model's choice, unless the host of its `url` is one of `receivers`.",
+    )
+    receivers: list[str] = Field(
+        default_factory=list, description="Hosts that may receive without approval: PLANS_HTTP_ALLOW of the worker."
+    )
     effect: Literal["pure", "keyed", "opaque"] = Field(
         default="opaque", description="pure: only reads; keyed: can recognise its own effect; opaque: neither."
     )
@@ -264,12 +279,20 @@ class ToolSpec(Value):
 
         return Draft202012Validator(self.args_schema)
 
-    def asks_by_default(self, args: dict[str, Any]) -> bool:
-        """Whether a call with these arguments needs approval, unless the step overrides it."""
+    def asks_by_default(self, args: dict[str, Any], carries: bool = False) -> bool:
+        """Whether a call with these arguments needs approval, unless the step overrides it.
+
+        `carries`: a step's value or a model's choice is in one of the arguments that it sends.
+        """
         if self.approval == "never":
             return False
         for name, exempt in self.approval_exempt.items():
             default = self.args_schema.get("properties", {}).get(name, {}).get("default")
             if args.get(name, default) in exempt:
-                return False
+                return self._sends(args, carries)
         return True
+
+    def _sends(self, args: dict[str, Any], carries: bool) -> bool:
+        """Whether a call sends something to a host that is not one of `receivers`."""
+        given = any(when == "always" and args.get(name) is not None for name, when in self.sends.items())
+        return bool(self.sends) and (carries or given) and not receives(args.get("url"), self.receivers)

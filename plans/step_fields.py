@@ -17,10 +17,8 @@ class Llm(StrEnum):
 
     MAY = "may"
     """Accepted; where the answer omits it, a revised step retains what people set."""
-    FIRST_DRAFT = "first draft"
-    """Accepted in a first draft and in recovery; when a plan is revised, only people set it."""
     NEVER = "never"
-    """Removed from the answer, with a remark."""
+    """Removed from the answer, with a remark; a revised step retains what people set."""
 
 
 @dataclass(frozen=True)

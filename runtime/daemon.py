@@ -89,11 +89,15 @@ def start(
     log: Path,
     environ: Mapping[str, str],
     keep_open: Sequence[int] = (),
+    umask: int = -1,
 ) -> tuple[int, str]:
-    """Start a command in its own session with a new log file; returns its pid and start time (see `began`)."""
+    """Start a command in its own session with a new log file; returns its pid and start time (see `began`).
+
+    `umask`: that of the process; -1: this one's.
+    """
     if log.exists():
         log.replace(log.with_suffix(".old.log"))
-    with log.open("xb") as output:
+    with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as output:
         process = subprocess.Popen(
             list(command),
             stdin=subprocess.DEVNULL,
@@ -103,6 +107,7 @@ def start(
             env=dict(environ),
             pass_fds=keep_open,
             start_new_session=True,
+            umask=umask,
         )
     process.returncode = 0  # it is meant to outlive us: prevents the ResourceWarning when the object is freed
     return process.pid, began(process.pid) or "ended at once"

@@ -2,8 +2,12 @@
 
 It outlives the command that started it, so that plans continue; the next command finds it by its PID file. The server
 process itself holds a lock on its data, so a second one never opens them, even if the PID file was lost. It uses ports
-7233 and 8233 if both are free, otherwise any two, and listens on 127.0.0.1 only. Servers of several state directories
-start one at a time, so that no two choose the same ports.
+7233 and 8233 if both are free, otherwise any two, and listens on loopback addresses only. Servers of several state
+directories start one at a time, so that no two choose the same ports.
+
+A browser may send to any port of this machine, for any page that it shows. So nothing that speaks HTTP is within its
+reach: the HTTP API allows no Host, it and the metrics listen on ports that browsers refuse, and so does the UI, behind
+`runtime.browser_guard`. Port 7233 speaks HTTP/2 only, which browsers do not speak without TLS.
 """
 
 from __future__ import annotations
@@ -11,14 +15,17 @@ from __future__ import annotations
 import json
 import os
 import random
+import secrets
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
-from runtime import daemon
+from runtime import browser_guard, daemon
+from runtime.browser_guard import BLOCKED_PORTS
 from runtime.errors import NotConnected
+from runtime.private_files import make_private
 from runtime.settings import Settings
 from runtime.temporal_binary import find_temporal
 from runtime.wait import locked_async, try_lock, until
@@ -53,6 +60,13 @@ FAST = {
 runs ten times as fast. Eager execution gives a worker with free slots the next steps in the response to its workflow
 task, which saves a dispatch each."""
 
+CLOSED = {"frontend.httpAllowedHosts": ["not a Host, so none is allowed"], "system.enableNexus": False}
+"""Dynamic configuration. The HTTP API cannot be turned off; it refuses every Host but this one, which the server's HTTP
+library refuses for its spaces. The routes of Nexus do not look at Host."""
+
+INHERITED = frozenset(["PATH", "TMPDIR", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ", "GOMAXPROCS", "GOMEMLIMIT", "GOGC"])
+"""Variables that the server gets: no keys, and no settings of the `temporal` command line."""
+
 PRAGMAS = {"journal_mode": "wal", "synchronous": "full"}
 """SQLite settings: every commit is on disk before it is acknowledged, with one write instead of several. On file
 systems without support for a write-ahead log (network file systems) SQLite falls back to its rollback journal."""
@@ -63,6 +77,10 @@ class Server(daemon.Process):
 
     address: str
     ui: str
+    guard: daemon.Process | None = None
+    """The proxy in front of the UI; None if an older version started the server."""
+    is_closed: bool = False
+    """Whether every port of it that speaks HTTP is one that browsers refuse."""
 
     def accepts(self) -> bool:
         """Whether the server's port accepts connections."""
@@ -77,7 +95,7 @@ def flags(port: int, ui_port: int, database: Path | None) -> list[str]:
     arguments += _database_flags(database) if database else []
     for name, kind in SEARCH_ATTRIBUTES.items():
         arguments += ["--search-attribute", f"{name}={kind}"]
-    for key, value in FAST.items():
+    for key, value in (FAST | CLOSED).items():
         arguments += ["--dynamic-config-value", f"{key}={json.dumps(value)}"]
     return arguments
 
@@ -93,8 +111,9 @@ def recorded(settings: Settings) -> Server | None:
 
 
 async def ensure(settings: Settings, say: Callable[[str], None] = lambda _: None) -> Server:
-    """The embedded server, started if needed. `say` announces slow work. Raises NotConnected."""
+    """The embedded server, started if needed. `say` announces slow work. Raises NotConnected or SettingError."""
     settings.make_state_dir()
+    make_private(settings.state_dir, "PLANS_STATE_DIR")
     async with locked_async(settings.state_dir / "server.lock"):
         server = recorded(settings)
         if server is not None:
@@ -114,6 +133,8 @@ async def stop(settings: Settings) -> Server | None:
         server = recorded(settings)
         if server is not None:
             await server.stop(STOP_SECONDS)
+            if server.guard is not None:
+                await server.guard.stop(STOP_SECONDS)  # it ends with the server, but its port is to be free on return
         _record(settings).unlink(missing_ok=True)
         return server
 
@@ -142,12 +163,23 @@ def free_ports(*preferred: int) -> list[int]:
         return [each.getsockname()[1] for each in sockets]
 
 
-def _at(port: int) -> socket.socket:
+def blocked_ports(count: int, host: str = HOST) -> list[int]:
+    """Free ports that browsers refuse to connect to; any free ones if all of these are in use."""
+    with ExitStack() as opened:
+        found: list[socket.socket] = []
+        for port in [*random.sample(BLOCKED_PORTS, len(BLOCKED_PORTS)), *[0] * count]:
+            if len(found) < count:
+                with suppress(OSError):
+                    found.append(opened.enter_context(_at(port, host)))
+        return [each.getsockname()[1] for each in found]
+
+
+def _at(port: int, host: str = HOST) -> socket.socket:
     """A socket bound to a port (0: any free one). Raises OSError if the port is taken."""
     for each in [port] if port else random.sample(OTHER_PORTS, 100):
         with suppress(OSError):
-            return socket.create_server((HOST, each))
-    return socket.create_server((HOST, port))
+            return socket.create_server((host, each))
+    return socket.create_server((host, port))
 
 
 def _record(settings: Settings) -> Path:
@@ -173,8 +205,8 @@ def _has_bound(held: socket.socket) -> bool:
 
 
 async def _start(settings: Settings, temporal: Path) -> Server:
-    port, ui_port = free_ports(PORT, UI_PORT)
-    held = os.open(settings.state_dir / "temporal.db.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    lock = settings.state_dir / "temporal.db.lock"
+    held = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         # A server that was just killed is no longer listed before its last thread has released the lock.
         try:
@@ -182,17 +214,49 @@ async def _start(settings: Settings, temporal: Path) -> Server:
         except TimeoutError:
             raise NotConnected(
                 f"Another Temporal server uses the data in {settings.state_dir}, but its PID file is gone. "
-                f"Find it with `fuser {settings.state_dir / 'temporal.db.lock'}`, stop it, and try again.",
+                f"Find it with `fuser {lock}`, stop it, and try again.",
                 "SERVER_FAILED",
             ) from None
-        command = [str(temporal), *flags(port, ui_port, settings.state_dir / "temporal.db")]
-        # The server inherits the lock, so it is released when the server ends, even if it is killed.
-        pid, began = daemon.start(command, _log(settings), os.environ, keep_open=[held])
+        port, ui_port = free_ports(PORT, UI_PORT)
+        with socket.create_server((HOST, ui_port)) as listening:
+            hidden, behind = _hidden_flags()
+            command = [str(temporal), *flags(port, behind[1], settings.state_dir / "temporal.db"), *hidden]
+            # The server inherits the lock, so it is released when the server ends, even if it is killed.
+            pid, began = daemon.start(command, _log(settings), _environ(settings), keep_open=[held], umask=0o077)
+            guard = _start_guard(settings, listening, behind, lock)
     finally:
         os.close(held)
-    server = Server(pid=pid, began=began, address=f"{HOST}:{port}", ui=f"http://{HOST}:{ui_port}")
+    closed = all(int(text) in BLOCKED_PORTS for text in hidden[1::2] if text.isdigit()) and behind[1] in BLOCKED_PORTS
+    place = {"address": f"{HOST}:{port}", "ui": f"http://{HOST}:{ui_port}"}
+    server = Server(pid=pid, began=began, guard=guard, is_closed=closed, **place)
     server.write(_record(settings))
     return server
+
+
+def _hidden_flags() -> tuple[list[str], tuple[str, int]]:
+    """Flags that put all that speaks HTTP out of a browser's reach, and the address of the UI."""
+    metrics_port, http_port, ui_port = blocked_ports(3)
+    host = HOST
+    if sys.platform == "linux":  # where all of 127.0.0.0/8 is this machine: an address that nobody guesses, too
+        host = ".".join(["127", *(str(1 + secrets.randbelow(254)) for _ in range(3))])
+        ui_port = blocked_ports(1, host)[0]
+    hidden = ["--http-port", str(http_port), "--metrics-port", str(metrics_port), "--ui-ip", host]
+    return hidden, (host, ui_port)
+
+
+def _start_guard(settings: Settings, listening: socket.socket, behind: tuple[str, int], lock: Path) -> daemon.Process:
+    """Start the proxy in front of the UI, on a port that is open already. It ends when the server releases its lock."""
+    script = [sys.executable, "-I", str(Path(browser_guard.__file__).resolve()), "--fd", str(listening.fileno())]
+    command = [*script, "--to", f"{behind[0]}:{behind[1]}", "--ends-with", str(lock)]
+    log, passed = settings.state_dir / "ui.log", [listening.fileno()]
+    pid, began = daemon.start(command, log, _environ(settings), keep_open=passed, umask=0o077)
+    return daemon.Process(pid=pid, began=began)
+
+
+def _environ(settings: Settings) -> dict[str, str]:
+    """The environment of the server. Its home is the state directory: no file in the user's home configures it."""
+    kept = {name: text for name, text in os.environ.items() if name in INHERITED}
+    return {**kept, "HOME": str(settings.state_dir)}
 
 
 async def _wait_until_it_listens(server: Server, settings: Settings) -> None:

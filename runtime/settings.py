@@ -24,6 +24,7 @@ from pydantic import (
     field_validator,
 )
 
+from plans.definition.receivers import Receiver
 from plans.errors import PlanError
 from plans.files.name_patterns import pattern_problem
 from plans.llm.endpoint import OPENAI, endpoint_problem
@@ -85,6 +86,8 @@ class Settings(BaseModel):
     """Modules or .py files with the user's own tools."""
     approvals: Literal["normal", "strict"] = "normal"
     """strict: neither a plan nor a flag can waive an approval."""
+    decisions: Literal["open", "signed"] = "open"
+    """signed: waivers of a start, decisions and edits count only with a signature by the key of the state directory."""
     edits: Literal["normal", "strict"] = "normal"
     """strict: files that the run has neither created nor read cannot be edited."""
     protected: Annotated[tuple[str, ...], BeforeValidator(_listed)] = ()
@@ -109,6 +112,8 @@ class Settings(BaseModel):
     """Network access of sandboxed commands: per step (those that request it), all, none."""
     sandbox_read: Annotated[tuple[str, ...], BeforeValidator(_directories)] = ()
     """Further directories that sandboxed commands may read, such as tools in a home directory."""
+    http_allow: Annotated[tuple[str, ...], BeforeValidator(_listed)] = ()
+    """Hosts besides public addresses that http_request may reach, and that may receive without approval."""
     limit_cpu: int | None = Field(default=None, ge=1, le=1_000_000)
     """Limit on each process of a command: seconds of CPU time."""
     limit_memory_mb: int | None = Field(default=None, ge=64, le=16_777_216)
@@ -165,6 +170,13 @@ class Settings(BaseModel):
         if problems:
             raise ValueError("; ".join(problems))
         return patterns
+
+    @field_validator("http_allow")
+    @classmethod
+    def _hosts_can_be_read(cls, entries: tuple[str, ...]) -> tuple[str, ...]:
+        for entry in entries:
+            Receiver.of(entry)
+        return entries
 
     @field_validator("openai_api_key")
     @classmethod

@@ -24,6 +24,8 @@ from runtime.server import HOST, Server, flags, free_ports
 from runtime.settings import Settings
 from runtime.storage import LocalDirectory, converter
 from runtime.temporal_binary import find_temporal
+from tests.lacking import pytest_make_collect_report as pytest_make_collect_report
+from tests.lacking import pytest_runtest_makereport as pytest_runtest_makereport
 from tests.waiting import connected, until
 
 CACHED = ("HOME", "XDG_CACHE_HOME", "PLANS_CACHE_DIR")

@@ -16,30 +16,82 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from runtime.server import FAST, SEARCH_ATTRIBUTES
+from runtime.browser_guard import BLOCKED_PORTS
+from runtime.server import CLOSED, FAST, SEARCH_ATTRIBUTES
 from runtime.settings import PREFIX, Settings
+from scripts.pin_images import pinned
 
 ROOT = Path(__file__).parent.parent
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 SET_UP = {"schema", "namespace"}
+BUILT = {"worker", "guard"}
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 
 
 def test_the_parts_are_there() -> None:
-    assert set(SERVICES) == {"postgresql", "schema", "temporal", "namespace", "ui", "worker"}
+    assert set(SERVICES) == {"postgresql", "schema", "temporal", "namespace", "ui", "guard", "worker"}
 
 
-@pytest.mark.parametrize("name", sorted(SERVICES))
-def test_every_image_has_a_full_version(name: str) -> None:
-    assert re.search(r":\d+\.\d+(\.\d+)?(-[\w.-]+)?$", SERVICES[name]["image"])
-    assert "latest" not in SERVICES[name]["image"]
+@pytest.mark.parametrize("name", sorted(set(SERVICES) - BUILT))
+def test_every_image_has_a_full_version_and_a_digest_or_requires_one(name: str) -> None:
+    image = SERVICES[name]["image"]
+    assert re.fullmatch(
+        r"[\w./-]+:\d+\.\d+(\.\d+)?(-[\w.-]+)?@(sha256:[0-9a-f]{64}|\$\{TEMPORAL_\w+_DIGEST:\?run make pin\})", image
+    )
+    assert "latest" not in image
+
+
+@pytest.mark.parametrize("name", sorted(BUILT))
+def test_our_own_image_is_built_here(name: str) -> None:
+    assert SERVICES[name]["build"] == "."
+    assert SERVICES[name]["image"] == f"plans-worker:{PROJECT['version']}"
+
+
+def test_there_is_no_default_password() -> None:
+    assert COMPOSE["services"]["postgresql"]["environment"]["POSTGRES_PASSWORD"] == "${POSTGRES_PASSWORD:?run make pin}"
+    assert "POSTGRES_PASSWORD:-" not in (ROOT / "docker-compose.yml").read_text()
 
 
 def test_the_server_is_the_version_everything_else_is_tested_with() -> None:
-    assert SERVICES["temporal"]["image"] == "temporalio/server:1.29.1"
+    assert SERVICES["temporal"]["image"].startswith("temporalio/server:1.29.1@")
     assert SERVICES["schema"]["image"].startswith("temporalio/admin-tools:1.29.1-")
-    assert re.search(r"^FROM python:3\.11\.\d+-slim-bookworm$", DOCKERFILE, re.M)
+    assert re.search(r"^FROM python:3\.11\.\d+-slim-bookworm@sha256:[0-9a-f]{64}$", DOCKERFILE, re.M)
+
+
+def test_no_page_in_a_browser_reaches_the_ui_or_an_api_past_the_guard() -> None:
+    ui, guard = SERVICES["ui"], SERVICES["guard"]
+    port = ui["environment"]["TEMPORAL_UI_PORT"]
+    assert int(port) in BLOCKED_PORTS
+    assert "ports" not in ui
+    assert guard["command"][-4:] == ["--listen", "0.0.0.0:8233", "--to", f"ui:{port}"]
+    assert "httpPort:" not in (ROOT / "docker/temporal.yaml").read_text()
+    dynamic = yaml.safe_load((ROOT / "docker/dynamicconfig.yaml").read_text())
+    assert {key: dynamic[key][0]["value"] for key in CLOSED} == CLOSED
+
+
+def test_pinning_adds_all_that_is_required_and_changes_nothing() -> None:
+    compose, digest = (ROOT / "docker-compose.yml").read_text(), f"sha256:{'a' * 64}"
+    asked: list[str] = []
+
+    def look_up(image: str) -> str:
+        asked.append(image)
+        return digest
+
+    text = pinned(compose, f"# mine\nTEMPORAL_UI_DIGEST={digest}\n", look_up)
+    required = set(re.findall(r"\$\{(\w+):\?", compose))
+    given = dict(line.split("=", 1) for line in text.splitlines() if not line.startswith("#"))
+    assert set(given) == required
+    assert sorted(asked) == ["temporalio/admin-tools:1.29.1-tctl-1.18.4-cli-1.5.0", "temporalio/server:1.29.1"]
+    assert len(given["POSTGRES_PASSWORD"]) == 32
+    assert pinned(compose, text, look_up) == text
+    assert pinned(compose, "", look_up) != pinned(compose, "", look_up)
+
+
+def test_what_is_no_digest_is_not_pinned() -> None:
+    with pytest.raises(ValueError, match="is no digest"):
+        pinned((ROOT / "docker-compose.yml").read_text(), "", lambda _: "latest")
 
 
 @pytest.mark.parametrize("name", sorted(set(SERVICES) - SET_UP))
@@ -56,11 +108,12 @@ def test_each_waits_for_what_it_needs() -> None:
     assert needs("temporal") == {"schema": "service_completed_successfully"}
     assert needs("namespace") == {"temporal": "service_healthy"}
     assert needs("ui") == needs("worker") == {"namespace": "service_completed_successfully"}
+    assert needs("guard") == {"ui": "service_healthy"}
 
 
 def test_ports_are_published_on_the_loopback_interface_only() -> None:
     published = [port for service in SERVICES.values() for port in service.get("ports", [])]
-    assert published == ["127.0.0.1:7233:7233", "127.0.0.1:8233:8080"]
+    assert published == ["127.0.0.1:7233:7233", "127.0.0.1:8233:8233"]
 
 
 def test_data_is_kept_in_volumes() -> None:
@@ -69,11 +122,12 @@ def test_data_is_kept_in_volumes() -> None:
     assert SERVICES["worker"]["volumes"] == ["${WORKSPACE:-workspace}:/workspace", "${STATE:-state}:/var/lib/plans"]
 
 
-def test_the_worker_has_no_rights() -> None:
-    worker = SERVICES["worker"]
-    assert worker["read_only"] is True
-    assert worker["cap_drop"] == ["ALL"]
-    assert worker["security_opt"] == ["no-new-privileges:true"]
+@pytest.mark.parametrize("name", sorted(BUILT))
+def test_our_own_processes_have_no_rights(name: str) -> None:
+    service = SERVICES[name]
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
     assert re.search(r"^USER 10001:10001$", DOCKERFILE, re.M)
 
 

@@ -35,6 +35,7 @@ PURE_LIBRARIES = {
     "typing_extensions",
     "xxhash",
     "re2",
+    "cryptography",
 }
 # fmt: off
 PURE_STDLIB = {
@@ -65,6 +66,8 @@ IMPURE_ASYNCIO = {
 # fmt: on
 ORDERED_USES = {"list", "tuple", "enumerate", "iter", "reversed", "zip", "map", "filter", "fromkeys", "join", "extend"}
 SET_METHODS = {"union", "intersection", "difference", "symmetric_difference"}
+ALLOWED = {("workflows/inputs.py", "uses workflow.unsafe.is_replaying")}
+"""Impure on purpose, once: a replay asks whether a message was refused the first time, and the first time must not."""
 UNORDERED_USES = {"all", "any", "frozenset", "len", "max", "min", "set", "sorted", "sum", "update"}
 
 
@@ -238,7 +241,10 @@ def test_imports_point_one_way(package: str) -> None:
 @pytest.mark.parametrize("package", ["plans", "workflows"])
 def test_what_decides_and_what_orders_is_pure(package: str) -> None:
     found = {str(path.relative_to(ROOT)): purity_problems(path.read_text(), package) for path in modules(package)}
-    assert not {path: problems for path, problems in found.items() if problems}
+    left = {path: [each for each in problems if (path, each.partition(": ")[2]) not in ALLOWED]
+            for path, problems in found.items()}  # fmt: skip
+    assert not {path: problems for path, problems in left.items() if problems}
+    assert sum(map(len, found.values())) - sum(map(len, left.values())) == (package == "workflows")
 
 
 @pytest.mark.parametrize(

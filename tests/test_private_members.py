@@ -33,6 +33,18 @@ USED = {
         "overrides DataConverter's: storage is asked for no context, where none is of use",
         "tests/runtime/test_storage.py",
     ),
+    ("runtime/storage.py", "_decode_reference_payload_sequence"): (
+        "overrides DataConverter's: what a worker reads for a workflow comes through here, and nothing public does",
+        "tests/workflows/test_undecodable.py",
+    ),
+    ("runtime/storage.py", "_external_retrieve_payload_sequence"): (
+        "as the one above, for references to external storage",
+        "tests/workflows/test_undecodable.py",
+    ),
+    ("runtime/storage.py", "_command_aware_visitor"): (
+        "tells a message from the result of a command, which must never be replaced",
+        "tests/workflows/test_undecodable.py",
+    ),
     ("plans/definition/conditions.py", "FUNCTION_TABLE"): (
         "jmespath does not document how to ask which functions there are",
         "tests/plans/definition/test_conditions.py",

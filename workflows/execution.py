@@ -40,6 +40,7 @@ from plans.execution.tool_history import note_failure, note_files
 from plans.log import LogKind
 from plans.model import DEFAULT_PARALLEL, Step
 from plans.run import PlanStatus, Run, Status
+from plans.step_call import StepCall, digest_of
 from workflows import child_agents, timers, tool_call
 from workflows.approval_timers import ApprovalTimers
 from workflows.outcomes import cancelled, completed, failed, left_behind, of_activity, skipped
@@ -147,10 +148,10 @@ class Execution:
                 self._end(step_id, skipped(reason, now, opens, code))
             case Fail(code, message):
                 self._end(step_id, failed(code, message, now))
-            case Ask(args, voids):
+            case Ask(call, voids):
                 if voids:
                     approvals.void(self.run, step_id, now)
-                self._ask(step, args, now)
+                self._ask(step, call, now)
             case Delegate(args):
                 self.schedule.start(step_id, now)
                 self._watch(step_id, self._agents.start(step, args))
@@ -171,10 +172,10 @@ class Execution:
         self._handles[step_id] = handle
         handle.add_done_callback(lambda done: self._finished.append((step_id, done)))
 
-    def _ask(self, step: Step, args: dict[str, Any], now: datetime) -> None:
+    def _ask(self, step: Step, call: StepCall, now: datetime) -> None:
         deadline = approvals.deadline_of(self.run, step, now)
         self.schedule.ask(step.id, now, deadline)
-        self.run.steps[step.id].asked = args
+        approvals.ask(self.run, step.id, call.args, digest_of(call))
         if deadline:
             self._timers.start(step.id, deadline)
 
@@ -204,9 +205,9 @@ class Execution:
         self._note(step, left_behind(error), now)
         note_failure(self.run, step, outcome.result, started)
         match after_failure(self.schedule, step_id, outcome.result):
-            case Ask(args):
+            case Ask(call):
                 self.run.note(LogKind.ASKS, outcome.result.error or "", now, step_id)
-                return self._ask(step, args, now)
+                return self._ask(step, call, now)
         return self._end(step_id, outcome)
 
     def _note(self, step: Step, returned: Return, now: datetime) -> None:

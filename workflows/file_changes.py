@@ -14,6 +14,7 @@ from temporalio import workflow
 from plans.errors import PlanError
 from plans.files.undo import ChangesReport, ChangesRequest
 from workflows import policies
+from workflows.inputs import read_changes_request
 
 
 @workflow.defn(name="ChangesWorkflow", failure_exception_types=[PlanError, ValidationError])
@@ -21,9 +22,9 @@ class ChangesWorkflow:
     """Handles one ChangesRequest. An undo has the id `undo-<planId>`, so that only one per plan runs at a time."""
 
     @workflow.run
-    async def run(self, argument: dict[str, Any]) -> dict[str, Any]:
-        """Returns the merged ChangesReport of all queues. Raises ValidationError for a malformed request."""
-        request = ChangesRequest.model_validate(argument)
+    async def run(self, *arguments: Any) -> dict[str, Any]:
+        """Returns the merged ChangesReport of all queues. Raises InvalidPlan for a malformed request."""
+        request = read_changes_request(arguments)
         if not request.undo or request.dry_run or request.partly:
             return (await self._ask(request)).model_dump(mode="json")
         trial = await self._ask(request.model_copy(update={"dry_run": True}))

@@ -36,13 +36,16 @@ from plans.run import ENDED, Run
 from plans.views import queries
 from plans.views.agent_progress import note_progress
 from plans.views.summary import summary_of
+from workflows import signed
 from workflows.execution import Execution
-from workflows.inputs import invalid, refusal
+from workflows.inputs import invalid, refusal, require_stored, undecodable
 
 _LOG_TEXTS: Mapping[Action, str] = MappingProxyType({
     "begin": "review ended", "pause": "paused", "unpause": "unpaused", "interrupt": INTERRUPTED
 })  # fmt: skip
 """Log entry of each control message that was carried out."""
+_SIGNED: tuple[Action, ...] = ("begin", "unpause")
+"""The control messages that let steps start; to stop a plan, no signature is needed."""
 
 
 class MessageHandlers:
@@ -50,6 +53,7 @@ class MessageHandlers:
 
     _execution: Execution | None = None
     _invalid: Sequence[Problem] = ()
+    _signals = 0
 
     def _started(self) -> Execution:
         if self._execution is None:
@@ -65,12 +69,16 @@ class MessageHandlers:
     def _state(self) -> dict[str, Any]:
         return queries.state(self._started().run)
 
-    def _try(self, what: str, step_id: str | None, act: Callable[[], Any]) -> None:
+    def _try(self, what: str, step_id: str | None, arguments: Sequence[Any], act: Callable[[], Any]) -> None:
         """Handle a signal; a refusal becomes a log entry."""
         if self._execution is None:
             return
         run = self._execution.run
+        self._signals += 1
+        lost = undecodable(arguments, f"undecodable-signal-{self._signals}")
         try:
+            if lost is not None:
+                raise Refused(lost.message, lost.code)
             if run.status in ENDED:
                 raise Refused(f"the plan has ended ({run.status})", "PLAN_CLOSED")
             act()
@@ -82,12 +90,14 @@ class MessageHandlers:
     @workflow.signal(description='Approve a step: {"stepId": "...", "by": "...", "comment": "...", "args": {}}')
     def approve(self, *arguments: Any) -> None:
         """Approve a step, now or before it awaits approval. `args`, if given, replace the step's arguments."""
-        self._try("approve", _step_of(arguments), lambda: self._signal_decision(read(Approve, arguments), True))
+        self._try(
+            "approve", _step_of(arguments), arguments, lambda: self._signal_decision("approve", Approve, arguments)
+        )
 
     @workflow.signal(description='Deny a step, which is then skipped: {"stepId": "...", "by": "...", "comment": "..."}')
     def deny(self, *arguments: Any) -> None:
         """Deny a step: it is skipped, and steps that depend on it are permanently blocked."""
-        self._try("deny", _step_of(arguments), lambda: self._signal_decision(read(Deny, arguments), False))
+        self._try("deny", _step_of(arguments), arguments, lambda: self._signal_decision("deny", Deny, arguments))
 
     @workflow.signal(description="Pause the plan: running steps finish, no further step starts until unpause.")
     def pause(self, *arguments: Any) -> None:
@@ -117,7 +127,7 @@ class MessageHandlers:
             message = read(FilesChanged, arguments)
             file_tracking.changed(self._started().run, message.paths, message.by, workflow.now())
 
-        self._try("files_changed", None, mark)
+        self._try("files_changed", None, arguments, mark)
 
     @workflow.signal(description="Sent by agents: progress of the agent that works on a step.")
     def agent_progress(self, *arguments: Any) -> None:
@@ -126,7 +136,7 @@ class MessageHandlers:
         def note() -> None:
             note_progress(self._started().run, read(AgentProgress, arguments), workflow.now())
 
-        self._try("agent_progress", None, note)
+        self._try("agent_progress", None, arguments, note)
 
     @workflow.signal(dynamic=True)
     def unknown(self, name: str, _: Sequence[RawValue]) -> None:
@@ -135,12 +145,14 @@ class MessageHandlers:
         def refuse() -> None:
             raise Refused(f"there is no signal '{name[:100]}'", "UNKNOWN_SIGNAL")
 
-        self._try("signal", None, refuse)
+        self._try("signal", None, (), refuse)
 
     @workflow.update(description='Approve or deny a step; returns the decision: {"stepId": "...", "approved": true}')
     def decide(self, *arguments: Any) -> dict[str, Any]:
         """Approve or deny a step. Returns the decision as recorded; fails with the PlanError's code as type."""
+        require_stored(arguments)
         message = read(Decide, arguments)
+        signed.take(self._started().run, "decide", arguments)
         return approvals.decide(self._started().run, message, workflow.now(), "update").model_dump(mode="json")
 
     @decide.validator
@@ -149,7 +161,9 @@ class MessageHandlers:
             run = self._started().run
             if run.status in ENDED:
                 raise Refused(f"the plan has ended ({run.status})", "PLAN_CLOSED")
-            approvals.check(run, read(Decide, arguments))
+            message = read(Decide, arguments)
+            signed.check(run, "decide", arguments)
+            approvals.check(run, message)
         except PlanError as error:
             raise ApplicationError(error.message, type=error.code, non_retryable=True) from error
 
@@ -158,7 +172,10 @@ class MessageHandlers:
     )
     def control(self, *arguments: Any) -> dict[str, Any]:
         """Begin, pause, unpause or interrupt. Returns the action, its log text and the plan's status."""
+        require_stored(arguments)
         message = read(ControlPlan, arguments)
+        if message.action in _SIGNED:
+            signed.take(self._started().run, "control", arguments)
         text = self._control(message.action, message.by)
         return {"action": message.action, "text": text, "status": self._started().run.status.value}
 
@@ -167,7 +184,10 @@ class MessageHandlers:
         run: Run | None = None
         try:
             run = self._started().run
-            check_control(run, read(ControlPlan, arguments).action)
+            action = read(ControlPlan, arguments).action
+            if action in _SIGNED:
+                signed.check(run, "control", arguments)
+            check_control(run, action)
         except PlanError as error:
             raise refusal(error, run) from error
 
@@ -186,6 +206,11 @@ class MessageHandlers:
         """File stamps (hash and size) of the files the run read or wrote, by path."""
         return queries.stamps(self._started().run, arguments)
 
+    @workflow.query(description='What a decision on a step is about, with its digest: {"stepId": "step_1"}')
+    def call(self, *arguments: Any) -> dict[str, Any]:
+        """The whole call that a step asks for or would make now; its `digest` binds a decision to it."""
+        return queries.call(self._started().run, arguments)
+
     @workflow.query(description='The plan as text; a big plan abridged to its active steps: {"limit": 100}')
     def text(self, *arguments: Any) -> str:
         """The plan as text (seed 000's display)."""
@@ -201,12 +226,19 @@ class MessageHandlers:
         """The whole Run, the input of `plans.execution.resume`."""
         return self._state()
 
-    def _signal_decision(self, message: Approve | Deny, approved: bool) -> None:
-        decision = Decide(approved=approved, **dict(message))
-        approvals.decide(self._started().run, decision, workflow.now(), "signal")
+    def _signal_decision(self, name: str, kind: type[Approve | Deny], arguments: Sequence[Any]) -> None:
+        message, run = read(kind, arguments), self._started().run
+        signed.take(run, "decide", arguments, name)
+        approvals.decide(run, Decide(approved=name == "approve", **dict(message)), workflow.now(), "signal")
 
     def _signal_control(self, action: Action, arguments: Sequence[Any]) -> None:
-        self._try(action, None, lambda: self._control(action, read(Control, arguments, optional=True).by))
+        def act() -> None:
+            message = read(Control, arguments, optional=True)
+            if action in _SIGNED:
+                signed.take(self._started().run, "control", arguments, action)
+            self._control(action, message.by)
+
+        self._try(action, None, arguments, act)
 
     def _control(self, action: Action, by: str) -> str:
         """Carry out the action. Returns its log text. Raises Refused when the plan's status does not allow it."""

@@ -7,14 +7,18 @@ from contextlib import contextmanager
 from typing import Any
 
 from pydantic import Field, ValidationError
+from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from plans.agents.order import AgentOrder
 from plans.agents.run import AgentRun
 from plans.definition.validation import bounded
-from plans.errors import InvalidPlan, PlanError
+from plans.errors import InvalidPlan, PlanError, Undecodable
+from plans.files.undo import ChangesRequest
 from plans.model import Problem, Value
 from plans.run import Options, Run, gc_disabled, run_of
+from plans.signatures import Signature
+from workflows import run_check
 
 
 class PlanRequest(Value):
@@ -29,6 +33,7 @@ class PlanRequest(Value):
     )
     options: Options = Field(default_factory=Options, description="How to run the plan.")
     run: Run | None = Field(default=None, description="The state carried over by continue-as-new or resume.")
+    signature: Signature | None = Field(default=None, description="Of all this, by the key of the worker.")
 
 
 class AgentRequest(Value):
@@ -37,6 +42,40 @@ class AgentRequest(Value):
     order: AgentOrder | None = Field(default=None, description="The request, its limits and the tools allowed.")
     options: Options = Field(default_factory=Options, description="How to run the agent.")
     agent: AgentRun | None = Field(default=None, description="The state carried over by continue-as-new or resume.")
+    signature: Signature | None = Field(default=None, description="Of all this, by the key of the worker.")
+
+
+def undecodable(arguments: Sequence[Any], mark: str) -> Undecodable | None:
+    """Why these arguments are refused, if one of them could not be decoded when they first arrived.
+
+    What storage holds may change, and a replay must decide as the first time: a refusal for content that was missing is
+    recorded in history under `mark`, unique in the run. Raises RuntimeError, which fails the workflow task until the
+    content is back, if it was there the first time and is missing now.
+    """
+    found = next((each for each in arguments if isinstance(each, Undecodable)), None)
+    if found is not None and not found.lost:
+        return found
+    if found is None and not workflow.unsafe.is_replaying():
+        return None
+    if workflow.patched(mark):
+        return found or Undecodable("the content of the message was missing when it arrived", lost=True)
+    require_stored(arguments)
+    return None
+
+
+def require_stored(arguments: Sequence[Any]) -> None:
+    """Raises RuntimeError, which fails the workflow task, if content that was there when it arrived is missing."""
+    if any(isinstance(each, Undecodable) for each in arguments):
+        raise RuntimeError("a large value that this plan has used is no longer in the storage; restore it")
+
+
+def _require_decodable(arguments: Sequence[Any]) -> None:
+    """Raises InvalidPlan for a start argument that cannot be decoded; RuntimeError if an earlier run stored it."""
+    if _is_carried():
+        require_stored(arguments)
+    refused = undecodable(arguments, "undecodable-start")
+    if refused is not None:
+        raise InvalidPlan([Problem(code=refused.code, message=refused.message)])
 
 
 def read_request(arguments: Sequence[Any]) -> PlanRequest:
@@ -44,9 +83,12 @@ def read_request(arguments: Sequence[Any]) -> PlanRequest:
     sent = _only_object(arguments, "PLAN_SCHEMA", '{"plan": {"steps": [...]}, "options": {}}')
     with _schema_errors("PLAN_SCHEMA"), gc_disabled():
         carried = sent.get("run")
-        if isinstance(carried, str):  # a big Run is carried as a JSON string, which parses four times faster
-            return PlanRequest(run=run_of(carried))
-        return PlanRequest.model_validate(sent)
+        # A big Run is carried as a JSON string, which parses four times faster.
+        text = carried if isinstance(carried, str) else None
+        request = PlanRequest.model_validate(sent) if text is None else PlanRequest(run=run_of(text))
+    if request.run is not None and not _is_carried():
+        _require_sound(run_check.problem_of(request.run, workflow.now()))
+    return request
 
 
 def read_agent_request(arguments: Sequence[Any]) -> AgentRequest:
@@ -54,10 +96,34 @@ def read_agent_request(arguments: Sequence[Any]) -> AgentRequest:
     example = '{"order": {"request": "..."}, "options": {}}'
     sent = _only_object(arguments, "AGENT_SCHEMA", example, ("order", "agent"))
     with _schema_errors("AGENT_SCHEMA"):
-        return AgentRequest.model_validate(sent)
+        request = AgentRequest.model_validate(sent)
+    if request.agent is not None and not _is_carried():
+        _require_sound(run_check.agent_problem_of(request.agent, workflow.now()))
+    return request
+
+
+def _is_carried() -> bool:
+    """Whether continue-as-new wrote the argument. A cron schedule repeats the first one, and looks the same."""
+    return bool(workflow.info().continued_run_id) and not workflow.info().cron_schedule
+
+
+def _require_sound(problem: str | None) -> None:
+    if problem is not None:
+        raise InvalidPlan([Problem(code="RUN_INVALID", message=problem)])
+
+
+def read_changes_request(arguments: Sequence[Any]) -> ChangesRequest:
+    """The argument of ChangesWorkflow. Raises ApplicationError with the code INVALID_PLAN, as its problem says why."""
+    try:
+        sent = _only_object(arguments, "CHANGES_SCHEMA", '{"planId": "...", "undo": false}')
+        with _schema_errors("CHANGES_SCHEMA"):
+            return ChangesRequest.model_validate(sent)
+    except InvalidPlan as error:
+        raise invalid(error.problems) from None
 
 
 def _only_object(arguments: Sequence[Any], code: str, example: str, one_of: Sequence[str] = ()) -> dict[str, Any]:
+    _require_decodable(arguments)
     argument = arguments[0] if len(arguments) == 1 else None
     if isinstance(argument, dict) and (not one_of or argument.keys() & set(one_of)):
         return argument
@@ -71,8 +137,8 @@ def _schema_errors(code: str) -> Iterator[None]:
         yield
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise InvalidPlan([Problem(code=code, field=place, message=first["msg"])]) from error
+        place = ".".join(map(str, first["loc"]))[:200]
+        raise InvalidPlan([Problem(code=code, field=place, message=first["msg"][:1_000])]) from None
 
 
 def refusal(error: PlanError, run: Run | None = None) -> ApplicationError:

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from temporalio.exceptions import ActivityError, ApplicationError, CancelledError, TimeoutError
 
 from plans.activity_io import Return
+from plans.errors import Undecodable
 from plans.execution.schedule import Outcome
 from plans.run import Result, Status
 
@@ -17,6 +18,8 @@ CANCELLED_TEXT = "cancelled while it ran"
 
 def completed(returned: Any, now: datetime, started: datetime) -> tuple[Outcome, Return]:
     """The outcome of a tool's Return. Any other result (from `temporal activity complete`) becomes the step's value."""
+    if isinstance(returned, Undecodable):  # from `temporal activity complete`: our own workers send JSON
+        return failed(returned.code, returned.message, now, _milliseconds(now, started)), Return(duration=0.0)
     try:
         parsed = Return.model_validate(returned)
     except ValidationError:

@@ -107,12 +107,13 @@ class StepRecovery:
             self._budget_decided(step_id, decision.approved)
         elif decision.approved:
             choice = Recovery.model_validate(proposal["recovery"])
-            if choice.action == "retry" and state.args is not None:  # the approver replaced the arguments
-                choice = choice.model_copy(update={"args": state.args})
+            args = decision.args if self._run.facts.binds_calls else state.args
+            if choice.action == "retry" and args is not None:  # the approver replaced the arguments
+                choice = choice.model_copy(update={"args": args})
             self._apply(step_id, choice)
             if choice.action == "retry" and not state.failure:  # approving the recovery approves the retried call
-                seen = approvals.digest(self._run.args_of(self._execution.schedule.step(step_id)))
-                self._run.decisions[step_id] = decision.model_copy(update={"args_hash": seen})
+                step = self._execution.schedule.step(step_id)
+                self._run.decisions[step_id] = approvals.rebound(self._run, step, decision)
         else:
             self._fail(step_id)
         return True
@@ -153,8 +154,9 @@ class StepRecovery:
         state = self._run.steps[step_id]
         self._run.decisions.pop(step_id, None)
         self._execution.schedule.ask(step_id, workflow.now())
-        failure = state.failure.error if state.failure else ""
-        state.proposal, state.asked = proposal, {**proposal, "failure": failure}
+        state.proposal = proposal
+        shown = recovery.shown(self._run, self._execution.schedule.step(step_id), proposal)
+        approvals.ask(self._run, step_id, *shown)
 
     def _unanswered(self, step_id: str, error: PlanError) -> None:
         text = f"step '{step_id}' was not recovered: {error.message}"

@@ -15,10 +15,10 @@ from plans.activity_io import Call
 from plans.definition.references import Filled
 from plans.execution import approvals
 from plans.execution.file_tracking import known
-from plans.execution.next_action import StepValues
 from plans.execution.tool_history import note_call
 from plans.model import Step, ToolSpec
 from plans.run import Run
+from plans.step_call import StepValues, call_of
 from workflows import policies
 from workflows.policies import Policy
 
@@ -53,7 +53,7 @@ def _call(run: Run, step: Step, spec: ToolSpec, filled: Filled, values: StepValu
         workspace=run.workspace_of(step),
         timeout=policy.timeout,
         retry=policy.retry,
-        approved=decision is not None or approvals.is_waived(run, step, filled.args),
+        approved=decision is not None or approvals.is_waived(run, step, call_of(run, step, filled, values)),
         repeatable=policy.repeatable,
         stamps=files.stamps,
         notes_seen=files.notes_seen,

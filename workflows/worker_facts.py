@@ -35,7 +35,18 @@ async def facts_about(run: Run, plan: Plan | None, *, all_tools: bool, first: bo
             all_problems += [problem for problem in other.problems if problem not in all_problems]
             facts.tools.update(other.tools)
             facts.workspaces[queue] = other.workspace
+            facts = _as_strict(facts, other)
     return facts.model_copy(update={"problems": all_problems})
+
+
+def _as_strict(facts: Facts, other: Facts) -> Facts:
+    """The facts with strict approvals if the workers of another queue have them: the strictest of a plan decides.
+
+    Not in histories recorded before decisions were bound to calls.
+    """
+    return (
+        facts.model_copy(update={"strict_approvals": True}) if other.binds_calls and other.strict_approvals else facts
+    )
 
 
 async def learn_tools(run: Run) -> None:
@@ -49,7 +60,7 @@ async def learn_queue(run: Run, queue: str) -> None:
     """Add the tools and the workspace of another queue's workers to the run's facts. Raises Refused, InvalidPlan."""
     facts = await _ask_new(run, None, queue)
     tools, places = {**facts.tools, **run.facts.tools}, {**run.facts.workspaces, queue: facts.workspace}
-    run.facts = run.facts.model_copy(update={"tools": tools, "workspaces": places})
+    run.facts = _as_strict(run.facts.model_copy(update={"tools": tools, "workspaces": places}), facts)
 
 
 async def judge(run: Run, plan: Plan, queue: str) -> None:

@@ -9,11 +9,14 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from pydantic import SecretStr
 
 from activities.attempt.redaction import Secrets
+from activities.network.address_policy import AddressPolicy
+from activities.network.own_servers import own_servers
 from activities.provenance.watcher import Watcher
 from activities.sandbox.sandbox import Limits, Sandbox, choose
 from activities.tools.tool import Tool, ToolContext, no_fault
@@ -33,6 +36,8 @@ class ToolEnvironment:
     sandbox: Sandbox = field(default_factory=Sandbox)
     watcher: Watcher | None = None
     secrets: Secrets = field(default_factory=lambda: Secrets([]))
+    addresses: AddressPolicy = field(default_factory=AddressPolicy)
+    """What HTTP requests may connect to."""
     fault: Callable[[str], None] = no_fault
     """See `ToolContext.fault`."""
     names: ProtectedNames = DEFAULT
@@ -52,7 +57,7 @@ class ToolEnvironment:
     @asynccontextmanager
     async def around(self, tool: Tool, context: ToolContext, args: dict[str, Any]) -> AsyncIterator[None]:
         """Surrounds a tool call: watches for file changes if the tool may make any, without cost if it cannot."""
-        context.sandbox = self.sandbox
+        context.sandbox, context.addresses = self.sandbox, self.addresses
         if self.watcher is None:
             yield
         elif tool.spec.effect == "pure":
@@ -91,13 +96,19 @@ def sandbox_of(settings: Settings) -> Sandbox:
     )
 
 
-def environment_of(settings: Settings, effects: Effects, fault: Callable[[str], None] = no_fault) -> ToolEnvironment:
-    """The environment of a worker with these settings. Also sets the quota of `effects` for undo contents."""
+def environment_of(
+    settings: Settings, effects: Effects, fault: Callable[[str], None] = no_fault, temporal: str = ""
+) -> ToolEnvironment:
+    """The environment of a worker with these settings, connected to the server at `temporal` (HOST:PORT).
+
+    Also sets the quota of `effects` for undo contents.
+    """
     from activities.tools.registry import source_files  # lazily: `plan doctor` needs only the sandbox
 
     effects.preimages.max_total = settings.undo_mb * MEBIBYTE
     token = settings.temporal.get("TEMPORAL_API_KEY")
     secrets = Secrets([settings.openai_api_key, SecretStr(token) if token else None])
+    addresses = AddressPolicy.of(settings.http_allow, partial(own_servers, settings, temporal))
     names = ProtectedNames(settings.protected, source_files(settings.tools))
-    watcher = Watcher(settings.state_dir, settings.undo, names=names)
-    return ToolEnvironment(sandbox_of(settings), watcher, secrets, fault, names, WorkspaceRules.of(settings))
+    watcher, rules = Watcher(settings.state_dir, settings.undo, names=names), WorkspaceRules.of(settings)
+    return ToolEnvironment(sandbox_of(settings), watcher, secrets, addresses, fault, names, rules)

@@ -39,7 +39,7 @@ class SummaryWriter:
     def write_summary(self, file: SummaryFile) -> str:
         """Write the summary; returns its path. The activity's retry policy retries OSError, such as a full disk."""
         folder = self.directory / "runs" / Path(file.plan_id).name
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_whole(folder / "SUMMARY.md", file.markdown.encode(), ".summary-")
         return str(folder / "SUMMARY.md")
 

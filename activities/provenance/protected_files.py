@@ -1,7 +1,7 @@
 """Detects protected files that a command changed or created despite the sandbox, and warns.
 
 Landlock cannot protect single files in a writable workspace, and no sandbox prevents creating one that did not exist.
-Checked are the protected files of a snapshot and the direct entries of protected directories.
+Checked are all protected files of a snapshot and the direct entries of protected directories.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from activities.workspace.file_names import native, visible
 from activities.workspace.paths import shown
 from plans.files.name_patterns import ProtectedNames
 
-MAX_GUARDED = 2_000
 MAX_TOLD = 10
 
 
@@ -32,8 +31,6 @@ def guarded(root: str, protected: Iterable[str]) -> dict[str, Mark]:
             with os.scandir(f"{root}/{native(path)}") as entries:
                 for entry in entries:
                     found[f"{path}/{visible(entry.name)}"] = mark_of(entry.stat(follow_symlinks=False))
-        if len(found) > MAX_GUARDED:
-            break
     return found
 
 
@@ -57,5 +54,12 @@ def _told(what: str, touched: Sequence[str]) -> str:
     if not touched:
         return ""
     more = f" and {len(touched) - MAX_TOLD} more" if len(touched) > MAX_TOLD else ""
-    shown_names = ", ".join(shown(path) for path in touched[:MAX_TOLD])
+    shown_names = ", ".join(shown(path) for path in sorted(touched, key=_rank)[:MAX_TOLD])
     return f"{what} created or changed while the command ran: {shown_names}{more}; check them"
+
+
+def _rank(path: str) -> int:
+    """The order in a warning: what git runs first, and last the samples that come with every repository."""
+    if path.endswith(".sample"):
+        return 2
+    return 0 if ".git/" in path else 1

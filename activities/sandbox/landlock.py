@@ -20,7 +20,9 @@ _OF_FILES = _EXECUTE | _WRITE | _READ | _TRUNCATE | _IOCTL
 _READING = _EXECUTE | _READ | _READ_DIR
 _KNOWN = {1: 13, 2: 14, 3: 15, 4: 15}
 """Number of file access rights by ABI; 16 from ABI 5 on."""
-_TCP, _SCOPES = 3, 3
+_TCP, _SCOPES, _SCOPE_SIGNALS = 3, 3, 2
+SIGNALS = 6
+"""From this ABI on, signals are restricted."""
 
 
 class _Ruleset(ctypes.Structure):
@@ -49,12 +51,25 @@ def restrict(writable: Iterable[str], readable: Iterable[str], network: bool) ->
         raise OSError("this system has no Landlock")
     every = (1 << _KNOWN.get(version, 16)) - 1
     attributes = _Ruleset(every, 0 if network or version < 4 else _TCP, _SCOPES if version >= 6 else 0)
-    size = 24 if version >= 6 else 16 if version >= 4 else 8
-    rules = _checked(libc.syscall(_CREATE, ctypes.byref(attributes), ctypes.c_size_t(size), 0))
+    rules = _new(libc, attributes, 24 if version >= SIGNALS else 16 if version >= 4 else 8)
     for path in readable:
         _allow(libc, rules, path, _READING)
     for path in writable:
         _allow(libc, rules, path, every)
+    _apply(libc, rules)
+
+
+def enclose_signals() -> None:
+    """From now on this process can signal only itself and its descendants. Raises OSError; needs ABI `SIGNALS`."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    _apply(libc, _new(libc, _Ruleset(0, 0, _SCOPE_SIGNALS), 24))
+
+
+def _new(libc: ctypes.CDLL, attributes: _Ruleset, size: int) -> int:
+    return _checked(libc.syscall(_CREATE, ctypes.byref(attributes), ctypes.c_size_t(size), 0))
+
+
+def _apply(libc: ctypes.CDLL, rules: int) -> None:
     _checked(libc.prctl(_NO_NEW_PRIVS, 1, 0, 0, 0))
     _checked(libc.syscall(_RESTRICT, rules, 0))
     os.close(rules)

@@ -3,20 +3,25 @@
 No process of the command outlives the call: cancellation sends SIGTERM, kills the whole tree after a grace period and
 waits for that; if the worker dies, the tree is killed at once. The first and the last 128 KiB of each stream are kept,
 with a line `...[N bytes cut]...` between them, so memory is bounded; invalid UTF-8 is replaced.
-`activities.sandbox.sandbox` decides what the command may do; `rules` pass that on to the launcher.
+`activities.sandbox.sandbox` decides what the command may do. Nothing of a command is on the launcher's command line or
+in its environment: the launcher reads all of it from an inherited file in memory.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
+import marshal
 import os
+import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from activities.sandbox.confinement import CONSTANT
 
 KEPT_BYTES = 128 * 1024
 """Bytes kept of the start, and of the end, of each stream."""
@@ -29,6 +34,8 @@ DRAIN_SECONDS = 2.0
 """Seconds to wait for end of file on the pipes after the launcher has exited."""
 
 _LAUNCHER = str(Path(__file__).with_name("launcher.py"))
+_PYTHON = os.path.realpath(sys.executable)
+"""Not the link in a virtual environment, which a command could replace if it lies in the workspace."""
 _PASSED_ON = ("PATH", "LANG", "TZ", "TMPDIR")
 
 
@@ -77,19 +84,31 @@ class Output:
             del self.tail[:extra]
 
 
-async def run(
-    command: Sequence[str],
-    directory: int,
-    env: Mapping[str, str],
-    on_line: Callable[[str], None],
-    rules: Mapping[str, Any] | None = None,
-) -> Ended:
-    """Run `command` in an open directory. When cancelled, all its processes are dead before this returns.
+@dataclass(frozen=True)
+class Order:
+    """What a launcher is to run, and how it is confined."""
 
-    `rules` is the RULES argument of `activities.sandbox.launcher`.
-    """
+    command: list[str]
+    """The first is an absolute path."""
+    env: dict[str, str] = field(default_factory=dict)
+    cwd: str = "/"
+    """The path of the working directory."""
+    limits: dict[str, int | None] = field(default_factory=dict)
+    """See `activities.sandbox.sandbox.Limits`."""
+    disks: list[str] = field(default_factory=list)
+    """Directories whose disks must keep free space."""
+    bwrap: list[str] = field(default_factory=list)
+    """Level 2: bubblewrap with its arguments."""
+    landlock: dict[str, Any] = field(default_factory=dict)
+    """Level 1: the arguments of `landlock.restrict`."""
+    drop: dict[str, list[str]] = field(default_factory=dict)
+    """For a root worker: the paths `owned` and `needed` by the unprivileged user, see `privileges.enter`."""
+
+
+async def run(order: Order, directory: int, on_line: Callable[[str], None]) -> Ended:
+    """Run a command in an open directory. When cancelled, all its processes are dead before this returns."""
     control_out, control_in = os.pipe()
-    work = asyncio.ensure_future(_run([json.dumps(rules or {}), *command], control_out, directory, env, on_line))
+    work = asyncio.ensure_future(_run(order, control_out, directory, on_line))
     try:
         return await asyncio.shield(work)
     except asyncio.CancelledError:
@@ -100,6 +119,25 @@ async def run(
     finally:
         os.close(control_in)
         work.add_done_callback(_looked_at)
+
+
+def tried(order: Order, seconds: float) -> subprocess.CompletedProcess[bytes]:
+    """Run a command and wait, for at most this long. Raises OSError, TimeoutExpired. No process is left behind."""
+    control, held = os.pipe()
+    directory = os.open(order.cwd, os.O_RDONLY | os.O_DIRECTORY)
+    written = _written(order, control, directory)
+    try:
+        return subprocess.run(
+            _launcher(written),
+            capture_output=True,
+            timeout=seconds,
+            stdin=subprocess.DEVNULL,
+            env=CONSTANT,
+            pass_fds=(control, directory, written),
+        )
+    finally:
+        for descriptor in (control, held, directory, written):
+            os.close(descriptor)
 
 
 def environment(base: Mapping[str, str], home: str, extra: Mapping[str, str]) -> dict[str, str]:
@@ -127,11 +165,9 @@ class _Launched(asyncio.SubprocessProtocol):
         self.silent.set()
 
 
-async def _run(
-    command: Sequence[str], control: int, directory: int, env: Mapping[str, str], on_line: Callable[[str], None]
-) -> Ended:
+async def _run(order: Order, control: int, directory: int, on_line: Callable[[str], None]) -> Ended:
     launched = _Launched(on_line)
-    transport = await _launch(launched, command, control, os.dup(directory), env)
+    transport = await _launch(launched, order, control, os.dup(directory))
     try:
         await launched.exited.wait()
         with suppress(TimeoutError):  # the launcher was killed and a process still holds a pipe
@@ -142,25 +178,41 @@ async def _run(
     return Ended(stdout, stderr, transport.get_returncode() or 0)
 
 
-async def _launch(
-    launched: _Launched, command: Sequence[str], control: int, directory: int, env: Mapping[str, str]
-) -> asyncio.SubprocessTransport:
+async def _launch(launched: _Launched, order: Order, control: int, directory: int) -> asyncio.SubprocessTransport:
     """Start the launcher, which takes over the descriptors; ours are closed in any case."""
-    launcher = [sys.executable, "-I", "-S", _LAUNCHER, str(control), str(directory), str(GRACE_SECONDS)]
+    inherited = [control, directory]
     try:
+        inherited.append(_written(order, control, directory))
         transport, _ = await asyncio.get_running_loop().subprocess_exec(
             lambda: launched,
-            *launcher,
-            *command,
+            *_launcher(inherited[-1]),
             stdin=asyncio.subprocess.DEVNULL,
-            env=env,
+            env=CONSTANT,
             start_new_session=True,
-            pass_fds=(control, directory),
+            pass_fds=inherited,
         )
     finally:
-        os.close(control)
-        os.close(directory)
+        for descriptor in inherited:
+            os.close(descriptor)
     return transport
+
+
+def _launcher(written: int) -> list[str]:
+    return [_PYTHON, "-I", "-S", "-X", "utf8", _LAUNCHER, str(written)]
+
+
+def _written(order: Order, control: int, directory: int) -> int:
+    """A descriptor from which the launcher reads the order."""
+    content = {**vars(order), "control": control, "directory": directory, "grace": GRACE_SECONDS}
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("plans")
+    else:
+        with tempfile.TemporaryFile() as file:
+            descriptor = os.dup(file.fileno())
+    with open(descriptor, "wb", closefd=False) as file:
+        file.write(marshal.dumps(content))
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
 
 
 def _looked_at(work: asyncio.Future[Ended]) -> None:

@@ -1,27 +1,29 @@
-"""The sandbox for commands: which level the host supports, and how a command is wrapped at that level.
+"""The sandbox for commands: which level the host supports, and how a command is confined at that level.
 
-Level 2 (`bwrap`, bubblewrap): the host read-only and without homes, the worker's state and temporary files; the
-workspace writable, except existing protected files; a PID namespace that dies with the worker. Level 1 (`landlock`):
-reads and writes restricted to the same places. Level 0 (`none`): the rights of the worker's user. PLANS_SANDBOX
-selects: `auto` the strongest level that works here, `required` and `bwrap` level 2 or refuse, `landlock` level 1 or
-refuse, `off` none. Support is probed by running a command, not by version. Resource limits apply at every level.
+Level 2 (`bwrap`, bubblewrap): an allow-list of the host, read-only; the workspace writable, except existing protected
+files; a PID namespace that dies with the worker. Level 1 (`landlock`): reads and writes restricted to the same places.
+Level 0 (`none`): the rights of the worker's user. At levels 1 and 2 the commands of a root worker run as a user of
+their own without capabilities; where the host does not permit that, they are refused. PLANS_SANDBOX selects: `auto` the
+strongest level that works here, `required` and `bwrap` level 2 or refuse, `landlock` level 1 or refuse, `off` none.
+Support is probed by running a command, not by version. Resource limits apply at every level.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from activities.sandbox import landlock
+from activities.sandbox import bubblewrap, landlock, seccomp
+from activities.sandbox.process import Order, environment, tried
+from activities.sandbox.root_view import is_below, root_view
 from plans.errors import ToolError
 
 Level = Literal["bwrap", "landlock", "none"]
@@ -29,23 +31,17 @@ Mode = Literal["auto", "off", "required", "landlock", "bwrap"]
 Network = Literal["step", "on", "off"]
 """Which commands have network access: those of steps that ask for it, all, none."""
 
-MAX_PROTECTED = 200
-"""Maximum number of protected files bound read-only per command."""
-PROBE_SECONDS = 10.0
-_LAUNCHER = str(Path(__file__).with_name("launcher.py"))
-_SECRET_FILES = ("etc/shadow*", "etc/gshadow*", "etc/sudoers", "etc/ssh/ssh_host_*_key", "etc/ssl/private")
-_KEPT_CAPABILITIES = ("CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_CHOWN")
-"""Capabilities that root needs to work in another user's directory; all others are dropped."""
-_DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")
-
-
-_TOOLS_AT_HOME = (
-    *(".pyenv", ".rbenv", ".nodenv", ".goenv", ".jenv", ".asdf", ".nvm", ".volta", ".fnm", ".bun", ".deno", ".rustup"),
-    *(".cargo", ".sdkman", ".ghcup", ".opam", ".juliaup", ".dotnet", ".nix-profile", "go", "miniconda3", "anaconda3"),
-    *(".local/bin", ".local/lib", ".local/share/uv", ".local/share/pipx", ".local/share/mise", ".local/share/pnpm"),
-)
-"""Directories in a home where programs are installed."""
-_SECRETS_OF_TOOLS = (".cargo/credentials*",)
+PROBE_SECONDS = 20.0
+_DEVICES = ("null", "zero", "full", "random", "urandom")
+"""Devices of level 1. No terminals: they are those of the worker's user."""
+_PROBE = """
+[ "$(id -u)" != 0 ] || { echo "commands would run as root" >&2; exit 8; }
+for file in /proc/sys/kernel/core_pattern /proc/sys/kernel/hostname /proc/sys/vm/overcommit_memory /proc/sysrq-trigger
+do [ ! -w $file ] || { echo "$file would be writable" >&2; exit 8; }
+done
+: > probe && rm probe && exit 7
+"""
+"""What must hold in a sandbox; exit code 7 if it does."""
 
 
 @dataclass(frozen=True)
@@ -63,16 +59,6 @@ class Limits:
     """Concurrent processes of the whole command."""
     free: int | None = None
     """Bytes that must stay free on the disks it writes to; for the whole command."""
-
-
-@dataclass(frozen=True)
-class Confined:
-    """A wrapped command, ready to launch."""
-
-    command: list[str]
-    rules: dict[str, Any] = field(default_factory=dict)
-    """The RULES argument of `activities.sandbox.launcher`."""
-    env: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -99,69 +85,49 @@ class Sandbox:
         return self.level == "none" or self.network == "on" or asked
 
     def confine(
-        self, command: Sequence[str], workspace: str, directory: str, protected: Iterable[str], *, network: bool = False
-    ) -> Confined:
-        """Wrap a command. `protected`: absolute paths to bind read-only; `network`: the step asks for network access.
+        self,
+        command: Sequence[str],
+        workspace: str,
+        directory: str,
+        protected: Iterable[str],
+        extra: Mapping[str, str],
+        *,
+        network: bool = False,
+    ) -> Order:
+        """The order to run a command in a directory of the workspace.
 
-        Raises ToolError SANDBOX_UNAVAILABLE, NO_NETWORK.
+        `protected`: absolute paths to bind read-only; `extra`: variables that the step sets; `network`: the step asks
+        for network access. Raises ToolError SANDBOX_UNAVAILABLE, NO_NETWORK, RESOURCE_LIMIT (more protected files than
+        can be bound).
         """
         if self.problem:
             raise ToolError("SANDBOX_UNAVAILABLE", self.problem)
-        open_ = self.has_network(network)
-        rules: dict[str, Any] = {"limits": vars(self.limits), "disks": [workspace]}
+        open_, limits = self.has_network(network), dict(vars(self.limits))
         if self.level == "none":
-            return Confined(list(command), rules)
+            env = environment(os.environ, workspace, extra)
+            return Order(list(command), env, directory, limits, [workspace])
         temporary = self._temporary(workspace)
-        rules["disks"].append(temporary)
+        view = root_view(workspace, self.state, self.readable)
+        drop: dict[str, list[str]] = {}
+        bwrap: list[str] = []
+        rule: dict[str, Any] = {}
+        if os.geteuid() == 0:
+            drop = {"owned": list(dict.fromkeys((workspace, temporary))), "needed": list(view.more)}
         if self.level == "bwrap":
-            wrapped = [*self._bwrap(workspace, directory, temporary, protected, open_), "--", *command]
-            return Confined(wrapped, {**rules, "wrapped": True}, {"TMPDIR": "/tmp"})  # noqa: S108
-        reading = [*_without("/", self._hidden()), *self._visible(workspace)]
-        writing = [workspace, temporary, *(f"/dev/{name}" for name in _DEVICES)]
-        rule = {"writable": writing, "readable": reading, "network": open_}
-        return Confined(list(command), {**rules, "landlock": rule}, {"TMPDIR": temporary})
+            kept = [*protected, *_own_code(workspace)]
+            shut = bubblewrap.arguments(view, workspace, temporary, directory, kept, network=open_)
+            bwrap = [bubblewrap.program(), *shut]
+        else:
+            rule = self._landlock(workspace, temporary, [*view.readable()], open_)
+        inside = "/tmp" if bwrap else temporary  # noqa: S108
+        env = environment(os.environ, workspace, {"TMPDIR": inside, **extra})
+        return Order(list(command), env, directory, limits, [workspace, temporary], bwrap, rule, drop)
 
-    def _bwrap(
-        self, workspace: str, directory: str, temporary: str, protected: Iterable[str], network: bool
-    ) -> Iterator[str]:
-        yield from (_program(), "--die-with-parent", "--unshare-pid", "--unshare-ipc", "--unshare-uts")
-        yield from ("--unshare-cgroup-try", *([] if network else ["--unshare-net"]))
-        yield from ("--cap-drop", "ALL", *_capabilities())
-        yield from ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
-        for path in self._hidden():
-            yield from ("--tmpfs", path) if Path(path).is_dir() else ("--ro-bind", "/dev/null", path)
-        yield from ("--bind", temporary, "/tmp")  # noqa: S108
-        for path in self._visible(workspace):
-            yield from ("--ro-bind", path, path)
-        yield from ("--bind", workspace, workspace)
-        if self.state is not None and _is_below(str(self.state), workspace) and self.state.exists():
-            yield from ("--tmpfs", str(self.state))
-        for path in list(protected)[:MAX_PROTECTED]:
-            yield from ("--ro-bind-try", path, path)
-        yield from ("--chdir", directory)
-
-    def _hidden(self) -> list[str]:
-        """Paths hidden from commands: homes, the worker's state, temporary files, service sockets, keys."""
-        places = {str(Path.home()), "/root", "/home", "/run", "/tmp", "/var/tmp", tempfile.gettempdir()}  # noqa: S108
-        places |= {str(self.state)} if self.state else set()
-        places |= {str(path) for pattern in _SECRET_FILES for path in Path("/").glob(pattern)}
-        found = sorted({os.path.realpath(path) for path in places if Path(path).exists()} - {"/"})
-        return [path for path in found if not any(_is_below(path, other) for other in found)]
-
-    def _visible(self, workspace: str) -> list[str]:
-        """Paths visible although hidden by a parent: Python, PATH entries, tools installed in homes, resolv.conf."""
-        hidden = self._hidden()
-        searched = [_installed(path, hidden) for path in os.environ.get("PATH", "").split(os.pathsep)]
-        homes = [str(Path.home() / name) for name in _TOOLS_AT_HOME]
-        wanted = [sys.prefix, sys.base_prefix, *searched, *homes, os.path.realpath("/etc/resolv.conf")]
-        secrets = [str(path) for name in _SECRETS_OF_TOOLS for path in Path.home().glob(name)]
-        wanted = [part for path in wanted if Path(path).exists() for part in _without(path, secrets)] + [*self.readable]
-        real = [path for path in wanted if Path(path).is_absolute() and Path(path).exists()]
-        found = [path for path in dict.fromkeys(real) if any(_is_below(os.path.realpath(path), one) for one in hidden)]
-        return [path for path in found if not _is_below(path, workspace) and not self._is_state(path)]
-
-    def _is_state(self, path: str) -> bool:
-        return self.state is not None and (path == str(self.state) or _is_below(str(self.state), path))
+    def _landlock(self, workspace: str, temporary: str, readable: list[str], network: bool) -> dict[str, Any]:
+        writable = [workspace, temporary, *(f"/dev/{name}" for name in _DEVICES)]
+        if os.geteuid() == 0:
+            writable.append("/dev/shm")  # a file system of the command's own  # noqa: S108
+        return {"writable": writable, "readable": [*readable, "/proc"], "network": network}
 
     def _temporary(self, workspace: str) -> str:
         """A temporary directory shared by all commands in the workspace."""
@@ -179,27 +145,33 @@ def choose(
     limits: Limits | None = None,
     state: Path | None = None,
     readable: Iterable[str] = (),
-    path: str | None = None,
+    places: tuple[str, ...] = bubblewrap.PROGRAMS,
 ) -> Sandbox:
-    """The sandbox for a setting on this host. `path` replaces PATH when searching for bubblewrap."""
-    level, problem = _level(mode, path)
+    """The sandbox for a setting on this host. `places`: where to look for bubblewrap."""
+    level, problem = _level(mode, places)
     place = state.absolute() if state else None
     return Sandbox(level, problem, network, limits or Limits(), place, tuple(readable))
 
 
-def missing(path: str | None = None) -> dict[Level, str]:
+def missing(places: tuple[str, ...] = bubblewrap.PROGRAMS) -> dict[Level, str]:
     """The levels this host does not support, and why."""
-    found: dict[Level, str] = {"bwrap": _bwrap_problem(path)}
-    found["landlock"] = "" if landlock.abi() else "the kernel does not support Landlock, or it is disabled"
+    found: dict[Level, str] = {"bwrap": _bwrap_problem(places), "landlock": _landlock_problem()}
     return {level: problem for level, problem in found.items() if problem}
 
 
-def _level(mode: Mode, path: str | None) -> tuple[Level, str]:
-    lacking = missing(path) if mode != "off" else {}
+def _level(mode: Mode, places: tuple[str, ...]) -> tuple[Level, str]:
+    lacking = missing(places) if mode != "off" else {}
     if mode == "off":
         return "none", ""
     if mode == "auto":
-        return ("bwrap" if "bwrap" not in lacking else "landlock" if "landlock" not in lacking else "none"), ""
+        level: Level = "bwrap" if "bwrap" not in lacking else "landlock" if "landlock" not in lacking else "none"
+        if level == "none" and os.geteuid() == 0 and sys.platform == "linux":
+            return level, (
+                "the worker runs as root, and its commands cannot be given an unprivileged user here"
+                f" ({lacking['landlock']}); run the worker as an ordinary user, or accept that commands have all rights"
+                " of root with PLANS_SANDBOX=off"
+            )
+        return level, ""
     wanted: Level = "landlock" if mode == "landlock" else "bwrap"
     if wanted not in lacking:
         return wanted, ""
@@ -208,70 +180,40 @@ def _level(mode: Mode, path: str | None) -> tuple[Level, str]:
 
 
 @cache
-def _bwrap_problem(path: str | None) -> str:
-    """Why bubblewrap is unusable; empty if a probe command runs in it."""
-    if not shutil.which("bwrap", path=path):
+def _bwrap_problem(places: tuple[str, ...]) -> str:
+    """Why bubblewrap is unusable; empty if a probe command runs in it and finds itself confined."""
+    if not bubblewrap.program(places):
         return "`bwrap` is not installed (package bubblewrap)"
-    command = [*Sandbox("bwrap")._bwrap("/usr", "/usr", "/usr", (), network=False), "--", "/bin/sh", "-c", "exit 7"]
-    try:
-        ended = _tried(command)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return f"bubblewrap does not work here: {error}"
+    return _probed("bwrap", "bubblewrap does not work here")
+
+
+@cache
+def _landlock_problem() -> str:
+    if not landlock.abi():
+        return "the kernel does not support Landlock, or it is disabled"
+    if os.geteuid() == 0 and not seccomp.is_possible():
+        return "a root worker needs a seccomp filter, and none is known for this kind of processor"
+    return _probed("landlock", "Landlock does not work here")
+
+
+def _probed(level: Level, problem: str) -> str:
+    """What is wrong with a level, found by running a command at it in a new directory."""
+    with tempfile.TemporaryDirectory(prefix="plans-probe-") as place:
+        workspace = os.path.realpath(place)
+        command = ["/bin/sh", "-c", _PROBE]
+        sandbox = Sandbox(level, state=Path(workspace, "state"))
+        try:
+            ended = tried(sandbox.confine(command, workspace, workspace, (), {}), PROBE_SECONDS)
+        except (OSError, ToolError, subprocess.TimeoutExpired) as error:
+            return f"{problem}: {error}"
     said = ended.stderr.decode("utf-8", "replace").strip()[:300]
-    return "" if ended.returncode == 7 else f"bubblewrap does not work here: {said or ended.returncode}"
+    return "" if ended.returncode == 7 else f"{problem}: {said or ended.returncode}"
 
 
-def _tried(command: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
-    """Run a command through the launcher, so that no process is left behind, not even a zombie."""
-    control, held = os.pipe()
-    directory = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
-    launcher = [sys.executable, "-I", "-S", _LAUNCHER, str(control), str(directory), "1", "{}"]
-    try:
-        return subprocess.run(
-            [*launcher, *command],
-            capture_output=True,
-            timeout=PROBE_SECONDS,
-            stdin=subprocess.DEVNULL,
-            pass_fds=(control, directory),
-        )
-    finally:
-        for descriptor in (control, held, directory):
-            os.close(descriptor)
-
-
-def _installed(directory: str, hidden: Sequence[str]) -> str:
-    """The installation a PATH directory belongs to: `shims` and `bin` need their sibling directories."""
-    path = Path(directory)
-    above = str(path.parent)
-    is_part = path.name in ("bin", "sbin", "shims") and path.parent.name != ".local"
-    return above if is_part and any(_is_below(above, place) for place in hidden) else directory
-
-
-def _program() -> str:
-    return shutil.which("bwrap") or "bwrap"
-
-
-def _capabilities() -> Iterator[str]:
-    if os.geteuid() == 0:
-        for name in _KEPT_CAPABILITIES:
-            yield from ("--cap-add", name)
-
-
-def _is_below(path: str, folder: str) -> bool:
-    return path.startswith(folder.rstrip("/") + "/")
-
-
-def _without(top: str, hidden: Sequence[str]) -> Iterator[str]:
-    """The largest subtrees of a directory that contain none of the hidden paths."""
-    if top in hidden:
-        return
-    if not any(_is_below(path, top) for path in hidden):
-        yield top
-        return
-    with os.scandir(top) as entries:
-        names = sorted(entry.path for entry in entries if not entry.is_symlink())
-    for path in names:
-        yield from _without(path, hidden)
+def _own_code(workspace: str) -> list[str]:
+    """What the worker itself runs, where it lies in the workspace: a command that changed it would run outside."""
+    places = (sys.prefix, sys.base_prefix, str(Path(__file__).resolve().parents[2]))
+    return [place for place in places if is_below(place, workspace)]
 
 
 def describe(sandbox: Sandbox) -> str:

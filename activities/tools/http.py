@@ -1,5 +1,6 @@
 """The tool http_request: one HTTP request and its response, limited in time and size.
 
+Connections go to public addresses and to what PLANS_HTTP_ALLOW names (activities/network), on redirects as well.
 Proxies and credentials from the environment are not used. Only GET and HEAD follow redirects, at most ten, and only
 within the same scheme; the headers of the request are not sent to another origin. Requests with another method carry
 an `Idempotency-Key` that is the same for all attempts of the step, unless the plan sets its own.
@@ -22,6 +23,8 @@ from plans.errors import ToolError
 
 if TYPE_CHECKING:
     import httpx
+
+    from activities.network.address_policy import AddressPolicy
 
 MAX_RESPONSE_BYTES = 10 * 1024 * 1024
 MAX_REDIRECTS = 10
@@ -46,7 +49,14 @@ class Answer(TypedDict):
     body: Any
 
 
-@tool(approval="always", approval_exempt={"method": list(_SAFE)}, effect="opaque", timeout=330.0, touches_files=False)
+@tool(
+    approval="always",
+    approval_exempt={"method": list(_SAFE)},
+    sends={"url": "values", "headers": "values", "body": "always"},
+    effect="opaque",
+    timeout=330.0,
+    touches_files=False,
+)
 async def http_request(
     url: str,
     context: ToolContext,
@@ -58,16 +68,17 @@ async def http_request(
     """Send an HTTP request. A status of 400 or above fails the step; 408, 409, 425, 429 and 5xx are retried.
 
     Args:
-        url: An http or https URL, without user name and password.
+        url: An http or https URL, without user name and password; only public addresses can be reached.
         method: GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS; all but GET and HEAD require approval.
         headers: Request headers.
-        body: Request body; text is sent unchanged, any other value as JSON.
+        body: Request body, which requires approval; text is sent unchanged, any other value as JSON.
         timeout: Timeout of the whole request in seconds, at most 300.
 
     Returns:
         {status, headers, body}; body is the parsed value if the response is JSON, otherwise its text. At most 10 MiB.
     """
-    response, content = await _send(_request(url, method, headers or {}, body, context.call.key), timeout)
+    request = _request(url, method, headers or {}, body, context.call.key)
+    response, content = await _send(request, timeout, context.addresses)
     answer: Answer = {
         "status": response.status_code,
         "headers": {name.lower(): value for name, value in response.headers.items()},
@@ -122,13 +133,13 @@ def _without_credentials(url: str) -> str:
     return f"{scheme}{separator}{host.rpartition('@')[2]}{slash}{path}"
 
 
-async def _send(request: httpx.Request, timeout: float) -> tuple[httpx.Response, bytes]:
+async def _send(request: httpx.Request, timeout: float, policy: AddressPolicy) -> tuple[httpx.Response, bytes]:
     """The response and its body. Raises HTTP_TIMEOUT, HTTP_UNREACHABLE or INVALID_ARGS."""
     import httpx
 
     url = shown(str(request.url))
     try:
-        async with asyncio.timeout(timeout) as limit, _client(request.url) as client:
+        async with asyncio.timeout(timeout) as limit, _client(request.url, policy) as client:
             return await _exchange(client, request)
     except TimeoutError:
         if not limit.expired():
@@ -141,13 +152,14 @@ async def _send(request: httpx.Request, timeout: float) -> tuple[httpx.Response,
         raise ToolError("HTTP_UNREACHABLE", f"{url}: {reason}; is the server up?", retryable=True) from None
 
 
-def _client(url: httpx.URL) -> httpx.AsyncClient:
+def _client(url: httpx.URL, policy: AddressPolicy) -> httpx.AsyncClient:
     import httpx
 
     from activities.llm.client import tls_context
+    from activities.network.pinned_connections import PinnedTransport
 
-    verify = tls_context() if url.scheme == "https" else False
-    return httpx.AsyncClient(trust_env=False, follow_redirects=False, timeout=MAX_SECONDS, verify=verify)
+    transport = PinnedTransport(policy, tls_context() if url.scheme == "https" else None)
+    return httpx.AsyncClient(transport=transport, trust_env=False, follow_redirects=False, timeout=MAX_SECONDS)
 
 
 async def _exchange(client: httpx.AsyncClient, request: httpx.Request) -> tuple[httpx.Response, bytes]:

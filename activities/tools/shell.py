@@ -8,7 +8,6 @@ process outlives the step, not even with `&` or `nohup`. Further restrictions: `
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import signal
 import sys
@@ -19,8 +18,8 @@ from typing import Annotated, TypedDict
 
 from pydantic import Field
 
-from activities.sandbox.launcher import NO_ROOM, TOO_MANY
-from activities.sandbox.process import MAX_COMMAND_BYTES, Ended, environment, run
+from activities.sandbox.process import MAX_COMMAND_BYTES, Ended, run
+from activities.sandbox.supervisor import NO_ROOM, NOT_CONFINED, TOO_MANY
 from activities.tools.tool import Tool, ToolContext, tool
 from plans.errors import ToolError
 
@@ -122,9 +121,9 @@ async def _run(
         async with asyncio.timeout(timeout) as limit:
             with context.workspace.directory(cwd) as directory:
                 place = _path_of(directory, root)
-                confined = context.sandbox.confine(command, root, place, context.protected, network=network)
-                context.level, env = context.sandbox.level, environment(os.environ, root, {**confined.env, **extra})
-                return await run(confined.command, directory, env, context.progress, confined.rules)
+                order = context.sandbox.confine(command, root, place, context.protected, extra, network=network)
+                context.level = context.sandbox.level
+                return await run(order, directory, context.progress)
     except TimeoutError:
         if not limit.expired():
             raise
@@ -143,6 +142,12 @@ def _path_of(directory: int, root: str) -> str:
 
 
 def _finished(ended: Ended, allow_failure: bool, *, has_network: bool, shell: bool = True) -> Finished:
+    if ended.exit_code == -NOT_CONFINED:
+        raise ToolError(
+            "SANDBOX_UNAVAILABLE",
+            f"{_last_lines(ended.stderr)}; run the worker as an ordinary user, use a workspace on another file system,"
+            " or accept the risk with PLANS_SANDBOX=off",
+        )
     if ended.exit_code < 0 and ended.exit_code not in _OVER_A_LIMIT:
         raise ToolError(
             "COMMAND_FAILED", f"the command's launcher was killed (signal {-ended.exit_code})", retryable=True

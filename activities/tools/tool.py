@@ -29,6 +29,7 @@ from typing import Any, Literal, overload
 from pydantic import BaseModel
 
 from activities.attempt.errors import bounded, one_line
+from activities.network.address_policy import AddressPolicy
 from activities.sandbox.sandbox import Sandbox
 from activities.tools.tool_schema import bad_tool, describe
 from activities.workspace.contents import stamp_at
@@ -70,6 +71,8 @@ class ToolContext:
     warnings: list[str] = field(default_factory=list)
     sandbox: Sandbox = field(default_factory=Sandbox)
     """The sandbox for commands."""
+    addresses: AddressPolicy = field(default_factory=AddressPolicy)
+    """What HTTP requests may connect to."""
     fault: Callable[[str], None] = no_fault
     """Fault injection: called with the name of each critical point; tests kill the worker there."""
     protected: list[str] = field(default_factory=list)
@@ -157,6 +160,7 @@ def tool(
     name: str | None = None,
     approval: Literal["never", "always"] = "never",
     approval_exempt: Mapping[str, list[Any]] | None = None,
+    sends: Mapping[str, Literal["always", "values"]] | None = None,
     effect: Literal["pure", "keyed", "opaque"] = "opaque",
     timeout: float = 60.0,
     retry: Retry | None = None,
@@ -187,7 +191,8 @@ def _make(function: Callable[..., Any], name: str | None, options: dict[str, Any
     spec = ToolSpec(
         name=name, description=described.text, args_schema=described.schema(), value=described.value, **given
     )
-    unknown = sorted((set(spec.quoting) | set(spec.approval_exempt)) - set(spec.args_schema["properties"]))
+    named = {*spec.quoting, *spec.approval_exempt, *spec.sends}
+    unknown = sorted(named - set(spec.args_schema["properties"]))
     if unknown:
         raise bad_tool(function, f"has an option for '{unknown[0]}', which is not one of its arguments")
     return Tool(spec, function, described.arguments, described.context, touches_files)

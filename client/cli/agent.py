@@ -30,6 +30,7 @@ from plans.errors import PlanError
 from plans.run import Options
 from plans.views.models import AgentView
 from plans.views.safe_text import line, safe
+from runtime.atomic_file import write_whole
 
 Request = Annotated[str, typer.Argument(metavar="REQUEST", help="The goal, in your own words.")]
 Tools = Annotated[str | None, typer.Option("--tools", metavar="A,B", help="Limit the agent to these tools.")]
@@ -119,7 +120,7 @@ def history(
     if export is not None:
         export.mkdir(parents=True, exist_ok=True)
         exported = history_of.rebuilt(entries, max(len(entries), 1))
-        (export / "agent-history.json").write_text(history_text(exported), encoding="utf-8")
+        write_whole(export / "agent-history.json", history_text(exported).encode())
         output.say(f"Wrote {len(entries)} runs to {export / 'agent-history.json'}")
     elif as_json:
         output.show_json([entry.model_dump(mode="json", exclude_none=True) for entry in entries])

@@ -7,14 +7,16 @@ from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
 
 import typer
+from temporalio.client import Client
 
 from client import runs
 from client.cli import output, session
-from client.cli.options import AsJson, By, Comment, Id, Step, Version
+from client.cli.options import AsJson, By, Comment, Digest, Id, Step, Version
 from client.cli.session import who
 from client.ids import plan_id
 from client.runs import Choice
-from plans.errors import PlanError
+from plans.errors import PlanError, Refused
+from plans.views.call_text import call_rows
 
 Args = Annotated[
     str | None, typer.Option("--args", metavar="JSON", help="Run the step with these arguments, a JSON object.")
@@ -26,20 +28,22 @@ Remember = Annotated[bool, typer.Option("--remember", help="Also approve further
 
 def approve(
     plan: Id, step: Step, by: By = None, comment: Comment = "", args: Args = None, version: Version = None,
-    remember: Remember = False, as_json: AsJson = False,
+    digest: Digest = None, remember: Remember = False, as_json: AsJson = False,
 ) -> None:  # fmt: skip
-    """Approve a step, now or before it awaits approval."""
-    choice = Choice(step_id=step, by=by or who(), comment=comment, args=_args(args), version=version, remember=remember)
-    sentence = session.run(lambda here: runs.approve(here.client, plan, choice))
+    """Approve a step, now or before it awaits approval. Shows the call that is approved."""
+    named: dict[str, Any] = {"version": version, "digest": digest, "remember": remember}
+    choice = Choice(step_id=step, by=by or who(), comment=comment, args=_args(args), **named)
+    sentence = session.run(lambda here: _decide(here.client, plan, choice, approved=True))
     _report(plan, sentence, as_json, stepId=step, approved=True)
 
 
 def deny(
-    plan: Id, step: Step, by: By = None, comment: Comment = "", version: Version = None, as_json: AsJson = False
-) -> None:
+    plan: Id, step: Step, by: By = None, comment: Comment = "", version: Version = None, digest: Digest = None,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
     """Deny a step: it is skipped, and its dependents are blocked."""
-    choice = Choice(step_id=step, by=by or who(), comment=comment, version=version)
-    sentence = session.run(lambda here: runs.deny(here.client, plan, choice))
+    choice = Choice(step_id=step, by=by or who(), comment=comment, version=version, digest=digest)
+    sentence = session.run(lambda here: _decide(here.client, plan, choice, approved=False))
     _report(plan, sentence, as_json, stepId=step, approved=False)
 
 
@@ -66,6 +70,20 @@ def cancel(plan: Id, as_json: AsJson = False) -> None:
 
 def _control(plan: str, verb: Verb, by: str | None, as_json: bool) -> None:
     _report(plan, session.run(lambda here: verb(here.client, plan, by or who())), as_json)
+
+
+async def _decide(client: Client, plan: str, choice: Choice, *, approved: bool) -> str:
+    """Show the call and send a decision about exactly this. Raises Refused where a person must look first."""
+    asked = await runs.call(client, plan, choice.step_id)
+    if asked is not None:
+        output.say("\n".join(call_rows(asked)))
+    if asked is not None and choice.digest is None:
+        if approved and asked.changed and choice.version is None:
+            command = f"plan approve {plan_id(plan)} {asked.step_id} --digest {asked.digest}"
+            text = "has changed since it was first asked; this is what it would do now. To approve exactly this:"
+            raise Refused(f"step '{asked.step_id}' {text} {command}", "DIGEST_REQUIRED")
+        choice = choice.naming(asked)
+    return await (runs.approve if approved else runs.deny)(client, plan, choice)
 
 
 def _report(plan: str, sentence: str, as_json: bool, **found: Any) -> None:

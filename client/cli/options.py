@@ -14,4 +14,8 @@ By = Annotated[
     str | None, typer.Option("--by", metavar="NAME", help="Your name, for the plan's log; default: your user name.")
 ]
 Comment = Annotated[str, typer.Option("--comment", metavar="TEXT", help="Reason, for the plan's log.")]
+Digest = Annotated[
+    str | None,
+    typer.Option("--digest", metavar="HEX", help="Fail unless it is this call; `plan pending --json` shows digests."),
+]
 Version = Annotated[int | None, typer.Option("--version", metavar="N", help="Fail if the plan is at another version.")]

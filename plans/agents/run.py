@@ -216,7 +216,7 @@ def resumed(agent: AgentRun, new_id: str, now: datetime, by: str = "") -> AgentR
     run, old = new.run, agent.run.plan.id or ""
     run.plan = run.plan.model_copy(update={"id": new_id})
     schedule.reset_to_draft(run)
-    run.resumes, run.interrupted = old, False
+    run.resumes, run.interrupted, run.remembered = old, False, {}
     new.end, new.nudges, new.usage = None, 0, AgentUsage()
     pending = [name for name in new.called if run.steps[name].status not in DONE]
     new.unsent += [

@@ -6,43 +6,56 @@ that holds a reference is validated only once its value is known.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
-from difflib import get_close_matches
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 from jsonschema.exceptions import ValidationError
 
 from plans.definition.references import Reference, find, is_literal
 from plans.model import ToolSpec
+from plans.near_names import Hints
+
+MAX_FIELD = 300
+"""Characters of the place that a problem names: one long key can hold thousands of mistakes."""
 
 
-def argument_problems(spec: ToolSpec, args: Mapping[str, Any], known: Container[str] = ()) -> list[tuple[str, str]]:
+def argument_problems(
+    spec: ToolSpec, args: Mapping[str, Any], known: Container[str] = (), hints: Hints | None = None
+) -> list[tuple[str, str]]:
     """Problems of arguments that may contain references, as (field, sentence), in a stable order."""
     errors = list(spec.validator.iter_errors(dict(args)))
     if not errors:
         return []  # the common case; searching long texts for references costs more than everything else here
-    pending = [reference for reference in find(dict(args)) if not is_literal(reference, known)]
-    found = [
-        sentence
-        for error in errors
-        if not any(_waits(error, reference) for reference in pending)
-        for sentence in _sentences(spec, error)
-    ]
+    pending = _Pending(reference for reference in find(dict(args)) if not is_literal(reference, known))
+    hints = hints or Hints()
+    found = [sentence for error in errors if not pending.awaits(error) for sentence in _sentences(spec, error, hints)]
     return sorted(set(found))
 
 
-def _waits(error: ValidationError, reference: Reference) -> bool:
-    """Whether the error may disappear once the reference is filled in. An insertion into a text remains a string."""
-    if error.validator in ("required", "additionalProperties"):
-        return False
-    path = tuple(error.absolute_path)
-    if reference.whole:
-        return reference.place[: len(path)] == path
-    return reference.place == path and error.validator not in ("type", "anyOf")
+class _Pending:
+    """The places whose values are not known yet."""
+
+    def __init__(self, references: Iterable[Reference]) -> None:
+        self._whole: set[tuple[str | int, ...]] = set()
+        """Those that are replaced whole, and everything that contains them."""
+        self._texts: set[tuple[str | int, ...]] = set()
+        """Texts with insertions: these remain texts."""
+        for reference in references:
+            if reference.whole:
+                self._whole |= {reference.place[:length] for length in range(len(reference.place) + 1)}
+            else:
+                self._texts.add(reference.place)
+
+    def awaits(self, error: ValidationError) -> bool:
+        """Whether the error may disappear once the references are filled in."""
+        if error.validator in ("required", "additionalProperties"):
+            return False
+        path = tuple(error.absolute_path)
+        return path in self._whole or (path in self._texts and error.validator not in ("type", "anyOf"))
 
 
-def _sentences(spec: ToolSpec, error: ValidationError) -> list[tuple[str, str]]:
-    path = ".".join(["args", *map(str, error.absolute_path)])
+def _sentences(spec: ToolSpec, error: ValidationError, hints: Hints) -> list[tuple[str, str]]:
+    path = ".".join(["args", *(str(part)[:MAX_FIELD] for part in error.absolute_path)])[:MAX_FIELD]
     instance: Any = error.instance
     if error.validator == "required":
         name = error.message.split("'")[1]
@@ -50,7 +63,7 @@ def _sentences(spec: ToolSpec, error: ValidationError) -> list[tuple[str, str]]:
     if error.validator == "additionalProperties":
         schema: Any = error.schema
         known = list(schema.get("properties", {}))
-        return [(f"{path}.{name}", _unknown(spec, str(name), known)) for name in instance if name not in known]
+        return [(f"{path}.{name}", _unknown(spec, str(name), known, hints)) for name in instance if name not in known]
     if error.validator == "type":
         return [(path, f"{_short(instance)} is not of type {_kinds(error.validator_value)}")]
     if error.validator == "anyOf":
@@ -60,9 +73,9 @@ def _sentences(spec: ToolSpec, error: ValidationError) -> list[tuple[str, str]]:
     return [(path, " ".join(error.message.split())[:300])]
 
 
-def _unknown(spec: ToolSpec, name: str, known: list[str]) -> str:
-    near = get_close_matches(name, known, 1)
-    hint = f"did you mean '{near[0]}'?" if near else f"it takes {', '.join(known) or 'nothing'}"
+def _unknown(spec: ToolSpec, name: str, known: list[str], hints: Hints) -> str:
+    near = hints.near(name, known)
+    hint = f"did you mean '{near}'?" if near else f"it takes {', '.join(known) or 'nothing'}"
     return f"{spec.name} has no argument '{name}'; {hint}"
 
 

@@ -1,7 +1,8 @@
 """Conditions (`when`): JMESPath over the values of finished steps and the inputs.
 
 Root names in an expression are step ids, or `inputs`. JMESPath cannot call into Python, assign or loop; the length and
-depth of an expression are limited here so that it cannot stall a workflow task (FAULTS T17).
+depth of an expression are limited here, and the work of evaluating it in `plans.definition.evaluation`, so that it
+cannot stall a workflow task (FAULTS T17).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import jmespath
 from jmespath.exceptions import JMESPathError
 from jmespath.functions import Functions
 
+from plans.definition.evaluation import Budget, evaluate
 from plans.errors import BadExpression
 
 MAX_CHARACTERS = 1_000
@@ -25,25 +27,31 @@ def compiled(expression: str) -> Any:
     """The parsed expression (cached). Raises BadExpression with the position of the error."""
     if len(expression) > MAX_CHARACTERS:
         raise BadExpression(f"the expression has {len(expression)} characters; {MAX_CHARACTERS} are allowed")
+    return _compiled(expression)
+
+
+@lru_cache(maxsize=1_000)
+def _compiled(expression: str) -> Any:
     if max(expression.count(mark) for mark in "([{!&|") > 2 * MAX_DEPTH:
         raise BadExpression(f"the expression is nested deeper than {MAX_DEPTH}; split the value up in a step first")
     try:
-        found = _parse(expression)
+        found = jmespath.compile(expression)
     except (JMESPathError, RecursionError) as error:
         raise BadExpression(f"'{expression[:80]}' is not a JMESPath expression: {_one_line(error)}") from error
     _check(found.parsed)
     return found
 
 
-@lru_cache(maxsize=1_000)
-def _parse(expression: str) -> Any:
-    return jmespath.compile(expression)
+def search(expression: str, value: Any, budget: Budget | None = None) -> Any:
+    """Evaluate the expression on a value, within a budget that several may share.
 
-
-def search(expression: str, value: Any) -> Any:
-    """Evaluate the expression on a value. Raises BadExpression when it does not apply to the value."""
+    Raises BadExpression when it does not apply to the value, or costs too much.
+    """
+    parsed = compiled(expression).parsed
     try:
-        return compiled(expression).search(value)
+        return evaluate(parsed, value, budget or Budget())
+    except BadExpression as error:
+        raise BadExpression(f"'{expression[:80]}' cannot be applied: {error.message}", error.code) from None
     except (JMESPathError, RecursionError, TypeError, ValueError, ArithmeticError) as error:
         raise BadExpression(f"'{expression[:80]}' cannot be applied: {_one_line(error)}") from error
 
@@ -56,9 +64,12 @@ def holds(expression: str, values: Mapping[str, Any]) -> bool:
 
 def roots_of(expression: str | None) -> list[str]:
     """The root names an expression uses, in order, without repeats; `@` stands for the whole scope."""
-    if not expression:
-        return []
-    return list(dict.fromkeys(_roots(compiled(expression).parsed)))
+    return list(_distinct_roots(expression)) if expression else []
+
+
+@lru_cache(maxsize=5_000)
+def _distinct_roots(expression: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(_roots(compiled(expression).parsed)))
 
 
 def _roots(node: dict[str, Any]) -> list[str]:
@@ -74,7 +85,7 @@ def _roots(node: dict[str, Any]) -> list[str]:
     return [name for child in children if isinstance(child, dict) for name in _roots(child)]
 
 
-def _check(parsed: dict[str, Any]) -> None:
+def _check(parsed: Any) -> None:
     """Reject unknown functions, and nesting too deep for the recursive evaluator. Iterative itself."""
     stack = [(parsed, 1)]
     while stack:

@@ -7,27 +7,49 @@ returned are disjoint; fixing one may reveal another.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 
 def find_cycles(needs: Mapping[str, Sequence[str]]) -> list[list[str]]:
     """Disjoint cycles as paths from a step back to itself, `["a", "b", "a"]`, in the order of `needs`."""
     peel = _Peel(needs)
+    walk = _Walk(needs, peel)
     found: list[list[str]] = []
     for name in needs:
         while name in peel.left:
-            ring = _ring(needs, peel, name)
+            ring = walk.ring(name)
             found.append(ring)
             peel.take(ring[1:])
     return found
 
 
-def _ring(needs: Mapping[str, Sequence[str]], peel: _Peel, name: str) -> list[str]:
-    path: dict[str, int] = {}
-    while name not in path:
-        path[name] = len(path)
-        name = next(other for other in needs[name] if other in peel.left)
-    return [*list(path)[path[name] :], name]
+class _Walk:
+    """A walk along open dependencies. What is left of it after a ring was removed is not walked again."""
+
+    def __init__(self, needs: Mapping[str, Sequence[str]], peel: _Peel) -> None:
+        self._peel = peel
+        self._unread: dict[str, Iterator[str]] = {name: iter(others) for name, others in needs.items()}
+        self._path: list[str] = []
+        self._places: dict[str, int] = {}
+        self._next: dict[str, str] = {}
+
+    def ring(self, name: str) -> list[str]:
+        """The next cycle reached from `name`."""
+        while self._path and self._path[-1] not in self._peel.left:
+            del self._places[self._path.pop()]
+        if self._path:
+            name = self._following(self._path[-1])
+        while name not in self._places:
+            self._places[name] = len(self._path)
+            self._path.append(name)
+            name = self._following(name)
+        return [*self._path[self._places[name] :], name]
+
+    def _following(self, name: str) -> str:
+        """The first open dependency. Those before it are never open again, so each is looked at once."""
+        while name not in self._next or self._next[name] not in self._peel.left:
+            self._next[name] = next(self._unread[name])
+        return self._next[name]
 
 
 class _Peel:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -19,10 +18,13 @@ from pydantic_core import ErrorDetails
 
 from plans.definition.references import strings
 from plans.model import MAX_STEPS, Plan, Problem, Step
+from plans.near_names import Hints
 
 MAX_BYTES = 8 * 1024 * 1024
 MAX_DEPTH = 64
 MAX_ARGS_BYTES = 64 * 1024
+MAX_FOUND = 2_000
+"""Maximum number of problems shown; further ones are only counted."""
 _FENCE = re.compile(r"\s*```[a-zA-Z]*\n(.*)\n```\s*", re.DOTALL)
 
 
@@ -94,8 +96,17 @@ def read_plan(data: Any) -> Plan | list[Problem]:
     except Unreadable as error:
         return [error.problem]
     except ValidationError as error:
-        return [_problem(data, detail) for detail in error.errors(include_url=False)]
+        return _problems(data, error)
     return _sizes(plan) or plan
+
+
+def _problems(data: Any, error: ValidationError) -> list[Problem]:
+    hints, details = Hints(), error.errors(include_url=False)
+    found = [_problem(data, detail, hints) for detail in details[:MAX_FOUND]]
+    if len(details) > MAX_FOUND:
+        text = f"{len(details) - MAX_FOUND} more problems are not shown; fix these first"
+        found.append(Problem(code="MORE_PROBLEMS", message=text))
+    return found
 
 
 def sound_part(data: Any) -> Plan | None:
@@ -207,7 +218,7 @@ _MODELS: dict[str, type[BaseModel]] = {"": Plan} | {
 """By the name of its field, each model in a plan file."""
 
 
-def _problem(data: Any, detail: ErrorDetails) -> Problem:
+def _problem(data: Any, detail: ErrorDetails, hints: Hints) -> Problem:
     location = list(detail["loc"])
     step_id = None
     if len(location) > 1 and location[0] == "steps" and isinstance(location[1], int):
@@ -217,7 +228,7 @@ def _problem(data: Any, detail: ErrorDetails) -> Problem:
         location = location[2:] or ["step"]
     field = ".".join(map(str, location))[:300] or None
     code = _code(location, detail) if location else "PLAN_SCHEMA"
-    return Problem(code=code, step_id=step_id, field=field, message=_sentence(detail, step_id is not None))
+    return Problem(code=code, step_id=step_id, field=field, message=_sentence(detail, step_id is not None, hints))
 
 
 def _code(location: list[str | int], detail: ErrorDetails) -> str:
@@ -229,12 +240,12 @@ def _code(location: list[str | int], detail: ErrorDetails) -> str:
     return "UNKNOWN_TOOL" if field == "tool" and detail["type"] not in ("missing", "extra_forbidden") else "PLAN_SCHEMA"
 
 
-def _sentence(detail: ErrorDetails, in_step: bool) -> str:
+def _sentence(detail: ErrorDetails, in_step: bool, hints: Hints) -> str:
     kind, name = detail["type"], str(detail["loc"][-1]) if detail["loc"] else ""
     if kind == "missing":
         return f"'{name}' is missing; add it"
     if kind == "extra_forbidden":
-        return _unknown_field(detail, name, in_step)
+        return _unknown_field(detail, name, in_step, hints)
     if detail["loc"][-1:] == ("tool",):
         return f"Unknown tool: {_short(detail['input'])}; name a tool, `plan tools` lists them"
     if kind == "string_pattern_mismatch" and detail["loc"][-2:-1] in (("dependsOn",), ("depends_on",)):
@@ -245,14 +256,14 @@ def _sentence(detail: ErrorDetails, in_step: bool) -> str:
     return f"{text}; it is {_short(detail['input'])}"
 
 
-def _unknown_field(detail: ErrorDetails, name: str, in_step: bool) -> str:
+def _unknown_field(detail: ErrorDetails, name: str, in_step: bool, hints: Hints) -> str:
     parents = [part for part in detail["loc"][:-1] if isinstance(part, str) and part in _MODELS]
     model = _MODELS[parents[-1] if parents else ("steps" if in_step else "")]
     known = [field.alias or key for key, field in model.model_fields.items()]
     if name in ("status", "result"):
         return f"'{name}' is set by the run, not by the plan; remove it"
-    near = get_close_matches(name, known, 1)
-    return f"there is no field '{name}'; " + (f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}")
+    near = hints.near(name, known)
+    return f"there is no field '{name}'; " + (f"did you mean '{near}'?" if near else f"known: {', '.join(known)}")
 
 
 def _short(value: Any) -> str:

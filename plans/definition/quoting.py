@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_left, bisect_right
+from math import inf
 from typing import Any
 
 from plans.errors import BadReference
@@ -15,44 +17,108 @@ from plans.errors import BadReference
 _DOUBLE = re.compile(r'([\\"$`])')
 _START = r"(?:^|[\s;|&({])"
 _INTERPRETER = r"(?:ba|da|z|k|a)?sh\b|(?:python[\d.]*|perl|ruby|node|php)\b"
-_READS_CODE = re.compile(
-    rf"{_START}(?:[\w/.-]*/)?(?:{_INTERPRETER})[^|;&\n]*\s-\w*[cer]\b|{_START}(?:awk|gawk|mawk|sed)\s|(?:^|[;|&({{])\s*(?:source|\.)\s"
-)
-"""Commands that treat one argument as code: no value may be inserted inside quotes."""
-_AT_CODE = re.compile(rf"{_START}(?:[\w/.-]*/)?(?:{_INTERPRETER})[^|;&\n]*\s-\w*[cer]\s*$")
-"""Matches when the next word is that argument itself."""
+_CALLED = re.compile(rf"{_START}(?:[\w/.-]*/)?(?:{_INTERPRETER})")
+"""An interpreter that is called. Its start is the only separator or blank in it, so matches never overlap."""
+_SEPARATOR = re.compile(r"[|;&\n]")
+_FLAG = re.compile(r"\s-(\w*)")
+_CODE_FLAG = re.compile(r"\s-\w*[cer]\b")
+"""An option after which an interpreter takes code: `-c`, `-e`, `-xr`."""
+_READS_CODE = re.compile(rf"{_START}(?:awk|gawk|mawk|sed)\s|(?:^|[;|&({{])\s*(?:source|\.)\s")
+"""Further commands that treat one argument as code: no value may be inserted inside quotes."""
 _ALL_CODE = re.compile(
     rf"{_START}(?:eval|ssh|su)\s|(?:^|[;|&({{]|\b(?:then|do|else))\s*(?:trap|let|declare|typeset|watch|parallel)\s"
     rf"|\|\s*(?:\w*/)*(?:{_INTERPRETER})\s*(?:-s?\s*)?(?:$|[;&|)\n])"
 )
 """Commands that treat all their arguments as code, and pipes into an interpreter."""
-_CASE = re.compile(rf"{_START}case\s.*\sin\s", re.DOTALL)
+_BREAKS = " \t\n;|&()<>"
+"""Characters after which a word begins."""
+_TEST = re.compile(r"\[\[\s")
+_BORING = {
+    "plain": re.compile(r"[^\\'\"`$()<#\[]+"),
+    "double": re.compile(r'[^\\"`$]+'),
+    "single": re.compile(r"[^']+"),
+}
+"""Characters that change nothing in a context, by context."""
+_CASE, _IN = re.compile(rf"{_START}case\s"), re.compile(r"\sin\s")
 
 
 def join_shell(literals: list[str], values: list[str]) -> str:
     """A shell command with each value inserted as inert text, whatever characters it contains. Raises BadReference."""
-    command, before, scan = literals[0], literals[0], _ShellScan(literals[0])
-    whole = "".join(literals)
+    pieces, scan, code = [literals[0]], _ShellScan(literals[0]), _InnerCode(literals)
     for value, literal in zip(values, literals[1:], strict=True):
         if "\0" in value:
             raise BadReference("a value with a NUL character cannot be part of a command; remove it")
         context = scan.context()
-        _refuse_inner_code(context, before, whole)
-        command += _shell_text(value, context) + literal
-        before += literal
+        code.refuse(context)
+        pieces += [_shell_text(value, context), literal]
+        code.advance(literal)
         scan.feed(literal)
-    return command
+    return "".join(pieces)
 
 
-def _refuse_inner_code(context: str, before: str, whole: str) -> None:
-    if _CASE.search(before):
-        raise BadReference("a value cannot safely be inserted after `case ... in` in a command; use `if`, or `env`")
-    inside = context != "plain" and _READS_CODE.search(whole)
-    if inside or _AT_CODE.search(before) or _ALL_CODE.search(whole):
-        raise BadReference(
-            "a value in the code of another shell or interpreter would be read as code there;"
-            " pass it as an argument instead: sh -c 'echo \"$1\"' _ {{step}}"
-        )
+class _InnerCode:
+    """Where a command's literal text hands code to another interpreter. Linear: everything is looked up in one pass."""
+
+    def __init__(self, literals: list[str]) -> None:
+        self._whole = whole = "".join(literals)
+        self._called = [match.end() for match in _CALLED.finditer(whole)]
+        self._separators = [match.start() for match in _SEPARATOR.finditer(whole)]
+        self._flags = [match.span() for match in _FLAG.finditer(whole)]
+        self._case_end = self._end_of_case()
+        self._all_code = bool(_ALL_CODE.search(whole))
+        self._reads_code = bool(_READS_CODE.search(whole)) or self._has_code_flag()
+        self._at = self._word_end = 0
+        self.advance(literals[0])
+
+    def advance(self, literal: str) -> None:
+        """Move behind the next literal."""
+        text = literal.rstrip()
+        if text:
+            self._word_end = self._at + len(text)
+        self._at += len(literal)
+
+    def refuse(self, context: str) -> None:
+        """Raise BadReference if a value in this context, at this place, would be read as code."""
+        if self._case_end <= self._at:
+            raise BadReference("a value cannot safely be inserted after `case ... in` in a command; use `if`, or `env`")
+        inside = context != "plain" and self._reads_code
+        if inside or self._all_code or self._is_at_code():
+            raise BadReference(
+                "a value in the code of another shell or interpreter would be read as code there;"
+                " pass it as an argument instead: sh -c 'echo \"$1\"' _ {{step}}"
+            )
+
+    def _end_of_case(self) -> float:
+        """Where the first `case ... in` ends."""
+        case = _CASE.search(self._whole)
+        found = _IN.search(self._whole, case.end()) if case else None
+        return found.end() if found else inf
+
+    def _has_code_flag(self) -> bool:
+        """Whether an interpreter has a code flag, with no separator in between (the flag may begin the next line)."""
+        flags = [match.start() for match in _CODE_FLAG.finditer(self._whole)]
+        ends = [*self._separators, len(self._whole)]
+        return any(_first(flags, called) <= _first(ends, called) for called in self._called)
+
+    def _is_at_code(self) -> bool:
+        """Whether the text up to here ends with an interpreter and its code flag: the next word is the code itself."""
+        if self._whole[max(self._word_end - 1, 0) : self._word_end] not in ("c", "e", "r"):
+            return False
+        index = bisect_right(self._flags, self._word_end - 3, key=lambda span: span[0]) - 1
+        if index < 0:
+            return False
+        start, end = self._flags[index]
+        if self._word_end > end:
+            return False
+        before = bisect_right(self._called, start) - 1
+        separator = bisect_left(self._separators, start) - 1
+        return before >= 0 and (separator < 0 or self._called[before] > self._separators[separator])
+
+
+def _first(places: list[int], at: int) -> float:
+    """The first of the sorted places that is not before `at`."""
+    index = bisect_left(places, at)
+    return places[index] if index < len(places) else inf
 
 
 def join_python(literals: list[str], values: list[Any]) -> str:
@@ -66,16 +132,28 @@ def join_python(literals: list[str], values: list[Any]) -> str:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise BadReference(f"the Python code does not parse with its values inserted: {error}") from error
-    free = _names(tree) - {name for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for name in _names(node)}
-    if not free.issuperset(names):
+    if not _free_names(tree).issuperset(names):
         raise BadReference("a value in Python code must stand by itself, outside quotes: data = {{step}}")
     texts = {name: f"({value!r})" for name, value in zip(names, values, strict=True)}
     # One pass, so that a value that looks like a placeholder is not replaced again.
-    return re.sub("|".join(map(re.escape, names)), lambda match: texts[match[0]], code)
+    return re.sub(rf"{stem}[0-9]+_", lambda match: texts.get(match[0], match[0]), code)
 
 
-def _names(tree: ast.AST) -> set[str]:
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+def _free_names(tree: ast.AST) -> set[str]:
+    """The names that are read, without those that are read in an f-string."""
+    read: tuple[set[str], set[str]] = (set(), set())
+    pending = [(tree, False)]
+    while pending:
+        node, in_text = pending.pop()
+        if isinstance(node, ast.Name):
+            if isinstance(node.ctx, ast.Load):
+                read[in_text].add(node.id)
+            continue
+        in_text = in_text or isinstance(node, ast.JoinedStr)
+        for field in vars(node).values():  # `ast.iter_child_nodes` takes three times as long
+            children = field if isinstance(field, list) else (field,)
+            pending += [(child, in_text) for child in children if isinstance(child, ast.AST)]
+    return read[False] - read[True]
 
 
 def _shell_text(value: str, context: str) -> str:
@@ -111,7 +189,17 @@ class _ShellScan:
         """Advance over literal text."""
         index = 0
         while index < len(text):
-            index += self._step(text, index)
+            index = self._passed(text, index)
+            if index < len(text):
+                index += self._step(text, index)
+
+    def _passed(self, text: str, index: int) -> int:
+        """Skip characters that change nothing, except that a word may begin after them."""
+        boring = None if self._skip else _BORING[self._stack[-1]].match(text, index)
+        if boring is None:
+            return index
+        self._dollar, self._word_start = False, boring[0][-1] in _BREAKS
+        return boring.end()
 
     def _step(self, text: str, index: int) -> int:
         char, top = text[index], self._stack[-1]
@@ -133,13 +221,13 @@ class _ShellScan:
             self._stack.pop() if top == "double" else self._stack.append("double")
         elif top == "plain":
             self._plain(char, text, index)
-        self._word_start = char in " \t\n;|&()<>"
+        self._word_start = char in _BREAKS
         return 1
 
     def _plain(self, char: str, text: str, index: int) -> None:
         if char == "'":
             self._stack.append("single")
-        elif text.startswith("((", index) or (self._word_start and re.match(r"\[\[\s", text[index:])):
+        elif text.startswith("((", index) or (self._word_start and _TEST.match(text, index)):
             self._refuse(text[index : index + 2])  # arithmetic evaluates command substitutions in an index: a[$(x)]
         elif char == "(":
             self._stack.append("plain")

@@ -16,9 +16,10 @@ import json
 import re
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from plans.definition.conditions import search
+from plans.definition.evaluation import TOO_COSTLY, UNITS_IN_ACTIVITY, Budget
 from plans.definition.quoting import join_python, join_shell
 from plans.errors import BadExpression, BadReference
 
@@ -43,8 +44,7 @@ _WHOLE_CODE = (
 )
 
 
-@dataclass(frozen=True)
-class Reference:
+class Reference(NamedTuple):
     """One reference to a step's value or an input: its location, the root it names, and the path into the value."""
 
     place: tuple[str | int, ...]
@@ -101,7 +101,9 @@ def literal(text: str) -> str:
 
 def path_of(rest: str | None) -> str:
     """The JMESPath expression in what follows a root: `.rows[0]` -> `rows[0]`, `| [0]` -> `@ | [0]`, nothing -> ``."""
-    rest = (rest or "").strip()
+    if not rest:
+        return ""
+    rest = rest.strip()
     if rest.startswith("."):
         return rest[1:] or rest
     return f"@ {rest}" if rest.startswith("|") else rest
@@ -127,36 +129,38 @@ def fill(args: dict[str, Any], values: Mapping[str, Any], quoting: Quoting, abse
     returned. Raises BadReference when a value, or what the path selects in it, does not exist or does not fit.
     """
     deferred: list[Place] = []
+    budget = Budget()
 
     def one(text: str, place: tuple[str | int, ...]) -> Any:
         if any(reference.root in absent for reference in in_text(text, place)):
             deferred.append(list(place))
             return text
-        return fill_text(text, values, _language(place, quoting))
+        return fill_text(text, values, _language(place, quoting), budget)
 
     return Filled({key: _map(value, one, (key,)) for key, value in args.items()}, deferred)
 
 
 def fill_at(args: dict[str, Any], places: list[Place], values: Mapping[str, Any], quoting: Quoting) -> dict[str, Any]:
     """Fill in only the strings at `places`: the second half of `fill`, once the deferred values are loaded."""
-    wanted = {tuple(place) for place in places}
+    wanted, budget = {tuple(place) for place in places}, Budget(UNITS_IN_ACTIVITY)
 
     def one(text: str, place: tuple[str | int, ...]) -> Any:
-        return fill_text(text, values, _language(place, quoting)) if place in wanted else text
+        return fill_text(text, values, _language(place, quoting), budget) if place in wanted else text
 
     return {key: _map(value, one, (key,)) for key, value in args.items()}
 
 
-def fill_text(text: str, values: Mapping[str, Any], language: str | None = None) -> Any:
-    """The filled value of one string: a string, or any JSON value for a whole reference."""
+def fill_text(text: str, values: Mapping[str, Any], language: str | None = None, budget: Budget | None = None) -> Any:
+    """The filled value of one string: a string, or any JSON value for a whole reference. Its paths share the budget."""
+    budget = budget or Budget()
     if text.startswith("$$"):
         return text[1:]
     references = in_text(text)
     if references and references[0].whole:
         if language and not is_literal(references[0], values):
             raise BadReference(_WHOLE_CODE.format(text))
-        return text if is_literal(references[0], values) else look_up(references[0], values)
-    return _insert(text, lambda reference: look_up(reference, values), language)
+        return text if is_literal(references[0], values) else look_up(references[0], values, budget)
+    return _insert(text, lambda reference: look_up(reference, values, budget), language)
 
 
 def check_code(text: Any, language: str) -> None:
@@ -171,17 +175,18 @@ def check_code(text: Any, language: str) -> None:
         _insert(text, lambda _: "x", language)
 
 
-def look_up(reference: Reference, values: Mapping[str, Any]) -> Any:
-    """Resolve a reference. Raises BadReference when it selects nothing."""
+def look_up(reference: Reference, values: Mapping[str, Any], budget: Budget | None = None) -> Any:
+    """Resolve a reference. Raises BadReference when it selects nothing, or its path costs too much."""
     if reference.root not in values:
         raise BadReference(f"'{reference.text}' names '{reference.root}', which has no value")
     value = values[reference.root]
     if not reference.path:
         return value
     try:
-        found = search(reference.path, value)
+        found = search(reference.path, value, budget)
     except BadExpression as error:
-        raise BadReference(f"'{reference.text}': {error.message}") from error
+        code = TOO_COSTLY if error.code == TOO_COSTLY else None
+        raise BadReference(f"'{reference.text}': {error.message}", code) from error
     if found is None:
         raise BadReference(
             f"'{reference.text}': the value of '{reference.root}' has nothing at '{reference.path}'"

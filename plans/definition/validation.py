@@ -8,45 +8,48 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
 from contextlib import suppress
-from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any
 
 from plans.agents.as_plan import TOOL as AGENT
-from plans.definition.arguments import argument_problems
+from plans.definition.arguments import MAX_FIELD, argument_problems
 from plans.definition.conditions import compiled, roots_of
 from plans.definition.cycles import find_cycles
 from plans.definition.output_schema import schema_problem
-from plans.definition.references import INPUTS, check_code, find, is_literal
+from plans.definition.references import INPUTS, Reference, check_code, find, is_literal
 from plans.errors import BadExpression, BadReference
 from plans.model import Input, Plan, Problem, Step, ToolSpec
+from plans.near_names import Hints
 
-MAX_HINTED = 1_000
-"""Above this many known names, "did you mean" is skipped: it costs O(names) per mistake."""
-
+MAX_FOUND = 2_000
+"""After so many errors the remaining steps are not checked: nobody reads them, and making them takes time."""
 MAX_PROBLEMS = 200
 """At most this many problems go into history; `plan check` shows all of them."""
 
 
 def problems(plan: Plan, tools: Mapping[str, ToolSpec], elsewhere: Container[str] = ()) -> list[Problem]:
-    """All problems of a plan, in step order; those of the plan as a whole come last.
+    """All problems of a plan, in step order; those of the plan as a whole come last. After MAX_FOUND the check stops.
 
     Tools of the steps in `elsewhere` are not checked: they run on workers of another task queue.
     """
     known = {step.id for step in plan.steps}
-    found = list(_ids(plan))
-    for step in plan.steps:
-        found += _dependencies(step, known)
+    found, hints, inputs = list(_ids(plan)), Hints(), set(plan.inputs)
+    for count, step in enumerate(plan.steps, 1):
+        found += _dependencies(step, known, hints)
         if step.id not in elsewhere:
-            found += [*_tool(step, tools, known), *_code(step, tools)]
-        found += _references(step, known, set(plan.inputs))
-        found += _condition(step, known)
+            found += [*_tool(step, tools, known, hints), *_code(step, tools)]
+        found += _references(step, known, inputs, hints)
+        found += _condition(step, known, hints)
+        if len(found) > MAX_FOUND and len(errors(found)) > MAX_FOUND:
+            rest = len(plan.steps) - count
+            return [*found, _more(f"the other {rest} steps were not checked; fix these problems first")]
     return [*found, *_cycles(plan, known), *_defaults(plan)]
 
 
 def call_problems(step: Step, tools: Mapping[str, ToolSpec], usable: set[str], inputs: set[str]) -> list[Problem]:
     """All problems of one step's call, given that it may reference the values of the `usable` steps."""
-    return [*_tool(step, tools, usable), *_references(step, usable, inputs), *_code(step, tools)]
+    hints = Hints()
+    return [*_tool(step, tools, usable, hints), *_references(step, usable, inputs, hints), *_code(step, tools)]
 
 
 def errors(found: list[Problem]) -> list[Problem]:
@@ -59,18 +62,22 @@ def bounded(found: list[Problem]) -> list[Problem]:
     if len(found) <= MAX_PROBLEMS:
         return found
     kept = sorted(found, key=lambda problem: problem.severity != "error")[:MAX_PROBLEMS]
-    text = f"{len(found) - MAX_PROBLEMS} more problems are not shown; `plan check` shows all"
-    return [*kept, Problem(code="MORE_PROBLEMS", message=text)]
+    return [*kept, _more(f"{len(found) - MAX_PROBLEMS} more problems are not shown; `plan check` shows more")]
+
+
+def _more(text: str) -> Problem:
+    return Problem(code="MORE_PROBLEMS", message=text)
 
 
 def input_values(plan: Plan, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
     """The plan's input values with defaults applied, and the problems of the values given."""
     values: dict[str, Any] = {}
+    hints = Hints()
     found = [
         Problem(
             code="UNKNOWN_INPUT",
             field=f"inputs.{name}",
-            message=f"the plan has no input '{name}'{_near(name, plan.inputs)}",
+            message=f"the plan has no input '{name}'{hints.question(name, plan.inputs)}",
         )
         for name in given
         if name not in plan.inputs
@@ -128,23 +135,23 @@ def _ids(plan: Plan) -> Iterator[Problem]:
             yield Problem(code="PLAN_SCHEMA", step_id=step.id, field="id", message=text)
 
 
-def _dependencies(step: Step, known: set[str]) -> Iterator[Problem]:
+def _dependencies(step: Step, known: set[str], hints: Hints) -> Iterator[Problem]:
     for name in dict.fromkeys(step.depends_on):
         if name == step.id:
             text = "Plan contains circular dependencies: the step depends on itself; remove that"
             yield Problem(code="PLAN_CYCLE", step_id=step.id, field="dependsOn", message=text)
         elif name not in known:
-            text = f"Unknown dependency: {name}; no step has that id{_near(name, known)}"
+            text = f"Unknown dependency: {name}; no step has that id{hints.question(name, known)}"
             yield Problem(code="UNKNOWN_DEPENDENCY", step_id=step.id, field="dependsOn", message=text)
 
 
-def _tool(step: Step, tools: Mapping[str, ToolSpec], known: set[str]) -> Iterator[Problem]:
+def _tool(step: Step, tools: Mapping[str, ToolSpec], known: set[str], hints: Hints) -> Iterator[Problem]:
     spec = tools.get(step.tool)
     if spec is None:
-        hint = _near(step.tool.strip().lower(), tools) or "; `plan tools` lists them"
+        hint = hints.question(step.tool.strip().lower(), tools) or "; `plan tools` lists them"
         yield Problem(code="UNKNOWN_TOOL", step_id=step.id, field="tool", message=f"Unknown tool: {step.tool}{hint}")
         return
-    for field, text in [*argument_problems(spec, step.args, known), *_form(step)]:
+    for field, text in [*argument_problems(spec, step.args, known, hints), *_form(step)]:
         message = f"Invalid args for {step.tool}: {text}"
         yield Problem(code="INVALID_ARGS", step_id=step.id, field=field, message=message)
 
@@ -158,19 +165,20 @@ def _form(step: Step) -> Iterator[tuple[str, str]]:
             yield "args.outputSchema", problem
 
 
-def _references(step: Step, known: set[str], inputs: set[str]) -> Iterator[Problem]:
+def _references(step: Step, known: set[str], inputs: set[str], hints: Hints) -> Iterator[Problem]:
     for reference in find(step.args):
         if is_literal(reference, known):
             continue
         field = _field(reference.place)
-        text = _reference_problem(reference.root, reference.path, reference.text, step, known, inputs)
+        text = _reference_problem(reference, step, known, inputs, hints)
         if text:
             yield Problem(code="BAD_REFERENCE", step_id=step.id, field=field, message=text)
         elif reference.path:
             yield from _expression(reference.path, step, field)
 
 
-def _reference_problem(root: str, path: str, text: str, step: Step, known: set[str], inputs: set[str]) -> str:
+def _reference_problem(reference: Reference, step: Step, known: set[str], inputs: set[str], hints: Hints) -> str:
+    root, path, text = reference.root, reference.path, reference.text
     if not root:
         return "'$' alone does not name a step; write $STEP, or $$ for a dollar sign"
     if root == step.id:
@@ -178,11 +186,11 @@ def _reference_problem(root: str, path: str, text: str, step: Step, known: set[s
     if root == INPUTS:
         name = path.replace("[", ".").split(".")[0].split(" ")[0].strip('"')
         if path and not path.startswith("@") and name not in inputs:
-            return f"'{text}': the plan has no input '{name}'{_near(name, inputs)}"
+            return f"'{text}': the plan has no input '{name}'{hints.question(name, inputs)}"
         return ""
     if root not in known:
         literal = f"${text}" if text.startswith("$") else "{{" + text + "}}"
-        return f"'{text}' is not a step of the plan{_near(root, known)}; for the literal text write {literal}"
+        return f"'{text}' is not a step of the plan{hints.question(root, known)}; for the literal text write {literal}"
     return ""
 
 
@@ -202,14 +210,14 @@ def condition_problems(plan: Plan) -> list[Problem]:
     return [problem for step in plan.steps if step.when is not None for problem in _expression(step.when, step, "when")]
 
 
-def _condition(step: Step, known: set[str]) -> Iterator[Problem]:
+def _condition(step: Step, known: set[str], hints: Hints) -> Iterator[Problem]:
     if step.when is None:
         return
     found = list(_expression(step.when, step, "when"))
     yield from found
     for root in [] if found else roots_of(step.when):
         if root == step.id or (root not in known and root != INPUTS):
-            text = f"'{root}' is neither an earlier step nor `{INPUTS}`; write STEP.field{_near(root, known)}"
+            text = f"'{root}' is neither an earlier step nor `{INPUTS}`; write STEP.field{hints.question(root, known)}"
             yield Problem(code="BAD_REFERENCE", step_id=step.id, field="when", message=text)
 
 
@@ -245,7 +253,7 @@ def _mention(step: Step, root: str) -> str:
 
 
 def _field(place: tuple[str | int, ...]) -> str:
-    return ".".join(["args", *map(str, place)])
+    return ".".join(["args", *(str(part)[:MAX_FIELD] for part in place)])[:MAX_FIELD]
 
 
 def _needs(step: Step) -> list[str]:
@@ -253,11 +261,6 @@ def _needs(step: Step) -> list[str]:
     with suppress(BadExpression):  # reported already, with its location
         roots += roots_of(step.when)
     return list(dict.fromkeys([*step.depends_on, *roots]))
-
-
-def _near(name: str, known: Mapping[str, Any] | set[str]) -> str:
-    near = get_close_matches(name, sorted(known), 1) if len(known) <= MAX_HINTED else []
-    return f"; did you mean '{near[0]}'?" if near else ""
 
 
 def _short(value: Any) -> str:

@@ -1,50 +1,94 @@
 """Approvals: which steps need one, and how a decision is validated and recorded.
 
-A decision may arrive before the step awaits it; the first one counts, later ones are refused (REQUIREMENTS B6). If it
-names a plan version, it is valid for that version only. Arguments that replace the step's are validated first.
+A decision is about the digest of one call (`plans.step_call`). It may arrive before the step awaits it; the first one
+counts, later ones are refused (REQUIREMENTS B6). It may name the digest, or a plan version; then it is valid for those
+only. When the step starts with another call than the one decided about, it asks again: an edit, another queue, or a
+value that was not known yet. Arguments that replace the step's are validated, and make a new version of the plan.
+
+`Facts.binds_calls` is false in histories recorded before there were digests: their decisions cover arguments only.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
+from plans.change_log import Revision, differences, logged
 from plans.definition.dependencies import dependencies
+from plans.definition.references import INPUTS, find, is_literal
 from plans.definition.validation import call_problems
 from plans.errors import Refused
 from plans.execution.messages import Decide
 from plans.log import LogKind
 from plans.model import ApprovalRule, Plan, Step
 from plans.run import DONE, Decision, Run, Status
-from plans.step_fields import On, names
+from plans.step_call import StepCall, digest_of, upcoming
 
 DENIED = "User denied approval"
 """The reason of a denied step (seed 004)."""
-_DECIDED = names(Step, On.APPROVAL)
-"""Fields of a step that a decision covers."""
+CALL, RULE, DEFAULTS = "call", "rule", ""
+"""Marks of `Run.edited`: the call of a step is another one, or only what may waive its approval. The key DEFAULTS
+stands for the plan's `defaults.approval`."""
 
 
-def is_needed(run: Run, step: Step, args: dict[str, Any]) -> bool:
-    """Whether the step needs a person's approval to start with these arguments."""
-    spec = run.facts.tools[step.tool]
+def is_needed(run: Run, step: Step, call: StepCall) -> bool:
+    """Whether the step needs a person's approval to make this call."""
+    spec, asks = run.facts.tools[step.tool], stated(run, step)
     if run.facts.strict_approvals:
-        return step.requires_approval is True or spec.asks_by_default(args)
+        return asks is True or spec.asks_by_default(call.args, carries(run, step))
+    if step.id in run.denied:
+        return True
     if run.options.approve_all:
         return False
-    if step.requires_approval is None:
-        return spec.asks_by_default(args) and _kind(step.tool, args) not in run.remembered
+    if asks is None:
+        return spec.asks_by_default(call.args, carries(run, step)) and _kind(run, call) not in run.remembered
+    return asks
+
+
+def is_waived(run: Run, step: Step, call: StepCall) -> bool:
+    """Whether approval was given in advance: by `--yes`, by `requiresApproval: false`, or for all calls of the tool."""
+    if run.facts.strict_approvals or step.id in run.denied:
+        return False
+    asks = stated(run, step)
+    return run.options.approve_all or asks is False or (asks is None and _kind(run, call) in run.remembered)
+
+
+def stated(run: Run, step: Step) -> bool | None:
+    """The step's `requiresApproval`, as far as it counts.
+
+    A waiver counts only as the plan was started with: no edit makes or moves one. What a person denied in the run
+    before asks in any case.
+    """
+    if step.id in run.denied:
+        return True
+    if step.requires_approval is False and run.facts.binds_calls and step.id in run.edited:
+        return None
     return step.requires_approval
 
 
-def is_waived(run: Run, step: Step, args: dict[str, Any]) -> bool:
-    """Whether approval was given in advance: by `--yes`, by `requiresApproval: false`, or for all calls of the tool."""
+def carries(run: Run, step: Step) -> bool:
+    """Whether what the step's tool would send holds a step's value, or what a model chose while the plan ran."""
+    sent = {name: value for name, value in run.args_of(step).items() if name in run.facts.tools[step.tool].sends}
+    if not sent or run.literal:
+        return bool(sent)
+    if any(reference.root != INPUTS and not is_literal(reference, run.steps) for reference in find(sent)):
+        return True
+    own = (f"+ {step.id}:", f"~ {step.id}.", "and ")  # the last: differences that were not listed
+    return any(line.startswith(own) for each in run.revisions if each.by == "llm" for line in each.diff)
+
+
+def refused_waiver(run: Run, step: Step) -> str:
+    """Why the time limit of an approval may not approve the step; empty if it may."""
+    if not run.facts.binds_calls:
+        return ""
     if run.facts.strict_approvals:
-        return False
-    remembered = _kind(step.tool, args) in run.remembered and step.requires_approval is None
-    return run.options.approve_all or step.requires_approval is False or remembered
+        return "the worker's approvals are strict"
+    if step.id in run.edited or (step.approval is None and DEFAULTS in run.edited):
+        return "it is not what the plan was started with, but an edit"
+    return ""
 
 
 def rule_of(run: Run, step: Step) -> ApprovalRule:
@@ -77,42 +121,120 @@ def check(run: Run, message: Decide) -> Step:
             f"the decision is about version {message.version}, the plan is at version {run.plan.version}",
             "STALE_VERSION",
         )
+    _check_digest(run, step, message)
     if message.args is not None:
         _check_args(run, step, message.args)
     return step
 
 
+def _check_digest(run: Run, step: Step, message: Decide) -> None:
+    """Raise Refused for a decision about another call, or for one that does not say which of several it is about."""
+    if message.digest is not None and message.digest != digest_shown(run, step):
+        raise Refused(
+            f"the decision is about another call (digest {message.digest[:12]}…): what step '{step.id}' would do"
+            f" {_since(run, step)}; read it with `plan pending` and decide about that",
+            "STALE_DIGEST",
+        )
+    named = message.digest is not None or message.version is not None
+    if message.approved and not named and is_changed(run, step.id):
+        raise Refused(
+            f"what step '{step.id}' would do {_since(run, step)}, and the approval does not say what it is about; "
+            "read it with `plan pending` and send its `digest` or `version`",
+            "DIGEST_REQUIRED",
+        )
+
+
+def digest_shown(run: Run, step: Step) -> str:
+    """The digest of what a person is asked now; of a step that does not ask yet, that of its call as known now."""
+    state = run.steps[step.id]
+    return state.digest if state.awaiting == "approval" and state.digest else digest_of(upcoming(run, step).call)
+
+
+def is_changed(run: Run, step_id: str) -> bool:
+    """Whether the step's call is another one than the plan was started with, or than it asked about before."""
+    return run.facts.binds_calls and run.edited.get(step_id) == CALL
+
+
+def _since(run: Run, step: Step) -> str:
+    last = next((each for each in reversed(run.revisions) if any(step.id in line for line in each.diff)), None)
+    if last is None:
+        return "has changed since"
+    return f"was changed in version {last.version}{f' by {last.by}' if last.by else ''}"
+
+
 def decide(run: Run, message: Decide, now: datetime, source: Literal["signal", "update", "timeout"]) -> Decision:
     """Record a decision. Raises Refused, with the run unchanged, if it cannot be accepted."""
     step = check(run, message)
-    state = run.steps[step.id]
     if message.args is not None:
-        state.args = message.args
-    seen = state.asked if state.awaiting and state.asked is not None and message.args is None else run.args_of(step)
+        _take_args(run, step, message, now)
+    state, call = run.steps[step.id], upcoming(run, step)
+    seen = call.call.args
+    # Without a digest, an approver may have read the plan before the values in the call were known; in arguments of the
+    # approver's own, nobody has read them.
+    named = call.is_whole and message.digest is not None and message.args is None
+    digest = digest_of(call.call) if call.is_written or named else ""
+    if state.awaiting and message.args is None:
+        seen, digest = state.asked if state.asked is not None else seen, state.digest or digest
     decision = Decision(
         approved=message.approved,
         by=message.by,
         comment=message.comment,
         args=message.args,
         version=run.plan.version,
-        args_hash=digest(seen),
+        args_hash=args_hash(seen if state.awaiting and message.args is None else run.args_of(step)),
+        digest=digest,
+        unchecked=not run.facts.workspace,
         time=now,
         source=source,
     )
     run.decisions[step.id] = decision
     run.note(LogKind.APPROVED if message.approved else LogKind.DENIED, sentence(step.id, decision), now, step.id)
     if message.remember and message.approved and not run.facts.strict_approvals:
-        _remember(run, _kind(step.tool, seen), decision)
+        _remember(run, _kind(run, call.call._replace(args=seen)), decision)
     return decision
 
 
-def _kind(tool: str, args: dict[str, Any]) -> str:
-    """What a remembered approval covers: a tool, with network access apart from without."""
-    return f"{tool} with network" if args.get("network") is True else tool
+def ask(run: Run, step_id: str, asked: dict[str, Any], digest: str) -> None:
+    """Note what the person is asked. A step that asked about something else before is marked as changed."""
+    state = run.steps[step_id]
+    if state.digest and state.digest != digest:
+        run.edited[step_id] = CALL
+    state.asked = asked
+    state.asks[state.changes[-1].seq] = digest
+
+
+def _take_args(run: Run, step: Step, message: Decide, now: datetime) -> None:
+    """Give the step the approver's arguments: a new version of the plan, with its line in the change log."""
+    before, was = run.args_of(step), digest_shown(run, step)
+    run.steps[step.id].args = message.args
+    if not run.facts.binds_calls or message.args == before:
+        return
+    run.plan = run.plan.model_copy(update={"version": run.plan.version + 1})
+    run.edited[step.id] = CALL
+    old, new = (Plan(steps=[step.model_copy(update={"args": args})]) for args in (before, run.args_of(step)))
+    what = f"the approver of '{step.id}' changed its arguments"
+    digests = f"{step.id}: call {was} -> {digest_of(upcoming(run, step).call)}"
+    revision = Revision(
+        version=run.plan.version,
+        by=message.by,
+        time=now,
+        reason=message.comment,
+        ops=[what],
+        diff=[*differences(old, new), digests],
+    )
+    run.revisions = logged(run.revisions, revision)
+    run.note(LogKind.EDITED, f"version {run.plan.version}{f' by {message.by}' if message.by else ''}: {what}", now)
+
+
+def _kind(run: Run, call: StepCall) -> str:
+    """What a remembered approval covers."""
+    if run.facts.binds_calls:
+        return call.kind
+    return f"{call.tool} with network" if call.network else call.tool
 
 
 def _remember(run: Run, kind: str, decision: Decision) -> None:
-    """Approve a tool for the rest of the run, including the steps that already await approval for it.
+    """Approve a kind of call for the rest of the run, including the steps that already await approval for it.
 
     A step with its own `requiresApproval` still needs approval: its author asked for that.
     """
@@ -120,44 +242,43 @@ def _remember(run: Run, kind: str, decision: Decision) -> None:
     run.note(LogKind.REMEMBERED, f"{kind} is approved for the rest of this run", decision.time, subject=kind)
     for step in run.plan.steps:
         state = run.steps[step.id]
+        if state.awaiting != "approval" or stated(run, step) is not None:
+            continue
+        if state.proposal is not None and run.facts.binds_calls:
+            continue  # it asks about a recovery, not about a call
         seen = state.asked if state.asked is not None else run.args_of(step)
-        if state.awaiting == "approval" and step.requires_approval is None and _kind(step.tool, seen) == kind:
-            own = decision.model_copy(update={"args": None, "args_hash": digest(seen)})
-            run.decisions.setdefault(step.id, own)
+        if _kind(run, upcoming(run, step).call._replace(args=seen)) == kind:
+            own = {"args": None, "args_hash": args_hash(seen), "digest": state.digest, "remembered": True}
+            run.decisions.setdefault(step.id, decision.model_copy(update=own))
 
 
-def covers(run: Run, step: Step, args: dict[str, Any]) -> bool:
-    """Whether the decision on a step covers the arguments it would run with now."""
+def covers(run: Run, step: Step, call: StepCall) -> bool:
+    """Whether the decision on a step covers the call it would make now."""
     decision = run.decisions[step.id]
-    return not decision.args_hash or decision.args_hash in (digest(args), digest(run.args_of(step)))
+    if not run.facts.binds_calls:
+        return not decision.args_hash or decision.args_hash in (args_hash(call.args), args_hash(run.args_of(step)))
+    # Before a worker checked the plan, nobody knew the workspace that the starter's choice leads to.
+    return decision.digest == digest_of(call._replace(workspace="") if decision.unchecked else call)
+
+
+def rebound(run: Run, step: Step, decision: Decision) -> Decision:
+    """The approval of a recovery as the approval of the call that is repeated, as far as it could be shown."""
+    call = upcoming(run, step)
+    digest = digest_of(call.call) if call.is_whole else ""
+    return decision.model_copy(update={"args_hash": args_hash(run.args_of(step)), "digest": digest})
 
 
 def void(run: Run, step_id: str, now: datetime) -> None:
-    """Discard the decision on a step, because the step has changed since."""
+    """Discard the decision on a step, because it is not about the call that the step would make."""
     decision = run.decisions.pop(step_id, None)
     if decision is not None:
         what = "approval" if decision.approved else "denial"
-        text = f"the {what} of step '{step_id}' was for other arguments; it needs another decision"
-        run.note(LogKind.VOID, text, now, step_id)
+        why = "was about another call" if decision.digest else "did not say which values it was about"
+        run.note(LogKind.VOID, f"the {what} of step '{step_id}' {why}; it needs another decision", now, step_id)
 
 
-def outdated(run: Run, plan: Plan, changed: Iterable[str]) -> list[str]:
-    """The changed steps whose tool, arguments or approval requirement differ in the new plan."""
-    old, new = {step.id: step for step in run.plan.steps}, {step.id: step for step in plan.steps}
-    return [
-        name
-        for name in sorted(changed)
-        if name in old and _call(old[name], run.args_of(old[name])) != _call(new[name], new[name].args)
-    ]
-
-
-def _call(step: Step, args: dict[str, Any]) -> dict[str, Any]:
-    """What a decision on the step covers."""
-    return {name: getattr(step, name) for name in _DECIDED} | {"args": args}
-
-
-def digest(args: dict[str, Any]) -> str:
-    """Hash of the arguments, which binds a decision to them."""
+def args_hash(args: Mapping[str, Any]) -> str:
+    """Hash of the arguments: what a decision was bound to before there were digests of whole calls."""
     text = json.dumps(args, sort_keys=True, ensure_ascii=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 

@@ -14,12 +14,17 @@ from pydantic import Field, ValidationError
 
 from plans.definition.parsing import Unreadable, check_depth, check_values
 from plans.edits import EditPlan, Regenerate
-from plans.errors import Refused
+from plans.errors import Refused, Undecodable
 from plans.model import Value
 from plans.run import ENDED, PlanStatus, Run
+from plans.signatures import Signature
 
 MAX_BYTES = 16_384
 """Maximum size of a message as JSON (FAULTS, rule 6)."""
+
+
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+"""Digest of a call: SHA-256 in hexadecimal digits (`plans.step_call`)."""
 
 
 class Approve(Value):
@@ -30,7 +35,9 @@ class Approve(Value):
     comment: str = Field(default="", max_length=2_000)
     args: dict[str, Any] | None = None
     version: int | None = Field(default=None, strict=True)
+    digest: Digest | None = Field(default=None, description="The call that was decided about; another one is refused.")
     remember: bool = Field(default=False, strict=True, description="Approve the tool for the rest of the run.")
+    signature: Signature | None = Field(default=None, description="Where the worker asks for signed decisions.")
 
 
 class Deny(Value):
@@ -40,6 +47,8 @@ class Deny(Value):
     by: str = Field(default="", max_length=200)
     comment: str = Field(default="", max_length=2_000)
     version: int | None = Field(default=None, strict=True)
+    digest: Digest | None = Field(default=None, description="The call that was decided about; another one is refused.")
+    signature: Signature | None = Field(default=None, description="Where the worker asks for signed decisions.")
 
 
 class Decide(Approve):
@@ -52,6 +61,7 @@ class Control(Value):
     """Payload of the signals that begin, pause, unpause or interrupt a plan."""
 
     by: str = Field(default="", max_length=200)
+    signature: Signature | None = Field(default=None, description="Where the worker asks for signed decisions.")
 
 
 Action = Literal["begin", "pause", "unpause", "interrupt"]
@@ -74,6 +84,12 @@ class FilesAsked(Value):
     """Payload of the query for file stamps. `paths` None: all files of the run."""
 
     paths: list[str] | None = Field(default=None, max_length=1_000)
+
+
+class StepAsked(Value):
+    """Payload of the query for the call of a step."""
+
+    step_id: str = Field(min_length=1, max_length=200)
 
 
 class AgentProgress(Value):
@@ -114,11 +130,11 @@ def read(kind: type[Message], arguments: Sequence[Any], optional: bool = False, 
     if len(arguments) != 1:
         raise Refused(f"expected one JSON object like {example}, got {len(arguments)} arguments", "BAD_MESSAGE")
     value = arguments[0]
+    if isinstance(value, Undecodable):
+        raise Refused(value.message, value.code)
     if not isinstance(value, dict):
         raise Refused(f"expected one JSON object like {example}, got {repr(value)[:100]}", "BAD_MESSAGE")
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    if len(text.encode(errors="replace")) > max_bytes:
-        raise Refused(f"the message is larger than {max_bytes} bytes", "MESSAGE_TOO_LARGE")
+    text = check_size(value, max_bytes)
     try:
         check_depth(text)
         check_values(value)
@@ -128,6 +144,16 @@ def read(kind: type[Message], arguments: Sequence[Any], optional: bool = False, 
         return kind.model_validate(value)
     except ValidationError as error:
         raise Refused(f"{_first(error)}; expected an object like {example}", "BAD_MESSAGE") from error
+
+
+def check_size(message: dict[str, Any], max_bytes: int = MAX_BYTES) -> str:
+    """The message as JSON. Raises Refused if it is too large; clients ask before they send it."""
+    text = json.dumps(message, ensure_ascii=False, default=str)
+    size = len(text.encode(errors="replace"))
+    if size > max_bytes:
+        what = f"the message is larger than {max_bytes} bytes: it has {size}"
+        raise Refused(f"{what}; put long texts into a file that a step reads", "MESSAGE_TOO_LARGE")
+    return text
 
 
 def check_control(run: Run, action: Action) -> None:
@@ -148,7 +174,7 @@ def check_control(run: Run, action: Action) -> None:
 
 def _first(error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
-    return f"{'.'.join(map(str, first['loc'])) or 'message'}: {first['msg']}"
+    return f"{'.'.join(map(str, first['loc']))[:200] or 'message'}: {first['msg'][:1_000]}"
 
 
 def _example(kind: type[Value]) -> str:
@@ -162,4 +188,4 @@ def _example(kind: type[Value]) -> str:
         return '{"edits": [{"op": "set", "stepId": "step_1", "path": "args.path", "value": "b.txt"}]}'
     if kind is Regenerate:
         return '{"feedback": "..."}'
-    return '{"stepId": "step_1"}' if issubclass(kind, (Approve, Deny)) else "{}"
+    return '{"stepId": "step_1"}' if issubclass(kind, (Approve, Deny, StepAsked)) else "{}"

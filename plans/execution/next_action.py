@@ -7,22 +7,21 @@ its references, its arguments, its approval, the kind of its tool. Nothing here 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from plans.activity_io import LargeValue
 from plans.agents.as_plan import TOOL as AGENT
 from plans.definition.arguments import argument_problems
-from plans.definition.conditions import holds, roots_of
+from plans.definition.conditions import holds
 from plans.definition.output_schema import schema_problem
-from plans.definition.references import INPUTS, Filled, fill, find, strings
+from plans.definition.references import Filled, strings
 from plans.errors import BadExpression, BadReference
 from plans.execution import approvals
 from plans.execution.messages import Decide
 from plans.execution.readiness import ReadinessIndex
 from plans.model import Step, ToolSpec
-from plans.run import Result, Run, Status
+from plans.run import DENIED, Result, Run
+from plans.step_call import StepCall, StepValues, call_of, filled_args, upcoming
 
 MAX_ARGS_CHARACTERS = 16_000_000
 """Maximum size of a step's arguments with references filled in: a small plan can multiply values without bound."""
@@ -47,9 +46,9 @@ class Fail:
 
 @dataclass(frozen=True)
 class Ask:
-    """Await a person's approval of the call. `voids`: discard the present decision, which was for other arguments."""
+    """Await a person's approval of the call. `voids`: discard the present decision, which was about another call."""
 
-    args: dict[str, Any]
+    call: StepCall
     voids: bool = False
 
 
@@ -92,7 +91,7 @@ def next_action(schedule: ReadinessIndex, step_id: str) -> NextAction:
     run, step, decision = schedule.run, schedule.step(step_id), schedule.run.decisions.get(step_id)
     # 1. A denial comes before everything else: a denied step's condition and references no longer matter.
     if decision is not None and not decision.approved:
-        return Skip(approvals.DENIED, opens=False, code="DENIED")
+        return Skip(approvals.DENIED, opens=False, code=DENIED)
     values = StepValues(run, schedule.needs(step_id))
     try:
         # 2. The condition comes before the references: it may guard against missing ones.
@@ -102,11 +101,12 @@ def next_action(schedule: ReadinessIndex, step_id: str) -> NextAction:
         _check_args(run.facts.tools[step.tool], filled)
     except (BadReference, BadExpression) as error:
         return Fail(error.code, error.message)
-    # 3. The approval comes after the arguments: it covers exactly the arguments of the call.
-    if decision is not None and not approvals.covers(run, step, filled.args):
-        return Ask(filled.args, voids=True)
-    if decision is None and approvals.is_needed(run, step, filled.args):
-        return Ask(filled.args)
+    # 3. The approval comes after the arguments: it covers exactly the call that would be made now.
+    call = call_of(run, step, filled, values)
+    if decision is not None and not approvals.covers(run, step, call):
+        return Ask(call, voids=True)
+    if decision is None and approvals.is_needed(run, step, call):
+        return Ask(call)
     # 4. The kind of the tool. An agent is durable as well, so it comes first.
     if step.tool == AGENT:
         return Delegate(filled.args)
@@ -120,66 +120,29 @@ def after_failure(schedule: ReadinessIndex, step_id: str, failure: Result) -> As
     run, step = schedule.run, schedule.step(step_id)
     if failure.code != "APPROVAL_REQUIRED" or step_id in run.decisions or run.stopped:
         return None
-    try:
-        return Ask(filled_args(run, step, StepValues(run, schedule.needs(step_id))).args)
-    except BadReference:
-        return Ask(run.args_of(step))
+    return Ask(upcoming(run, step).call)
 
 
 def after_timeout(schedule: ReadinessIndex, step_id: str) -> Expire | Decide | None:
     """The action of the approval rule after its time limit. None: already decided, or no longer awaiting approval."""
     if step_id not in schedule.awaiting or step_id in schedule.run.decisions:
         return None
-    rule = approvals.rule_of(schedule.run, schedule.step(step_id))
+    run, step = schedule.run, schedule.step(step_id)
+    rule = approvals.rule_of(run, step)
+    if rule.timeout is None:
+        return None  # an edit removed the time limit while the step was awaiting approval
     text = f"no decision within {rule.timeout:g} s"
     if rule.on_timeout == "fail":
         return Expire(f"step '{step_id}': {text}", "APPROVAL_TIMEOUT", text)
-    return Decide(step_id=step_id, approved=rule.on_timeout == "approve", comment=text)
+    why = approvals.refused_waiver(run, step) if rule.on_timeout == "approve" else ""
+    comment = f"{text}; `onTimeout: approve` does not count: {why}" if why else text
+    approved = rule.on_timeout == "approve" and not why
+    return Decide(step_id=step_id, approved=approved, comment=comment, digest=run.steps[step_id].digest or None)
 
 
 def is_timer(run: Run, step: Step) -> bool:
     """Whether the workflow runs the step itself, as a timer."""
     return run.facts.tools[step.tool].durable and step.tool != AGENT
-
-
-class StepValues:
-    """The values a step may use, by root. `inline` ones are filled in here, `large` ones by the activity."""
-
-    def __init__(self, run: Run, needs: Iterable[str]) -> None:
-        self._run = run
-        self.inline: dict[str, Any] = {INPUTS: run.inputs} if run.plan.inputs else {}
-        self.large: dict[str, LargeValue] = {}
-        self.add(needs)
-
-    def add(self, names: Iterable[str]) -> None:
-        """Add the values of further steps; steps without a value are ignored."""
-        for name in names:
-            state = self._run.steps.get(name)
-            if state is None or state.status is not Status.COMPLETED or state.result is None:
-                continue
-            if state.result.large is not None:
-                self.large[name] = state.result.large
-            else:
-                self.inline[name] = state.result.value
-
-    def loaded(self, condition: str) -> Mapping[str, Any]:
-        """The inline values, for a condition. Raises BadExpression if it uses a value stored outside history."""
-        for name in roots_of(condition):
-            if name in self.large:
-                raise BadExpression(
-                    f"the value of '{name}' has {self.large[name].bytes} bytes, too large for a condition;"
-                    " add a step that extracts what the condition needs"
-                )
-        return self.inline
-
-
-def filled_args(run: Run, step: Step, values: StepValues) -> Filled:
-    """The arguments of a step's next call with references filled in. Raises BadReference."""
-    args = run.args_of(step)
-    if run.literal:
-        return Filled(args, [])
-    values.add(reference.root for reference in find(args))
-    return fill(args, values.inline, run.facts.tools[step.tool].quoting, values.large)
 
 
 def size_of(args: dict[str, Any]) -> int:

@@ -117,7 +117,10 @@ class ReadinessIndex:
         failed = (name for name, state in self.run.steps.items() if state.status is Status.FAILED)
         if any(self._is_critical(name) for name in failed):
             return PlanStatus.FAILED
-        complete = all(state.status in (Status.COMPLETED, Status.SKIPPED) for state in self.run.steps.values())
+        complete = all(
+            state.status in (Status.COMPLETED, Status.SKIPPED) and not state.is_denied
+            for state in self.run.steps.values()
+        )
         return PlanStatus.COMPLETED if complete else PlanStatus.PARTIAL
 
     def _why_not(self, name: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
+from typing import Any
 
 from plans.edits import AddStep, Edit, EditPlan, SetField
 from plans.errors import InvalidPlan, PlanError
@@ -19,6 +20,7 @@ from plans.llm.planning_prompts import planning_system, recovery_prompt
 from plans.llm.prompt_parts import Prompt, ToolOutcome
 from plans.model import Plan, Step
 from plans.run import DONE, Result, Run
+from plans.step_call import digest_of, upcoming
 
 PER_STEP = 2
 """Maximum number of recoveries of one step."""
@@ -52,6 +54,15 @@ def prompt(run: Run, step: Step, failure: Result) -> Prompt:
     error = f"{failure.code}: {failure.error}"
     goal = run.request or run.plan.title
     return recovery_prompt(planning_system(tools), goal, tried, error, history(run), rest)
+
+
+def shown(run: Run, step: Step, proposal: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """What a person is shown of a proposal, with the call that a retry would make, and the digest of all of it."""
+    state, choice = run.steps[step.id], proposal.get("recovery", {})
+    again = choice.get("action") == "retry"
+    call = upcoming(run, step, choice.get("args") if again else None).call
+    asked = {**proposal, "failure": (state.failure.error if state.failure else "") or ""}
+    return asked | ({"call": {"tool": call.tool, "args": call.args}} if again else {}), digest_of(call, asked)
 
 
 def history(run: Run) -> list[ToolOutcome]:

@@ -21,7 +21,7 @@ from plans.step_fields import Asked, Llm, names
 
 _ANSWERED = names(Step, Asked)
 """Fields of a step that an answer sets, also by omitting them."""
-_ONLY_PEOPLE = names(Step, Llm.FIRST_DRAFT)
+_ONLY_PEOPLE = names(Step, Llm.NEVER)
 """Fields of a step that a revision never sets."""
 
 

@@ -1,9 +1,12 @@
 """Resume and rerun: a new run built from an ended one, which is not changed.
 
-Retained: completed steps with their values and files, steps that people skipped or denied, the log, file stamps and
-agents.md. Run again: steps that failed, were blocked or never ran (`resumed`); also one step and all its dependents
+Retained: completed steps with their values and files, steps that people skipped, the log, file stamps and agents.md.
+Run again: steps that failed, were denied, blocked or never ran (`resumed`); also one step and all its dependents
 (`rerun_from`); or only one step (`rerun_only`). The new run is a draft: a worker validates the plan again before any
 step starts.
+
+An approval that a person gave and that was not used stands, for the same call; what was denied asks again, waived or
+not. What was approved with `remember`, or by a time limit, ends with its run.
 """
 
 from __future__ import annotations
@@ -20,10 +23,12 @@ from pydantic import Field, ValidationError
 from plans.definition.dependencies import dependencies
 from plans.definition.json_path import PathError, put
 from plans.errors import Refused
+from plans.execution.approvals import RULE
+from plans.execution.regeneration import as_it_stands
 from plans.execution.schedule import left_out, reset_to_draft
 from plans.log import LogKind
 from plans.model import Plan, Step, Value
-from plans.run import Result, Run, Status, StepState
+from plans.run import DENIED, Decision, Result, Run, Status, StepState
 from plans.step_fields import On, aliases
 
 INTERRUPTED = "interrupted"
@@ -61,7 +66,7 @@ def resumed(run: Run, new_id: str, now: datetime, by: str = "") -> Run:
             "every step is done; there is nothing to resume. Use `plan rerun` to run steps again", "NOTHING_TO_DO"
         )
     sentence = _sentence(f"resumes plan '{run.plan.id}'", run, again, by)
-    new = _next(run, run.plan, again, new_id, sentence, now)
+    new = _next(run, _plan_of(run), again, new_id, sentence, now)
     new.agents = {name: agent for name, agent in run.agents.items() if name in again}
     return new
 
@@ -72,7 +77,7 @@ def rerun_from(
     """A run of a step, all its dependents, and the steps that are not done. Raises Refused."""
     _require(run, step_id)
     again = _following(run.plan, step_id) | {name for name, state in run.steps.items() if not _is_done(state)}
-    plan = _changed(run.plan, changes, again)
+    plan = _changed(_plan_of(run), changes, again)
     sentence = _sentence(f"reruns plan '{run.plan.id}' from '{step_id}'", run, again, by)
     return _next(run, plan, again, new_id, sentence, now)
 
@@ -86,7 +91,7 @@ def rerun_only(
     if lacking:
         text = f"step '{step_id}' needs '{lacking[0]}', which is not done; rerun with --from {lacking[0]}"
         raise Refused(text, "NOT_DONE")
-    plan = _changed(run.plan, changes, {step_id})
+    plan = _changed(_plan_of(run), changes, {step_id})
     sentence = _sentence(f"reruns only '{step_id}' of plan '{run.plan.id}'", run, {step_id}, by)
     new = _next(run, plan, {step_id}, new_id, sentence, now)
     for name, state in run.steps.items():
@@ -104,7 +109,7 @@ def was_cut_short(run: Run) -> bool:
 
 def _is_done(state: StepState) -> bool:
     """Whether the step is completed, or skipped by a person or a condition: it is not run again."""
-    return state.status in (Status.COMPLETED, Status.SKIPPED) and _code(state) != LEFT_OUT
+    return state.status in (Status.COMPLETED, Status.SKIPPED) and _code(state) not in (LEFT_OUT, DENIED)
 
 
 def _next(run: Run, plan: Plan, again: Collection[str], new_id: str, sentence: str, now: datetime) -> Run:
@@ -113,12 +118,26 @@ def _next(run: Run, plan: Plan, again: Collection[str], new_id: str, sentence: s
     new.options = run.options.model_copy(update={"review": False})
     reset_to_draft(new)
     new.resumes, new.interrupted, new.aborted, new.agents = run.plan.id or "", False, False, {}
+    new.remembered, new.edited = {}, dict.fromkeys(run.edited, RULE)  # nobody was asked about other calls in this run
+    denials = (name for name, decision in run.decisions.items() if name in again and not decision.approved)
+    before = (name for name in run.denied if not (name in run.decisions and run.decisions[name].approved))
+    new.denied = list(dict.fromkeys([*before, *denials]))
     for name in again:
-        if name in new.decisions and run.steps[name].calls:
-            del new.decisions[name]  # it covered a call that has been made; another call needs another approval
+        if name in new.decisions and not _stands(new.decisions[name], run.steps[name]):
+            del new.decisions[name]
         new.steps[name] = StepState(args=run.steps[name].args if name in new.decisions else None)
     new.note(LogKind.RESUMES, sentence, now)
     return new
+
+
+def _stands(decision: Decision, state: StepState) -> bool:
+    """Whether a decision counts in the next run: a person's own approval of a call that has not been made yet."""
+    return decision.approved and not state.calls and not decision.remembered and decision.source != "timeout"
+
+
+def _plan_of(run: Run) -> Plan:
+    """The plan to continue with. What an approver changed is part of its version, where there was one for that."""
+    return as_it_stands(run) if run.facts.binds_calls else run.plan
 
 
 def _not_wanted(reason: str, now: datetime) -> StepState:

@@ -1,27 +1,37 @@
 """Puts a revised plan into effect: the run continues with the new version.
 
-Steps approved with other arguments need approval again. `plans.execution.apply_edits` decides whether edits may be
-applied, this module updates the run; the caller stops the timers of steps that no longer wait.
+Steps whose call has changed need approval again, and what an edit adds or changes has no waiver.
+`plans.execution.apply_edits` decides whether edits may be applied, this module updates the run; the caller stops the
+timers of steps that no longer wait.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
+from typing import Any
 
 from plans.change_log import logged
 from plans.execution import approvals
 from plans.execution.apply_edits import Revised
 from plans.execution.schedule import Schedule
 from plans.log import LogKind
+from plans.model import Plan, Step
+from plans.run import Run
+from plans.step_fields import On, names
+
+_DECIDED = names(Step, On.APPROVAL)
+"""Fields of a step that a decision covers."""
 
 
 def put_into_effect(schedule: Schedule, revised: Revised, now: datetime) -> None:
     """Update the run to the revised plan: statuses, decisions, problems and change log."""
     run = schedule.run
     # Outdated decisions are identified by the old plan, so before it is replaced; `answered` needs the new one.
-    again = approvals.outdated(run, revised.plan, revised.changed)
+    again = outdated(run, revised.plan, revised.changed)
     for name in again:
         approvals.void(run, name, now)
+    note_edited(run, revised.plan, again, now)
     for name in sorted(revised.changed & run.steps.keys()):
         run.steps[name].args = None
     schedule.revise(revised.plan, revised.skipped, revised.unskipped, now)
@@ -32,3 +42,37 @@ def put_into_effect(schedule: Schedule, revised: Revised, now: datetime) -> None
     what = ", ".join(revised.revision.ops)
     by = f" by {revised.revision.by}" if revised.revision.by else ""
     run.note(LogKind.EDITED, f"version {run.plan.version}{by}: {what}", now)
+
+
+def outdated(run: Run, plan: Plan, changed: Iterable[str]) -> list[str]:
+    """The changed steps whose tool, arguments, queue or approval requirement differ in the new plan."""
+    old, new = {step.id: step for step in run.plan.steps}, {step.id: step for step in plan.steps}
+    return [
+        name
+        for name in sorted(changed)
+        if name in old and _call(run, old[name], run.args_of(old[name])) != _call(run, new[name], new[name].args)
+    ]
+
+
+def _call(run: Run, step: Step, args: dict[str, Any]) -> dict[str, Any]:
+    """What a decision on the step covers."""
+    covered = {name: getattr(step, name) for name in _DECIDED} | {"args": args}
+    return covered if run.facts.binds_calls else {name: covered[name] for name in covered if name != "queue"}
+
+
+def note_edited(run: Run, plan: Plan, again: Iterable[str], now: datetime) -> None:
+    """Mark what an edit to `plan` adds, changes (`again`) and removes: it has no waiver, whatever it says."""
+    if not run.plan.steps:
+        return  # the first draft; an answer of the LLM has no waivers
+    old, new = {step.id: step for step in run.plan.steps}, {step.id: step for step in plan.steps}
+    marks = dict.fromkeys([*again, *(name for name in old if name not in new)], approvals.CALL)
+    for name, step in new.items():
+        if name not in marks and (name not in old or old[name].approval != step.approval):
+            marks[name] = run.edited.get(name, approvals.RULE)
+    if plan.defaults.approval != run.plan.defaults.approval:
+        marks[approvals.DEFAULTS] = approvals.RULE
+    run.edited |= marks
+    waiving = [name for name in marks if name in new and new[name].requires_approval is False]
+    if waiving and run.facts.binds_calls:
+        text = f"`requiresApproval: false` waives nothing in a step that was edited: {', '.join(waiving[:10])}"
+        run.note(LogKind.WARNING, text, now)

@@ -14,7 +14,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from plans.model import Value
+from plans.model import Queue, Value
 
 FOLDER = "folder"
 
@@ -48,14 +48,16 @@ class CallChanges(Value):
 class ChangesRequest(Value):
     """Input of the `file_changes` activity: list the file changes of a plan, or undo them."""
 
-    plan_id: str
-    step_id: str | None = Field(default=None, description="Only the changes of this step.")
+    plan_id: str = Field(max_length=1_000)
+    step_id: str | None = Field(default=None, max_length=1_000, description="Only the changes of this step.")
     undo: bool = False
     dry_run: bool = Field(default=True, description="Report what undo would do, without doing it.")
     partly: bool = Field(default=False, description="Undo what can be undone; otherwise any conflict undoes nothing.")
     diffs: bool = True
-    queues: list[str] = Field(
-        default_factory=list, description="Task queues whose workers are asked; empty: the default queue."
+    queues: list[Queue] = Field(
+        default_factory=list,
+        max_length=1_000,
+        description="Task queues whose workers are asked; empty: the default queue.",
     )
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, Literal, TypeVar
 
 from pydantic import Field, ValidationError
@@ -32,6 +31,7 @@ from plans.llm.schemas import (
     simple_schema,
 )
 from plans.model import Plan, Step, ToolSpec, Value
+from plans.near_names import Hints
 from plans.step_fields import Llm, aliases, names
 
 Tools = Mapping[str, ToolSpec]
@@ -208,14 +208,16 @@ def _agent(text: str, tools: Tools, kind: type[Answer]) -> Answer | AnswerProble
     if isinstance(data, AnswerProblem):
         return data
     known = [name for field, info in kind.model_fields.items() for name in (field, info.alias or field)]
-    misspelt = [(name, near[0]) for name in data if name not in known and (near := get_close_matches(name, known, 1))]
+    hints = Hints()
+    misspelt = [(name, near) for name in data if name not in known and (near := hints.near(name, known))]
     if misspelt:
         return _bad([f"there is no field '{name}'; did you mean '{near}'?" for name, near in misspelt])
     answer = _valid(kind, {name: value for name, value in data.items() if name in known})
     if isinstance(answer, AnswerProblem):
         return answer
     calls = [call.model_copy(update={"args": _own_args(call, tools)}) for call in answer.tool_calls]
-    problems = [f"tool_calls.{n}: {text}" for n, call in enumerate(calls) for text in _call_problems(call, tools)]
+    found = [(n, text) for n, call in enumerate(calls) for text in _call_problems(call, tools, hints)]
+    problems = [f"tool_calls.{n}: {text}" for n, text in found]
     return _bad(problems) if problems else answer.model_copy(update={"tool_calls": calls})
 
 
@@ -234,19 +236,31 @@ def _own_args(call: ToolUse, tools: Tools) -> dict[str, Any]:
     return args if isinstance(args, dict) else call.args
 
 
-def _call_problems(call: ToolUse, tools: Tools) -> list[str]:
+def _call_problems(call: ToolUse, tools: Tools, hints: Hints) -> list[str]:
     spec = tools.get(call.tool)
     if spec is None:
-        near = get_close_matches(call.tool.strip().lower(), list(tools), 1)
+        near = hints.near(call.tool.strip().lower(), list(tools))
         return [
-            f"Unknown tool: {call.tool[:80]}; " + (f"did you mean '{near[0]}'?" if near else "use a tool from the list")
+            f"Unknown tool: {call.tool[:80]}; " + (f"did you mean '{near}'?" if near else "use a tool from the list")
         ]
     if len(json.dumps(call.args)) > MAX_ARGS_BYTES:
         return [f"the arguments of {call.tool} are larger than {MAX_ARGS_BYTES} bytes; split them over several calls"]
-    return [f"Invalid args for {call.tool}: {field}: {text}" for field, text in argument_problems(spec, call.args)]
+    problems = argument_problems(spec, call.args, (), hints)
+    return [f"Invalid args for {call.tool}: {field}: {text}" for field, text in problems]
 
 
-_NOT_OF_A_PLAN = ("id", "taskId", "task_id", "version", "createdAt", "created_at", "workspace", "inputs", "defaults")
+_NOT_OF_A_PLAN = (
+    "id",
+    "taskId",
+    "task_id",
+    "version",
+    "createdAt",
+    "created_at",
+    "workspace",
+    "inputs",
+    "defaults",
+    "queue",
+)
 _NOT_OF_A_STEP = ("status", "result", *dict.fromkeys(aliases(Step, Llm.NEVER) + names(Step, Llm.NEVER)))
 
 

@@ -111,10 +111,26 @@ class PendingView(Value):
     kind: str
     tool: str
     description: str = ""
-    args: dict[str, Any] = Field(default_factory=dict, description="Arguments, references filled in.")
+    args: dict[str, Any] = Field(default_factory=dict, description="Arguments, references filled in, never cut.")
+    queue: str | None = Field(default=None, description="Task queue whose workers make the call.")
+    workspace: str = Field(default="", description="Directory it works in.")
+    values: dict[str, str] = Field(default_factory=dict, description="Those of `large` in full; set by clients.")
+    unusual: list[str] = Field(default_factory=list, description="What is unusual in the texts; set by clients.")
+    network: bool = Field(default=False, description="The call asks for network access.")
+    large: dict[str, LargeValue] = Field(
+        default_factory=dict, description="By step, values that the call inserts and that are stored outside history."
+    )
+    digest: str = Field(default="", description="Digest of all this: a decision that names it is about nothing else.")
+    changed: bool = Field(default=False, description="It asked for another call before, or an edit changed it.")
     since: datetime | None = None
     deadline: datetime | None = None
     version: int = 1
+
+
+class CallView(View, PendingView):
+    """What a decision on a step would be about now, whether or not it awaits one (kind `early`)."""
+
+    is_whole: bool = Field(default=True, description="Every value in it is known; else it asks again once they are.")
 
 
 class EntryView(Value):
@@ -222,6 +238,7 @@ class PlanView(View):
     duration: float = Field(default=0.0, description="Seconds; 0 until the plan has ended.")
     stopped: str = Field(default="", description="Why no further step may start.")
     resumes: str = Field(default="", description="Id of the plan that this one resumes.")
+    unsigned: bool = Field(default=False, description="Started unsigned where that is asked for: waivers are ignored.")
     counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, and `total`.")
     steps: list[StepView] = Field(default_factory=list)
     pending: list[PendingView] = Field(default_factory=list, description="Pending decisions, oldest first.")
@@ -266,3 +283,4 @@ class EventView(View):
     progress: int | None = Field(default=None, description="Percent.")
     result: ResultView | None = None
     logs: list[LogLine] | None = Field(default=None, description="One line, for a log entry.")
+    digest: str | None = Field(default=None, description="Digest of what the step asks with this.")

@@ -10,11 +10,12 @@ from types import MappingProxyType
 from typing import Any
 
 from plans.execution import file_tracking
-from plans.execution.messages import FilesAsked, Shown, Since, read
+from plans.execution.messages import FilesAsked, Shown, Since, StepAsked, read
 from plans.execution.readiness import ReadinessIndex
 from plans.run import Run
 from plans.views import text as display
 from plans.views import views
+from plans.views.pending import call_view
 from plans.views.summary import summary_of
 
 TEXT_STEPS = 100
@@ -47,6 +48,11 @@ def events(run: Run, arguments: Sequence[Any]) -> list[dict[str, Any]]:
     return list(views.events(run, message.since, message.limit))
 
 
+def call(run: Run, arguments: Sequence[Any]) -> dict[str, Any]:
+    """What a decision on a step would be about now, with the digest to decide about it."""
+    return call_view(run, read(StepAsked, arguments).step_id)
+
+
 def state(run: Run) -> dict[str, Any]:
     """The complete Run as JSON data, from which it can be resumed."""
     return run.model_dump(mode="json", exclude_defaults=True)
@@ -70,6 +76,7 @@ QUERIES: Mapping[str, Callable[[Run, Sequence[Any]], Any]] = MappingProxyType({
     "summary": lambda run, _: summary_of(run).to_json(),
     "events": events,
     "stamps": stamps,
+    "call": call,
     "state": lambda run, _: state(run),
     "file": lambda run, _: file(run),
     "tools": lambda run, _: tools(run),

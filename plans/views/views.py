@@ -18,12 +18,14 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Any
 
+from plans.execution import approvals
 from plans.execution.readiness import ReadinessIndex
 from plans.execution.tool_history import TRUNCATED, cut
 from plans.log import Entry
 from plans.model import Step
 from plans.run import DONE, Change, Result, Run, Status, StepState
 from plans.views.agent_progress import tasks_of
+from plans.views.pending import iso, pending
 
 _LOG_FIELDS = {"kind", "text", "code", "subject"}
 """Fields of a log entry in an event, besides its time."""
@@ -44,6 +46,7 @@ def plan_view(run: Run, schedule: ReadinessIndex) -> dict[str, Any]:
         "inputs": run.inputs,
         "stopped": run.stopped,
         **({"resumes": run.resumes} if run.resumes else {}),
+        **({"unsigned": True} if run.unsigned else {}),
         "counts": counts(run),
         "steps": steps,
         "pending": pending(run),
@@ -82,11 +85,6 @@ def brief_view(run: Run) -> dict[str, Any]:
 def duration(run: Run) -> float:
     """Seconds from start to end; 0 until the run has ended."""
     return (run.ended - run.started).total_seconds() if run.ended and run.started else 0.0
-
-
-def iso(time: datetime | None) -> str | None:
-    """A time as ISO 8601 with `Z` for UTC."""
-    return None if time is None else time.isoformat().replace("+00:00", "Z")
 
 
 def tokens(run: Run) -> dict[str, Any]:
@@ -134,10 +132,11 @@ def step_view(run: Run, schedule: ReadinessIndex, index: int) -> dict[str, Any]:
 def needs_mark(run: Run, index: int) -> bool:
     """Whether the step is shown as needing approval, regardless of waivers for the whole run."""
     step = run.plan.steps[index]
-    if step.requires_approval is not None:
-        return step.requires_approval
+    asks = approvals.stated(run, step)
+    if asks is not None:
+        return asks
     spec = run.facts.tools.get(step.tool)
-    return spec is not None and spec.asks_by_default(run.args_of(step))
+    return spec is not None and spec.asks_by_default(run.args_of(step), approvals.carries(run, step))
 
 
 def result_view(result: Result) -> dict[str, Any]:
@@ -152,25 +151,6 @@ def counts(run: Run) -> dict[str, int]:
     """Number of steps by status, without zeros, and in total."""
     number = Counter(state.status for state in run.steps.values())
     return {"total": number.total()} | {status.value: number[status] for status in Status if number[status]}
-
-
-def pending(run: Run) -> list[dict[str, Any]]:
-    """The pending decisions (PendingViews), oldest first."""
-    waiting = [step for step in run.plan.steps if run.steps[step.id].awaiting == "approval"]
-    waiting.sort(key=lambda step: run.steps[step.id].changes[-1].seq)
-    return [
-        {
-            "stepId": step.id,
-            "kind": next(iter(run.steps[step.id].proposal or {}), run.steps[step.id].awaiting),
-            "tool": step.tool,
-            "description": step.description,
-            "args": run.steps[step.id].asked or run.args_of(step),
-            "since": iso(run.steps[step.id].changes[-1].time),
-            "deadline": iso(run.steps[step.id].deadline),
-            "version": run.plan.version,
-        }
-        for step in waiting
-    ]
 
 
 def events(run: Run, since: int, limit: int | None = None) -> Iterator[dict[str, Any]]:
@@ -275,6 +255,8 @@ def _of_change(state: StepState, change: Change) -> dict[str, Any]:
     event: dict[str, Any] = {"status": change.status.value}
     if change.status in DONE and state.result and change is state.changes[-1]:
         event |= {"progress": 100, "result": _short_result(state.result)}
+    if change.seq in state.asks:
+        event["digest"] = state.asks[change.seq]
     return event
 
 

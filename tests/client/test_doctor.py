@@ -10,6 +10,7 @@ import pytest
 from temporalio.client import Client
 from temporalio.worker import Worker
 
+from activities.sandbox import landlock
 from activities.workspace.atomic_swap import is_supported
 from activities.workspace.effect_log import EFFECTS, Effect, EffectLog
 from client.doctor import Finding, Verdict, examine
@@ -101,6 +102,44 @@ async def test_without_a_program_the_ways_to_one_are_named(
 
 async def test_our_search_attributes_are_known_to_a_server_of_ours(temporal_client: Client) -> None:
     assert await known(temporal_client) == await ensure(temporal_client) == set(SEARCH_ATTRIBUTES)
+
+
+async def test_weaknesses_have_codes_and_plans_run_in_spite_of_them(alone: dict[str, str], state_dir: Path) -> None:
+    state_dir.chmod(0o755)
+    weak = {"PLANS_SANDBOX": "off"}
+    found = {finding.code: finding for finding in await examine(alone | weak) if finding.code}
+    assert {"STATE_READABLE", "SANDBOX_OFF"} <= found.keys()
+    assert f"chmod 700 {state_dir}" in found["STATE_READABLE"].text
+    assert {finding.verdict for finding in found.values()} == {Verdict.WARNING}
+    state_dir.chmod(0o700)
+    codes = {finding.code for finding in await examine(alone | {"PLANS_SANDBOX": "landlock"})}
+    assert "STATE_READABLE" not in codes
+    assert "SANDBOX_OFF" not in codes
+
+
+@pytest.mark.skipif(not landlock.abi(), reason="this kernel has no Landlock")
+async def test_the_level_of_the_sandbox_and_its_network_are_weaknesses(alone: dict[str, str]) -> None:
+    weak = {"PLANS_SANDBOX": "landlock", "PLANS_SANDBOX_NETWORK": "on"}
+    codes = {finding.code for finding in await examine(alone | weak)}
+    assert {"SANDBOX_LEVEL_1", "NETWORK_ON"} <= codes
+
+
+async def test_root_is_told_to_run_plans_as_somebody_else(alone: dict[str, str]) -> None:
+    found = by_subject(await examine(alone))["user"]
+    assert (found.code == "ROOT_WORKER") == (os.geteuid() == 0)
+    assert "useradd" in found.text or os.geteuid() != 0
+
+
+async def test_strict_approvals_are_told_from_normal_ones(alone: dict[str, str]) -> None:
+    assert "PLANS_APPROVALS=strict" in by_subject(await examine(alone))["approvals"].text
+    assert by_subject(await examine(alone | {"PLANS_APPROVALS": "strict"}))["approvals"].text.startswith("strict")
+
+
+async def test_a_server_elsewhere_without_encryption_is_a_weakness(environ: dict[str, str]) -> None:
+    assert "SERVER_WITHOUT_TLS" not in {finding.code for finding in await examine(environ)}
+    elsewhere = environ["TEMPORAL_ADDRESS"].replace("127.0.0.1", "127.1")  # no name that we know as this machine's
+    found = {finding.code: finding.text for finding in await examine(environ | {"TEMPORAL_ADDRESS": elsewhere})}
+    assert "TEMPORAL_TLS=true" in found["SERVER_WITHOUT_TLS"]
 
 
 async def test_a_workspace_that_no_plan_may_have_is_told(alone: dict[str, str], state_dir: Path) -> None:

@@ -62,7 +62,8 @@ def plan_of(*steps: Step, **fields: Any) -> Plan:
 
 def run_of(*steps: Step, options: Options | None = None, facts: Facts | None = None, **fields: Any) -> Run:
     """A run of such a plan, in which nothing has happened."""
-    return Run.of(plan_of(*steps, **fields), options or Options(), facts or Facts(tools=TOOLS, workspace="/w"), {})
+    facts = facts or Facts(tools=TOOLS, workspace="/w", binds_calls=True)
+    return Run.of(plan_of(*steps, **fields), options or Options(), facts, {})
 
 
 def begun(*steps: Step, **fields: Any) -> Schedule:
@@ -84,7 +85,8 @@ def failed(error: str = "it broke") -> Outcome:
 
 def skipped(reason: str = "skipped", opens: bool = True) -> Outcome:
     """The step was not to be done; a denial does not open what depends on it."""
-    return Outcome(Status.SKIPPED, Result(ok=False, error=reason, timestamp=NOW), opens)
+    code = None if opens else "DENIED"
+    return Outcome(Status.SKIPPED, Result(ok=False, error=reason, code=code, timestamp=NOW), opens)
 
 
 def statuses(run: Run) -> dict[str, str]:

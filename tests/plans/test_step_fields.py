@@ -20,12 +20,11 @@ BY_HAND = {
         *("repeatable", "timeout", "when", "queue", "notes", "onFailure"),
     },
     On.RERUN: {"args", "description", "timeout", "retry", "when", "notes", "requiresApproval"},
-    On.APPROVAL: {"tool", "args", "requiresApproval"},
+    On.APPROVAL: {"tool", "args", "requiresApproval", "queue"},
     On.FORM: {"tool", "args", "description", "dependsOn", "requiresApproval"},
     On.DETAILS: {"when", "onFailure", "retry", "timeout", "queue", "notes"},
     Asked: {"id", "tool", "args", "description", "dependsOn", "requiresApproval", "critical"},
-    Llm.NEVER: {"approval"},
-    Llm.FIRST_DRAFT: {"queue"},
+    Llm.NEVER: {"approval", "queue"},
     Llm.MAY: {"order", "retry", "repeatable", "timeout", "when", "onFailure", "notes"},
 }
 """The lists before they were derived. A field that came later is in none of them, and need not be added."""

@@ -31,7 +31,7 @@ from runtime.settings import Settings
 ROOT = Path(__file__).parent.parent.parent
 MODULE = "go.temporal.io/server"
 VERSION = "v1.29.1"
-PORTS = ("FRONTEND", "FRONTEND_HTTP", "MATCHING", "HISTORY", "WORKER")
+PORTS = ("FRONTEND", "MATCHING", "HISTORY", "WORKER")
 MEMBERSHIP = ("FRONTEND", "MATCHING", "HISTORY", "WORKER")
 
 

@@ -218,7 +218,7 @@ async def test_whatever_the_order_of_edits_and_approvals_what_runs_is_what_was_a
     view = await plan.until(lambda view: len(view["pending"]) == len(open_ones), "those without an approval ask again")
     assert {each["stepId"] for each in view["pending"]} == set(open_ones)
     for name in open_ones:
-        await plan.approve(name)
+        await plan.approve(name, digest=(await plan.handle.query("call", {"stepId": name}))["digest"])
         approved[name] = values[name]
     view = await plan.ended()
     assert {name: step(view, name)["result"]["value"] for name in names} == approved
@@ -233,11 +233,12 @@ def _other(name: str, value: int, *, by_another: bool) -> list[dict[str, Any]]:
 
 
 async def _approve(plan: Started, name: str, approved: dict[str, int | None]) -> int | None:
-    """Approve a step in its current version unless it is approved already; returns the approved value."""
+    """Approve a step's call as it is now unless it is approved already; returns the approved value."""
     if approved.get(name) is not None:
         return approved[name]
-    decision = await plan.handle.execute_update("decide", {"stepId": name, "approved": True})
-    assert decision["argsHash"]
-    view = await plan.view()
-    value: int = step(view, name)["args"]["value"]
+    call = await plan.handle.query("call", {"stepId": name})
+    message = {"stepId": name, "approved": True, "digest": call["digest"]}
+    decision = await plan.handle.execute_update("decide", message)
+    assert decision["digest"] == call["digest"]
+    value: int = call["args"]["value"]
     return value

@@ -13,6 +13,7 @@ from plans.execution.messages import Decide
 from plans.execution.schedule import Schedule
 from plans.model import Step
 from plans.run import Options, Run
+from plans.step_call import upcoming
 from tests.plans.building import NOW, TOOLS, begun, completed, failed, later, run_of, step
 
 
@@ -25,7 +26,7 @@ def reading(**fields: Any) -> Step:
 
 
 NOBODY, ALL = Options(), Options(approve_all=True)
-LAX, STRICT = Facts(tools=TOOLS), Facts(tools=TOOLS, strict_approvals=True)
+LAX, STRICT = Facts(tools=TOOLS, binds_calls=True), Facts(tools=TOOLS, binds_calls=True, strict_approvals=True)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +48,8 @@ def test_a_person_is_asked_unless_it_was_waived(
     a: Step, options: Options, facts: Facts, asked: bool, waived: bool
 ) -> None:
     run = run_of(a, options=options, facts=facts)
-    assert (is_needed(run, a, a.args), is_waived(run, a, a.args)) == (asked, waived)
+    call = upcoming(run, a).call
+    assert (is_needed(run, a, call), is_waived(run, a, call)) == (asked, waived)
 
 
 def test_the_time_limit_is_the_steps_own_or_the_plans_or_none() -> None:

@@ -28,6 +28,7 @@ from plans.execution.next_action import (
 from plans.execution.schedule import Schedule
 from plans.model import ApprovalRule, Step
 from plans.run import Options, Result, Run
+from plans.step_call import StepCall, digest_of
 from tests.plans.building import NOW, TOOLS, begun, completed, run_of, spec, step
 
 _TEXT = {"type": "string"}
@@ -38,7 +39,7 @@ MISSING: dict[str, Any] = {"tool": "note", "args": {"text": "$first.absent.part"
 
 def ready(one: Step, value: Any = None, options: Options | None = None, **facts: Any) -> Schedule:
     """A plan in which `first` has that value, and the step is ready."""
-    tools = Facts(tools={**TOOLS, "agent": AGENT_TOOL}, workspace="/w", **facts)
+    tools = Facts(tools={**TOOLS, "agent": AGENT_TOOL}, workspace="/w", binds_calls=True, **facts)
     schedule = begun(step("first"), one, facts=tools, options=options)
     schedule.start("first", NOW)
     schedule.settle("first", completed(value), NOW)
@@ -49,6 +50,11 @@ def decide(schedule: Schedule, approved: bool = True, **fields: Any) -> None:
     """A person decides on `it`."""
     message = Decide(step_id="it", approved=approved, **fields)
     approvals.decide(schedule.run, message, NOW, "update")
+
+
+def call(tool: str, **args: Any) -> StepCall:
+    """A call of a step that is bound to nothing, in the workspace of these tests."""
+    return StepCall(tool, args, None, "/w", {})
 
 
 def action(schedule: Schedule) -> NextAction:
@@ -123,7 +129,7 @@ def test_arguments_that_multiply_without_end_fail_the_step() -> None:
 
 def test_a_tool_that_asks_by_default_asks_with_the_arguments_of_the_call() -> None:
     schedule = ready(step("it", tool="delete_file", args={"path": "$first"}), "b.txt")
-    assert action(schedule) == Ask({"path": "b.txt"})
+    assert action(schedule) == Ask(call("delete_file", path="b.txt"))
 
 
 def test_an_approved_step_is_called() -> None:
@@ -135,10 +141,10 @@ def test_an_approved_step_is_called() -> None:
 def test_an_approval_of_other_arguments_is_void_and_the_step_asks_again() -> None:
     schedule = ready(step("it", tool="delete_file", args={"path": "$first"}), "b.txt")
     schedule.ask("it", NOW)
-    schedule.run.steps["it"].asked = {"path": "other.txt"}
+    approvals.ask(schedule.run, "it", {"path": "other.txt"}, digest_of(call("delete_file", path="other.txt")))
     decide(schedule)
     schedule.answered("it")
-    assert action(schedule) == Ask({"path": "b.txt"}, voids=True)
+    assert action(schedule) == Ask(call("delete_file", path="b.txt"), voids=True)
 
 
 def test_a_waived_approval_is_not_asked_for() -> None:
@@ -231,7 +237,8 @@ def running() -> Schedule:
 
 
 def test_a_tool_that_finds_that_it_needs_approval_asks() -> None:
-    assert after_failure(running(), "it", failure("APPROVAL_REQUIRED")) == Ask({"path": "b.txt", "content": "x"})
+    asked = Ask(call("write_file", path="b.txt", content="x"))
+    assert after_failure(running(), "it", failure("APPROVAL_REQUIRED")) == asked
 
 
 def test_any_other_failure_stands() -> None:
@@ -251,7 +258,7 @@ def test_arguments_that_cannot_be_filled_in_again_are_shown_as_written() -> None
     schedule = running()
     schedule.run.steps["first"].result = None
     found = after_failure(schedule, "it", failure("APPROVAL_REQUIRED"))
-    assert found == Ask({"path": "$first", "content": "x"})
+    assert found == Ask(call("write_file", path="$first", content="x"))
 
 
 def awaiting(on_timeout: str) -> Schedule:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from plans.edits import Regenerate
-from plans.execution.approvals import outdated
 from plans.execution.regeneration import as_it_stands, begun, fitted, replaced
+from plans.execution.revision import outdated
 from plans.execution.schedule import Schedule
 from plans.model import Step
 from plans.run import Run

@@ -14,7 +14,8 @@ from plans.execution.tool_history import TRUNCATED
 from plans.log import LogKind
 from plans.model import Step
 from plans.run import Options, Result, Run, Status
-from plans.views.views import brief_view, events, pending, plan_view, result_view, shorten, step_files, tool_history
+from plans.views.pending import pending
+from plans.views.views import brief_view, events, plan_view, result_view, shorten, step_files, tool_history
 from tests.plans.building import NOW, TOOLS, begun, completed, failed, later, plan_of, run_of, skipped, statuses, step
 from tests.plans.execution.test_schedule_model import do, do_naively, naive_of, plans, possible
 
@@ -81,6 +82,11 @@ def test_what_waits_for_a_person_is_listed_oldest_first() -> None:
         "since": "2026-01-20T10:30:01Z",
         "deadline": "2026-01-20T10:31:00Z",
         "version": 1,
+        "queue": None,
+        "workspace": "/w",
+        "network": False,
+        "digest": "",
+        "changed": False,
     }
 
 

@@ -116,7 +116,7 @@ async def test_another_key_denies_it(environ: dict[str, str], worker: Worker, tm
     async with terminal(environ, "run", plan_file(tmp_path)) as screen:
         await until(lambda: "Approve remove?" in screen.text, "the question is asked")
         await screen.press_until("n", "User denied approval")
-        assert await screen.process.wait() == 0
+        assert await screen.process.wait() == 1
     assert (workspace / "a.txt").exists()
 
 

@@ -1,0 +1,40 @@
+"""Finds the name that a misspelt one probably means, with bounded work.
+
+Comparing two names takes time proportional to the product of their lengths, and a hostile plan can misspell 200,000 of
+them: so all hints of one check share an allowance, and the mistakes after it are reported without a hint. The
+allowance is a count and not a time, since a check inside a workflow must give the same texts when it is replayed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from difflib import get_close_matches
+
+MAX_NAMES = 1_000
+"""Among more names than this nothing is searched."""
+MAX_CHARACTERS = 128
+"""Longer names get no hint; ids are not longer."""
+ALLOWANCE = 1_000_000
+"""Pairs of characters compared in one check: 50 mistakes among 200 names of 10 letters, in at most a quarter second."""
+MIN_COST = 10_000
+"""What each hint costs at least: there are at most 100 per check."""
+
+
+class Hints:
+    """The hints of one check. Share one between all mistakes of a plan."""
+
+    def __init__(self, allowance: int = ALLOWANCE) -> None:
+        self._left = allowance
+
+    def near(self, name: str, known: Collection[str]) -> str:
+        """The known name that is most similar; empty if none is, or the allowance is used up."""
+        if self._left <= 0 or len(known) > MAX_NAMES or len(name) > MAX_CHARACTERS:
+            return ""
+        candidates = [other for other in sorted(known) if len(other) <= MAX_CHARACTERS]
+        self._left -= max(len(name) * sum(map(len, candidates)), MIN_COST)
+        return next(iter(get_close_matches(name, candidates, 1)), "") if self._left >= 0 else ""
+
+    def question(self, name: str, known: Collection[str]) -> str:
+        """`; did you mean 'x'?`, or nothing."""
+        near = self.near(name, known)
+        return f"; did you mean '{near}'?" if near else ""

@@ -1,0 +1,143 @@
+"""The call that a step would make, with its digest: what a person decides about (DESIGN 2.9).
+
+A call is the tool, the arguments with values filled in, the task queue, the workspace and the network access. Two calls
+with the same digest do the same; a decision about one digest is no decision about another. A value that is stored
+outside history counts by its content hash. Nothing here changes the run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from plans.activity_io import LargeValue
+from plans.definition.conditions import roots_of
+from plans.definition.references import INPUTS, Filled, Place, fill, find, in_text
+from plans.errors import BadExpression, BadReference
+from plans.model import Step
+from plans.run import Run, Status
+
+_DOMAIN = "plans: call of a step, 1"
+"""First part of what is hashed: another form of the digest gets another number."""
+
+
+class StepCall(NamedTuple):
+    """One call of a step's tool."""
+
+    tool: str
+    args: dict[str, Any]
+    """Values filled in, except where they are stored outside history."""
+    queue: str | None
+    """Task queue whose workers make the call; None: that of the workflow."""
+    workspace: str
+    """Absolute directory; empty before a worker has checked the plan."""
+    values: dict[str, Any]
+    """By step, the values that the worker fills in: `{"sha256": ...}` of a stored one, `{"value": ...}` beside it."""
+
+    @property
+    def network(self) -> bool:
+        """Whether the call asks for network access (`network: true`)."""
+        return self.args.get("network") is True
+
+    @property
+    def kind(self) -> str:
+        """What `remember` covers, in words: tool, network access, queue and workspace, whatever the arguments."""
+        where = f" on queue {self.queue}" if self.queue else ""
+        return f"{self.tool}{' with network' if self.network else ''}{where} in {self.workspace or 'the workspace'}"
+
+
+class Upcoming(NamedTuple):
+    """The call of a step as known now. `is_whole`: nothing in it depends on a value that is not known yet."""
+
+    call: StepCall
+    is_whole: bool
+    is_written: bool
+    """Nothing in it comes from another step: whoever read the plan has read the call."""
+
+
+def digest_of(call: StepCall, proposal: Mapping[str, Any] | None = None) -> str:
+    """SHA-256 of the call in hexadecimal digits; of the call and the `proposal` that a person decides about, if any.
+
+    Cheap: one pass over the arguments, whatever the size of the plan.
+    """
+    whole = [_DOMAIN, call.tool, call.args, call.queue, call.workspace, call.network, call.values, proposal]
+    text = json.dumps(whole, sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def call_of(run: Run, step: Step, filled: Filled, values: StepValues) -> StepCall:
+    """The call with these arguments."""
+    found = {root: values.identity(root) for place in filled.deferred for root in _roots(filled.args, place)}
+    return StepCall(step.tool, filled.args, run.queue_of(step), run.workspace_of(step), found)
+
+
+def upcoming(run: Run, step: Step, args: dict[str, Any] | None = None) -> Upcoming:
+    """The call that the step would make if it started now; with its references as written where a value is missing.
+
+    `args`: arguments instead of the step's.
+    """
+    values = StepValues(run, ())
+    written = run.args_of(step) if args is None else args
+    try:
+        call = call_of(run, step, filled_args(run, step, values, args), values)
+    except (BadReference, BadExpression):
+        return Upcoming(call_of(run, step, Filled(written, []), values), is_whole=False, is_written=False)
+    roots = [] if run.literal else [each.root for each in find(written) if each.root in run.steps]
+    # `fill` leaves a text with a stored value to the worker, and does not look at what else it mentions.
+    is_whole = all(root in values.inline or root in values.large for root in roots)
+    return Upcoming(call, is_whole, is_written=not roots)
+
+
+class StepValues:
+    """The values a step may use, by root. `inline` ones are filled in here, `large` ones by the activity."""
+
+    def __init__(self, run: Run, needs: Iterable[str]) -> None:
+        self._run = run
+        self.inline: dict[str, Any] = {INPUTS: run.inputs} if run.plan.inputs else {}
+        self.large: dict[str, LargeValue] = {}
+        self.add(needs)
+
+    def add(self, names: Iterable[str]) -> None:
+        """Add the values of further steps; steps without a value are ignored."""
+        for name in names:
+            state = self._run.steps.get(name)
+            if state is None or state.status is not Status.COMPLETED or state.result is None:
+                continue
+            if state.result.large is not None:
+                self.large[name] = state.result.large
+            else:
+                self.inline[name] = state.result.value
+
+    def loaded(self, condition: str) -> Mapping[str, Any]:
+        """The inline values, for a condition. Raises BadExpression if it uses a value stored outside history."""
+        for name in roots_of(condition):
+            if name in self.large:
+                raise BadExpression(
+                    f"the value of '{name}' has {self.large[name].bytes} bytes, too large for a condition;"
+                    " add a step that extracts what the condition needs"
+                )
+        return self.inline
+
+    def identity(self, root: str) -> dict[str, Any]:
+        """What tells a value from others: the content hash of a stored one, else the value itself."""
+        if root in self.large:
+            return {"sha256": self.large[root].sha256}
+        return {"value": self.inline.get(root)}
+
+
+def filled_args(run: Run, step: Step, values: StepValues, args: dict[str, Any] | None = None) -> Filled:
+    """The arguments of a step's next call (or `args`) with references filled in. Raises BadReference."""
+    args = run.args_of(step) if args is None else args
+    if run.literal:
+        return Filled(args, [])
+    values.add(reference.root for reference in find(args))
+    spec = run.facts.tools.get(step.tool)  # unknown until a worker has checked the plan
+    return fill(args, values.inline, spec.quoting if spec else {}, values.large)
+
+
+def _roots(args: Any, place: Place) -> Iterable[str]:
+    for key in place:
+        args = args[key]
+    return dict.fromkeys(reference.root for reference in in_text(args))

@@ -1,0 +1,77 @@
+"""What people are asked: the pending decisions of a run, and the call that a decision on a step would be about."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from plans.definition.references import find
+from plans.execution import approvals
+from plans.model import Step
+from plans.run import Run
+from plans.step_call import digest_of, upcoming
+
+
+def pending(run: Run) -> list[dict[str, Any]]:
+    """The pending decisions (PendingViews), oldest first."""
+    waiting = [step for step in run.plan.steps if run.steps[step.id].awaiting == "approval"]
+    waiting.sort(key=lambda step: run.steps[step.id].changes[-1].seq)
+    return [
+        {
+            **_asked(run, step),
+            "since": iso(run.steps[step.id].changes[-1].time),
+            "deadline": iso(run.steps[step.id].deadline),
+        }
+        for step in waiting
+    ]
+
+
+def call_view(run: Run, step_id: str) -> dict[str, Any]:
+    """What a decision on the step would be about now (a CallView); empty if the plan has no such step."""
+    step = next((step for step in run.plan.steps if step.id == step_id), None)
+    if step is None:
+        return {}
+    if run.steps[step_id].awaiting == "approval":
+        return {**_asked(run, step), "isWhole": True}
+    call = upcoming(run, step)
+    return {
+        **_shown(run, step, call.call.args),
+        "kind": "early",
+        "digest": digest_of(call.call),
+        "isWhole": call.is_whole,
+    }
+
+
+def _asked(run: Run, step: Step) -> dict[str, Any]:
+    """What a person is asked about a step."""
+    state = run.steps[step.id]
+    kind = next(iter(state.proposal or {}), "approval")
+    return {**_shown(run, step, state.asked or run.args_of(step)), "kind": kind, "digest": state.digest}
+
+
+def _shown(run: Run, step: Step, args: dict[str, Any]) -> dict[str, Any]:
+    """The whole call with these arguments."""
+    large = {each.root: large for each in find(args) if (large := _stored(run, each.root))} if not run.literal else {}
+    return {
+        **({"large": large} if large else {}),
+        "stepId": step.id,
+        "tool": step.tool,
+        "description": step.description,
+        "args": args,
+        "queue": run.queue_of(step),
+        "workspace": run.workspace_of(step),
+        "network": args.get("network") is True,
+        "changed": approvals.is_changed(run, step.id),
+        "version": run.plan.version,
+    }
+
+
+def _stored(run: Run, root: str) -> dict[str, Any] | None:
+    """Where the value of a step is stored, if it is too large for history: its hash tells what is approved."""
+    result = run.steps[root].result if root in run.steps else None
+    return result.large.model_dump(mode="json") if result and result.large else None
+
+
+def iso(time: datetime | None) -> str | None:
+    """A time as ISO 8601 with `Z` for UTC."""
+    return None if time is None else time.isoformat().replace("+00:00", "Z")

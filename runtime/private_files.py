@@ -1,0 +1,74 @@
+"""Who else may read or replace our files: directories are made private at start, or refused with the way out.
+
+Only the directory itself is repaired: what lies in a directory of mode 0700 is out of reach. Nothing walks a tree.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import stat
+from pathlib import Path
+
+from runtime.settings import SettingError
+
+NOBODY = 65_534
+"""The owner that a user namespace shows for files of users whom it does not know, such as those of the host's root."""
+
+
+def make_private(directory: Path, setting: str) -> None:
+    """Take the rights of others off a directory of ours: mode 0700. Raises SettingError if it cannot be private."""
+    problem = trouble(directory)
+    if problem:
+        raise SettingError({setting: problem})
+    if directory.stat().st_mode & 0o077:
+        try:
+            directory.chmod(0o700)
+        except OSError as error:
+            text = f"{directory} cannot be made private: {error.strerror}; choose one on another file system"
+            raise SettingError({setting: text}) from error
+
+
+def trouble(directory: Path) -> str | None:
+    """Why a directory of ours is not safe from other users, and what to do; None if it is, or can be made so."""
+    real = directory.resolve()
+    owner = real.stat().st_uid
+    if owner != os.geteuid():
+        mine, other = _name(os.geteuid()), _name(owner)
+        return f"{_both(directory, real)} belongs to {other}, not to {mine}; run as {other} or choose another directory"
+    return replaceable(directory)
+
+
+def replaceable(path: Path) -> str | None:
+    """Who other than root and this user could put something else in this place; None if nobody could.
+
+    Looks at the directories above, by name and where links lead, as nobody needs rights to what he can rename.
+    """
+    for parent in sorted({*path.absolute().parents, *path.resolve().parents}, key=lambda each: len(each.parts)):
+        status = parent.stat()
+        if status.st_uid not in (0, os.geteuid(), NOBODY):
+            return f"{parent}, above {path}, belongs to {_name(status.st_uid)}, who could replace it; choose another"
+        if status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
+            return f"{parent}, above {path}, may be changed by everybody; run `chmod o-w {parent}` or choose another"
+    return None
+
+
+def untrusted(program: Path) -> str | None:
+    """Why a program is not to be run: somebody else could have put it there. None if nobody could."""
+    status = program.resolve().stat()
+    if status.st_uid not in (0, os.geteuid(), NOBODY):
+        return f"{program} belongs to {_name(status.st_uid)}"
+    if status.st_mode & stat.S_IWOTH:
+        return f"{program} may be changed by everybody; run `chmod o-w {program.resolve()}`"
+    return replaceable(program)
+
+
+def _both(path: Path, real: Path) -> str:
+    return str(path) if path == real else f"{path}, which leads to {real},"
+
+
+def _name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"

@@ -1,0 +1,59 @@
+"""Measures every attack and writes the table of docs/security.md: `python -m scripts.attack_table`, as root.
+
+    --only TEXT     measure only cells whose name has TEXT, print them, write nothing
+    --expected      write the table from what the data expects, without measuring
+
+An attack that does not come to what the data says is printed, and nothing is written: mend the defence or the data.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from contextlib import ExitStack
+
+from tests.attacks.attack import USERS, Case
+from tests.attacks.catalogue import CASES
+from tests.attacks.run import measure
+from tests.attacks.table import DOCUMENT, summary, written
+from tests.attacks.workers import worker_side
+
+
+def measured(cases: list[Case]) -> dict[Case, tuple[bool, str]]:
+    """Whether each attack escaped, and what came back from it. Needs root, for both users."""
+    if os.geteuid() != 0:
+        sys.exit("run this as root: an ordinary user cannot try what a root worker does")
+    found = {}
+    with ExitStack() as stack:
+        workers = {user: stack.enter_context(worker_side(user)) for user in USERS}
+        for number, case in enumerate(cases):
+            if sys.stderr.isatty():
+                print(f"\r{number + 1}/{len(cases)}", end="", file=sys.stderr, flush=True)
+            result = measure(case, workers[case.user])
+            found[case] = (result.escaped, result.said)
+    return found
+
+
+def main(arguments: list[str]) -> int:
+    """Measure, compare, write; the exit code is 1 if a cell differs."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--expected", action="store_true")
+    options = parser.parse_args(arguments)
+    cases = [case for case in CASES if options.only in case.id]
+    wrong = 0
+    if not options.expected:
+        for case, (escaped, said) in measured(cases).items():
+            if escaped != case.escapes:
+                wrong += 1
+                print(f"{case.id}: expected {case.outcome}, {'escaped' if escaped else 'held'}\n    {said[:600]}")
+        print(f"{len(cases)} cells, {wrong} differ; expected: {summary(cases)}")
+    if wrong or options.only:
+        return min(wrong, 1)
+    DOCUMENT.write_text(written(DOCUMENT.read_text(encoding="utf-8")), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

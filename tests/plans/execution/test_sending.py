@@ -1,0 +1,91 @@
+"""Which HTTP requests need approval: those that send something, wherever in the request it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from activities.tools.registry import builtin_tools
+from plans.activity_io import Facts
+from plans.change_log import Revision
+from plans.execution.next_action import Ask, Call, next_action
+from plans.execution.schedule import Outcome, Schedule
+from plans.model import Plan, ToolSpec
+from plans.run import Options, Result, Run, Status
+from tests.plans.building import NOW
+
+HTTP = builtin_tools()["http_request"].spec
+URL = "https://example.com/page"
+
+
+def asks(args: dict[str, Any], http: ToolSpec = HTTP, **more: Any) -> bool:
+    """Whether a step with these arguments, behind a step `a` with a secret value, asks a person."""
+    strict, by_model = more.pop("strict", False), more.pop("by_model", "")
+    steps = [{"id": "a", "tool": "read_file", "args": {"path": "x"}}, {"id": "h", "tool": "http_request", "args": args}]
+    plan = Plan.model_validate({"id": "p", "inputs": {"q": {}}, "steps": steps})
+    tools = {"read_file": builtin_tools()["read_file"].spec, "http_request": http}
+    facts = Facts(tools=tools, workspace="/w", strict_approvals=strict)
+    run = Run.of(plan, Options(**more.pop("options", {})), facts, {"q": "x"})
+    for name, value in more.items():
+        setattr(run, name, value)
+    if by_model:
+        run.revisions = [Revision(version=2, by="llm", time=NOW, diff=[by_model])]
+    schedule = Schedule(run)
+    schedule.begin(NOW)
+    schedule.start("a", NOW)
+    schedule.settle(
+        "a", Outcome(Status.COMPLETED, Result(ok=True, value={"s": "SECRET", "host": "evil.com"}, timestamp=NOW)), NOW
+    )
+    action = next_action(schedule, "h")
+    assert isinstance(action, Ask | Call)
+    return isinstance(action, Ask)
+
+
+SENDING: list[dict[str, Any]] = [
+    *({"url": URL + "?q={{a.s}}"}, {"url": URL + "/{{a.s}}"}, {"url": "https://{{a.s}}.example.com/"}, {"url": "$a.s"}),
+    *({"url": "https://{{a.host}}/"}, {"url": URL + "#{{a.s}}"}, {"url": URL, "headers": {"X": "$a.s"}}),
+    *({"url": URL, "headers": {"X": "a {{a.s}}"}}, {"url": URL, "headers": "$a"}, {"url": URL, "body": "x"}),
+    *({"url": URL, "body": {"k": ["$a"]}}, {"url": URL, "body": ""}, {"url": URL, "body": False}),
+]
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+@pytest.mark.parametrize("args", SENDING)
+def test_a_request_that_carries_a_value_of_a_step_or_a_body_needs_approval(args: dict[str, Any], method: str) -> None:
+    assert asks(args | {"method": method})
+    assert asks(args | {"method": method}, strict=True)
+    assert not asks(args | {"method": method}, options={"approve_all": True})
+
+
+@pytest.mark.parametrize(
+    "args",
+    [{"url": URL}, {"url": URL + "?q=1&r=2"}, {"url": URL + "?q={{inputs.q}}"}, {"url": URL, "headers": {"X": "y"}}],
+)
+def test_a_request_that_its_author_wrote_needs_none(args: dict[str, Any]) -> None:
+    assert not asks(args)
+    assert not asks(args, strict=True)
+
+
+@pytest.mark.parametrize("url", [URL, URL + "?q=1", "https://example.com/" + "x" * 500])
+def test_what_a_model_chose_while_the_plan_ran_needs_approval(url: str) -> None:
+    assert asks({"url": url}, literal=True)  # a call of an agent
+    assert asks({"url": url}, by_model=f"+ h: http_request {url}")
+    assert asks({"url": url}, by_model=f'~ h.args.url: "a" -> "{url}"')
+    assert asks({"url": url}, by_model="and 7 more")
+    assert not asks({"url": url}, by_model="+ hh: http_request")
+
+
+def test_hosts_that_the_worker_trusts_receive_without_approval() -> None:
+    trusting = HTTP.model_copy(update={"receivers": ["example.com"]})
+    for args in SENDING[:2] + SENDING[6:]:
+        assert not asks(args, trusting)
+    assert not asks({"url": URL}, trusting, literal=True)
+    for args in SENDING[2:5]:
+        assert asks(args, trusting)  # the host itself is a value
+    assert asks({"url": URL, "method": "POST"}, trusting)
+
+
+def test_control_a_description_recorded_before_asks_as_it_did() -> None:
+    recorded = ToolSpec.model_validate(HTTP.model_dump(exclude={"sends", "receivers"}))
+    assert not any(asks(args, recorded) for args in SENDING)

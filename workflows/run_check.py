@@ -1,0 +1,133 @@
+"""Whether a Run that is handed in with a start can be worked with: what its model does not say about it as a whole.
+
+A Run enters a workflow in two ways: from the workflow itself (continue-as-new), which is trusted, and from whoever
+starts it (`plan resume`, `plan rerun`, a plan's agent, or anybody with a client), which is not. The second is always a
+draft, so that a worker checks the plan and its policy applies; an agent's may also have ended, with an answer to hand
+over. Beyond the rules stated here, the Run is tried out: begun, shown and written once. What raises is a problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from math import isfinite
+from typing import Any
+
+from pydantic import BaseModel
+
+from plans.agents.run import AgentRun, agent_view, outcome_of, tasks_text
+from plans.errors import PlanError
+from plans.execution.schedule import Schedule
+from plans.run import DONE, ENDED, PlanStatus, Run, Status, StepState, run_of, text_of
+from plans.views import queries
+from plans.views.markdown import details
+from plans.views.summary import summary_of
+
+MAX_SEQ = 10**9
+"""Far above any number of changes and log entries that a run can have."""
+_OF_A_PLAN = frozenset((Status.PENDING, Status.COMPLETED, Status.SKIPPED))
+_OF_AN_AGENT = frozenset((Status.COMPLETED, Status.FAILED, Status.SKIPPED, Status.BLOCKED))
+_RAISED = (PlanError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+"""What code that relies on a sound Run may raise for another one."""
+
+
+def problem_of(run: Run, now: datetime) -> str | None:
+    """Why a plan cannot start with this Run; None if it can."""
+    if run.status is not PlanStatus.DRAFT:
+        return f"run.status: a plan starts as a draft, not as {run.status}; use `plan resume` or `plan rerun`"
+    return next(_problems(run, _OF_A_PLAN), None) or _tried_out(run, now)
+
+
+def agent_problem_of(agent: AgentRun, now: datetime) -> str | None:
+    """Why an agent cannot start with this AgentRun; None if it can."""
+    run, names = agent.run, [step.id for step in agent.run.plan.steps]
+    has_ended = run.status in ENDED
+    if has_ended != (agent.end is not None) or not (has_ended or run.status is PlanStatus.DRAFT):
+        return f"run.status: an agent starts as a draft, or with its end; not as {run.status} with the end {agent.end}"
+    if names != [f"call_{number}" for number in range(1, len(names) + 1)]:
+        return "run.plan.steps: the steps of an agent are call_1, call_2 and so on"
+    unknown = [name for name in agent.called if name not in run.steps or run.steps[name].status not in DONE]
+    if unknown:
+        return f"called: there is no finished call '{unknown[0][:100]}'"
+    return next(_problems(run, _OF_AN_AGENT), None) or next(_odd_values(agent), None) or _agent_tried_out(agent, now)
+
+
+def _problems(run: Run, statuses: frozenset[Status]) -> Iterator[str]:
+    names = [step.id for step in run.plan.steps]
+    if len(set(names)) < len(names):
+        yield "run.plan.steps: two steps have the same id"
+    if set(names) != set(run.steps):
+        odd = sorted(set(names) ^ set(run.steps))[0][:100]
+        yield f"run.steps: '{odd}' must be both a step of the plan and a key here"
+    if not 0 <= run.seq <= MAX_SEQ or any(not 0 < entry.seq <= run.seq for entry in run.log):
+        yield "run.seq: the number of the last change or log entry, and none has a higher one"
+    for name, state in run.steps.items():
+        yield from (f"run.steps.{name[:100]}: {problem}" for problem in _step_problems(run, state, statuses))
+    yield from _odd_values(run)
+
+
+def _step_problems(run: Run, state: StepState, statuses: frozenset[Status]) -> Iterator[str]:
+    numbers, status = [change.seq for change in state.changes], state.status
+    if status not in statuses:
+        yield f"a step cannot start as {status}"
+    if status is Status.BLOCKED and not state.never:
+        yield "a blocked step of an agent is blocked permanently"
+    if state.awaiting or state.deadline or state.failure or state.proposal:
+        yield "a step that waits for nothing has none of awaiting, deadline, failure, proposal"
+    if numbers != sorted(set(numbers)) or any(not 0 < number <= run.seq for number in numbers):
+        yield "changes: their numbers ascend, up to run.seq"
+    if state.changes and state.changes[-1].status is not status:
+        yield f"changes: the last one is {state.changes[-1].status}, the step is {status}"
+    if not state.changes and status not in (Status.PENDING, Status.SKIPPED):
+        yield f"changes: a step that is {status} has some"
+    if status in (Status.COMPLETED, Status.FAILED) and (
+        state.result is None or state.result.ok is not (status is Status.COMPLETED)
+    ):
+        yield f"result: does not agree with the status {status}"
+    if min(state.calls, state.recoveries, state.tasks_done, state.more_files) < 0 or state.calls > MAX_SEQ:
+        yield "calls, recoveries, tasksDone, moreFiles: counts are not negative"
+
+
+def _odd_values(value: Any) -> Iterator[str]:
+    """Values that JSON or a model lets through and no Run of ours holds: times without a zone, numbers without end."""
+    if isinstance(value, BaseModel):
+        for name, each in value:
+            if name == "plan":  # its author's own words, checked by the worker
+                continue
+            yield from (f"{name}.{problem}" for problem in _odd_values(each))
+    elif isinstance(value, dict | list | tuple):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _odd_values(each)
+    elif isinstance(value, datetime) and value.tzinfo is None:
+        yield "time: has no time zone"
+    elif isinstance(value, float) and not isfinite(value):
+        yield f"number: {value} is not finite"
+
+
+def _tried_out(run: Run, now: datetime) -> str | None:
+    """What goes wrong when a copy of the Run is begun, shown and written."""
+    try:
+        copy = run_of(text_of(run))
+        schedule = Schedule(copy)
+        if copy.status is PlanStatus.DRAFT:
+            schedule.begin(now)
+        queries.view(copy, [], schedule)
+        queries.text(copy, [])
+        queries.events(copy, [])
+        details(copy, schedule)
+        summary_of(copy).to_json()
+    except _RAISED as error:
+        return f"run: inconsistent ({type(error).__name__}: {str(error)[:300]})"
+    return None
+
+
+def _agent_tried_out(agent: AgentRun, now: datetime) -> str | None:
+    try:
+        for name in agent.called:
+            outcome_of(agent, name)
+        agent_view(agent)
+        tasks_text(agent)
+        agent.model_dump_json()
+    except _RAISED as error:
+        return f"agent: inconsistent ({type(error).__name__}: {str(error)[:300]})"
+    return _tried_out(agent.run, now)
