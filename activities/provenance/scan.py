@@ -83,7 +83,7 @@ def _enter(directory: int, path: str, found: WorkspaceScan, skipped: str, depth:
     with os.scandir(directory) as entries:
         listed = list(entries)
     marking = marking and not (path and any(entry.name == CACHE_MARK for entry in listed))
-    folders = []
+    folders, may_be_strict = [], found.names.may_be_strict
     for entry in listed:
         name = entry.name
         try:
@@ -95,10 +95,13 @@ def _enter(directory: int, path: str, found: WorkspaceScan, skipped: str, depth:
             continue
         if name.startswith(".plans-") and name.endswith(".tmp"):
             continue
-        if found.names.may_be_strict(name) and found.names.is_strict((*path.split("/"), name)):
-            found.protected.append(path + visible(name))
+        text = name
+        if may_be_strict(name):  # and whatever need not be its own text
+            text = visible(name)
+            if found.names.is_strict((*path.split("/"), name)):
+                found.protected.append(path + text)
         if status is not None:
-            found.marks[path + visible(name)] = (status.st_ctime_ns, status.st_size, status.st_ino)
+            found.marks[path + text] = (status.st_ctime_ns, status.st_size, status.st_ino)
     if ".git" in folders:
         found.protected += [f"{path}.git/{visible(each)}" for each in guarded_in_git(directory)]
     found.complete = found.complete and len(found.marks) <= found.most and (depth <= MAX_DEPTH or not folders)

@@ -287,7 +287,7 @@ async def test_doctor_finds_the_server_and_the_worker(environ: Environ, worker: 
 
 
 async def test_a_workspace_that_no_plan_may_have_is_refused_before_anything_starts(
-    environ: Environ, tmp_path: Path
+    environ: Environ, worker: Worker, tmp_path: Path
 ) -> None:
     (tmp_path / "link").symlink_to("/etc")
     own = {name: value for name, value in environ.items() if name != "PLANS_WORKSPACE"}
