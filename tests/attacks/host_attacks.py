@@ -186,7 +186,7 @@ open("tool", "w").write("x")
 os.setxattr("tool", "security.capability", struct.pack("<IIIII", 0x02000001, 0xffffffff, 0, 0xff, 0))
 """
 SET_ID = Attack(
-    "files that give their owner's rights to whoever runs them",
+    "set-user-id files and file capabilities",
     set_id,
     (
         Spelling("chmod u+s", "cp /bin/true tool; chmod u+s tool"),

@@ -25,7 +25,7 @@ def cell(attack: Attack, level: Level, user: User) -> str:
     """What the spellings of an attack come to: `held`, or how many escape or are impossible."""
     outcomes = Counter(attack.outcome(spelling, (level, user)) for spelling in attack.spellings)
     total = len(attack.spellings)
-    words = {"succeeds": "succeeds", "named": "**open**", "impossible": "not possible", "held": "held"}
+    words = {"succeeds": "succeeds", "named": "open", "impossible": "not possible", "held": "held"}
     parts = [
         words[outcome] if outcomes[outcome] == total else f"{words[outcome]} {outcomes[outcome]}"
         for outcome in ("succeeds", "named", "impossible", "held")
@@ -51,7 +51,23 @@ def table() -> str:
         f"{len(ATTACKS)} attacks in {spellings} spellings, {len(CASES)} cells. "
         f"Escapes: {escapes['off']} at level 0, {escapes['landlock']} at level 1, {escapes['bwrap']} at level 2."
     )
-    return "\n".join([*rows, "", told])
+    return "\n".join([*rows, "", told, "", f"Open at level 1: {'; '.join(gaps())}."])
+
+
+def gaps() -> list[str]:
+    """What is open at level 1: each attack with its spellings, unless they are open without exception."""
+    found = []
+    for attack in ATTACKS:
+        named = {
+            user: [each for each in attack.spellings if attack.outcome(each, ("landlock", user)) == "named"]
+            for user in USERS
+        }
+        every = [each.name for each in attack.spellings if any(each in names for names in named.values())]
+        for_user = "" if named["root"] else ", if the worker is not root"
+        if every:
+            spelt = "" if len(every) == len(attack.spellings) else f" ({', '.join(every)}{for_user})"
+            found.append(f"{attack.kind}{spelt}")
+    return found
 
 
 def written(document: str) -> str:

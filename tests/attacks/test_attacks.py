@@ -12,6 +12,7 @@ from tests.attacks.catalogue import ATTACKS, CASES
 from tests.attacks.ground import Ground
 from tests.attacks.judges import planted
 from tests.attacks.run import measure, measure_without_launcher
+from tests.attacks.table import DOCUMENT, table, written
 from tests.attacks.workers import WorkerSide
 from tests.lacking import require_sandbox
 from tests.nightly import sampled
@@ -89,3 +90,16 @@ def test_every_spelling_has_a_control() -> None:
 def test_nothing_escapes_at_level_2_and_at_level_1_only_what_is_named() -> None:
     assert {case.id for case in CASES if case.level == "bwrap" and case.outcome != "held"} == set()
     assert {case.id for case in CASES if case.level == "landlock" and case.outcome == "succeeds"} == set()
+
+
+def test_the_document_has_the_table_as_the_data_has_it() -> None:
+    text = DOCUMENT.read_text(encoding="utf-8")
+    assert written(text) == text, "run `python -m scripts.attack_table` as root"
+
+
+def test_a_changed_cell_is_seen_and_a_document_without_markers_refused() -> None:
+    text = DOCUMENT.read_text(encoding="utf-8")
+    row = next(line for line in table().splitlines() if line.startswith("| set-user-id"))
+    assert written(text.replace(row, row.replace("held", "succeeds", 1))) == text
+    with pytest.raises(ValueError, match="attacks: begin"):
+        written("# Security\n")
