@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from plans.activity_io import LargeValue
 from plans.definition.conditions import roots_of
+from plans.definition.evaluation import Budget
 from plans.definition.references import INPUTS, Filled, Place, fill, find, in_text
 from plans.errors import BadExpression, BadReference
 from plans.model import Step
@@ -127,14 +128,16 @@ class StepValues:
         return {"value": self.inline.get(root)}
 
 
-def filled_args(run: Run, step: Step, values: StepValues, args: dict[str, Any] | None = None) -> Filled:
+def filled_args(
+    run: Run, step: Step, values: StepValues, args: dict[str, Any] | None = None, budget: Budget | None = None
+) -> Filled:
     """The arguments of a step's next call (or `args`) with references filled in. Raises BadReference."""
     args = run.args_of(step) if args is None else args
     if run.literal:
         return Filled(args, [])
     values.add(reference.root for reference in find(args))
     spec = run.facts.tools.get(step.tool)  # unknown until a worker has checked the plan
-    return fill(args, values.inline, spec.quoting if spec else {}, values.large)
+    return fill(args, values.inline, spec.quoting if spec else {}, values.large, budget)
 
 
 def _roots(args: Any, place: Place) -> Iterable[str]:
