@@ -116,9 +116,7 @@ class Decision(Value):
     comment: str = ""
     args: dict[str, Any] | None = None
     version: int | None = Field(default=None, description="The plan's version when it was made.")
-    args_hash: str = Field(
-        default="", description="Hash of the arguments it covers; other arguments need another approval."
-    )
+    args_hash: str = Field(default="", description="Hash of its arguments, for runs from before there were digests.")
     digest: str = Field(default="", description="The call it covers (`plans.step_call`); empty: values were unknown.")
     unchecked: bool = Field(default=False, description="Made before the check: the workspace was not known yet.")
     remembered: bool = Field(default=False, description="Follows from an approval of another step, with `remember`.")
@@ -153,9 +151,7 @@ class StepState(State):
         default_factory=dict, description="Digests shown to approvers, by number of the change."
     )
     failure: Result | None = Field(default=None, description="Its last failure, while it awaits recovery.")
-    proposal: dict[str, Any] | None = Field(
-        default=None, description="The recovery that the LLM proposes, while a person decides."
-    )
+    proposal: dict[str, Any] | None = Field(default=None, description="The LLM's recovery, while a person decides.")
     recoveries: int = Field(default=0, description="How often the LLM was asked to recover it.")
     mended: str = Field(default="", description="How the LLM recovered it from its last failure, and why.")
     past: list[PastCall] = Field(
@@ -214,7 +210,7 @@ class Run(State):
     steps: dict[str, StepState]
     decisions: dict[str, Decision] = Field(default_factory=dict)
     remembered: dict[str, str] = Field(
-        default_factory=dict, description="Kinds of calls approved for the rest of the run, and by whom."
+        default_factory=dict, description="Kinds of calls approved in this run, by whom."
     )
     edited: dict[str, str] = Field(
         default_factory=dict, description="By step, the mark of `plans.execution.approvals`."

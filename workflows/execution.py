@@ -33,14 +33,13 @@ from plans.execution.next_action import (
     after_timeout,
     is_timer,
     next_action,
-    size_of,
 )
 from plans.execution.schedule import Outcome, Schedule
 from plans.execution.tool_history import note_failure, note_files
 from plans.log import LogKind
 from plans.model import DEFAULT_PARALLEL, Step
 from plans.run import PlanStatus, Run, Status
-from plans.step_call import StepCall, digest_of
+from plans.step_call import StepCall, digest_of, size_of
 from workflows import child_agents, timers, tool_call
 from workflows.approval_timers import ApprovalTimers
 from workflows.outcomes import cancelled, completed, failed, left_behind, of_activity, skipped

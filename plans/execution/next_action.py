@@ -14,17 +14,14 @@ from plans.agents.as_plan import TOOL as AGENT
 from plans.definition.arguments import argument_problems
 from plans.definition.conditions import holds
 from plans.definition.output_schema import schema_problem
-from plans.definition.references import Filled, strings
+from plans.definition.references import Filled
 from plans.errors import BadExpression, BadReference
 from plans.execution import approvals
 from plans.execution.messages import Decide
 from plans.execution.readiness import ReadinessIndex
 from plans.model import Step, ToolSpec
 from plans.run import DENIED, Result, Run
-from plans.step_call import StepCall, StepValues, call_of, filled_args, upcoming
-
-MAX_ARGS_CHARACTERS = 16_000_000
-"""Maximum size of a step's arguments with references filled in: a small plan can multiply values without bound."""
+from plans.step_call import MAX_ARGS_CHARACTERS, StepCall, StepValues, call_of, filled_args, size_of, upcoming
 
 
 @dataclass(frozen=True)
@@ -143,11 +140,6 @@ def after_timeout(schedule: ReadinessIndex, step_id: str) -> Expire | Decide | N
 def is_timer(run: Run, step: Step) -> bool:
     """Whether the workflow runs the step itself, as a timer."""
     return run.facts.tools[step.tool].durable and step.tool != AGENT
-
-
-def size_of(args: dict[str, Any]) -> int:
-    """Approximate size of arguments, in characters of their texts."""
-    return sum(len(text) for _, text in strings(args)) + 64
 
 
 def _check_args(spec: ToolSpec, filled: Filled) -> None:
