@@ -215,9 +215,7 @@ class Run(State):
     status: PlanStatus = PlanStatus.DRAFT
     steps: dict[str, StepState]
     decisions: dict[str, Decision] = Field(default_factory=dict)
-    remembered: dict[str, str] = Field(
-        default_factory=dict, description="Kinds of calls approved in this run, by whom."
-    )
+    remembered: dict[str, str] = Field(default_factory=dict, description="Calls approved for the run, and by whom.")
     edited: dict[str, str] = Field(
         default_factory=dict, description="By step, the mark of `plans.execution.approvals`."
     )

@@ -114,9 +114,7 @@ class PendingView(Value):
     args: dict[str, Any] = Field(default_factory=dict, description="Arguments, references filled in, never cut.")
     queue: str | None = Field(default=None, description="Task queue whose workers make the call.")
     workspace: str = Field(default="", description="Directory it works in.")
-    values: dict[str, str] = Field(
-        default_factory=dict, description="Those of `large` in full; set by clients."
-    )
+    values: dict[str, str] = Field(default_factory=dict, description="Those of `large` in full; set by clients.")
     unusual: list[str] = Field(default_factory=list, description="What is unusual in the texts; set by clients.")
     network: bool = Field(default=False, description="The call asks for network access.")
     large: dict[str, LargeValue] = Field(

@@ -22,7 +22,7 @@ from plans.run import Options
 from plans.signatures import FIELD
 from runtime.settings import Settings
 from runtime.signing import Signer, private_key, signed
-from tests.driving import Plans, Started, step
+from tests.driving import Plans, Started, step, terminated
 from tests.workflows.conftest import MakeWorker
 
 WAITING = {"id": "gate", "tool": "create_directory", "args": {"path": "made"}, "requiresApproval": True}
@@ -251,6 +251,27 @@ async def test_a_hand_made_run_cannot_bring_its_own_rule(
         assert not (idle.workspace / "made").exists()
         await second.handle.terminate()
         await plan.handle.terminate()
+
+
+@pytest.mark.modes("plain")
+async def test_a_child_agent_is_trusted_as_its_plan(
+    idle: Plans, settings: Settings, make_worker: MakeWorker, queue: str
+) -> None:
+    agent = {"id": "agent", "tool": "agent", "args": {"objective": "wait"}, "requiresApproval": False}
+    message = {"plan": {"steps": [agent]}, "options": {"workspace": str(idle.workspace), "approveAll": True}}
+    async with make_worker(decisions="signed"):
+        for is_signed in (True, False):
+            name = f"plan-parent-{is_signed}-{queue}".lower()
+            sent = signed(private_key(settings), "start", name, "", message) if is_signed else message
+            plan = await started(idle, idle.client, queue, sent, name)
+            child = Started(idle.client, f"agent-{name.removeprefix('plan-')}-agent")
+            await child.until(lambda view: view["status"] != "draft", "it has begun")
+            state = await child.handle.query("state")
+            assert state["run"].get("unsigned", False) is not is_signed
+            assert state["run"]["facts"].get("strictApprovals", False) is not is_signed
+            assert state["run"]["options"].get("approveAll", False) is is_signed
+            await plan.handle.terminate()
+            await terminated(idle.client, child.id)
 
 
 def test_a_key_that_others_can_read_is_refused(settings: Settings) -> None:
