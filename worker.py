@@ -19,7 +19,6 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from datetime import timedelta
 
 from temporalio.client import Client
@@ -38,13 +37,13 @@ from activities.llm.ask_llm import AskLlm
 from activities.llm.model import LanguageModel
 from activities.provenance.journal import Journal
 from activities.provenance.undo import FileChanges
-from activities.tools.registry import load_tools
+from activities.tools.registry import load_tools, with_receivers
 from activities.tools.tool import Tool, no_fault
 from activities.workspace.allowed import WorkspaceRules
 from activities.workspace.effect_log import EFFECTS, Effects
 from plans.errors import PlanError
 from plans.model import ToolSpec
-from runtime import gc_tuning, namespaces, search_attributes
+from runtime import gc_tuning, namespaces, search_attributes, signing
 from runtime.connect import Connection, reach, storage
 from runtime.errors import NotConnected
 from runtime.settings import Settings
@@ -120,7 +119,7 @@ def _activities(
     client: Client, settings: Settings, tools: Mapping[str, Tool], indexed: bool, fault: Callable[[str], None]
 ) -> list[Callable[..., object]]:
     """The tools, and the activities that workflows call."""
-    tools = {name: _with_receivers(tool, settings) for name, tool in tools.items()}
+    tools = with_receivers(tools, settings.http_allow)
     specs = {name: tool.spec for name, tool in tools.items()}
     values, summaries = ValueStore(_driver(client, settings), settings.inline_bytes), SummaryWriter(settings.state_dir)
     effects = Effects.at(settings.state_dir / EFFECTS, strict=settings.edits == "strict")
@@ -140,19 +139,13 @@ def _activities(
     ]
 
 
-def _with_receivers(tool: Tool, settings: Settings) -> Tool:
-    """The tool with the hosts that may receive from it; what it needs approval for depends on them."""
-    if not tool.spec.sends:
-        return tool
-    return replace(tool, spec=tool.spec.model_copy(update={"receivers": list(settings.http_allow)}))
-
-
 def _checker(settings: Settings, specs: Mapping[str, ToolSpec], indexed: bool) -> PlanChecker:
     return PlanChecker(
         tools=specs,
         default_workspace=str(settings.workspace) if settings.workspace else None,
         rules=WorkspaceRules.of(settings),
         strict_approvals=settings.approvals == "strict",
+        decision_key=signing.public_key(settings),
         search_attributes=indexed,
         keeps_summaries=True,
     )

@@ -1,13 +1,34 @@
-"""Reads the call that a decision on a step would be about, so that it can be shown and named by its digest."""
+"""Reads the call that a decision would be about, with what the client can add: large values, the diff of a file.
+
+The workspace may be on another machine: a file is compared only if the directory of the call exists here and the worker
+is on this machine. Nothing here changes a file.
+"""
 
 from __future__ import annotations
+
+import difflib
+import json
+import os
+import stat
+from pathlib import Path
+from typing import TypeVar
 
 from temporalio.client import Client
 
 from client.rpc import PATIENCE, ask_view
-from plans.errors import PlanError
-from plans.views.models import BriefView, CallView
+from plans.activity_io import LargeValue
+from plans.errors import PlanError, ToolError
+from plans.views.call_text import warnings_of
+from plans.views.models import BriefView, CallView, PendingView
 from plans.views.queries import BRIEF
+from runtime.connect import storage
+from runtime.settings import Settings
+from runtime.value_store import ValueStore
+
+T = TypeVar("T", bound=PendingView)
+COMPARED_BYTES = 400_000
+COMPARED_LINES = 4_000
+"""Maximum size of a file that is compared with what a call would write, and of both texts in lines."""
 
 
 async def call(client: Client, plan: str, step_id: str) -> CallView | None:
@@ -26,3 +47,57 @@ async def call(client: Client, plan: str, step_id: str) -> CallView | None:
     view = await ask_view(client, plan, BriefView, "plan", BRIEF)
     found = next((item for item in view.pending if item.step_id == step_id), None)
     return CallView.model_validate(found.model_dump()) if found else None
+
+
+async def with_values(item: T, settings: Settings) -> T:
+    """The pending call with its large values in full, as far as this machine can access their storage."""
+    if not item.large:
+        return item
+    store = ValueStore(storage(settings))
+    found = {name: await _whole(value, store) for name, value in item.large.items()}
+    whole = item.model_copy(update={"values": {name: text for name, text in found.items() if text is not None}})
+    return whole.model_copy(update={"unusual": warnings_of(whole)})
+
+
+async def _whole(value: LargeValue, store: ValueStore) -> str | None:
+    try:
+        found = await store.get(value)
+    except ToolError:
+        return None  # stored on another worker's machine: its size, hash and first part are shown
+    return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, indent=2)
+
+
+def file_diffs(item: PendingView) -> dict[str, str]:
+    """By argument, the unified diff against the present file of a call that writes one; empty: shown as it is.
+
+    The diff holds every line of the new content that differs, so nothing of the change is left out.
+    """
+    path, content = item.args.get("path"), item.args.get("content")
+    if item.tool != "write_file" or not isinstance(path, str) or not isinstance(content, str) or item.large:
+        return {}
+    before = _present(item.workspace, path)
+    if before is None or max(before.count("\n"), content.count("\n")) > COMPARED_LINES:
+        return {}
+    rows = list(difflib.unified_diff(before.split("\n"), content.split("\n"), "present file", "new file", lineterm=""))
+    return {"content": "\n".join(rows) if rows else "(no change)"}
+
+
+def _present(workspace: str | None, path: str) -> str | None:
+    """The text of a regular, small file below the workspace; None if there is none here or it is no UTF-8."""
+    if workspace is None:
+        return None
+    try:
+        place = (Path(workspace) / path).resolve()
+        if not place.is_relative_to(Path(workspace).resolve()):
+            return None
+        descriptor = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except (OSError, ValueError, RuntimeError):
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > COMPARED_BYTES:
+            return None
+        try:
+            return file.read(COMPARED_BYTES + 1).decode()
+        except (OSError, UnicodeDecodeError):
+            return None

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from temporalio.client import Client
 from watchfiles import awatch
-from watchfiles._rust_notify import WatchfilesRustInternalError
 from watchfiles.main import FileChange
 
 from activities.workspace.contents import stamp_at
@@ -85,7 +84,7 @@ async def _changes(root: Path) -> AsyncIterator[_Found]:
         except OSError as error:
             raise PlanError(f"the workspace {root} cannot be watched: {error}", "SYSTEM_ERROR") from error
         except ExceptionGroup as group:  # the library stops at a name that is not UTF-8: begin again
-            if group.split(WatchfilesRustInternalError)[1] is not None:
+            if group.split(RuntimeError)[1] is not None:
                 raise
             more = True
         else:

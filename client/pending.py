@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from datetime import datetime
-from typing import Any
 
-from pydantic import Field
 from temporalio.client import Client
 
 from client.errors import NoWorker
+from client.ids import plan_id
 from client.listing import Listed, list_plans
-from client.rpc import STUCK, ask_view
-from plans.activity_io import LargeValue
+from client.rpc import STUCK, ask_view, describe
 from plans.errors import PlanError
-from plans.model import Value
-from plans.views.models import BriefView
+from plans.views.call_text import warnings_of
+from plans.views.models import BriefView, PendingView
 from plans.views.queries import BRIEF
 from runtime.task_queues import listeners
 
@@ -30,42 +27,21 @@ UNSPOKEN = (NoWorker.code, STUCK, "PLAN_NOT_FOUND", "QUERY_FAILED")
 """Error codes that concern one plan only; the others are still queried."""
 
 
-class Pending(Value):
-    """A step awaiting approval, with what is needed to decide on it."""
+class Pending(PendingView):
+    """A step awaiting approval, with all that is needed to decide on it.
+
+    Pass its `version` as `Choice.version` to decide on exactly these arguments. `queue`: the task queue of the call.
+    """
 
     plan_id: str
     title: str = ""
     """Title of the plan."""
-    step_id: str
-    kind: str
-    tool: str
-    description: str = ""
-    args: dict[str, Any]
-    """Arguments of the call, with references filled in."""
-    queue: str | None = None
-    """Task queue whose workers make the call; None: that of the plan's workflow."""
-    workspace: str = ""
-    """Directory it works in."""
-    network: bool = False
-    """Whether it asks for network access."""
-    large: dict[str, LargeValue] = Field(default_factory=dict)
-    """By step, values that the call inserts and that are stored outside history; `args` has their references."""
-    digest: str = ""
-    """Digest of all this. Pass it as `Choice.digest` to decide on exactly this call."""
-    changed: bool = False
-    """Whether the step asked for another call before, or an edit changed it; an approval must name `digest` then."""
-    since: datetime | None = None
-    """When the step began to await approval."""
-    deadline: datetime | None = None
-    """When the approval expires; None if it does not."""
-    version: int
-    """The plan's version."""
 
 
 async def pending(
-    client: Client, say: Callable[[str], None] = lambda _: None, *, patience: float = PATIENCE
+    client: Client, say: Callable[[str], None] = lambda _: None, *, plan: str | None = None, patience: float = PATIENCE
 ) -> AsyncIterator[Pending]:
-    """The steps awaiting approval in all running plans and agents.
+    """The steps awaiting approval in all running plans and agents, or in one `plan`.
 
     `patience`: seconds a plan may take to answer. Plans that do not answer are omitted; at the end, `say` is called
     with the reasons. Raises NotConnected.
@@ -74,6 +50,10 @@ async def pending(
     """By task queue, whether it has no worker that answers."""
     unserved: list[str] = []
     failed: list[PlanError] = []
+    if plan is not None:
+        for item in await _of_plan(client, plan, patience):
+            yield item
+        return
     candidates = [listed async for listed in list_plans(client, running=True, agents=True) if listed.waiting != []]
     for start in range(0, len(candidates), AT_ONCE):
         batch = candidates[start : start + AT_ONCE]
@@ -107,7 +87,19 @@ async def _of(client: Client, listed: Listed, patience: float) -> list[Pending] 
         if error.code not in UNSPOKEN:
             raise
         return error
-    return [Pending(plan_id=listed.plan_id, title=view.title, **dict(item)) for item in view.pending]
+    return [_pending(listed.plan_id, listed.queue, view.title, item) for item in view.pending]
+
+
+async def _of_plan(client: Client, plan: str, patience: float) -> list[Pending]:
+    """The pending decisions of one plan, which the server's index need not know yet. Raises as `ask`."""
+    view = await ask_view(client, plan, BriefView, "plan", BRIEF, patience=patience)
+    queue = (await describe(client, plan)).task_queue
+    return [_pending(plan_id(plan), queue, view.title, item) for item in view.pending]
+
+
+def _pending(plan: str, queue: str, title: str, item: PendingView) -> Pending:
+    found = dict(item) | {"queue": item.queue or queue, "unusual": warnings_of(item)}
+    return Pending(plan_id=plan, title=title, **found)
 
 
 def _gone(asked: Sequence[Listed], answers: Mapping[str, list[Pending] | PlanError]) -> dict[str, bool]:

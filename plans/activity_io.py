@@ -121,6 +121,9 @@ class Facts(Value):
         default_factory=dict, description="Specs of the tools this plan uses, or of all."
     )
     all_tools: bool = Field(default=False, description="Whether `tools` holds all of the worker's tools.")
+    decision_key: str = Field(
+        default="", description="Public key that must have signed starts and decisions; empty: they need no signature."
+    )
     workspace: str = Field(default="", description="Absolute directory of steps without a task queue of their own.")
     workspaces: dict[str, str] = Field(default_factory=dict, description="Workspace by task queue.")
     strict_approvals: bool = Field(default=False, description="PLANS_APPROVALS=strict: waivers are ignored.")

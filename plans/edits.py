@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from plans.model import StepId, Value
+from plans.signatures import Signature
 
 MAX_BYTES = 262_144
 """Maximum size of an edit message, in bytes of JSON."""
@@ -81,6 +82,7 @@ class EditPlan(Value):
     edits: list[Edit] = Field(min_length=1, max_length=MAX_EDITS)
     by: str = Field(default="", max_length=200)
     comment: str = Field(default="", max_length=2_000)
+    signature: Signature | None = Field(default=None, description="Where the worker asks for signed decisions.")
 
 
 class Regenerate(Value):
@@ -89,3 +91,4 @@ class Regenerate(Value):
     feedback: str = Field(min_length=1, max_length=10_000)
     expect_version: int | None = Field(default=None, strict=True)
     by: str = Field(default="", max_length=200)
+    signature: Signature | None = Field(default=None, description="Where the worker asks for signed decisions.")

@@ -24,6 +24,7 @@ from plans.change_log import Revision
 from plans.file_stamps import FileTracker
 from plans.log import Entry, LogKind
 from plans.model import Plan, Problem, Step, Value
+from plans.signatures import Signatures
 
 DENIED = "DENIED"
 """Code of a step that was denied."""
@@ -121,13 +122,9 @@ class Decision(Value):
     comment: str = ""
     args: dict[str, Any] | None = None
     version: int | None = Field(default=None, description="The plan's version when it was made.")
-    args_hash: str = Field(
-        default="", description="Hash of the arguments it covers; other arguments need another approval."
-    )
+    args_hash: str = Field(default="", description="Hash of its arguments, for runs from before there were digests.")
     digest: str = Field(default="", description="The call it covers (`plans.step_call`); empty: values were unknown.")
-    unchecked: bool = Field(
-        default=False, description="Made before a worker checked the plan: the workspace was not known yet."
-    )
+    unchecked: bool = Field(default=False, description="Made before the check: the workspace was not known yet.")
     remembered: bool = Field(default=False, description="Follows from an approval of another step, with `remember`.")
     time: datetime
     source: Literal["signal", "update", "timeout"] = "signal"
@@ -157,12 +154,10 @@ class StepState(State):
     deadline: datetime | None = Field(default=None, description="When the approval expires or the sleep ends.")
     asked: dict[str, Any] | None = Field(default=None, description="The arguments shown to the approver.")
     asks: dict[int, str] = Field(
-        default_factory=dict, description="Digests of what approvers were shown, by number of the change that asked."
+        default_factory=dict, description="Digests shown to approvers, by number of the change."
     )
     failure: Result | None = Field(default=None, description="Its last failure, while it awaits recovery.")
-    proposal: dict[str, Any] | None = Field(
-        default=None, description="The recovery that the LLM proposes, while a person decides."
-    )
+    proposal: dict[str, Any] | None = Field(default=None, description="The LLM's recovery, while a person decides.")
     recoveries: int = Field(default=0, description="How often the LLM was asked to recover it.")
     mended: str = Field(default="", description="How the LLM recovered it from its last failure, and why.")
     past: list[PastCall] = Field(
@@ -220,11 +215,9 @@ class Run(State):
     status: PlanStatus = PlanStatus.DRAFT
     steps: dict[str, StepState]
     decisions: dict[str, Decision] = Field(default_factory=dict)
-    remembered: dict[str, str] = Field(
-        default_factory=dict, description="Kinds of calls approved for the rest of the run, and by whom."
-    )
+    remembered: dict[str, str] = Field(default_factory=dict, description="Calls approved for the run, and by whom.")
     edited: dict[str, str] = Field(
-        default_factory=dict, description="By step, what edits changed since the start (`plans.execution.approvals`)."
+        default_factory=dict, description="By step, the mark of `plans.execution.approvals`."
     )
     files: FileTracker = Field(default_factory=FileTracker, description="File stamps, and the agents.md shown.")
     notes: list[Note] = Field(default_factory=list, description="The agents.md texts in use, parents before children.")
@@ -234,11 +227,11 @@ class Run(State):
     ended: datetime | None = None
     stopped: str = Field(default="", description="Why no further step may start: a critical failure, a cancellation.")
     interrupted: bool = Field(default=False, description="Interrupted by a person; can be resumed.")
-    denied: list[str] = Field(
-        default_factory=list, description="Steps denied in the run that this one continues: they ask, waived or not."
-    )
+    denied: list[str] = Field(default_factory=list, description="Denied in the run before: they ask, waived or not.")
     literal: bool = Field(default=False, description="Arguments contain no references: those of an agent's calls.")
     resumes: str = Field(default="", description="Id of the plan that this run resumes.")
+    unsigned: bool = Field(default=False, description="Started without the signature that its worker asks for.")
+    signatures: Signatures = Field(default_factory=Signatures, description="Signed messages that were honoured.")
     agents: dict[str, dict[str, Any]] = Field(
         default_factory=dict, description="By step, the agent run to resume (`plans.agents.run`)."
     )

@@ -14,13 +14,18 @@ from typing import Any, NamedTuple
 
 from plans.activity_io import LargeValue
 from plans.definition.conditions import roots_of
-from plans.definition.references import INPUTS, Filled, Place, fill, find, in_text
+from plans.definition.evaluation import Budget
+from plans.definition.references import INPUTS, Filled, Place, fill, find, in_text, strings
 from plans.errors import BadExpression, BadReference
 from plans.model import Step
 from plans.run import Run, Status
 
 _DOMAIN = "plans: call of a step, 1"
 """First part of what is hashed: another form of the digest gets another number."""
+
+
+MAX_ARGS_CHARACTERS = 16_000_000
+"""Maximum size of a step's arguments with references filled in: a small plan can multiply values without bound."""
 
 
 class StepCall(NamedTuple):
@@ -81,10 +86,16 @@ def upcoming(run: Run, step: Step, args: dict[str, Any] | None = None) -> Upcomi
     values = StepValues(run, ())
     written = run.args_of(step) if args is None else args
     try:
-        call = call_of(run, step, filled_args(run, step, values, args), values)
+        filled = filled_args(run, step, values, args)
+        if size_of(filled.args) > MAX_ARGS_CHARACTERS:
+            raise BadReference("the arguments are too long", "ARGS_TOO_LARGE")
+        call = call_of(run, step, filled, values)
     except (BadReference, BadExpression):
         return Upcoming(call_of(run, step, Filled(written, []), values), is_whole=False, is_written=False)
-    return Upcoming(call, True, run.literal or all(each.root not in run.steps for each in find(written)))
+    roots = [] if run.literal else [each.root for each in find(written) if each.root in run.steps]
+    # `fill` leaves a text with a stored value to the worker, and does not look at what else it mentions.
+    is_whole = all(root in values.inline or root in values.large for root in roots)
+    return Upcoming(call, is_whole, is_written=not roots)
 
 
 class StepValues:
@@ -124,14 +135,21 @@ class StepValues:
         return {"value": self.inline.get(root)}
 
 
-def filled_args(run: Run, step: Step, values: StepValues, args: dict[str, Any] | None = None) -> Filled:
+def filled_args(
+    run: Run, step: Step, values: StepValues, args: dict[str, Any] | None = None, budget: Budget | None = None
+) -> Filled:
     """The arguments of a step's next call (or `args`) with references filled in. Raises BadReference."""
     args = run.args_of(step) if args is None else args
     if run.literal:
         return Filled(args, [])
     values.add(reference.root for reference in find(args))
     spec = run.facts.tools.get(step.tool)  # unknown until a worker has checked the plan
-    return fill(args, values.inline, spec.quoting if spec else {}, values.large)
+    return fill(args, values.inline, spec.quoting if spec else {}, values.large, budget)
+
+
+def size_of(args: dict[str, Any]) -> int:
+    """Approximate size of arguments, in characters of their texts."""
+    return sum(len(text) for _, text in strings(args)) + 64
 
 
 def _roots(args: Any, place: Place) -> Iterable[str]:

@@ -177,6 +177,10 @@ async def _client(
     identity = f"{_user()}@{socket.gethostname()}"
     data_converter = converter(storage(settings), settings.external_bytes)
     options = {**config, "target_host": address, "identity": identity, "data_converter": data_converter}
+    if settings.decisions == "signed":
+        from runtime.signing import Signer, private_key  # lazily: most settings do without the library
+
+        options["interceptors"] = [Signer(private_key(settings))]
     reason = f"no answer within {seconds:.0f} s"
     try:
         async with asyncio.timeout(seconds):

@@ -86,6 +86,8 @@ class Settings(BaseModel):
     """Modules or .py files with the user's own tools."""
     approvals: Literal["normal", "strict"] = "normal"
     """strict: neither a plan nor a flag can waive an approval."""
+    decisions: Literal["open", "signed"] = "open"
+    """signed: waivers of a start, decisions and edits count only with a signature by the key of the state directory."""
     edits: Literal["normal", "strict"] = "normal"
     """strict: files that the run has neither created nor read cannot be edited."""
     protected: Annotated[tuple[str, ...], BeforeValidator(_listed)] = ()

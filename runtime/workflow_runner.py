@@ -28,7 +28,7 @@ _LIMIT = "_deadlock_timeout_seconds"
 _PURE = (
     *("plans", "pydantic", "pydantic_core", "annotated_types", "typing_inspection"),
     *("jmespath", "jsonschema", "jsonschema_specifications", "referencing", "rpds", "attr", "attrs", "xxhash"),
-    *("re2", "_re2"),
+    *("re2", "_re2", "cryptography", "_cffi_backend"),
 )
 
 

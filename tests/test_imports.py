@@ -35,6 +35,7 @@ PURE_LIBRARIES = {
     "typing_extensions",
     "xxhash",
     "re2",
+    "cryptography",
 }
 # fmt: off
 PURE_STDLIB = {

@@ -27,7 +27,7 @@ from plans.log import LogKind
 from plans.run import PlanStatus
 from plans.views import markdown
 from plans.views.summary import summary_of
-from workflows import agent_reporting, resume_check, search_attributes
+from workflows import agent_reporting, resume_check, search_attributes, signed
 from workflows.execution import Execution
 from workflows.handlers import MessageHandlers
 from workflows.inputs import AgentRequest, invalid, read_agent_request
@@ -49,6 +49,7 @@ class AgentWorkflow(MessageHandlers):
         self._decided: tuple[Decision, TaskList | None] | None = None
         try:
             self._open(read_agent_request(arguments))
+            self._proof = signed.opened(self._agent.run, *signed.proof_of(arguments))
         except InvalidPlan as error:
             self._invalid = error.problems
 
@@ -87,6 +88,7 @@ class AgentWorkflow(MessageHandlers):
             raise invalid(facts.problems)
         unknown = [name for name in agent.order.tools or () if name not in facts.tools]
         agent.run.facts = facts
+        signed.judge(agent.run, self._proof)
         if unknown:
             agent.run.note(LogKind.WARNING, f"unknown tools, ignored: {', '.join(unknown)[:500]}", workflow.now())
         if agent.run.resumes:

@@ -111,7 +111,7 @@ class ChildAgents:
             history_limit=run.options.history_limit,
         )  # fmt: skip
         agent = self._earlier(step, order, name) or AgentRun.of(order, name, options)
-        agent.run.options = options
+        agent.run.options, agent.run.unsigned = options, run.unsigned
         agent.run.plan = agent.run.plan.model_copy(update={"queue": run.queue_of(step)})
         known = run.files.model_copy(deep=True)
         agent.run.files.stamps = known.stamps | agent.run.files.stamps

@@ -8,6 +8,7 @@ the answer that completes the draft, and the SDK delivers the update first.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from temporalio import workflow
@@ -22,7 +23,7 @@ from plans.execution.regeneration import replaced
 from plans.log import LogKind
 from plans.run import PlanStatus, Run
 from plans.views import queries
-from workflows import drafting, worker_facts
+from workflows import drafting, signed, worker_facts
 from workflows.handlers import MessageHandlers
 from workflows.inputs import refusal, require_stored
 
@@ -44,6 +45,7 @@ class EditHandlers(MessageHandlers):
         await self._wait_until_drafted()
         try:
             message = read(EditPlan, arguments, max_bytes=MAX_BYTES)
+            signed.take(execution.run, "edit", arguments)
             revised = await self._revised(message)
         except PlanError as error:
             raise refusal(error, execution.run) from error
@@ -56,6 +58,7 @@ class EditHandlers(MessageHandlers):
         try:
             run = self._started().run
             message = read(EditPlan, arguments, max_bytes=MAX_BYTES)
+            signed.check(run, "edit", arguments)
             if run.status is not PlanStatus.DRAFT:
                 revise(run, message, workflow.now())
         except PlanError as error:
@@ -76,6 +79,7 @@ class EditHandlers(MessageHandlers):
         execution = self._started()
         await self._wait_until_drafted()
         self._check_free()  # again, as the validator: another regeneration may have started meanwhile
+        self._take_signed("regenerate", arguments)
         run, self._regenerating = execution.run, True
         paused = execution.schedule.pause(workflow.now(), "no step starts while the LLM revises the plan")
         try:
@@ -99,6 +103,7 @@ class EditHandlers(MessageHandlers):
         try:
             run = self._started().run
             message = read(Regenerate, arguments)
+            signed.check(run, "regenerate", arguments)
             if run.status is not PlanStatus.DRAFT:
                 _check_regenerate(run, message)
         except PlanError as error:
@@ -120,6 +125,13 @@ class EditHandlers(MessageHandlers):
         run = self._started().run
         if run.status is PlanStatus.DRAFT:
             await workflow.wait_condition(lambda: run.status is not PlanStatus.DRAFT)
+
+    def _take_signed(self, kind: str, arguments: Sequence[Any]) -> None:
+        run = self._started().run
+        try:
+            signed.take(run, kind, arguments)
+        except PlanError as error:
+            raise refusal(error, run) from error
 
     def _check_free(self) -> None:
         if self._regenerating:

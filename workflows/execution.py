@@ -16,6 +16,7 @@ from temporalio import workflow
 
 from plans.activity_io import Return
 from plans.agents.as_plan import TOOL as AGENT
+from plans.definition.evaluation import Budget
 from plans.errors import Refused
 from plans.execution import approvals, revision
 from plans.execution.apply_edits import Revised
@@ -33,19 +34,21 @@ from plans.execution.next_action import (
     after_timeout,
     is_timer,
     next_action,
-    size_of,
 )
 from plans.execution.schedule import Outcome, Schedule
 from plans.execution.tool_history import note_failure, note_files
 from plans.log import LogKind
 from plans.model import DEFAULT_PARALLEL, Step
 from plans.run import PlanStatus, Run, Status
-from plans.step_call import StepCall, digest_of
+from plans.step_call import StepCall, digest_of, size_of
 from workflows import child_agents, timers, tool_call
 from workflows.approval_timers import ApprovalTimers
 from workflows.outcomes import cancelled, completed, failed, left_behind, of_activity, skipped
 from workflows.recovery import StepRecovery
 
+ACTIVATION_UNITS = 3_000_000
+"""Units of work (plans/definition/evaluation.py) for conditions and references per workflow task: some seconds at
+worst, of the ten that it has. The other steps are left to the next one."""
 ACTIVATION_BYTES = 1_000_000
 """Bytes of arguments sent per workflow task: the server refuses more than 4 MB of commands (TEMPORAL.md 2)."""
 
@@ -62,6 +65,8 @@ class Execution:
         self._recovery = StepRecovery(self)
         self._agents = child_agents.ChildAgents(run)
         self._sent = 0
+        self._worked, self._task = 0, -1
+        self._rest: asyncio.Task[None] | None = None
         self._seen = -1
 
     @property
@@ -72,11 +77,20 @@ class Execution:
     @property
     def has_news(self) -> bool:
         """Whether something finished, timed out or changed in the Run since the last turn."""
-        return bool(self._finished or self._timers.have_passed or self._recovery.has_news or self.run.seq != self._seen)
+        rested = self._rest is not None and self._rest.done()
+        return bool(
+            rested
+            or self._finished
+            or self._timers.have_passed
+            or self._recovery.has_news
+            or self.run.seq != self._seen
+        )
 
     def turn(self, starting: bool = True) -> None:
         """Settle finished steps, apply approval timeouts, recoveries and decisions, then start ready steps."""
         self._sent = 0
+        if self._rest is not None and self._rest.done():
+            self._rest = None
         while self._finished:
             self._settle(*self._finished.popleft())
         for name in self._timers.passed():
@@ -138,12 +152,26 @@ class Execution:
         while self.schedule.ready and self.schedule.running < limit:
             if self._sent > ACTIVATION_BYTES and self._handles:
                 return  # the rest starts in a later turn: a handle is in flight, so there will be one
+            if self._rests():
+                return
             self._act_on(next(iter(self.schedule.ready)))
+
+    def _rests(self) -> bool:
+        """Whether this workflow task has worked enough. A timer then begins the next one."""
+        task = workflow.info().get_current_history_length()
+        if task != self._task:
+            self._task, self._worked = task, 0
+        if self._rest is None and self._worked > ACTIVATION_UNITS and workflow.patched("rest-between-costly-steps"):
+            self._rest = asyncio.create_task(workflow.sleep(0.001, summary="rest"))
+        return self._rest is not None
 
     def _act_on(self, step_id: str) -> None:
         """Do what `next_action` decided about a ready step."""
         now, step = workflow.now(), self.schedule.step(step_id)
-        match next_action(self.schedule, step_id):
+        budget = Budget()
+        action = next_action(self.schedule, step_id, budget)
+        self._worked += budget.spent
+        match action:
             case Skip(reason, opens, code):
                 self._end(step_id, skipped(reason, now, opens, code))
             case Fail(code, message):

@@ -36,6 +36,7 @@ from plans.run import ENDED, Run
 from plans.views import queries
 from plans.views.agent_progress import note_progress
 from plans.views.summary import summary_of
+from workflows import signed
 from workflows.execution import Execution
 from workflows.inputs import invalid, refusal, require_stored, undecodable
 
@@ -43,6 +44,8 @@ _LOG_TEXTS: Mapping[Action, str] = MappingProxyType({
     "begin": "review ended", "pause": "paused", "unpause": "unpaused", "interrupt": INTERRUPTED
 })  # fmt: skip
 """Log entry of each control message that was carried out."""
+_SIGNED: tuple[Action, ...] = ("begin", "unpause")
+"""The control messages that let steps start; to stop a plan, no signature is needed."""
 
 
 class MessageHandlers:
@@ -88,13 +91,13 @@ class MessageHandlers:
     def approve(self, *arguments: Any) -> None:
         """Approve a step, now or before it awaits approval. `args`, if given, replace the step's arguments."""
         self._try(
-            "approve", _step_of(arguments), arguments, lambda: self._signal_decision(read(Approve, arguments), True)
+            "approve", _step_of(arguments), arguments, lambda: self._signal_decision("approve", Approve, arguments)
         )
 
     @workflow.signal(description='Deny a step, which is then skipped: {"stepId": "...", "by": "...", "comment": "..."}')
     def deny(self, *arguments: Any) -> None:
         """Deny a step: it is skipped, and steps that depend on it are permanently blocked."""
-        self._try("deny", _step_of(arguments), arguments, lambda: self._signal_decision(read(Deny, arguments), False))
+        self._try("deny", _step_of(arguments), arguments, lambda: self._signal_decision("deny", Deny, arguments))
 
     @workflow.signal(description="Pause the plan: running steps finish, no further step starts until unpause.")
     def pause(self, *arguments: Any) -> None:
@@ -149,6 +152,7 @@ class MessageHandlers:
         """Approve or deny a step. Returns the decision as recorded; fails with the PlanError's code as type."""
         require_stored(arguments)
         message = read(Decide, arguments)
+        signed.take(self._started().run, "decide", arguments)
         return approvals.decide(self._started().run, message, workflow.now(), "update").model_dump(mode="json")
 
     @decide.validator
@@ -157,7 +161,9 @@ class MessageHandlers:
             run = self._started().run
             if run.status in ENDED:
                 raise Refused(f"the plan has ended ({run.status})", "PLAN_CLOSED")
-            approvals.check(run, read(Decide, arguments))
+            message = read(Decide, arguments)
+            signed.check(run, "decide", arguments)
+            approvals.check(run, message)
         except PlanError as error:
             raise ApplicationError(error.message, type=error.code, non_retryable=True) from error
 
@@ -168,6 +174,8 @@ class MessageHandlers:
         """Begin, pause, unpause or interrupt. Returns the action, its log text and the plan's status."""
         require_stored(arguments)
         message = read(ControlPlan, arguments)
+        if message.action in _SIGNED:
+            signed.take(self._started().run, "control", arguments)
         text = self._control(message.action, message.by)
         return {"action": message.action, "text": text, "status": self._started().run.status.value}
 
@@ -176,7 +184,10 @@ class MessageHandlers:
         run: Run | None = None
         try:
             run = self._started().run
-            check_control(run, read(ControlPlan, arguments).action)
+            action = read(ControlPlan, arguments).action
+            if action in _SIGNED:
+                signed.check(run, "control", arguments)
+            check_control(run, action)
         except PlanError as error:
             raise refusal(error, run) from error
 
@@ -215,12 +226,19 @@ class MessageHandlers:
         """The whole Run, the input of `plans.execution.resume`."""
         return self._state()
 
-    def _signal_decision(self, message: Approve | Deny, approved: bool) -> None:
-        decision = Decide(approved=approved, **dict(message))
-        approvals.decide(self._started().run, decision, workflow.now(), "signal")
+    def _signal_decision(self, name: str, kind: type[Approve | Deny], arguments: Sequence[Any]) -> None:
+        message, run = read(kind, arguments), self._started().run
+        signed.take(run, "decide", arguments, name)
+        approvals.decide(run, Decide(approved=name == "approve", **dict(message)), workflow.now(), "signal")
 
     def _signal_control(self, action: Action, arguments: Sequence[Any]) -> None:
-        self._try(action, None, arguments, lambda: self._control(action, read(Control, arguments, optional=True).by))
+        def act() -> None:
+            message = read(Control, arguments, optional=True)
+            if action in _SIGNED:
+                signed.take(self._started().run, "control", arguments, action)
+            self._control(action, message.by)
+
+        self._try(action, None, arguments, act)
 
     def _control(self, action: Action, by: str) -> str:
         """Carry out the action. Returns its log text. Raises Refused when the plan's status does not allow it."""

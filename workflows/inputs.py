@@ -10,7 +10,6 @@ from pydantic import Field, ValidationError
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
-from plans import run_check
 from plans.agents.order import AgentOrder
 from plans.agents.run import AgentRun
 from plans.definition.validation import bounded
@@ -18,6 +17,8 @@ from plans.errors import InvalidPlan, PlanError, Undecodable
 from plans.files.undo import ChangesRequest
 from plans.model import Problem, Value
 from plans.run import Options, Run, gc_disabled, run_of
+from plans.signatures import Signature
+from workflows import run_check
 
 
 class PlanRequest(Value):
@@ -32,6 +33,7 @@ class PlanRequest(Value):
     )
     options: Options = Field(default_factory=Options, description="How to run the plan.")
     run: Run | None = Field(default=None, description="The state carried over by continue-as-new or resume.")
+    signature: Signature | None = Field(default=None, description="Of all this, by the key of the worker.")
 
 
 class AgentRequest(Value):
@@ -40,6 +42,7 @@ class AgentRequest(Value):
     order: AgentOrder | None = Field(default=None, description="The request, its limits and the tools allowed.")
     options: Options = Field(default_factory=Options, description="How to run the agent.")
     agent: AgentRun | None = Field(default=None, description="The state carried over by continue-as-new or resume.")
+    signature: Signature | None = Field(default=None, description="Of all this, by the key of the worker.")
 
 
 def undecodable(arguments: Sequence[Any], mark: str) -> Undecodable | None:

@@ -26,7 +26,7 @@ from plans.execution.resume import was_cut_short
 from plans.model import Plan, Problem
 from plans.run import PlanStatus, Run
 from plans.views import markdown
-from workflows import drafting, resume_check, search_attributes
+from workflows import drafting, resume_check, search_attributes, signed
 from workflows.completion import carried, recorded
 from workflows.edit_handlers import EditHandlers
 from workflows.execution import Execution
@@ -44,6 +44,7 @@ class PlanWorkflow(EditHandlers):
         self._patience: asyncio.Task[None] | None = None
         try:
             self._open(read_request(arguments))
+            self._proof = signed.opened(self._started().run, *signed.proof_of(arguments))
         except InvalidPlan as error:
             self._invalid = error.problems
         for argument in arguments:
@@ -98,6 +99,7 @@ class PlanWorkflow(EditHandlers):
         if errors(facts.problems):
             raise self._refused(facts.problems)
         run.facts, run.inputs = facts, input_values(run.plan, run.options.inputs)[0]
+        signed.judge(run, self._proof)
         if run.resumes:
             await resume_check.compare_files(run)
         if run.options.review:
@@ -117,6 +119,7 @@ class PlanWorkflow(EditHandlers):
         if errors(facts.problems):
             raise self._refused(facts.problems)
         run.facts = facts
+        signed.judge(run, self._proof)
         self._publish()
         drafted = await drafting.draft(run)
         run.draft = drafted.text

@@ -19,7 +19,6 @@ from activities.network.address_policy import AddressPolicy
 from activities.network.own_servers import own_servers
 from activities.provenance.watcher import Watcher
 from activities.sandbox.sandbox import Limits, Sandbox, choose
-from activities.tools.registry import source_files
 from activities.tools.tool import Tool, ToolContext, no_fault
 from activities.workspace.allowed import WorkspaceRules
 from activities.workspace.effect_log import Effects
@@ -104,6 +103,8 @@ def environment_of(
 
     Also sets the quota of `effects` for undo contents.
     """
+    from activities.tools.registry import source_files  # lazily: `plan doctor` needs only the sandbox
+
     effects.preimages.max_total = settings.undo_mb * MEBIBYTE
     token = settings.temporal.get("TEMPORAL_API_KEY")
     secrets = Secrets([settings.openai_api_key, SecretStr(token) if token else None])

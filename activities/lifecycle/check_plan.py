@@ -30,6 +30,7 @@ class PlanChecker:
     rules: WorkspaceRules | None = None
     """Which directories may be workspaces; None: any."""
     strict_approvals: bool = False
+    decision_key: str = ""
     search_attributes: bool = False
     keeps_summaries: bool = False
 
@@ -56,6 +57,7 @@ class PlanChecker:
             all_tools=request.all_tools,
             workspace=workspace,
             strict_approvals=self.strict_approvals,
+            decision_key=self.decision_key,
             binds_calls=True,
             search_attributes=self.search_attributes,
             keeps_summaries=self.keeps_summaries,

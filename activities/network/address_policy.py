@@ -67,8 +67,8 @@ class AddressPolicy:
 
     def choose(self, host: str, port: int, found: Iterable[str]) -> list[str]:
         """Those of the addresses found for a host that may be connected to. Raises ADDRESS_REFUSED if none may."""
-        own = self.own()
         addresses = [ip_address(text.partition("%")[0]) for text in dict.fromkeys(found)]
+        own = [] if all(map(is_public, addresses)) else self.own()  # finding them takes time
         reasons = {address: self._refusal(normal(host), port, address, own) for address in addresses}
         usable = [str(address) for address, reason in reasons.items() if not reason]
         if not usable:

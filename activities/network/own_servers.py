@@ -26,25 +26,29 @@ def _ports(settings: Settings, temporal: str) -> Iterator[tuple[str, int]]:
     for address in (f"//{temporal}", settings.openai_base_url):
         parts = urlsplit(address)
         port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
-        if parts.hostname and port:
+        if parts.hostname and port and not parts.hostname.endswith(".openai.com"):  # public: no need to resolve it
             yield parts.hostname, port
     embedded = server.recorded(settings)
-    if embedded is not None:
-        for address in (f"//{embedded.address}", embedded.ui or ""):
-            parts = urlsplit(address)
-            if parts.hostname and parts.port:
-                yield parts.hostname, parts.port
-        for port in _listening(embedded.pid):  # its HTTP interface has a port that nothing records
-            yield server.HOST, port
+    if embedded is not None and embedded.ui:
+        yield server.HOST, urlsplit(embedded.ui).port or server.UI_PORT
+    yield server.HOST, server.UI_PORT
+    for other in _beside(urlsplit(f"//{temporal}").port or 0):
+        yield server.HOST, other
 
 
-def _listening(pid: int) -> list[int]:
+def _beside(port: int) -> set[int]:
+    """The ports of this machine on which the process listens that listens on `port`: its UI, its HTTP interface."""
     import psutil
 
-    with suppress(psutil.Error):
-        found = psutil.Process(pid).net_connections("inet")
-        return [each.laddr.port for each in found if each.status == psutil.CONN_LISTEN]
-    return []
+    with suppress(psutil.Error, OSError):
+        found = {
+            (each.pid, each.laddr.port)
+            for each in psutil.net_connections("tcp")
+            if each.status == psutil.CONN_LISTEN and each.pid and each.laddr
+        }
+        processes = {pid for pid, listening in found if listening == port}
+        return {listening for pid, listening in found if pid in processes}
+    return set()
 
 
 def _addresses(host: str, port: int) -> tuple[Address, ...]:

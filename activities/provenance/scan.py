@@ -77,41 +77,43 @@ def mark_of(status: os.stat_result) -> Mark:
     return (0, FOLDER, status.st_ino) if is_folder else (status.st_ctime_ns, status.st_size, status.st_ino)
 
 
-def _enter(directory: int, path: str, found: WorkspaceScan, skipped: str, depth: int) -> None:
-    marks, folders = found.marks, []
+def _enter(directory: int, path: str, found: WorkspaceScan, skipped: str, depth: int, marking: bool = True) -> None:
+    """Scan an open directory. Without `marking` only for what is protected: a command could make any directory look
+    like a cache, or the workspace too large, so neither may end the protection of what lies below."""
     with os.scandir(directory) as entries:
         listed = list(entries)
+    marking = marking and not (path and any(entry.name == CACHE_MARK for entry in listed))
+    folders, may_be_strict = [], found.names.may_be_strict
     for entry in listed:
         name = entry.name
         try:
-            status = entry.stat(follow_symlinks=False)
-            is_folder = entry.is_dir(follow_symlinks=False)
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(name)
+                continue
+            status = entry.stat(follow_symlinks=False) if marking else None
         except OSError:
             continue
-        if is_folder:
-            folders.append(name)
+        if name.startswith(".plans-") and name.endswith(".tmp"):
             continue
-        if name == CACHE_MARK or found.names.may_be_strict(name):
-            if name == CACHE_MARK and path:
-                return
-            if name.startswith(".plans-") and name.endswith(".tmp"):
-                continue
+        text = name
+        if may_be_strict(name):  # and whatever need not be its own text
+            text = visible(name)
             if found.names.is_strict((*path.split("/"), name)):
-                found.protected.append(path + visible(name))
-        marks[path + visible(name)] = (status.st_ctime_ns, status.st_size, status.st_ino)
-    found.complete = found.complete and len(marks) <= found.most
-    if ".git" in folders:  # before the others: it is protected even where the workspace is too large to be scanned
+                found.protected.append(path + text)
+        if status is not None:
+            found.marks[path + text] = (status.st_ctime_ns, status.st_size, status.st_ino)
+    if ".git" in folders:
         found.protected += [f"{path}.git/{visible(each)}" for each in guarded_in_git(directory)]
     elif any(entry.name == ".git" for entry in listed):
-        found.protected += [".git" if not path else f"{path}.git", *map(visible, guarded_elsewhere(directory, path))]
-    for name in folders:
-        if len(marks) > found.most or depth > MAX_DEPTH:
-            found.complete = False
-            return
-        _enter_folder(directory, path + visible(name), name, found, skipped, depth)
+        found.protected += [f"{path}.git", *map(visible, guarded_elsewhere(directory, path))]
+    found.complete = found.complete and len(found.marks) <= found.most and (depth <= MAX_DEPTH or not folders)
+    for name in folders if depth <= MAX_DEPTH else ():
+        _enter_folder(directory, path + visible(name), name, found, skipped, depth, marking and found.complete)
 
 
-def _enter_folder(directory: int, path: str, name: str, found: WorkspaceScan, skipped: str, depth: int) -> None:
+def _enter_folder(
+    directory: int, path: str, name: str, found: WorkspaceScan, skipped: str, depth: int, marking: bool
+) -> None:
     if name in SKIPPED or path == skipped:
         return
     if any(map(found.names.may_be_strict, path.split("/"))) and found.names.is_strict(path.split("/")):
@@ -121,7 +123,8 @@ def _enter_folder(directory: int, path: str, name: str, found: WorkspaceScan, sk
     except OSError:
         return
     try:
-        found.marks[path] = (0, FOLDER, os.fstat(inner).st_ino)
-        _enter(inner, f"{path}/", found, skipped, depth + 1)
+        if marking:
+            found.marks[path] = (0, FOLDER, os.fstat(inner).st_ino)
+        _enter(inner, f"{path}/", found, skipped, depth + 1, marking)
     finally:
         os.close(inner)

@@ -22,7 +22,7 @@ SYSTEM = (
 )
 """System directories: programs, libraries and their configuration. Not /var, /run, /srv, /mnt, /sys or /boot."""
 _KEYS = ("etc/shadow*", "etc/gshadow*", "etc/sudoers*", "etc/ssh/ssh_host_*_key", "etc/ssl/private")
-_VERSIONS = ("bin", "libexec", "plugins", "shims", "versions")
+_VERSIONS = ("bin", "libexec", "plugins", "shims", "version", "versions")
 _TOOLS_AT_HOME = {
     **dict.fromkeys((".pyenv", ".rbenv", ".nodenv", ".goenv", ".jenv"), _VERSIONS),
     ".asdf": ("bin", "installs", "lib", "libexec", "plugins", "shims"),
@@ -41,7 +41,7 @@ _TOOLS_AT_HOME = {
     **dict.fromkeys(("miniconda3", "anaconda3"), ("bin", "envs", "lib", "share")),
     ".local": ("bin", "lib", "share/fnm", "share/mise", "share/pipx/venvs", "share/pnpm/nodejs", "share/uv"),
 }
-"""Directories of programs that tools install in a home. Precise: beside them, the tools keep credentials."""
+"""What tools install in a home, by the name of their directory. Precise: beside it, they keep credentials."""
 
 
 @dataclass(frozen=True)
@@ -125,10 +125,13 @@ def _searched(state: str) -> Iterator[str]:
 
 
 def _tools() -> Iterator[str]:
-    home = str(Path.home())
-    for tool, parts in _TOOLS_AT_HOME.items():
-        if os.path.isdir(f"{home}/{tool}"):
-            yield from (f"{home}/{tool}/{part}" for part in parts)
+    """The programs of known tools, in the home and wherever PATH leads into such a tool."""
+    tops = [f"{Path.home()}/{tool}" for tool in _TOOLS_AT_HOME]
+    for entry in os.environ.get("PATH", "").split(os.pathsep):
+        tops += [str(place) for place in Path(entry).parents if place.name in _TOOLS_AT_HOME]
+    for top in dict.fromkeys(tops):
+        if os.path.isdir(top):
+            yield from (f"{top}/{part}" for part in _TOOLS_AT_HOME[os.path.basename(top)])
 
 
 def _may_be_seen(path: str, state: str) -> bool:

@@ -10,7 +10,8 @@ import hashlib
 import importlib
 import importlib.util
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -74,6 +75,15 @@ def _source_file(name: str) -> str:
     if spec is None or not spec.origin or not Path(spec.origin).exists():
         return ""
     return str(Path(spec.origin).resolve().parent if spec.submodule_search_locations else Path(spec.origin).resolve())
+
+
+def with_receivers(tools: Mapping[str, Tool], receivers: Sequence[str]) -> dict[str, Tool]:
+    """The tools with the hosts that may receive from them; whether they need approval depends on these."""
+    hosts = {"receivers": list(receivers)}
+    return {
+        name: replace(tool, spec=tool.spec.model_copy(update=hosts)) if tool.spec.sends else tool
+        for name, tool in tools.items()
+    }
 
 
 def _add(tools: dict[str, Tool], tool: Tool, module: str) -> None:

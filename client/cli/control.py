@@ -16,7 +16,7 @@ from client.cli.session import who
 from client.ids import plan_id
 from client.runs import Choice
 from plans.errors import PlanError, Refused
-from plans.views.models import PendingView
+from plans.views.call_text import call_rows
 
 Args = Annotated[
     str | None, typer.Option("--args", metavar="JSON", help="Run the step with these arguments, a JSON object.")
@@ -76,7 +76,7 @@ async def _decide(client: Client, plan: str, choice: Choice, *, approved: bool) 
     """Show the call and send a decision about exactly this. Raises Refused where a person must look first."""
     asked = await runs.call(client, plan, choice.step_id)
     if asked is not None:
-        output.say(_sentence(asked))
+        output.say("\n".join(call_rows(asked)))
     if asked is not None and choice.digest is None:
         if approved and asked.changed and choice.version is None:
             command = f"plan approve {plan_id(plan)} {asked.step_id} --digest {asked.digest}"
@@ -84,13 +84,6 @@ async def _decide(client: Client, plan: str, choice: Choice, *, approved: bool) 
             raise Refused(f"step '{asked.step_id}' {text} {command}", "DIGEST_REQUIRED")
         choice = choice.naming(asked)
     return await (runs.approve if approved else runs.deny)(client, plan, choice)
-
-
-def _sentence(asked: PendingView) -> str:
-    """The whole call on one line."""
-    where = f"{f' on queue {asked.queue}' if asked.queue else ''}{f' in {asked.workspace}' if asked.workspace else ''}"
-    network = " with network access" if asked.network else ""
-    return f"{asked.tool} {output.compact(asked.args)}{network}{where}"
 
 
 def _report(plan: str, sentence: str, as_json: bool, **found: Any) -> None:

@@ -22,9 +22,9 @@ from client.edits import plan_file
 from client.runs import Started
 from plans.errors import PlanError
 from plans.run import Options
+from plans.views.call_text import args_rows, unusual_in
 from plans.views.models import PlanView
 from plans.views.safe_text import line
-from plans.views.views import shorten
 from runtime.task_queues import serves_this_machine
 
 NOT_SOUND = 1
@@ -179,7 +179,8 @@ def rows_of(view: PlanView) -> list[str]:
     for number, step in enumerate(view.steps, 1):
         rows.append(f"☐ {number}. {line(step.description or step.id)}  [{step.id}]")
         rows.append(f"     Tool: {line(step.tool)}")
-        rows.append(f"     Args: {line(shorten(step.args))}")
+        rows += ["     Args:", *(f"       {row}" for row in args_rows(step.args))]
+        rows += [f"     ! {warning}" for warning in unusual_in(step.args.items())]
         rows += [f"     After: {', '.join(step.needs)}"] if step.needs else []
         rows += ["     Requires approval ⚠"] if step.requires_approval else []
     return rows if view.steps else [*rows, "(the LLM's answer does not contain a plan)"]

@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
 from plans.errors import InvalidPlan, PlanError
-from plans.views.safe_text import line, safe
+from plans.views.safe_text import json_text, line, safe
 
 if TYPE_CHECKING:
     from plans.model import Problem
@@ -50,11 +51,22 @@ def show(text: str) -> None:
     out().print(Text(safe(text)), soft_wrap=True)
 
 
+def page(text: str) -> None:
+    """Print a safe text on standard output: on a terminal that it does not fit, in the pager."""
+    console = out()
+    rows = sum(max(1, -(-cell_len(row) // console.width)) for row in text.split("\n"))
+    if console.is_terminal and sys.stdin.isatty() and rows >= console.height:
+        with console.pager():
+            console.print(Text(text), soft_wrap=True)
+    else:
+        console.print(Text(text), soft_wrap=True)
+
+
 def show_json(data: Any, *, on_one_line: bool = False) -> None:
-    """Print a value as JSON. Control and bidi characters become escapes, which JSON parsers turn back."""
+    """Print a value as JSON. Unusual characters become escapes, which JSON parsers turn back: exact and visible."""
     indent, separators = (None, (",", ":")) if on_one_line else (2, None)
     text = json.dumps(data, ensure_ascii=False, indent=indent, separators=separators, default=str)
-    sys.stdout.write(safe(text.replace("\t", "\\t")) + "\n")
+    sys.stdout.write(json_text(text) + "\n")
     sys.stdout.flush()
 
 

@@ -9,7 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from client import runs
+from client.calls import with_values
 from client.cli import output, session
+from client.cli.asking import Details, details, question
 from client.cli.follow.ctrl_c import after_ctrl_c
 from client.cli.follow.follow import exit_code, follow, show_summary
 from client.cli.options import AsJson, Id
@@ -23,11 +25,11 @@ from plans.definition.parsing import read_plan
 from plans.definition.validation import problems
 from plans.errors import InvalidPlan
 from plans.model import Plan
+from plans.views.call_text import warnings_of
 from plans.views.markdown import Node, dot, mermaid
 from plans.views.queries import TEXT_STEPS
 from plans.views.safe_text import line
 from plans.views.summary import summary_markdown
-from plans.views.views import shorten
 
 _UNDRAWN = ("UNKNOWN_DEPENDENCY", "BAD_REFERENCE", "PLAN_CYCLE", "PLAN_DUPLICATE_ID")
 """Problems that a graph would not show."""
@@ -53,7 +55,9 @@ def show(
         found = await runs.show(here.client, plan)
         later = (await runs.links(here.client, plan)).resumed_by
         shown = await with_large_values(found, here.settings) if full else found
-        return shown.to_json() | ({"resumedBy": later} if later else {})
+        asked = [item.model_copy(update={"unusual": warnings_of(item)}) for item in shown.pending]
+        items = [item.model_dump(mode="json", exclude_unset=True) for item in asked]
+        return shown.to_json() | {"pending": items} | ({"resumedBy": later} if later else {})
 
     if not as_json:
         output.show(session.look(plan, "plan" if full else "text", linked_text))
@@ -111,23 +115,37 @@ def graph(
         output.show(text)
 
 
-def pending(as_json: AsJson = False) -> None:
+def pending(
+    plan: Annotated[str | None, typer.Argument(metavar="[ID", help="Only the decisions of this plan.")] = None,
+    step: Annotated[str | None, typer.Argument(metavar="STEP]]", help="Only the decision about this step.")] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="With large values in full, and files in full instead of as a diff.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
     """List the decisions that plans await."""
 
-    async def collect(here: Connected) -> list[Pending]:
-        return [each async for each in runs.pending(here.client, output.say)]
+    async def collect(here: Connected) -> list[tuple[Pending, Details]]:
+        found = [each async for each in runs.pending(here.client, output.say, plan=plan)]
+        if plan is not None and step is not None:
+            found = [each for each in found if each.step_id == step]
+        if full:
+            return [(await with_values(each, here.settings), {}) for each in found]
+        return [(each, {} if as_json else await details(here, each)) for each in found]
 
     found = session.run(collect)
     if as_json:
-        output.show_json([each.model_dump(mode="json") for each in found])
+        output.show_json([each.model_dump(mode="json") for each, _ in found])
     elif not found:
-        output.say("No steps are awaiting approval.")
-    for each in [] if as_json else found:
-        rows = [f"{each.plan_id}  {each.step_id}: {line(each.description or each.tool)}"]
-        rows += [f"  {line(each.tool)} {line(shorten(each.args))}"]
-        named = f" --digest {each.digest}" if each.changed else ""  # or the plan would not know which call is meant
-        rows += [f"  plan approve {each.plan_id} {each.step_id}{named}   or: plan deny {each.plan_id} {each.step_id}"]
-        output.show("\n".join(rows))
+        output.say(_nothing(plan, step))
+    else:
+        output.page("\n".join(row for each, more in found for row in question(each.plan_id, each, more)))
+
+
+def _nothing(plan: str | None, step: str | None) -> str:
+    if plan is not None and step is not None:
+        return f"Step '{line(step)}' is not awaiting a decision; see: plan show {line(plan)}"
+    return "No steps are awaiting approval."
 
 
 def _plan_of_file(name: str) -> Plan:

@@ -18,7 +18,7 @@ from textual.widgets import OptionList
 
 from client import edits as editing
 from client import runs
-from client.review.dialogs import AskText, Confirm, PickTool, Reading
+from client.review.dialogs import Approve, AskText, Confirm, PickTool, Reading
 from client.review.external_editor import as_text, edits_of, let_edit
 from client.review.plan_screen import LivePlan
 from client.review.rows import may_edit
@@ -43,10 +43,9 @@ a          add a step after it
 x          remove it
 r          have the LLM revise the steps that have not started, with your feedback
 b          begin: end the review; the plan starts or continues
-y, n       approve or deny a step awaiting approval
+y, n       approve or deny a step awaiting approval; a long call is shown in full first
 w          go to the next step awaiting approval
-p          pause or unpause the plan
-c          cancel the plan
+p, c       pause or unpause the plan; cancel it
 l          change log
 d, u       scroll the step's details down, up
 q          leave; a plan in review stays there, a running plan continues
@@ -190,9 +189,11 @@ class ReviewApp(LivePlan):
             self.say("This step is not awaiting approval; w goes to the next one that is.")
         elif self.seconds_shown < self.reading_seconds:
             self.say(f"Step '{item.step_id}' has just appeared: read it, then press the key again.")
-        else:
+        elif not approved or self.is_read or await self.push_screen_wait(Approve(item)):
             choice = Choice(step_id=item.step_id, by=self.who).naming(item)
-            if await self._sent(runs.decide(self.client, self.plan, choice, approved=approved)):
+            if item not in self.view.pending:
+                self.say(f"Step '{item.step_id}' has changed meanwhile: read it again.")
+            elif await self._sent(runs.decide(self.client, self.plan, choice, approved=approved)):
                 self.say(f"Step '{item.step_id}' was {'approved' if approved else 'denied'}.")
 
     def action_waiting(self) -> None:
@@ -200,10 +201,7 @@ class ReviewApp(LivePlan):
         ids = [step.id for step in self.steps]
         here = ids.index(self.chosen.id) if self.chosen else -1
         waiting = sorted((ids.index(item.step_id) for item in self.view.pending), key=lambda at: (at <= here, at))
-        if waiting:
-            self.choose(ids[waiting[0]])
-        else:
-            self.say("No step is awaiting approval.")
+        self.choose(ids[waiting[0]]) if waiting else self.say("No step is awaiting approval.")
 
     @work(exclusive=True)
     async def action_pause(self) -> None:
@@ -233,7 +231,7 @@ class ReviewApp(LivePlan):
 
     def action_scroll(self, by: int) -> None:
         """Scroll the details of the chosen step."""
-        self.query_one("#detail").scroll_relative(y=by * 5, animate=False)
+        self.scroll_details(by)
 
     def action_leave(self) -> None:
         """Leave the screen; the plan is not affected."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
+from rich.cells import cell_len
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -15,6 +16,8 @@ from textual.widgets.option_list import Option
 
 from client.review.text_field import Typing
 from plans.model import ToolSpec
+from plans.views.call_text import call_rows, folded_rows
+from plans.views.models import PendingView
 from plans.views.safe_text import line
 
 
@@ -36,6 +39,65 @@ class Confirm(ModalScreen[bool]):
     def action_answer(self, answer: bool) -> None:
         """Close the dialog with the answer."""
         self.dismiss(answer)
+
+
+class Approve(ModalScreen[bool]):
+    """A pending call in full; y counts once its end has been on the screen. False: not approved."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "approve"), Binding("escape,q", "leave"),
+        Binding("space,d", "page(1)"), Binding("minus,u", "page(-1)"),
+    ]  # fmt: skip
+
+    def __init__(self, item: PendingView) -> None:
+        super().__init__()
+        self._item = item
+        self._rows, self._is_drawn = call_rows(item), False
+
+    def compose(self) -> ComposeResult:
+        """The call, and the keys."""
+        with Vertical(classes="box tall"):
+            yield Static(Text(f"Approve step '{line(self._item.step_id)}'? Read all of it first."), classes="title")
+            with VerticalScroll(classes="reading"):
+                yield Static(id="call")
+            yield Static(Text("space more   - back   y approve, at the end   escape back"), classes="hint")
+
+    def on_mount(self) -> None:
+        """Draw the call once its width is known."""
+        self.call_after_refresh(self._draw)
+
+    def on_resize(self) -> None:
+        """Fold the rows at the new width."""
+        self.call_after_refresh(self._draw)
+
+    def action_page(self, by: int) -> None:
+        """Scroll by a page, of which one row stays."""
+        place = self._place
+        place.scroll_relative(y=by * max(1, place.scrollable_content_region.height - 1), animate=False)
+
+    def action_approve(self) -> None:
+        """Close with the approval, unless the call goes on below the screen."""
+        place = self._place
+        if self._is_drawn and place.scroll_y >= place.max_scroll_y:
+            self.dismiss(True)
+
+    def action_leave(self) -> None:
+        """Back to the plan, without a decision."""
+        self.dismiss(False)
+
+    @property
+    def _place(self) -> VerticalScroll:
+        return self.query_one(VerticalScroll)
+
+    def _draw(self) -> None:
+        width = self._place.scrollable_content_region.width - 1
+        rows = folded_rows(self._rows, width, cell_len)
+        text = Text("\n").join(Text(row, "bold yellow" if row.startswith("!") else "", no_wrap=True) for row in rows)
+        self.query_one("#call", Static).update(text)
+        self.call_after_refresh(self._note_drawn)
+
+    def _note_drawn(self) -> None:
+        self._is_drawn = True
 
 
 class AskText(ModalScreen[str | None]):

@@ -15,6 +15,7 @@ from temporalio.client import Client
 from textual.app import App, ComposeResult
 from textual.containers import Container, VerticalScroll
 from textual.message import Message
+from textual.widget import Widget
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -61,6 +62,7 @@ class LivePlan(App[str]):
         self.failure: PlanError | None = None
         self._drawn: list[Text] = []
         self._shown: tuple[Any, ...] = ()
+        self._was_at_end = self._is_laid_out = False
         self._since = 0.0
 
     def compose(self) -> ComposeResult:
@@ -76,6 +78,8 @@ class LivePlan(App[str]):
     def on_mount(self) -> None:
         """Draw the first view and follow the plan."""
         self.query_one("#steps").focus()
+        place = self.query_one("#detail")
+        self.watch(place, "scroll_y", self._note_end, init=False)
         self.draw()
         self.run_worker(self._follow(), group="follow")
 
@@ -103,6 +107,12 @@ class LivePlan(App[str]):
     def seconds_shown(self) -> float:
         """Seconds since the details on the screen last changed."""
         return time.monotonic() - self._since
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the end of the details on the screen has been visible."""
+        place = self._screen_detail
+        return self._is_laid_out and (self._was_at_end or place.scroll_y >= place.max_scroll_y)
 
     def choose(self, step_id: str) -> None:
         """Put the cursor on a step."""
@@ -165,8 +175,26 @@ class LivePlan(App[str]):
             return
         if self._shown == () or _id(self._shown[0]) != _id(step):
             self.screen_stack[0].query_one("#detail").scroll_home(animate=False)
-        self._shown, self._since = shown, time.monotonic()
+        self._shown, self._since, self._was_at_end = shown, time.monotonic(), False
+        self._is_laid_out = False
+        self.call_after_refresh(self._note_laid_out, self._since)
         self._screen_one("#step").update(detail(self.view, step, self.tools) if step else self._empty())
+
+    def scroll_details(self, by: int) -> None:
+        """Scroll the details by some rows, fewer than are visible."""
+        place = self._screen_detail
+        place.scroll_relative(y=by * max(1, min(5, place.scrollable_content_region.height - 1)), animate=False)
+
+    def _note_laid_out(self, drawn: float) -> None:
+        self._is_laid_out = self._is_laid_out or drawn == self._since
+
+    def _note_end(self, at: float) -> None:
+        """Remember that the end of the details came into view."""
+        self._was_at_end = self._was_at_end or 0 < self._screen_detail.max_scroll_y <= at
+
+    @property
+    def _screen_detail(self) -> Widget:
+        return self.screen_stack[0].query_one("#detail")
 
     def _empty(self) -> Text:
         if self.view.status == "draft":

@@ -15,8 +15,9 @@ from rich.text import Text
 
 from plans.model import Step, ToolSpec
 from plans.step_fields import On, aliases, names
-from plans.views.models import PlanView, StepView
-from plans.views.safe_text import line, safe
+from plans.views.call_text import large_rows, warnings_of
+from plans.views.models import PendingView, PlanView, StepView
+from plans.views.safe_text import exact, line, safe
 from plans.views.views import shorten
 
 MARKS = {
@@ -29,7 +30,7 @@ ASKING = ("?", "bold yellow")
 UNTOUCHED = ("pending", "blocked", "ready")
 LABEL = 12
 MAX_VALUE = 20_000
-"""How many characters of one argument or result are shown."""
+"""How many characters of a result are shown; arguments are shown in full."""
 
 
 def heading(view: PlanView, width: int) -> Text:
@@ -141,19 +142,32 @@ def _facts(view: PlanView, step: StepView, tools: Mapping[str, ToolSpec]) -> Ite
     if item:
         yield "awaiting", f"? {line(item.kind)}: y approves, n denies", "bold yellow"
     if step.description:
-        yield "step", line(step.description), ""
+        yield "step", exact(step.description), ""
     spec = tools.get(step.tool)
     approval = "⚠ needs approval" if step.requires_approval else "no approval needed"
     yield "tool", f"{line(step.tool)}, {approval}", ""
     if not may_edit(step) or step.failure:
         yield from _fate(step)
-    for name, value in (item.args if item else step.args).items():
-        yield cut(line(name), LABEL), _value(value), ""
+    yield from _call(item or PendingView(step_id=step.id, kind="", tool=step.tool, args=step.args))
     yield from _relations(view, step)
     if may_edit(step) and not step.failure:
         yield from _fate(step)
     if spec:
         yield "about", line(spec.description), ""
+
+
+def _call(item: PendingView) -> Iterator[tuple[str, str, str]]:
+    """The call in full: what one decides about, whether it awaits a decision or is about to begin."""
+    for warning in warnings_of(item):
+        yield "unusual", f"! {warning}", "bold yellow"
+    for name, value in item.args.items():
+        shown = exact(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+        is_short = cell_len(exact(name)) <= LABEL
+        yield (name, shown, "") if is_short else (cut(line(name), LABEL), f"{exact(name)}:\n{shown}", "")
+    for name, large in item.large.items():
+        yield "large", "\n".join(large_rows(name, large, item.values.get(name))), ""
+    if item.queue:
+        yield "queue", exact(item.queue), ""
 
 
 def _relations(view: PlanView, step: StepView) -> Iterator[tuple[str, str, str]]:

@@ -56,9 +56,9 @@ def search(expression: str, value: Any, budget: Budget | None = None) -> Any:
         raise BadExpression(f"'{expression[:80]}' cannot be applied: {_one_line(error)}") from error
 
 
-def holds(expression: str, values: Mapping[str, Any]) -> bool:
+def holds(expression: str, values: Mapping[str, Any], budget: Budget | None = None) -> bool:
     """Whether the condition is true by JMESPath's rule: null, false, `""`, `[]` and `{}` are false."""
-    found = search(expression, dict(values))
+    found = search(expression, dict(values), budget)
     return found not in (None, False, "", [], {}) or (found == 0 and found is not False)
 
 

@@ -39,6 +39,16 @@ class Budget:
 
     def __init__(self, units: int = UNITS) -> None:
         self.units, self.left = units, units
+        self._unlimited = 0
+
+    @property
+    def spent(self) -> int:
+        """The units spent and counted so far."""
+        return self.units - self.left + self._unlimited
+
+    def count(self, units: int) -> None:
+        """Count work that has limits of its own, and takes nothing off the budget."""
+        self._unlimited += units
 
     def spend(self, units: int) -> None:
         """Take units off. Raises BadExpression with the code EXPRESSION_TOO_COSTLY when none are left."""

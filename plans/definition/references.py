@@ -54,6 +54,10 @@ class Reference(NamedTuple):
     whole: bool
 
 
+_PER_CHARACTER, _PER_INSERTION = 2, 40
+"""Units of work that filling in a text takes, quoting included."""
+
+
 @dataclass(frozen=True)
 class Filled:
     """Arguments with their references filled in, except at the `deferred` locations: those values are not loaded."""
@@ -122,14 +126,20 @@ def strings(value: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[tup
             stack.extend(((*where, index), item[index]) for index in reversed(range(len(item))))
 
 
-def fill(args: dict[str, Any], values: Mapping[str, Any], quoting: Quoting, absent: Container[str] = ()) -> Filled:
+def fill(
+    args: dict[str, Any],
+    values: Mapping[str, Any],
+    quoting: Quoting,
+    absent: Container[str] = (),
+    budget: Budget | None = None,
+) -> Filled:
     """Replace every reference by its value.
 
     Strings that mention a root in `absent` (large values in external storage) are left as they are and their locations
     returned. Raises BadReference when a value, or what the path selects in it, does not exist or does not fit.
     """
     deferred: list[Place] = []
-    budget = Budget()
+    budget = budget or Budget()
 
     def one(text: str, place: tuple[str | int, ...]) -> Any:
         if any(reference.root in absent for reference in in_text(text, place)):
@@ -156,6 +166,7 @@ def fill_text(text: str, values: Mapping[str, Any], language: str | None = None,
     if text.startswith("$$"):
         return text[1:]
     references = in_text(text)
+    budget.count(_PER_CHARACTER * len(text) + _PER_INSERTION * len(references))
     if references and references[0].whole:
         if language and not is_literal(references[0], values):
             raise BadReference(_WHOLE_CODE.format(text))

@@ -17,6 +17,7 @@ from plans.edits import EditPlan, Regenerate
 from plans.errors import Refused, Undecodable
 from plans.model import Value
 from plans.run import ENDED, PlanStatus, Run
+from plans.signatures import Signature
 
 MAX_BYTES = 16_384
 """Maximum size of a message as JSON (FAULTS, rule 6)."""
@@ -36,6 +37,7 @@ class Approve(Value):
     version: int | None = Field(default=None, strict=True)
     digest: Digest | None = Field(default=None, description="The call that was decided about; another one is refused.")
     remember: bool = Field(default=False, strict=True, description="Approve the tool for the rest of the run.")
+    signature: Signature | None = Field(default=None, description="Where the worker asks for signed decisions.")
 
 
 class Deny(Value):
@@ -46,6 +48,7 @@ class Deny(Value):
     comment: str = Field(default="", max_length=2_000)
     version: int | None = Field(default=None, strict=True)
     digest: Digest | None = Field(default=None, description="The call that was decided about; another one is refused.")
+    signature: Signature | None = Field(default=None, description="Where the worker asks for signed decisions.")
 
 
 class Decide(Approve):
@@ -58,6 +61,7 @@ class Control(Value):
     """Payload of the signals that begin, pause, unpause or interrupt a plan."""
 
     by: str = Field(default="", max_length=200)
+    signature: Signature | None = Field(default=None, description="Where the worker asks for signed decisions.")
 
 
 Action = Literal["begin", "pause", "unpause", "interrupt"]

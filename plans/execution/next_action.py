@@ -13,18 +13,16 @@ from typing import Any
 from plans.agents.as_plan import TOOL as AGENT
 from plans.definition.arguments import argument_problems
 from plans.definition.conditions import holds
+from plans.definition.evaluation import Budget
 from plans.definition.output_schema import schema_problem
-from plans.definition.references import Filled, strings
+from plans.definition.references import Filled
 from plans.errors import BadExpression, BadReference
 from plans.execution import approvals
 from plans.execution.messages import Decide
 from plans.execution.readiness import ReadinessIndex
 from plans.model import Step, ToolSpec
 from plans.run import DENIED, Result, Run
-from plans.step_call import StepCall, StepValues, call_of, filled_args, upcoming
-
-MAX_ARGS_CHARACTERS = 16_000_000
-"""Maximum size of a step's arguments with references filled in: a small plan can multiply values without bound."""
+from plans.step_call import MAX_ARGS_CHARACTERS, StepCall, StepValues, call_of, filled_args, size_of, upcoming
 
 
 @dataclass(frozen=True)
@@ -86,8 +84,8 @@ class Expire:
 NextAction = Skip | Fail | Ask | Call | Delegate | Sleep
 
 
-def next_action(schedule: ReadinessIndex, step_id: str) -> NextAction:
-    """The next action for a ready step."""
+def next_action(schedule: ReadinessIndex, step_id: str, budget: Budget | None = None) -> NextAction:
+    """The next action for a ready step. `budget`: for its condition and its references together."""
     run, step, decision = schedule.run, schedule.step(step_id), schedule.run.decisions.get(step_id)
     # 1. A denial comes before everything else: a denied step's condition and references no longer matter.
     if decision is not None and not decision.approved:
@@ -95,9 +93,9 @@ def next_action(schedule: ReadinessIndex, step_id: str) -> NextAction:
     values = StepValues(run, schedule.needs(step_id))
     try:
         # 2. The condition comes before the references: it may guard against missing ones.
-        if step.when is not None and not holds(step.when, values.loaded(step.when)):
+        if step.when is not None and not holds(step.when, values.loaded(step.when), budget):
             return Skip(f"condition not met: {step.when}")
-        filled = filled_args(run, step, values)
+        filled = filled_args(run, step, values, budget=budget)
         _check_args(run.facts.tools[step.tool], filled)
     except (BadReference, BadExpression) as error:
         return Fail(error.code, error.message)
@@ -143,11 +141,6 @@ def after_timeout(schedule: ReadinessIndex, step_id: str) -> Expire | Decide | N
 def is_timer(run: Run, step: Step) -> bool:
     """Whether the workflow runs the step itself, as a timer."""
     return run.facts.tools[step.tool].durable and step.tool != AGENT
-
-
-def size_of(args: dict[str, Any]) -> int:
-    """Approximate size of arguments, in characters of their texts."""
-    return sum(len(text) for _, text in strings(args)) + 64
 
 
 def _check_args(spec: ToolSpec, filled: Filled) -> None:

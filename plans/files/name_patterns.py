@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -103,8 +103,15 @@ class ProtectedNames:
         found = self.reason(parts)
         return found is not None and found.strict
 
-    def may_be_strict(self, name: str) -> bool:
-        """False for nearly all names that cannot make a path strictly protected; quick, for scans of a workspace."""
+    @cached_property
+    def may_be_strict(self) -> Callable[[str], bool]:
+        """Tells of a name, quickly, for scans of a workspace: False if it cannot make a path strictly protected.
+
+        False for nearly all names, and only for ASCII without backslash. Remembered: the next scan sees the same names.
+        """
+        return lru_cache(65_536)(self._may_be_strict)
+
+    def _may_be_strict(self, name: str) -> bool:
         if name[0] == "." or not name.isascii() or name[-1] in ". " or ":" in name or "\\" in name:
             return True
         return name.lower() in self._plain or self._globs.fullmatch(name.lower()) is not None

@@ -111,9 +111,11 @@ class PendingView(Value):
     kind: str
     tool: str
     description: str = ""
-    args: dict[str, Any] = Field(default_factory=dict, description="Arguments, references filled in.")
+    args: dict[str, Any] = Field(default_factory=dict, description="Arguments, references filled in, never cut.")
     queue: str | None = Field(default=None, description="Task queue whose workers make the call.")
     workspace: str = Field(default="", description="Directory it works in.")
+    values: dict[str, str] = Field(default_factory=dict, description="Those of `large` in full; set by clients.")
+    unusual: list[str] = Field(default_factory=list, description="What is unusual in the texts; set by clients.")
     network: bool = Field(default=False, description="The call asks for network access.")
     large: dict[str, LargeValue] = Field(
         default_factory=dict, description="By step, values that the call inserts and that are stored outside history."
@@ -236,6 +238,7 @@ class PlanView(View):
     duration: float = Field(default=0.0, description="Seconds; 0 until the plan has ended.")
     stopped: str = Field(default="", description="Why no further step may start.")
     resumes: str = Field(default="", description="Id of the plan that this one resumes.")
+    unsigned: bool = Field(default=False, description="Started unsigned where that is asked for: waivers are ignored.")
     counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, and `total`.")
     steps: list[StepView] = Field(default_factory=list)
     pending: list[PendingView] = Field(default_factory=list, description="Pending decisions, oldest first.")

@@ -34,26 +34,33 @@ def call_view(run: Run, step_id: str) -> dict[str, Any]:
     if run.steps[step_id].awaiting == "approval":
         return {**_asked(run, step), "isWhole": True}
     call = upcoming(run, step)
-    found = {"args": call.call.args, "network": call.call.network, "digest": digest_of(call.call)}
-    return {**_asked(run, step), **found, "kind": "early", "isWhole": call.is_whole}
+    return {
+        **_shown(run, step, call.call.args),
+        "kind": "early",
+        "digest": digest_of(call.call),
+        "isWhole": call.is_whole,
+    }
 
 
 def _asked(run: Run, step: Step) -> dict[str, Any]:
-    """What a person is asked about a step: the whole call, and the digest to decide about exactly this."""
+    """What a person is asked about a step."""
     state = run.steps[step.id]
-    args = state.asked or run.args_of(step)
+    kind = next(iter(state.proposal or {}), "approval")
+    return {**_shown(run, step, state.asked or run.args_of(step)), "kind": kind, "digest": state.digest}
+
+
+def _shown(run: Run, step: Step, args: dict[str, Any]) -> dict[str, Any]:
+    """The whole call with these arguments."""
     large = {each.root: large for each in find(args) if (large := _stored(run, each.root))} if not run.literal else {}
     return {
         **({"large": large} if large else {}),
         "stepId": step.id,
-        "kind": next(iter(state.proposal or {}), state.awaiting or ""),
         "tool": step.tool,
         "description": step.description,
         "args": args,
         "queue": run.queue_of(step),
         "workspace": run.workspace_of(step),
         "network": args.get("network") is True,
-        "digest": state.digest,
         "changed": approvals.is_changed(run, step.id),
         "version": run.plan.version,
     }

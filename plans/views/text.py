@@ -13,7 +13,10 @@ from plans.run import Run, Status, StepState
 from plans.views.abridged import folded, foremost, rank
 from plans.views.agent_progress import MARKS as TASK_MARKS
 from plans.views.agent_progress import tasks_of
+from plans.views.call_text import CALL_CHARACTERS, call_rows, characters
 from plans.views.markdown import MARKS
+from plans.views.models import PendingView
+from plans.views.pending import pending
 from plans.views.safe_text import line
 
 _NOT_BEGUN = frozenset({Status.PENDING, Status.BLOCKED, Status.READY})
@@ -59,7 +62,7 @@ def _step_rows(run: Run, step: Step, positions: Mapping[str, int]) -> list[str]:
     if not tools and state.status in _NOT_BEGUN:
         needs = sorted({positions[name] for name in needed(run, step) if name in positions})
         rows = [row + (f" (depends on: {needs})" if needs else "")]
-        return rows + ([f"      Notes: {notes}"] if notes else [])
+        return rows + ([f"      Notes: {notes}"] if notes else []) + _asked(run, step)
     return [
         row,
         *(f"      [{TASK_MARKS[task.status]}] {line(task.objective)}" for task in tasks_of(state)),
@@ -67,6 +70,16 @@ def _step_rows(run: Run, step: Step, positions: Mapping[str, int]) -> list[str]:
         f"      Tools: {tools or '-'}",
         f"      Files: {', '.join(map(line, state.wrote)) or '-'}",
     ]
+
+
+def _asked(run: Run, step: Step) -> list[str]:
+    """The whole call that awaits approval, unless it is too long for the answer to a query."""
+    if run.steps[step.id].awaiting != "approval":
+        return []
+    item = PendingView.model_validate(next(each for each in pending(run) if each["stepId"] == step.id))
+    if characters(item) > CALL_CHARACTERS:
+        return [f"      Call: too long to show here; all of it: plan pending {run.plan.id} {step.id}"]
+    return ["      Call:", *(f"        {row}" for row in call_rows(item))]
 
 
 def _notes(step: Step, state: StepState) -> str:

@@ -46,6 +46,7 @@ def plan_view(run: Run, schedule: ReadinessIndex) -> dict[str, Any]:
         "inputs": run.inputs,
         "stopped": run.stopped,
         **({"resumes": run.resumes} if run.resumes else {}),
+        **({"unsigned": True} if run.unsigned else {}),
         "counts": counts(run),
         "steps": steps,
         "pending": pending(run),

@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar
 
+from google.protobuf.timestamp_pb2 import Timestamp
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
 from temporalio.service import RPCError
 
@@ -21,6 +22,8 @@ STUCK = 3
 A control, which expects them to fail, looks at the second already.
 """
 AT_ONCE = 20
+SETTLED = timedelta(seconds=5)
+"""A workflow is judged once its activities have had that long: they wait for a worker or a retry."""
 T = TypeVar("T")
 
 
@@ -31,6 +34,8 @@ class Verdict:
     refused: int = 0
     """Not taken by the server, or by the client."""
     ended: int = 0
+    completed: int = 0
+    """Of these, how many ran to their end: the inputs were more than rubbish."""
     open: int = 0
     """Waits for something, with no workflow task left to do."""
     stuck: list[Any] = field(default_factory=list)
@@ -42,15 +47,25 @@ class Verdict:
 
 
 async def state_of(handle: WorkflowHandle[Any, Any], attempts: int) -> str:
-    """`ended`, `stuck`, `open`, or empty while that cannot be told."""
+    """`completed`, `ended`, `stuck`, `open`, or empty while that cannot be told."""
     described = await handle.describe()
     if described.status is not WorkflowExecutionStatus.RUNNING:
+        if described.status is WorkflowExecutionStatus.COMPLETED:
+            return "completed"
         return "" if described.status is WorkflowExecutionStatus.CONTINUED_AS_NEW else "ended"
     task = described.raw_description.pending_workflow_task
     if task.attempt >= attempts:
         return "stuck"
-    busy = any(each.attempt < 2 for each in described.raw_description.pending_activities)  # not about to be tried again
+    news = [
+        max(each.last_started_time, each.scheduled_time, key=_seconds)
+        for each in described.raw_description.pending_activities
+    ]
+    busy = any(datetime.now(UTC) - each.ToDatetime(UTC) < SETTLED for each in news)
     return "open" if not (task.attempt or busy) and described.history_length > 3 else ""
+
+
+def _seconds(time: Timestamp) -> int:
+    return time.seconds
 
 
 async def judged(
@@ -68,8 +83,9 @@ async def judged(
         state = await until(lambda: state_of(handle, attempts), f"input {number} is judged", patience=300, every=0.2)
         if state == "open":
             verdict.open += 1
-        elif state == "ended":
+        elif state in ("ended", "completed"):
             verdict.ended += 1
+            verdict.completed += state == "completed"
         else:
             verdict.stuck.append((number, given))
         with suppress(RPCError):

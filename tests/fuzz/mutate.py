@@ -13,7 +13,8 @@ Place = tuple[Any, Any]
 ODD: list[Any] = [
     None, True, False, 0, -1, 1, 10**40, 1e308, -0.0, float("nan"), float("inf"), "", " ", "a", "x" * 3_000, "\ud800",
     "\x00", "\u202e", "{{a}}", "{{s1.x}}", "{{", "$s1", "$", "`1`", "inputs.n", "$inputs.n", "2026-01-01",
-    "2026-01-01T00:00:00", "9999-12-31T23:59:59Z", "running", "completed", "call_1", "sleep", "agent", "run_command", "/_sys/x",
+    "2026-01-01T00:00:00", "9999-12-31T23:59:59Z", "running", "completed", "call_1", "sleep", "agent", "run_command",
+    "/_sys/x",
     [], [[]], [None], ["s1", "s1"], {}, {"": ""}, {"a": {"b": {"c": []}}}, [[[[[[[[[[]]]]]]]]]], {"$ref": "#"},
 ]  # fmt: skip
 """Values put where they do not belong."""

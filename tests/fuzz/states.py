@@ -10,6 +10,7 @@ from typing import Any
 from plans.activity_io import Facts
 from plans.agents.order import AgentOrder
 from plans.agents.run import AgentRun
+from plans.agents.run import resumed as resumed_agent
 from plans.execution.resume import resumed
 from plans.execution.schedule import Outcome, Schedule
 from plans.model import Plan, Step
@@ -62,13 +63,41 @@ def hand_made(rng: random.Random, workspace: str) -> tuple[str, Any]:
         return "ChangesWorkflow", mutate.faulty(rng, CHANGES, rng.randrange(3)) | wrong
     if rng.random() < 0.6:
         kind, key, state = "PlanWorkflow", "run", run(rng, workspace)
-        if rng.random() < 0.6 and any(each.status is not Status.COMPLETED for each in state.steps.values()):
+        if rng.random() < 0.8 and any(each.status is not Status.COMPLETED for each in state.steps.values()):
             state = resumed(state, "fuzz-r2", NOW)
     else:
         kind, key, state = "AgentWorkflow", "agent", agent(rng, workspace)
-        if rng.random() < 0.5:
-            state = type(state).model_validate(state.model_dump() | {"end": "completed"})
-    data = mutate.faulty(rng, state.model_dump(mode="json", exclude_defaults=True), rng.choice((0, 1, 1, 2, 3)))
+        state = resumed_agent(state, "agent-fuzz-r2", NOW) if rng.random() < 0.8 else state
+    data: Any = state.model_dump(mode="json", exclude_defaults=True)
+    for _ in range(rng.choice((0, 1, 1, 2, 3))):
+        data = mutate.faulty(rng, data, 1) if rng.random() < 0.3 else _disturbed(rng, data)
     if key == "run" and rng.random() < 0.2:
         data = json.dumps(data)
     return kind, {key: data}
+
+
+def _disturbed(rng: random.Random, data: Any) -> Any:
+    """The state with a fault that every single value hides: each has a legal type, together they make no sense."""
+    inner: Any = data.get("run", data) if isinstance(data, dict) else {}
+    steps: Any = inner.get("steps") if isinstance(inner, dict) else None
+    names = [name for name in steps if isinstance(steps[name], dict)] if isinstance(steps, dict) else []
+    if not names:
+        return data
+    name, kind = rng.choice(names), rng.randrange(8)
+    if kind == 0:
+        steps[name]["status"] = rng.choice([each.value for each in Status])
+    elif kind == 1:
+        steps[name].pop(rng.choice(("changes", "result", "status")), None)
+    elif kind == 2:
+        del steps[name]
+    elif kind == 3:
+        inner["seq"] = rng.choice((0, 1, 10**6))
+    elif kind == 4:
+        inner["status"] = rng.choice(("review", "running", "paused", "completed", "cancelled"))
+    elif kind == 5:
+        inner["decisions"] = {name: {"approved": True, "time": rng.choice(("2026-01-01T00:00:00", NOW.isoformat()))}}
+    elif kind == 6:
+        steps[name] |= {"changes": [[rng.randrange(9), NOW.isoformat(), rng.choice(("running", "completed"))]]}
+    else:
+        data["called" if inner is not data else "resumes"] = rng.choice((["a"], [name], ["call_9"]))
+    return data

@@ -52,8 +52,9 @@ QUERIES = ("plan", "events", "stamps", "text", "summary", "state", "file", "tool
 
 async def unharmed(plans: Plans, verdict: Verdict, count: int, seed: int) -> None:
     """Nothing is stuck, and a bystander's plan on the same worker completes."""
-    print(f"{count} inputs, seed {seed}: {verdict.ended} ended, {verdict.open} open, {verdict.refused} not taken, "
-          f"{len(verdict.stuck)} stuck")  # fmt: skip
+    ended = f"{verdict.ended} ended ({verdict.completed} completed)"
+    others = f"{verdict.open} open, {verdict.refused} not taken, {len(verdict.stuck)} stuck"
+    print(f"{count} inputs, seed {seed}: {ended}, {others}")
     assert verdict.total == count
     assert not verdict.stuck, f"seed {seed}: {verdict.stuck[:3]}"
     view = await plans.run([work("a"), work("b", "a")])

@@ -83,6 +83,18 @@ def test_a_call_whose_values_are_unknown_is_not_whole() -> None:
     assert upcoming(begun(plain).run, plain).call.args == {"text": "$r costs $5"}
 
 
+def test_a_call_is_not_whole_because_one_of_its_values_is_stored() -> None:
+    both = step("g", tool="run_command", args={"command": "echo {{r}} {{late}}"})
+    run = finished("00", both, step("late"), large=True)
+    assert not upcoming(run, both).is_whole
+
+
+def test_a_call_that_would_be_too_long_is_not_built() -> None:
+    many = step("g", tool="note", args={"text": ["$r"] * 1_000})
+    found = upcoming(finished("x" * 60_000, many), many)
+    assert (found.is_whole, found.call.args) == (False, many.args)
+
+
 def test_the_digest_survives_storing_the_run() -> None:
     odd = {"text": ["é\u200b\ud7ff", 1.0, 1, -0.0, 1e300, 2**70, True, None, {"b": 1, "a": [[]]}]}
     one = step("o", args=odd)

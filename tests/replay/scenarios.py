@@ -56,6 +56,25 @@ async def decided(plans: Plans) -> Started:
     return started
 
 
+async def bound(plans: Plans) -> Started:
+    """An early approval of a step whose values were not known, one of what has changed since, and one that counts."""
+    steps = [work("a"), gate("gate", args={"value": "{{a}}"}), gate("other", "gate")]
+    started = await plans.start(steps)
+    await started.approve("gate")
+    await started.until_asked("gate")
+    await started.handle.execute_update(
+        "edit", edits({"op": "set", "stepId": "gate", "path": "args.value", "value": "b"})
+    )
+    await started.until(lambda view: [each["args"]["value"] for each in view["pending"]] == ["b"], "it asks again")
+    await started.approve("gate")
+    await started.until_logged("refused", "DIGEST_REQUIRED")
+    await started.approve("gate", digest=(await started.handle.query("call", {"stepId": "gate"}))["digest"])
+    await started.until_asked("other")
+    await started.approve("other", args={"name": "other", "value": 5})
+    await started.ended()
+    return started
+
+
 async def paused(plans: Plans) -> Started:
     """A pause while a step runs, and its end."""
     started = await plans.start([work("a", seconds=0.3), work("b", "a"), work("c", "a")])
@@ -234,6 +253,7 @@ SCENARIOS: dict[str, Scenario] = {
     "approval-timeout": run(
         *(gate(rule, approval={"timeout": 0.3, "onTimeout": rule}) for rule in ("deny", "approve", "fail"))
     ),
+    "approval-bound": bound,
     "denial": send(("deny", {"stepId": "gate", "by": "ann"})),
     "decide": decided,
     "overwrite": overwritten,

@@ -295,3 +295,39 @@ async def test_a_remembered_approval_of_commands_does_not_give_them_the_network(
     await plan.until_asked("b")
     await plan.approve("b", by="ann", remember=True)
     assert set(statuses(await plan.ended()).values()) == {"completed"}
+
+
+@pytest.mark.crosses_runs
+async def test_an_early_approval_does_not_cover_values_that_come_later(plans: Plans) -> None:
+    plan = await plans.start([work("r", args={"value": "evil"}), gate("gate", args={"value": "{{r}}"})])
+    await plan.approve("gate", by="early")
+    await plan.until_asked("gate")
+    view = await plan.until_logged("void", "did not say which values it was about")
+    item = view["pending"][0]
+    assert (item["args"]["value"], item["changed"]) == ("evil", False)
+    await plan.approve("gate", digest="0" * 64)
+    await plan.until_logged("refused", "STALE_DIGEST")
+    await plan.approve("gate", digest=item["digest"])
+    assert step(await plan.ended(), "gate")["result"]["value"] == "evil"
+
+
+async def test_a_strict_worker_lets_no_time_limit_approve(idle: Plans, make_worker: MakeWorker) -> None:
+    command = {"id": "asks", "tool": "run_command", "args": {"command": "touch ran"}}
+    rule = {"timeout": 0.2, "onTimeout": "approve"}
+    async with make_worker(approvals="strict"):
+        own = await idle.run([{**command, "approval": rule}])
+        defaults = await idle.run([command], defaults={"approval": rule})
+    assert [each["status"] for each in (own, defaults)] == ["partial", "partial"]
+    assert not (idle.workspace / "ran").exists()
+    assert any("the worker's approvals are strict" in entry["text"] for entry in own["log"])
+
+
+async def test_an_edit_may_take_the_time_limit_of_an_approval_away(plans: Plans) -> None:
+    plan = await plans.start([gate(approval={"timeout": 1.0}), work("long", seconds=1.5)])
+    await plan.until_asked("gate")
+    change = {"op": "set", "stepId": "gate", "path": "approval", "value": None}
+    await plan.handle.execute_update("edit", {"edits": [change]})
+    view = await plan.until_status("long", "completed")
+    assert [each["stepId"] for each in view["pending"]] == ["gate"]
+    await plan.approve("gate")
+    assert (await plan.ended())["status"] == "completed"

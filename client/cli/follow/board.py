@@ -37,9 +37,11 @@ FRAME = 5
 """Lines of the board besides the steps."""
 
 
-def board(view: BriefView, now: datetime, height: int, footer: RenderableType | None = None) -> RenderableType:
-    """The current state of the plan in at most `height` lines."""
-    room = max(3, height - FRAME - (3 if footer else 0))
+def board(
+    view: BriefView, now: datetime, height: int, footer: RenderableType | None = None, footer_lines: int = 2
+) -> RenderableType:
+    """The current state of the plan in at most `height` lines, `footer_lines` of them below the steps."""
+    room = max(3, height - FRAME - (footer_lines + 1 if footer else 0))
     steps = view.steps
     shown = chosen(steps, room)
     listed = _rows([steps[index] for index in shown], now, spare=room - len(steps))

@@ -29,7 +29,7 @@ async def follow(here: Connected, plan: str, *, as_json: bool) -> Summary:
         if as_json:
             await _print_events(here, plan)
         elif sys.stdout.isatty():
-            await Screen(here.client, plan_id(plan), who()).follow()
+            await Screen(here, plan_id(plan), who()).follow()
         else:
             await _print_lines(here, plan)
     except PlanError as error:

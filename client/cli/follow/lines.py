@@ -10,9 +10,9 @@ from client.cli.follow.board import ASKING, MARKS
 from client.cli.output import seconds
 from client.runs import BriefView, EventView
 from plans.log import LogKind
-from plans.views.models import BriefStep, ResultView
+from plans.views.call_text import call_rows
+from plans.views.models import BriefStep, PendingView, ResultView
 from plans.views.safe_text import line
-from plans.views.views import shorten
 
 DETAILS = 20
 """How many lines of an error are printed below its first one."""
@@ -29,7 +29,7 @@ class Lines:
     def learn(self, view: BriefView) -> None:
         """Take over steps and open approvals of a newer view (an agent adds steps, edits change them)."""
         self._seen = view.seq
-        self._asked = {item.step_id: item.args for item in view.pending}
+        self._asked = {item.step_id: item for item in view.pending}
         self._steps = {step.id: step for step in view.steps}
         self._width = min(24, max([len("plan"), *map(len, self._steps)]))
 
@@ -69,9 +69,11 @@ class Lines:
             self._ready.add(event.step_id)
             return []
         ways = f"plan approve {self._plan} {event.step_id}   or: plan deny {self._plan} {event.step_id}"
-        args = self._asked.get(event.step_id, step.args or {})  # the pending arguments have their references resolved
-        question = f"awaiting approval: {line(step.tool)} {line(shorten(args))}"
-        return [self._row(event, ASKING[0], question), self._row(event, " ", ways)]
+        item = self._asked.get(event.step_id)  # the pending arguments have their references resolved
+        if item is None:  # decided meanwhile
+            item = PendingView(step_id=step.id, kind="approval", tool=step.tool, args=step.args or {})
+        call = [self._row(event, " ", row) for row in call_rows(item)]
+        return [self._row(event, ASKING[0], "awaiting approval:"), *call, self._row(event, " ", ways)]
 
     def _what(self, step: BriefStep) -> str:
         return line(" · ".join(part for part in (step.tool, step.description) if part))

@@ -14,19 +14,20 @@ from datetime import UTC, datetime
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
-from temporalio.client import Client
 
 from client import runs
-from client.cli.follow.board import ASKING, board
+from client.cli.asking import Details, details
+from client.cli.follow.board import ASKING, FRAME, board
 from client.cli.follow.keys import forget_typed, keys
 from client.cli.follow.progress import Progress
+from client.cli.follow.question import Question
 from client.cli.output import out
-from client.rpc import patiently
+from client.cli.session import Connected
+from client.rpc import describe, patiently
 from client.runs import BriefView, Choice, EventView
 from plans.errors import PlanError
 from plans.views.models import PendingView
 from plans.views.safe_text import line
-from plans.views.views import shorten
 
 READING_SECONDS = 0.4
 """Keys pressed sooner after a question appeared are ignored: they were not meant for it."""
@@ -36,6 +37,8 @@ SMALL_STEPS = 200
 """Up to this many steps the whole view is queried at each change; bigger plans are updated from events."""
 SHARE = 10
 """Pause between queries to a bigger plan, as a multiple of their duration: at most a tenth of its time goes to them."""
+AROUND_LINES = FRAME + 7
+"""Lines of the screen around the rows of a call: the board with its first steps, question, keys, remark."""
 LAG_SECONDS = 2.0
 """Maximum age of what is shown of a bigger plan."""
 
@@ -43,12 +46,14 @@ LAG_SECONDS = 2.0
 class Screen:
     """One plan on the terminal."""
 
-    def __init__(self, client: Client, plan: str, who: str) -> None:
-        self._client, self._plan, self._who = client, plan, who
+    def __init__(self, here: Connected, plan: str, who: str) -> None:
+        self._here, self._client, self._plan, self._who = here, here.client, plan, who
+        self._queue = ""
+        self._details: dict[str, Details] = {}
         self._console = out()
         self._progress: Progress | None = None
         self._later: set[str] = set()
-        self._asked: PendingView | None = None
+        self._question: Question | None = None
         self._since = 0.0
         self._notice, self._noticed = "", 0.0
         self._sending: set[asyncio.Task[None]] = set()
@@ -63,9 +68,10 @@ class Screen:
         ):
             async for _ in runs.changes(self._client, self._plan, self._say):
                 await self._update()
+                await self._look_at_files()
                 self._ask()
                 live.refresh()
-            self._progress, self._asked = Progress(await runs.brief(self._client, self._plan, self._say)), None
+            self._progress, self._question = Progress(await runs.brief(self._client, self._plan, self._say)), None
 
     async def _update(self) -> None:
         """Bring the view up to date."""
@@ -90,45 +96,59 @@ class Screen:
     def _render(self) -> RenderableType:
         if self._view is None:
             return Text(self._notice or "Waiting for the plan to answer ...", style="dim")
-        return board(self._view, datetime.now(UTC), _height(self._console), self._footer())
+        footer = self._footer()
+        height = _height(self._console)
+        return board(self._view, datetime.now(UTC), height, Group(*footer) if footer else None, len(footer))
 
-    def _footer(self) -> RenderableType | None:
+    def _footer(self) -> list[Text]:
         rows = []
-        item = self._question()
-        if item:
-            number = len(self._view.pending) if self._view else 0
-            more = f"  ({number - 1} more)" if number > 1 else ""
-            what = f"{line(item.tool)} {line(shorten(item.args))}"
-            rows.append(Text.assemble(("Approve ", ASKING[1]), (line(item.step_id), "bold"), f"?  {what}{more}"))
-            rows.append(Text(f"  {self._answers(item.step_id)}", style="bold"))
+        if self._question:
+            rows += self._asking(self._question)
         if self._notice and time.monotonic() - self._noticed < NOTICE_SECONDS:
             rows.append(Text(line(self._notice), style="dim"))
-        return Group(*rows) if rows else None
+        return rows
+
+    def _asking(self, question: Question) -> list[Text]:
+        """The question: as much of the call as there is room for, and the keys."""
+        number = len(self._view.pending) if self._view else 0
+        more = f"  ({number - 1} more)" if number > 1 else ""
+        call, place = question.window(self._console.width - 1, _height(self._console) - AROUND_LINES)
+        head = Text.assemble(("Approve ", ASKING[1]), (line(question.item.step_id), "bold"), f"?{more}")
+        head.append(f"   {place}: space shows more, - goes back" if place else "", ASKING[1])
+        rows = [Text(row, style=ASKING[1] if row.startswith("!") else "", no_wrap=True) for row in call]
+        return [head, *rows, Text(f"  {self._answers(question.item.step_id)}", style="bold")]
+
+    async def _look_at_files(self) -> None:
+        """Compare the files that pending calls write with those of this machine."""
+        queue = self._queue = self._queue or (await describe(self._here.client, self._plan)).task_queue
+        self._details = {item.step_id: await details(self._here, item, queue) for item in self._waiting()}
 
     def _ask(self) -> None:
         """Show the next question; keys pressed before it are discarded."""
         item = next((item for item in self._waiting() if item.step_id not in self._later), None)
-        if item != self._asked:
-            self._asked, self._since = item, time.monotonic()
+        more = self._details.get(item.step_id, {}) if item else {}
+        if item is None or self._question is None or not self._question.is_about(item, more):
+            self._question, self._since = Question(item, more) if item else None, time.monotonic()
             forget_typed()
 
     def _waiting(self) -> list[PendingView]:
         return self._view.pending if self._view else []
 
-    def _question(self) -> PendingView | None:
-        return self._asked
-
     def _pressed(self, key: str) -> None:
-        if self._asked is None or time.monotonic() - self._since < READING_SECONDS:
+        if self._question is None or time.monotonic() - self._since < READING_SECONDS:
             return
-        asked = self._asked
-        if key in "lL":
-            self._later.add(asked.step_id)
-            self._say(f"Decide later: {self._commands(asked.step_id)}")
+        item = self._question.item
+        if key in " -":
+            self._question.scroll(1 if key == " " else -1)
+        elif key in "lL":
+            self._later.add(item.step_id)
+            self._say(f"Decide later: {self._commands(item.step_id)}")
             self._ask()
+        elif key in "yY" and not self._question.is_read:
+            self._say("The call is longer than the screen: first read the rest of it, with the space bar.")
         elif key in "yYnN":
-            self._asked = None
-            choice = Choice(step_id=asked.step_id, by=self._who).naming(asked)
+            self._question = None
+            choice = Choice(step_id=item.step_id, by=self._who).naming(item)
             task = asyncio.create_task(self._decide(choice, approved=key in "yY"))
             self._sending.add(task)
             task.add_done_callback(self._sending.discard)

@@ -183,7 +183,9 @@ def test_they_are_found_with_every_port_they_listen_on(server: Server, settings:
     changed = settings.with_flags(openai_base_url="http://127.0.0.1:11434/v1")
     found = {(each.host, each.port) for each in own_servers(changed, server.address)}
     host, _, port = server.address.rpartition(":")
-    assert {(host, int(port)), ("127.0.0.1", 11434)} <= found
+    ui = server.ui.rpartition(":")[2]
+    assert {(host, int(port)), ("127.0.0.1", 11434), (host, int(ui))} <= found
+    assert len(found) > 4  # among them ports that nothing records
 
 
 PUBLIC_ADDRESSES = ["8.8.8.8", PUBLIC, "2606:4700:4700::1111", "64:ff9b::8.8.8.8", "2002:808:808::1", "100.128.0.1"]

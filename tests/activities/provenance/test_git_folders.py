@@ -58,6 +58,27 @@ def test_git_is_guarded_in_a_workspace_too_large_to_be_scanned(folder: Path) -> 
     assert ".git/hooks" in scan.protected
 
 
+def test_a_directory_made_to_look_like_a_cache_is_protected_like_any_other(folder: Path) -> None:
+    (folder / "CACHEDIR.TAG").touch()
+    (folder / "sub/.git/hooks").mkdir(parents=True)
+    (folder / "sub/deeper").mkdir()
+    (folder / "sub/deeper/.env").touch()
+    (folder / "sub/CACHEDIR.TAG").touch()
+    scan = look(str(folder))
+    assert {"sub/.git/hooks", "sub/deeper/.env", ".git/hooks"} <= set(scan.protected)
+    assert "sub/deeper/.env" not in scan.marks
+
+
+def test_what_comes_after_the_most_files_is_protected_all_the_same(folder: Path) -> None:
+    for number in range(20):
+        (folder / f"file{number}").touch()
+    (folder / "zz/.git/hooks").mkdir(parents=True)
+    (folder / "zz/.env").touch()
+    scan = look(str(folder), most=10)
+    assert not scan.complete
+    assert {"zz/.git/hooks", "zz/.env"} <= set(scan.protected)
+
+
 def test_a_warning_names_what_git_runs_before_the_samples(folder: Path) -> None:
     before = look(str(folder))
     marks = guarded(str(folder), before.protected)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import pty
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -20,6 +21,7 @@ from pathlib import Path
 import pytest
 
 from activities.sandbox import bubblewrap, seccomp
+from activities.sandbox.processes import parent
 from activities.sandbox.sandbox import Level
 from activities.sandbox.supervisor import NOT_CONFINED
 from tests.activities.sandbox.workers import ORDINARY, User, Worker, a_worker
@@ -289,6 +291,22 @@ def test_a_home_is_not_opened_by_an_entry_of_path(worker: Worker, level: Level, 
     assert "canary" in worker.run("none", reading, environ=environ).stdout
 
 
+def test_a_tool_on_path_finds_its_parts_but_not_its_credentials(worker: Worker, level: Level) -> None:
+    tool = worker.place / "elsewhere/.cargo"
+    for name, text in {"bin/tool": "#!/bin/sh\necho ran\n", "credentials.toml": "canary"}.items():
+        (tool / name).parent.mkdir(parents=True, exist_ok=True)
+        (tool / name).write_text(text)
+        (tool / name).chmod(0o755)
+    pyenv = worker.place / "elsewhere/.pyenv"
+    for folder in ("shims", "libexec"):
+        (pyenv / folder).mkdir(parents=True)
+    (pyenv / "libexec/used").write_text("used\n")
+    command = f"tool; cat {pyenv}/libexec/used {tool}/credentials.toml"
+    environ = {"PATH": f"{tool}/bin:{pyenv}/shims:{os.defpath}"}
+    assert worker.run(level, command, environ=environ).stdout == "ran\nused\n"
+    assert "canary" in worker.run("none", command, environ=environ).stdout
+
+
 def test_named_sockets_of_the_host_are_out_of_reach_at_level_2(worker: Worker) -> None:
     require_sandbox("bwrap")
     shown = worker.place / "shown"
@@ -313,11 +331,43 @@ def test_a_recursive_function_ends_and_leaves_nothing(worker: Worker, level: Lev
     assert running(nap) == []
 
 
-def test_what_is_left_when_a_launcher_is_killed_ends_with_it(worker: Worker, level: Level) -> None:
+def test_all_processes_end_with_a_killed_launcher(worker: Worker, level: Level) -> None:
     nap = a_nap()
-    killing = f"(setsid {nap} &) ; {nap} & sleep 0.2; echo $PPID"
-    assert worker.run(level, killing).code == 0
+    with ThreadPoolExecutor() as pool:
+        ended = pool.submit(worker.run, level, f"(setsid {nap} &); {nap}")
+        while len(found := running(nap)) < 2 and not ended.done():
+            time.sleep(0.01)
+        os.kill(_launcher_of(int(found[0])), signal.SIGKILL)
+        assert ended.result().code == -signal.SIGKILL
+    deadline = time.monotonic() + 30
+    while running(nap) and time.monotonic() < deadline:
+        time.sleep(0.01)
     assert running(nap) == []
+
+
+def _launcher_of(process: int) -> int:
+    """The topmost launcher above a process; its keeper has the same command line."""
+    found = 0
+    while process > 1:
+        process = parent(process)
+        if b"launcher.py" in Path(f"/proc/{process}/cmdline").read_bytes():
+            found = process
+    return found
+
+
+@AT_ROOT
+def test_a_root_worker_shows_what_it_is_told_to_from_closed_directories(level: Level) -> None:
+    with a_worker("root") as worker:
+        shown = worker.place / "closed/shown"
+        shown.mkdir(parents=True)
+        (shown / "file").write_text("shown\n")
+        (shown.parent / "other").write_text("other\n")
+        for path in (worker.place, shown.parent, shown):
+            path.chmod(0o700)
+        reading = f"cat {shown}/file {shown.parent}/other; echo x > {shown}/new"
+        assert worker.run(level, reading, readable=(shown,)).stdout == "shown\n"
+        assert worker.run(level, reading).stdout == ""
+        assert [path.name for path in shown.iterdir()] == ["file"]
 
 
 GIT = (".git/hooks", ".git/config", ".git/config.worktree", ".git/modules/m/hooks", "sub/.env")

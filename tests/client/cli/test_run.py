@@ -130,6 +130,33 @@ async def test_a_person_is_asked_and_answers_from_another_command(
     assert not (workspace / "a.txt").exists()
 
 
+async def test_an_approval_is_of_what_is_shown_and_of_nothing_else(
+    environ: Environ, worker: Worker, tmp_path: Path, workspace: Path
+) -> None:
+    """`pending` shows A, an edit makes it B: B runs only for a person who names B."""
+    plan_id = await started(environ, tmp_path, WRITE, {**REMOVE, "args": {"path": "A-seen"}})
+
+    async def asked(path: str) -> Any:
+        found = (await plan(environ, "show", plan_id, "--json")).json["pending"]
+        return found[0] if found and found[0]["args"] == {"path": path} else None
+
+    seen = await until(lambda: asked("A-seen"), "it asks")
+    (workspace / "B").touch()
+    assert (await plan(environ, "edit", plan_id, "--set", "remove.args.path=B")).code == 0
+    now = await until(lambda: asked("B"), "it asks about the other call")
+    refused = await plan(environ, "approve", plan_id, "remove")
+    assert (refused.code, refused.err.splitlines()[0]) == (2, f'delete_file {{"path": "B"}} in {workspace}')
+    assert f"plan approve {plan_id} remove --digest {now['digest']}" in refused.err
+    for option in (["--digest", seen["digest"]], ["--version", "1"]):
+        stale = await plan(environ, "approve", plan_id, "remove", *option, "--json")
+        assert stale.json["error"]["code"] == f"STALE_{option[0][2:].upper()}"
+    assert (await plan(environ, "deny", plan_id, "remove", "--digest", seen["digest"])).code == 2
+    assert (workspace / "B").exists()
+    assert (await plan(environ, "approve", plan_id, "remove", "--digest", now["digest"])).code == 0
+    assert (await plan(environ, "watch", plan_id)).code == 0
+    assert not (workspace / "B").exists()
+
+
 async def test_an_interrupted_run_goes_on_and_says_how_to_get_back(
     environ: Environ, worker: Worker, tmp_path: Path
 ) -> None:
@@ -174,7 +201,7 @@ async def test_a_plan_is_controlled_and_shown_by_commands(environ: Environ, work
 async def test_a_person_is_asked_about_the_very_arguments(environ: Environ, worker: Worker, tmp_path: Path) -> None:
     remove = {**REMOVE, "args": {"path": "$write.path"}}
     async with running(environ, "run", file_of(tmp_path, WRITE, remove), "--id", "very") as process:
-        assert '{"path": "a.txt"}' in await line_with(process, "awaiting approval")
+        assert (await line_with(process, " path ")).endswith("│ a.txt\n")
         assert (await plan(environ, "deny", "very", "remove")).code == 0
 
 
@@ -260,7 +287,7 @@ async def test_doctor_finds_the_server_and_the_worker(environ: Environ, worker: 
 
 
 async def test_a_workspace_that_no_plan_may_have_is_refused_before_anything_starts(
-    environ: Environ, tmp_path: Path
+    environ: Environ, worker: Worker, tmp_path: Path
 ) -> None:
     (tmp_path / "link").symlink_to("/etc")
     own = {name: value for name, value in environ.items() if name != "PLANS_WORKSPACE"}

@@ -6,9 +6,8 @@ import pytest
 
 from plans.activity_io import Facts, LargeValue
 from plans.errors import BadExpression
-from plans.execution.next_action import size_of
 from plans.run import Options, Run
-from plans.step_call import StepValues
+from plans.step_call import StepValues, size_of
 from tests.plans.building import NOW, begun, completed, failed, plan_of, skipped, step
 
 LARGE = LargeValue(sha256="00", bytes=9_000, preview="x")

@@ -50,9 +50,14 @@ def test_the_display_is_that_of_the_seed() -> None:
     schedule = pipeline()
     assert text(schedule.run) == SEED
     schedule.ask("report", NOW)
-    assert text(schedule.run).splitlines()[-2:] == [
+    assert text(schedule.run).splitlines()[-7:] == [
         "  2: [?] Generate report (depends on: [1])",
         "      Notes: awaiting approval",
+        "      Call:",
+        "        tool         │ note",
+        "        what         │ Generate report",
+        "        workspace    │ /w",
+        "        text         = []",
     ]
 
 

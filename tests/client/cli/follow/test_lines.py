@@ -31,8 +31,9 @@ def test_a_step_is_told_when_it_starts_and_when_it_ends() -> None:
 
 def test_a_step_that_is_ready_again_asks_and_says_how_to_answer() -> None:
     rows = told(("ready", {}), ("ready", {}))
-    assert rows[0] == '? remove  awaiting approval: delete_file {"path": "x"}'
-    assert "plan approve p remove" in rows[1]
+    call = ["  remove  tool         │ delete_file", "  remove  path         │ x"]
+    assert rows[:3] == ["? remove  awaiting approval:", *call]
+    assert "plan approve p remove" in rows[3]
 
 
 def test_a_question_is_told_with_the_arguments_that_are_asked_about() -> None:
@@ -47,7 +48,7 @@ def test_a_question_is_told_with_the_arguments_that_are_asked_about() -> None:
     item = PendingView(step_id="remove", kind="approval", tool="delete_file", args={"path": "filled-in"})
     lines.learn(VIEW.model_copy(update={"seq": 2, "pending": [item]}))
     assert lines.knows(asks)
-    assert lines.of(asks)[0].endswith('awaiting approval: delete_file {"path": "filled-in"}')
+    assert lines.of(asks)[2].endswith("path         │ filled-in")
 
 
 def test_a_step_that_ran_before_it_asks_is_told_as_well() -> None:

@@ -14,8 +14,8 @@ from plans.agents.run import resumed as resumed_agent
 from plans.errors import Refused
 from plans.execution.resume import rerun_from, rerun_only, resumed
 from plans.run import Change, Decision, PlanStatus, Run, Status, StepState
-from plans.run_check import agent_problem_of, problem_of
 from tests.fuzz.states import NOW, agent, run
+from workflows.run_check import agent_problem_of, problem_of
 
 Damage = Callable[[Run], Any]
 

@@ -1,0 +1,48 @@
+"""The question of the live board: a window on the rows of one pending call.
+
+Approval counts only once every row has been on the screen, however long the call is. Pure: knows no terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rich.cells import cell_len
+
+from plans.views.call_text import call_rows, folded_rows
+from plans.views.models import PendingView
+
+
+class Question:
+    """One pending call, and how many of its rows have been shown."""
+
+    def __init__(self, item: PendingView, details: Mapping[str, str]) -> None:
+        self.item, self._details = item, dict(details)
+        self._call = tuple(call_rows(item, details))
+        self._rows: Sequence[str] = ()
+        self._width = self._height = self._top = self._shown = 0
+
+    @property
+    def is_read(self) -> bool:
+        """Whether every row has been shown."""
+        return 0 < len(self._rows) <= self._shown
+
+    def is_about(self, item: PendingView, details: Mapping[str, str]) -> bool:
+        """Whether this is the question about a pending call, unchanged."""
+        return (self.item, self._details) == (item, dict(details))
+
+    def window(self, width: int, height: int) -> tuple[list[str], str]:
+        """The rows to draw, at most `height` of them, and where they are in the whole; empty if that is all of it."""
+        if width != self._width:
+            self._rows, self._width = folded_rows(self._call, width, cell_len), width
+            self._top = self._shown = 0
+        self._height = max(1, height)
+        self._top = max(0, min(self._top, len(self._rows) - self._height))
+        end = min(len(self._rows), self._top + self._height)
+        self._shown = max(self._shown, end)
+        is_whole = len(self._rows) <= self._height
+        return list(self._rows[self._top : end]), "" if is_whole else f"rows {self._top + 1}-{end} of {len(self._rows)}"
+
+    def scroll(self, pages: int) -> None:
+        """Move the window by pages; never past rows that were not shown."""
+        self._top = max(0, min(self._top + pages * self._height, self._shown))

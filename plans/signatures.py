@@ -1,0 +1,122 @@
+"""Signed starts and decisions: what is signed, and whether a signature is good (PLANS_DECISIONS=signed).
+
+A signature covers the whole message, the workflow's id, for a message also its run (so that nothing can be replayed to
+a plan that was started again under the same id), a random id and the time. Only the public key enters a workflow, as a
+fact of its worker. Verification is a pure function, the same on every replay (Ed25519, RFC 8032).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from pydantic import Field
+
+from plans.errors import Refused
+from plans.model import Value
+
+FIELD = "signature"
+"""Field of a message that holds its signature; everything else of the message is signed."""
+START = "start"
+START_MINUTES = 10
+"""How long a signed start may be used: later it is a replay. Longer than any client waits for the server."""
+REMEMBERED = 1_000
+"""Number of used signatures that a run remembers; older ones are refused by their time."""
+ADDED: Mapping[str, Mapping[str, Any]] = MappingProxyType({
+    "approve": {"approved": True}, "deny": {"approved": False},
+    "begin": {"action": "begin"}, "unpause": {"action": "unpause"},
+})  # fmt: skip
+"""What the name of a signal says, in the words of the update of the same kind: one form is signed."""
+_DOMAIN = "plans: signed message, 1"
+"""First part of what is signed: another form gets another number."""
+
+
+class Signature(Value):
+    """A signature of a message by the key of a state directory."""
+
+    id: str = Field(pattern=r"^[0-9a-f]{32}$", description="Random; a message is honoured once.")
+    time: int = Field(ge=0, le=10**15, description="When it was signed, in milliseconds since 1970.")
+    value: str = Field(pattern=r"^[0-9a-f]{128}$", description="The Ed25519 signature, hexadecimal.")
+
+
+class Signatures(Value):
+    """The signatures that a run has honoured, bounded; carried by continue-as-new."""
+
+    used: list[str] = Field(default_factory=list, description="Ids of the newest ones, oldest first.")
+    times: list[int] = Field(default_factory=list, description="Their times.")
+    before: int = Field(default=-1, description="Time up to which a signature is refused, since ids were dropped.")
+
+
+def signed_bytes(
+    kind: str,
+    workflow_id: str,
+    run_id: str,
+    message: Mapping[str, Any],
+    id: str,
+    time: int,
+) -> bytes:
+    """What is signed. `kind`: `start`, `decide`, `control`, `edit` or `regenerate`; `run_id`: empty for a start."""
+    rest = {name: value for name, value in message.items() if name != FIELD}
+    text = json.dumps(rest, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return json.dumps([_DOMAIN, kind, workflow_id, run_id, id, time, digest], ensure_ascii=True).encode()
+
+
+def signature_of(message: Any) -> Signature | None:
+    """The signature in a raw message; None if there is none of the right form."""
+    try:
+        return Signature.model_validate(message[FIELD])
+    except (TypeError, KeyError, ValueError):
+        return None
+
+
+def is_by(key: str, signature: Signature, content: bytes) -> bool:
+    """Whether the owner of the public key (hexadecimal) has signed these bytes."""
+    try:
+        Ed25519PublicKey.from_public_bytes(bytes.fromhex(key)).verify(bytes.fromhex(signature.value), content)
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+def start_problem(key: str, signature: Signature | None, content: bytes, started: datetime) -> str:
+    """Why the start of a workflow is not the key owner's; empty if it is. `started`: when the server took it."""
+    if signature is None:
+        return "it is not signed"
+    if not is_by(key, signature, content):
+        return "its signature is not by the worker's key"
+    age = started.timestamp() * 1_000 - signature.time
+    return "" if abs(age) <= START_MINUTES * 60_000 else "its signature is too old, or from the future"
+
+
+def checked(key: str, kind: str, workflow_id: str, run_id: str, message: Any, done: Signatures) -> Signature:
+    """The signature of a message. Raises Refused UNSIGNED, BAD_SIGNATURE or REPLAYED."""
+    signature = signature_of(message)
+    if signature is None:
+        text = "this plan's worker takes only signed messages; set PLANS_DECISIONS=signed, with its state directory"
+        raise Refused(text, "UNSIGNED")
+    if not is_by(key, signature, signed_bytes(kind, workflow_id, run_id, message, signature.id, signature.time)):
+        text = "the message is not signed by the worker's key for this plan and run; use the worker's state directory"
+        raise Refused(text, "BAD_SIGNATURE")
+    if signature.id in done.used or signature.time <= done.before:
+        raise Refused("the message was sent before; decide again", "REPLAYED")
+    return signature
+
+
+def noted(done: Signatures, signature: Signature) -> Signatures:
+    """The honoured signatures with one more; the oldest are forgotten, and refused by their time from then on."""
+    used, times = [*done.used, signature.id], [*done.times, signature.time]
+    more = max(0, len(used) - REMEMBERED)
+    before = max([done.before, *times[:more]])
+    return Signatures(used=used[more:], times=times[more:], before=before)
+
+
+def one_object(arguments: Sequence[Any]) -> Mapping[str, Any]:
+    """The raw message among a handler's arguments; empty if there is none."""
+    return arguments[0] if len(arguments) == 1 and isinstance(arguments[0], dict) else {}

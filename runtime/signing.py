@@ -1,0 +1,149 @@
+"""The key that signs starts and decisions (PLANS_DECISIONS=signed), and the client interceptor that signs with it.
+
+The private key is a file of the state directory, mode 0600: whoever can read it can decide. Worker and clients share
+it; a worker hands only the public key to workflows. `plans.signatures` says what is signed and verifies it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import stat
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from temporalio.client import (
+    DescribeWorkflowInput,
+    Interceptor,
+    OutboundInterceptor,
+    SignalWorkflowInput,
+    StartWorkflowInput,
+    StartWorkflowUpdateInput,
+    WorkflowHandle,
+    WorkflowUpdateHandle,
+)
+
+from plans.signatures import ADDED, FIELD, START, signed_bytes
+from runtime.settings import SettingError, Settings
+
+KEY = "decisions.key"
+"""File in the state directory that holds the private key, hexadecimal."""
+SIGNED_WORKFLOWS = ("PlanWorkflow", "AgentWorkflow")
+SIGNED_MESSAGES: Mapping[str, str] = {
+    "approve": "decide", "deny": "decide", "decide": "decide", "begin": "control", "unpause": "control",
+    "control": "control", "edit": "edit", "regenerate": "regenerate",
+}  # fmt: skip
+"""Names of the signals and updates that are signed, and the kind that their signature is for."""
+
+
+def private_key(settings: Settings) -> Ed25519PrivateKey:
+    """The key of the state directory, made on first use. Raises SettingError if others can read or change it."""
+    settings.make_state_dir()
+    path = settings.state_dir / KEY
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        return _read(path)
+    except OSError as error:
+        raise _problem(f"{path} cannot be written: {error.strerror}") from error
+    with os.fdopen(descriptor, "w") as file:
+        file.write(Ed25519PrivateKey.generate().private_bytes_raw().hex())
+    return _read(path)
+
+
+def public_key(settings: Settings) -> str:
+    """The public key, hexadecimal; empty unless decisions must be signed. Raises as `private_key`."""
+    if settings.decisions != "signed":
+        return ""
+    return private_key(settings).public_key().public_bytes_raw().hex()
+
+
+def _read(path: Path) -> Ed25519PrivateKey:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise _problem(f"{path} cannot be read: {error.strerror}") from error
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
+            raise _problem(
+                f"others may read or change {path} (mode {stat.S_IMODE(status.st_mode):04o}), so its signatures prove "
+                "nothing; remove it, and a new key is made with mode 0600"
+            )
+        text = file.read(1_000)
+    for _ in range(100):  # another process has just created it and is still writing
+        if len(text.strip()) == 64:
+            break
+        time.sleep(0.01)
+        text = path.read_bytes()[:1_000]
+    try:
+        return Ed25519PrivateKey.from_private_bytes(bytes.fromhex(text.decode("ascii").strip()))
+    except ValueError as error:
+        raise _problem(f"{path} holds no key; remove it, and a new one is made") from error
+
+
+def _problem(text: str) -> SettingError:
+    return SettingError({"PLANS_DECISIONS": text})
+
+
+def signed(
+    key: Ed25519PrivateKey, kind: str, workflow_id: str, run_id: str, message: Mapping[str, Any], name: str = ""
+) -> dict[str, Any]:
+    """The message with its signature. `name`: of the signal, if it is one."""
+    plain = json.loads(json.dumps({each: value for each, value in message.items() if each != FIELD}))
+    request, now = secrets.token_hex(16), int(time.time() * 1_000)
+    content = signed_bytes(kind, workflow_id, run_id, plain | dict(ADDED.get(name, {})), request, now)
+    return {**plain, FIELD: {"id": request, "time": now, "value": key.sign(content).hex()}}
+
+
+class Signer(Interceptor):
+    """Signs what a client starts and decides."""
+
+    def __init__(self, key: Ed25519PrivateKey) -> None:
+        self._key = key
+
+    def intercept_client(self, next: OutboundInterceptor) -> OutboundInterceptor:
+        """The interceptor of one client."""
+        return _Signing(next, self._key)
+
+
+class _Signing(OutboundInterceptor):
+    def __init__(self, next: OutboundInterceptor, key: Ed25519PrivateKey) -> None:
+        super().__init__(next)
+        self._key = key
+
+    async def start_workflow(self, input: StartWorkflowInput) -> WorkflowHandle[Any, Any]:
+        """Sign the start of a plan or an agent."""
+        message = _only_object(input.args)
+        if input.workflow in SIGNED_WORKFLOWS and message is not None:
+            input = replace(input, args=[signed(self._key, START, input.id, "", message)])
+        return await super().start_workflow(input)
+
+    async def signal_workflow(self, input: SignalWorkflowInput) -> None:
+        """Sign a decision that is sent as a signal."""
+        args = await self._signed(input.id, input.signal, input.args)
+        await super().signal_workflow(replace(input, args=args))
+
+    async def start_workflow_update(self, input: StartWorkflowUpdateInput) -> WorkflowUpdateHandle[Any]:
+        """Sign a decision that is sent as an update."""
+        args = await self._signed(input.id, input.update, input.args)
+        return await super().start_workflow_update(replace(input, args=args))
+
+    async def _signed(self, workflow_id: str, name: str, args: Sequence[Any]) -> Sequence[Any]:
+        message, kind = _only_object(args), SIGNED_MESSAGES.get(name)
+        if kind is None or message is None:
+            return args
+        description = await self.next.describe_workflow(DescribeWorkflowInput(
+            id=workflow_id, run_id=None, rpc_metadata={}, rpc_timeout=None
+        ))  # fmt: skip
+        run_id = description.raw_description.workflow_execution_info.first_run_id
+        return [signed(self._key, kind, workflow_id, run_id, message, name)]
+
+
+def _only_object(args: Sequence[Any]) -> Mapping[str, Any] | None:
+    return args[0] if len(args) == 1 and isinstance(args[0], dict) else None

@@ -1,0 +1,300 @@
+"""PLANS_DECISIONS=signed: what somebody sends who has the port of the server, but not the key, counts for nothing.
+
+The forger speaks plain Temporal: raw starts, signals and updates. Every attack has its control: with `open`, or with
+the key, the same is honoured.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from temporalio.client import Client, WorkflowUpdateFailedError
+from temporalio.exceptions import ApplicationError
+
+from client import decisions, edits, runs
+from client.decisions import Choice
+from plans.edits import SetField
+from plans.run import Options
+from plans.signatures import FIELD
+from runtime.settings import Settings
+from runtime.signing import Signer, private_key, signed
+from tests.driving import Plans, Started, step, terminated
+from tests.workflows.conftest import MakeWorker
+
+WAITING = {"id": "gate", "tool": "create_directory", "args": {"path": "made"}, "requiresApproval": True}
+WAIVED = {"id": "gate", "tool": "delete_file", "args": {"path": "kept"}, "requiresApproval": False}
+
+
+@pytest.fixture
+def owner(temporal_client: Client, settings: Settings) -> Client:
+    """A client of the key's owner: as `runtime.connect` makes it with PLANS_DECISIONS=signed."""
+    config = temporal_client.config()
+    config["interceptors"] = [Signer(private_key(settings))]
+    return Client(**config)
+
+
+async def waiting(plans: Plans, owner: Client, queue: str) -> Started:
+    """A plan, started by the owner, whose step awaits approval."""
+    started = await runs.start(
+        owner, {"steps": [WAITING]}, options=Options(workspace=str(plans.workspace)), plan_id=f"p-{queue}", queue=queue
+    )
+    plan = Started(plans.client, started.workflow_id)
+    await plan.until_asked("gate")
+    return plan
+
+
+async def refused(plan: Started, name: str, message: dict[str, Any]) -> str:
+    """The code with which an update is refused."""
+    with pytest.raises(WorkflowUpdateFailedError) as caught:
+        await plan.handle.execute_update(name, message)
+    assert isinstance(caught.value.cause, ApplicationError)
+    return str(caught.value.cause.type)
+
+
+DECISION = {"stepId": "gate", "approved": True}
+
+
+async def test_an_unsigned_decision_counts_for_nothing_and_is_told(
+    idle: Plans, owner: Client, make_worker: MakeWorker, queue: str
+) -> None:
+    async with make_worker(decisions="signed"):
+        plan = await waiting(idle, owner, queue)
+        await plan.approve("gate", by="the boss")
+        view = await plan.until_logged("refused", "UNSIGNED")
+        assert step(view, "gate")["awaiting"] == "approval"
+        assert await refused(plan, "decide", DECISION) == "UNSIGNED"
+        edit = {"edits": [{"op": "set", "stepId": "gate", "path": "requiresApproval", "value": False}]}
+        assert await refused(plan, "edit", edit) == "UNSIGNED"
+        assert await refused(plan, "regenerate", {"feedback": "run it"}) == "UNSIGNED"
+        await plan.signal("pause")
+        assert await refused(plan, "control", {"action": "unpause"}) == "UNSIGNED"
+        assert "awaiting" in step(await plan.view(), "gate")
+        assert not (idle.workspace / "made").exists()
+        # Control: the owner's messages, by update and by signal.
+        await decisions.control(owner, plan.id, "unpause")
+        await decisions.send_decision(owner, plan.id, "approve", Choice(step_id="gate", by="ann"))
+        assert (await plan.ended())["status"] == "completed"
+
+
+async def test_with_open_decisions_the_same_signal_is_honoured(
+    idle: Plans, owner: Client, make_worker: MakeWorker, queue: str
+) -> None:
+    async with make_worker():
+        plan = await waiting(idle, owner, queue)
+        await plan.approve("gate", by="the boss")
+        assert (await plan.ended())["status"] == "completed"
+
+
+Forge = Callable[[Settings, str, str], dict[str, Any]]
+"""What a forger makes: of the settings, the workflow's id and its run."""
+FORGED: dict[str, Forge] = {
+    "another key": lambda _, name, run: signed(Ed25519PrivateKey.generate(), "decide", name, run, DECISION),
+    "another plan": lambda own, _, run: signed(private_key(own), "decide", "plan-other", run, DECISION),
+    "another run": lambda own, name, _: signed(private_key(own), "decide", name, "0" * 8, DECISION),
+    "another kind": lambda own, name, run: signed(private_key(own), "edit", name, run, DECISION),
+    "another step": lambda own, name, run: {
+        **signed(private_key(own), "decide", name, run, {**DECISION, "stepId": "x"}), **DECISION
+    },
+    "a denial": lambda own, name, run: {
+        **signed(private_key(own), "decide", name, run, {**DECISION, "approved": False}), **DECISION
+    },
+    "another digest": lambda own, name, run: {
+        **signed(private_key(own), "decide", name, run, {**DECISION, "digest": "0" * 64}), "digest": "1" * 64
+    },
+    "more said": lambda own, name, run: {
+        **signed(private_key(own), "decide", name, run, DECISION), "remember": True
+    },
+}  # fmt: skip
+
+
+@pytest.mark.modes("plain")
+async def test_a_signature_of_something_else_counts_for_nothing(
+    idle: Plans, owner: Client, settings: Settings, make_worker: MakeWorker, queue: str
+) -> None:
+    async with make_worker(decisions="signed"):
+        plan = await waiting(idle, owner, queue)
+        run = str((await plan.handle.describe()).run_id)
+        for name, forge in FORGED.items():
+            message = forge(settings, plan.id, run)
+            assert await refused(plan, "decide", message) == "BAD_SIGNATURE", name
+        shapes: list[Any] = [None, "x", 5, {}, {"id": "x"}, {"id": "0" * 32, "time": 0, "value": "0" * 128}]
+        for shape in shapes:
+            code = await refused(plan, "decide", {**DECISION, FIELD: shape})
+            assert code in ("BAD_MESSAGE", "UNSIGNED", "BAD_SIGNATURE"), shape
+        # Control: the real one.
+        await plan.handle.execute_update("decide", signed(private_key(settings), "decide", plan.id, run, DECISION))
+        assert (await plan.ended())["status"] == "completed"
+
+
+@pytest.mark.crosses_runs
+async def test_a_message_that_was_honoured_is_refused_when_it_is_sent_again(
+    idle: Plans, owner: Client, settings: Settings, make_worker: MakeWorker, queue: str
+) -> None:
+    async with make_worker(decisions="signed"):
+        plan = await waiting(idle, owner, queue)
+        run = (await plan.handle.describe()).raw_description.workflow_execution_info.first_run_id
+        message = {"edits": [{"op": "set", "stepId": "gate", "path": "args.path", "value": "made-2"}]}
+        edit = signed(private_key(settings), "edit", plan.id, run, message)
+        await plan.handle.execute_update("edit", edit)
+        await edits.edit(owner, plan.id, [SetField(op="set", step_id="gate", path="args.path", value="made-3")])
+        assert await refused(plan, "edit", edit) == "REPLAYED"
+        assert step(await plan.view(), "gate")["args"] == {"path": "made-3"}
+        await plan.handle.terminate()
+
+
+async def started(idle: Plans, client: Client, queue: str, message: dict[str, Any], name: str) -> Started:
+    await client.start_workflow("PlanWorkflow", message, id=name, task_queue=queue)
+    return Started(idle.client, name)
+
+
+@pytest.mark.modes("plain")
+async def test_a_start_without_the_key_keeps_no_waiver(
+    idle: Plans, owner: Client, settings: Settings, make_worker: MakeWorker, queue: str
+) -> None:
+    (idle.workspace / "kept").write_text("kept")
+    options = {"workspace": str(idle.workspace), "approveAll": True}
+    message = {"plan": {"steps": [WAIVED]}, "options": options}
+    other = Ed25519PrivateKey.generate()
+    mine = private_key(settings)
+    forged = {
+        "unsigned": message,
+        "by-another": signed(other, "start", f"plan-by-another-{queue}", "", message),
+        "for-another": signed(mine, "start", "plan-x", "", message),
+        "changed": {
+            **signed(mine, "start", f"plan-changed-{queue}", "", {**message, "options": {}}),
+            "options": options,
+        },
+    }
+    async with make_worker(decisions="signed"):
+        for name, sent in forged.items():
+            plan = await started(idle, idle.client, queue, sent, f"plan-{name}-{queue}")
+            view = await plan.until_asked("gate")
+            assert view["unsigned"] is True, name
+            assert any("waivers are ignored" in entry["text"] for entry in view["log"]), name
+            await plan.handle.terminate()
+        assert (idle.workspace / "kept").exists()
+        # Control: with the key the waiver counts.
+        name = f"plan-mine-{queue}"
+        plan = await started(idle, idle.client, queue, signed(mine, "start", name, "", message), name)
+        view = await plan.ended()
+        assert (view["status"], "unsigned" in view) == ("completed", False)
+        assert not (idle.workspace / "kept").exists()
+
+
+@pytest.mark.modes("plain")
+async def test_with_open_decisions_an_unsigned_waiver_counts(idle: Plans, make_worker: MakeWorker, queue: str) -> None:
+    (idle.workspace / "kept").write_text("kept")
+    message = {"plan": {"steps": [WAIVED]}, "options": {"workspace": str(idle.workspace)}}
+    async with make_worker():
+        plan = await started(idle, idle.client, queue, message, f"plan-open-{queue}")
+        assert (await plan.ended())["status"] == "completed"
+
+
+@pytest.mark.modes("plain")
+async def test_an_old_signed_start_cannot_be_used_again(
+    idle: Plans, settings: Settings, make_worker: MakeWorker, queue: str
+) -> None:
+    (idle.workspace / "kept").write_text("kept")
+    message = {"plan": {"steps": [WAIVED]}, "options": {"workspace": str(idle.workspace)}}
+    name, now = f"plan-old-{queue}", time.time()
+    sent = _signed_at(settings, name, message, now - 3_600)
+    async with make_worker(decisions="signed"):
+        plan = await started(idle, idle.client, queue, sent, name)
+        view = await plan.until_asked("gate")
+        assert any("too old" in entry["text"] for entry in view["log"])
+        await plan.handle.terminate()
+
+
+def _signed_at(settings: Settings, name: str, message: dict[str, Any], seconds: float) -> dict[str, Any]:
+    from plans.signatures import signed_bytes
+
+    content = signed_bytes("start", name, "", message, "a" * 32, int(seconds * 1_000))
+    value = private_key(settings).sign(content).hex()
+    return {**message, FIELD: {"id": "a" * 32, "time": int(seconds * 1_000), "value": value}}
+
+
+@pytest.mark.modes("plain")
+async def test_a_decision_before_the_worker_has_said_its_rule_must_be_made_again(
+    idle: Plans, owner: Client, make_worker: MakeWorker, queue: str
+) -> None:
+    plan = await started(
+        idle, owner, queue, {"plan": {"steps": [WAITING]}, "options": {"workspace": str(idle.workspace)}},
+        f"plan-early-{queue}",
+    )  # fmt: skip
+    await plan.approve("gate")
+    async with make_worker(decisions="signed"):
+        view = await plan.until_asked("gate")
+        assert not (idle.workspace / "made").exists()
+        assert any("could be checked; decide again" in entry["text"] for entry in view["log"])
+        await plan.handle.terminate()
+
+
+@pytest.mark.modes("plain")
+async def test_a_hand_made_run_cannot_bring_its_own_rule(
+    idle: Plans, owner: Client, make_worker: MakeWorker, queue: str
+) -> None:
+    async with make_worker(decisions="signed"):
+        plan = await waiting(idle, owner, queue)
+        run = await plan.handle.query("state")
+        run["facts"].pop("decisionKey")
+        run["decisions"] = {"gate": {"approved": True, "time": "2026-01-01T00:00:00Z"}}
+        forged = await started(idle, idle.client, queue, {"run": run}, f"plan-hand-{queue}")
+        with pytest.raises(Exception, match="failed"):
+            await forged.handle.result()
+        draft = {**run, "status": "draft", "steps": {"gate": {}}}
+        second = await started(idle, idle.client, queue, {"run": draft}, f"plan-draft-{queue}")
+        assert (await second.until_asked("gate"))["unsigned"] is True
+        assert not (idle.workspace / "made").exists()
+        await second.handle.terminate()
+        await plan.handle.terminate()
+
+
+@pytest.mark.modes("plain")
+async def test_a_child_agent_is_trusted_as_its_plan(
+    idle: Plans, settings: Settings, make_worker: MakeWorker, queue: str
+) -> None:
+    agent = {"id": "agent", "tool": "agent", "args": {"objective": "wait"}, "requiresApproval": False}
+    message = {"plan": {"steps": [agent]}, "options": {"workspace": str(idle.workspace), "approveAll": True}}
+    async with make_worker(decisions="signed"):
+        for is_signed in (True, False):
+            name = f"plan-parent-{is_signed}-{queue}".lower()
+            sent = signed(private_key(settings), "start", name, "", message) if is_signed else message
+            plan = await started(idle, idle.client, queue, sent, name)
+            child = Started(idle.client, f"agent-{name.removeprefix('plan-')}-agent")
+            await child.until(lambda view: view["status"] != "draft", "it has begun")
+            state = await child.handle.query("state")
+            assert state["run"].get("unsigned", False) is not is_signed
+            assert state["run"]["facts"].get("strictApprovals", False) is not is_signed
+            assert state["run"]["options"].get("approveAll", False) is is_signed
+            await plan.handle.terminate()
+            await terminated(idle.client, child.id)
+
+
+def test_a_key_that_others_can_read_is_refused(settings: Settings) -> None:
+    from runtime.settings import SettingError
+
+    private_key(settings)
+    path = settings.state_dir / "decisions.key"
+    assert path.stat().st_mode & 0o777 == 0o600
+    for mode in (0o644, 0o640, 0o604, 0o602):
+        path.chmod(mode)
+        with pytest.raises(SettingError, match="others may read or change"):
+            private_key(settings)
+    path.chmod(0o600)
+    moved = replace_with_link(path)
+    with pytest.raises(SettingError, match="cannot be read"):
+        private_key(settings)
+    path.unlink()
+    moved.rename(path)
+    assert private_key(settings).public_key().public_bytes_raw()
+
+
+def replace_with_link(path: Any) -> Any:
+    moved = path.with_name("moved.key")
+    path.rename(moved)
+    path.symlink_to(moved)
+    return moved

@@ -1,0 +1,91 @@
+"""Signed starts and decisions: applies the rule of the worker's facts (PLANS_DECISIONS=signed) to a run.
+
+The rule is known once `check_plan` has answered. A start without a good signature keeps no waiver: its approvals are
+strict. Decisions that arrived before could not be checked and do not count. A run that continues as new is trusted as
+before, and a child agent as its parent: both are started by this program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from temporalio import workflow
+
+from plans import signatures
+from plans.errors import InvalidPlan
+from plans.log import LogKind
+from plans.model import Problem
+from plans.run import Decision, PlanStatus, Run
+from plans.signatures import ADDED, START, Signature, one_object, signature_of, signed_bytes
+
+UNSIGNED = "unsigned start: waivers are ignored, approvals are strict"
+
+
+class StartProof(NamedTuple):
+    """What is left of a start's signature until the worker's facts are known; and the decisions that it brought."""
+
+    signature: Signature | None
+    content: bytes
+    decided: Mapping[str, Decision]
+    remembered: Mapping[str, str]
+
+
+def proof_of(arguments: Sequence[Any]) -> tuple[Signature | None, bytes]:
+    """The signature of a start, and the bytes that it must be of. Cheap where there is none."""
+    message = one_object(arguments)
+    signature = signature_of(message)
+    if signature is None:
+        return None, b""
+    name = workflow.info().workflow_id
+    return signature, signed_bytes(START, name, "", message, signature.id, signature.time)
+
+
+def opened(run: Run, signature: Signature | None, content: bytes) -> StartProof:
+    """The proof of a run that has just been opened. Raises InvalidPlan for one that would escape the worker's check."""
+    is_ours = workflow.info().continued_run_id is not None
+    if run.status is not PlanStatus.DRAFT and not is_ours:
+        text = "a run to start from must be a draft; `plan resume` makes one of an ended plan"
+        raise InvalidPlan([Problem(code="PLAN_SCHEMA", field="run.status", message=text)])
+    return StartProof(signature, content, dict(run.decisions), dict(run.remembered))
+
+
+def judge(run: Run, proof: StartProof) -> None:
+    """Apply the rule to a run whose facts have just become known."""
+    key, info = run.facts.decision_key, workflow.info()
+    if not key:
+        return
+    if info.parent is not None:
+        why = "that of its plan is not signed" if run.unsigned else ""
+    else:
+        why = signatures.start_problem(key, proof.signature, proof.content, info.start_time)
+    kept = {} if why else proof.decided
+    for step_id in [name for name in run.decisions if run.decisions[name] != kept.get(name)]:
+        del run.decisions[step_id]
+        text = f"the decision on step '{step_id}' came before its signature could be checked; decide again"
+        run.note(LogKind.VOID, text, workflow.now(), step_id, code="UNSIGNED")
+    run.remembered = {} if why else dict(proof.remembered)
+    run.unsigned = bool(why)
+    if why:
+        run.facts = run.facts.model_copy(update={"strict_approvals": True})
+        run.options = run.options.model_copy(update={"approve_all": False})
+        run.note(LogKind.WARNING, f"{UNSIGNED} ({why})", workflow.now(), code="UNSIGNED")
+
+
+def check(run: Run, kind: str, arguments: Sequence[Any], name: str = "") -> Signature | None:
+    """The good signature of a message; None if the worker asks for none. `name`: of the signal, if it is one.
+
+    Raises Refused.
+    """
+    if not run.facts.decision_key:
+        return None
+    info, message = workflow.info(), {**one_object(arguments), **ADDED.get(name, {})}
+    first = info.first_execution_run_id
+    return signatures.checked(run.facts.decision_key, kind, info.workflow_id, first, message, run.signatures)
+
+
+def take(run: Run, kind: str, arguments: Sequence[Any], name: str = "") -> None:
+    """As `check`, and let the signature count no second time."""
+    signature = check(run, kind, arguments, name)
+    if signature is not None:
+        run.signatures = signatures.noted(run.signatures, signature)
