@@ -153,9 +153,7 @@ class StepState(State):
     calls: int = Field(default=0, description="Activities started for it.")
     deadline: datetime | None = Field(default=None, description="When the approval expires or the sleep ends.")
     asked: dict[str, Any] | None = Field(default=None, description="The arguments shown to the approver.")
-    asks: dict[int, str] = Field(
-        default_factory=dict, description="Digests shown to approvers, by number of the change."
-    )
+    asks: dict[int, str] = Field(default_factory=dict, description="Digests shown to approvers, by number of change.")
     failure: Result | None = Field(default=None, description="Its last failure, while it awaits recovery.")
     proposal: dict[str, Any] | None = Field(default=None, description="The LLM's recovery, while a person decides.")
     recoveries: int = Field(default=0, description="How often the LLM was asked to recover it.")
@@ -216,9 +214,7 @@ class Run(State):
     steps: dict[str, StepState]
     decisions: dict[str, Decision] = Field(default_factory=dict)
     remembered: dict[str, str] = Field(default_factory=dict, description="Calls approved for the run, and by whom.")
-    edited: dict[str, str] = Field(
-        default_factory=dict, description="By step, the mark of `plans.execution.approvals`."
-    )
+    edited: dict[str, str] = Field(default_factory=dict, description="By step, the mark of `execution.approvals`.")
     files: FileTracker = Field(default_factory=FileTracker, description="File stamps, and the agents.md shown.")
     notes: list[Note] = Field(default_factory=list, description="The agents.md texts in use, parents before children.")
     log: list[Entry] = Field(default_factory=list)
@@ -232,9 +228,7 @@ class Run(State):
     resumes: str = Field(default="", description="Id of the plan that this run resumes.")
     unsigned: bool = Field(default=False, description="Started without the signature that its worker asks for.")
     signatures: Signatures = Field(default_factory=Signatures, description="Signed messages that were honoured.")
-    agents: dict[str, dict[str, Any]] = Field(
-        default_factory=dict, description="By step, the agent run to resume (`plans.agents.run`)."
-    )
+    agents: dict[str, dict[str, Any]] = Field(default_factory=dict, description="By step, the agent run to resume.")
 
     @classmethod
     def of(cls, plan: Plan, options: Options, facts: Facts, inputs: dict[str, Any]) -> Run:

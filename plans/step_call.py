@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from plans.activity_io import LargeValue
 from plans.definition.conditions import roots_of
 from plans.definition.evaluation import Budget
-from plans.definition.references import INPUTS, Filled, Place, fill, find, in_text, strings
+from plans.definition.references import INPUTS, Filled, Place, fill, find, in_text, is_literal, strings
 from plans.errors import BadExpression, BadReference
 from plans.model import Step
 from plans.run import Run, Status
@@ -150,6 +150,17 @@ def filled_args(
 def size_of(args: dict[str, Any]) -> int:
     """Approximate size of arguments, in characters of their texts."""
     return sum(len(text) for _, text in strings(args)) + 64
+
+
+def carries(run: Run, step: Step) -> bool:
+    """Whether what the step's tool would send holds a step's value, or what a model chose while the plan ran."""
+    sent = {name: value for name, value in run.args_of(step).items() if name in run.facts.tools[step.tool].sends}
+    if not sent or run.literal:
+        return bool(sent)
+    if any(reference.root != INPUTS and not is_literal(reference, run.steps) for reference in find(sent)):
+        return True
+    own = (f"+ {step.id}:", f"~ {step.id}.", "and ")  # the last: differences that were not listed
+    return any(line.startswith(own) for each in run.revisions if each.by == "llm" for line in each.diff)
 
 
 def _roots(args: Any, place: Place) -> Iterable[str]:

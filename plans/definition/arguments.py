@@ -11,9 +11,9 @@ from typing import Any
 
 from jsonschema.exceptions import ValidationError
 
+from plans.definition.near_names import Hints
 from plans.definition.references import Reference, find, is_literal
 from plans.model import ToolSpec
-from plans.near_names import Hints
 
 MAX_FIELD = 300
 """Characters of the place that a problem names: one long key can hold thousands of mistakes."""

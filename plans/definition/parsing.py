@@ -16,9 +16,9 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from plans.definition.near_names import Hints
 from plans.definition.references import strings
 from plans.model import MAX_STEPS, Plan, Problem, Step
-from plans.near_names import Hints
 
 MAX_BYTES = 8 * 1024 * 1024
 MAX_DEPTH = 64

@@ -14,12 +14,12 @@ from typing import Any
 from plans.agents.as_plan import TOOL as AGENT
 from plans.definition.arguments import MAX_FIELD, argument_problems
 from plans.definition.conditions import compiled, roots_of
-from plans.definition.cycles import find_cycles
+from plans.definition.dependencies import find_cycles
+from plans.definition.near_names import Hints
 from plans.definition.output_schema import schema_problem
 from plans.definition.references import INPUTS, Reference, check_code, find, is_literal
 from plans.errors import BadExpression, BadReference
 from plans.model import Input, Plan, Problem, Step, ToolSpec
-from plans.near_names import Hints
 
 MAX_FOUND = 2_000
 """After so many errors the remaining steps are not checked: nobody reads them, and making them takes time."""

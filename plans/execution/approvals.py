@@ -18,14 +18,13 @@ from typing import Any, Literal
 
 from plans.change_log import Revision, differences, logged
 from plans.definition.dependencies import dependencies
-from plans.definition.references import INPUTS, find, is_literal
 from plans.definition.validation import call_problems
 from plans.errors import Refused
 from plans.execution.messages import Decide
 from plans.log import LogKind
 from plans.model import ApprovalRule, Plan, Step
 from plans.run import DONE, Decision, Run, Status
-from plans.step_call import StepCall, digest_of, upcoming
+from plans.step_call import StepCall, carries, digest_of, upcoming
 
 DENIED = "User denied approval"
 """The reason of a denied step (seed 004)."""
@@ -67,17 +66,6 @@ def stated(run: Run, step: Step) -> bool | None:
     if step.requires_approval is False and run.facts.binds_calls and step.id in run.edited:
         return None
     return step.requires_approval
-
-
-def carries(run: Run, step: Step) -> bool:
-    """Whether what the step's tool would send holds a step's value, or what a model chose while the plan ran."""
-    sent = {name: value for name, value in run.args_of(step).items() if name in run.facts.tools[step.tool].sends}
-    if not sent or run.literal:
-        return bool(sent)
-    if any(reference.root != INPUTS and not is_literal(reference, run.steps) for reference in find(sent)):
-        return True
-    own = (f"+ {step.id}:", f"~ {step.id}.", "and ")  # the last: differences that were not listed
-    return any(line.startswith(own) for each in run.revisions if each.by == "llm" for line in each.diff)
 
 
 def refused_waiver(run: Run, step: Step) -> str:

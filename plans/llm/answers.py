@@ -19,6 +19,7 @@ from pydantic import Field, ValidationError
 from plans.agents.answers import AgentAnswer, SimpleAnswer, ToolUse
 from plans.agents.tasks import MAX_TASKS, TaskList
 from plans.definition.arguments import argument_problems
+from plans.definition.near_names import Hints
 from plans.definition.parsing import MAX_ARGS_BYTES, read_plan
 from plans.llm.json_extraction import AnswerProblem, json_object
 from plans.llm.schemas import (
@@ -31,7 +32,6 @@ from plans.llm.schemas import (
     simple_schema,
 )
 from plans.model import Plan, Step, ToolSpec, Value
-from plans.near_names import Hints
 from plans.step_fields import Llm, aliases, names
 
 Tools = Mapping[str, ToolSpec]

@@ -107,6 +107,8 @@ def _cuts(row: str, first: int, rest: int, cells: Any) -> list[int]:
     """Where to fold a row, its start and its end included."""
     if not row:
         return [0, 0]
+    if row.isascii():  # one column each; long texts mostly are
+        return [0, *range(first, len(row), rest), len(row)]
     found, used, room = [0], 0, first
     for index, char in enumerate(row):
         size = cells(char)

@@ -16,13 +16,13 @@ from plans.run import PlanStatus, Run, Status
 from plans.views.agent_progress import position, tasks_of
 from plans.views.call_text import call_rows, characters
 from plans.views.models import PendingView, StepView
-from plans.views.pending import pending
+from plans.views.pending import asked
 from plans.views.safe_text import line
 
 MARKS = {"completed": "✓", "failed": "✗", "running": ">", "skipped": "-", "ready": "?", "blocked": " ", "pending": " "}
 """Marks of the text display; a ready step that awaits no decision is shown without one."""
-DETAIL_CHARACTERS = 6_000
-"""Maximum length of the pending calls in the current details, which Temporal shows whole."""
+DETAIL_CALLS, DETAIL_CHARACTERS = 5, 6_000
+"""Maximum number and length of the pending calls in the current details, which Temporal shows whole."""
 DETAIL_STEPS = 40
 """Maximum number of steps in the current details; bigger plans are abridged."""
 _MERMAID = re.compile(r'["#<>&;%`]')
@@ -54,7 +54,7 @@ def details(run: Run, schedule: ReadinessIndex) -> str:
         rows += [f"Fix before the plan can begin: {md(run.problems[0].text[:300])}", ""]
     if schedule.awaiting and run.status is not PlanStatus.REVIEW:
         rows += ["Awaiting approval: " + ", ".join(f"`{name}`" for name in list(schedule.awaiting)[:10]), ""]
-        rows += _calls(run)
+        rows += _calls(run, schedule)
     shown = run.plan.steps
     if len(shown) > DETAIL_STEPS:
         names = schedule.moving(DETAIL_STEPS)
@@ -71,14 +71,15 @@ def details(run: Run, schedule: ReadinessIndex) -> str:
     return "\n".join([*rows, *_rest(len(run.plan.steps) - len(shown)), *_END])
 
 
-def _calls(run: Run) -> list[str]:
+def _calls(run: Run, schedule: ReadinessIndex) -> list[str]:
     """The calls that await approval, each in full as a block of code, or not at all if there is no room."""
     rows: list[str] = []
     room = DETAIL_CHARACTERS
-    for item in (PendingView.model_validate(each) for each in pending(run)):
+    for name in list(schedule.awaiting)[: DETAIL_CALLS + 1]:
+        item = PendingView.model_validate(asked(run, schedule.step(name)))
         block = [f"    {row}" for row in call_rows(item)] if characters(item) <= room else []
         room -= sum(map(len, block))
-        if not block or room < 0:
+        if not block or room < 0 or len(schedule.awaiting) > DETAIL_CALLS:
             return [*rows, f"All of the calls: `plan pending {run.plan.id}`", ""]
         rows += [f"`{item.step_id}`:", "", *block, ""]
     return rows

@@ -18,7 +18,7 @@ def pending(run: Run) -> list[dict[str, Any]]:
     waiting.sort(key=lambda step: run.steps[step.id].changes[-1].seq)
     return [
         {
-            **_asked(run, step),
+            **asked(run, step),
             "since": iso(run.steps[step.id].changes[-1].time),
             "deadline": iso(run.steps[step.id].deadline),
         }
@@ -32,7 +32,7 @@ def call_view(run: Run, step_id: str) -> dict[str, Any]:
     if step is None:
         return {}
     if run.steps[step_id].awaiting == "approval":
-        return {**_asked(run, step), "isWhole": True}
+        return {**asked(run, step), "isWhole": True}
     call = upcoming(run, step)
     return {
         **_shown(run, step, call.call.args),
@@ -42,7 +42,7 @@ def call_view(run: Run, step_id: str) -> dict[str, Any]:
     }
 
 
-def _asked(run: Run, step: Step) -> dict[str, Any]:
+def asked(run: Run, step: Step) -> dict[str, Any]:
     """What a person is asked about a step."""
     state = run.steps[step.id]
     kind = next(iter(state.proposal or {}), "approval")

@@ -16,7 +16,7 @@ from plans.views.agent_progress import tasks_of
 from plans.views.call_text import CALL_CHARACTERS, call_rows, characters
 from plans.views.markdown import MARKS
 from plans.views.models import PendingView
-from plans.views.pending import pending
+from plans.views.pending import asked
 from plans.views.safe_text import line
 
 _NOT_BEGUN = frozenset({Status.PENDING, Status.BLOCKED, Status.READY})
@@ -76,7 +76,7 @@ def _asked(run: Run, step: Step) -> list[str]:
     """The whole call that awaits approval, unless it is too long for the answer to a query."""
     if run.steps[step.id].awaiting != "approval":
         return []
-    item = PendingView.model_validate(next(each for each in pending(run) if each["stepId"] == step.id))
+    item = PendingView.model_validate(asked(run, step))
     if characters(item) > CALL_CHARACTERS:
         return [f"      Call: too long to show here; all of it: plan pending {run.plan.id} {step.id}"]
     return ["      Call:", *(f"        {row}" for row in call_rows(item))]

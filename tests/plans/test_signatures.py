@@ -1,0 +1,85 @@
+"""What a signature covers, and that none counts twice however many there were."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from plans.errors import Refused
+from plans.signatures import (
+    FIELD,
+    REMEMBERED,
+    START_MINUTES,
+    Signatures,
+    checked,
+    noted,
+    signature_of,
+    signed_bytes,
+    start_problem,
+)
+
+KEY = Ed25519PrivateKey.generate()
+PUBLIC = KEY.public_key().public_bytes_raw().hex()
+MESSAGE: dict[str, Any] = {"stepId": "s", "approved": True, "args": {"b": 1.0, "a": ["ä", None]}}
+
+
+def signed(number: int, message: dict[str, Any] = MESSAGE, time: int | None = None) -> dict[str, Any]:
+    """The message, signed for plan-p and its run r; `number` makes the id and, if none is given, the time."""
+    request, at = f"{number:032x}", number if time is None else time
+    value = KEY.sign(signed_bytes("decide", "plan-p", "r", message, request, at)).hex()
+    return {**message, FIELD: {"id": request, "time": at, "value": value}}
+
+
+def take(message: dict[str, Any], done: Signatures, run: str = "r") -> Signatures:
+    return noted(done, checked(PUBLIC, "decide", "plan-p", run, message, done))
+
+
+def code(message: dict[str, Any], done: Signatures, run: str = "r") -> str:
+    with pytest.raises(Refused) as caught:
+        take(message, done, run)
+    return caught.value.code
+
+
+def test_the_order_of_fields_does_not_matter_and_everything_else_does() -> None:
+    good = signed(1)
+    assert take(dict(reversed(good.items())), Signatures()).used == [f"{1:032x}"]
+    changed: tuple[dict[str, Any], ...] = (
+        {"stepId": "t"},
+        {"approved": False},
+        {"approved": 1},
+        {"args": {}},
+        {"more": 1},
+        {"by": ""},
+    )
+    assert {code({**good, **change}, Signatures()) for change in changed} == {"BAD_SIGNATURE"}
+    fields = ({"time": 2}, {"id": "0" * 32}, {"value": "0" * 128})
+    for change in fields:
+        assert code({**good, FIELD: {**good[FIELD], **change}}, Signatures()) == "BAD_SIGNATURE"
+    assert code(good, Signatures(), run="another") == "BAD_SIGNATURE"
+    assert code(MESSAGE, Signatures()) == "UNSIGNED"
+
+
+def test_no_signature_counts_twice_and_the_memory_is_bounded() -> None:
+    done = Signatures()
+    for number in range(REMEMBERED + 50):
+        done = take(signed(number), done)
+    assert len(done.used) == len(done.times) == REMEMBERED
+    again = [signed(number) for number in (0, 49, 50, REMEMBERED + 49)]
+    assert {code(message, done) for message in again} == {"REPLAYED"}
+    assert take(signed(REMEMBERED + 50), done)
+    assert Signatures.model_validate(done.model_dump(mode="json")) == done
+
+
+def test_a_start_can_be_used_for_some_minutes_only() -> None:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    message = signed(1, time=int(now.timestamp() * 1_000))
+    content = signed_bytes("decide", "plan-p", "r", MESSAGE, f"{1:032x}", message[FIELD]["time"])
+    found = signature_of(message)
+    for minutes, problem in ((0, ""), (START_MINUTES, ""), (START_MINUTES + 1, "too old"), (-START_MINUTES - 1, "old")):
+        assert problem in start_problem(PUBLIC, found, content, now + timedelta(minutes=minutes))
+    assert "not signed" in start_problem(PUBLIC, None, b"", now)
+    assert "not by" in start_problem("00" * 32, found, content, now)
+    assert start_problem(PUBLIC, found, content, now) == ""
