@@ -1,7 +1,10 @@
 """The files of git's own directories that can make git run a program: hooks, configurations, and pointers to others.
 
-Submodules keep theirs below `.git/modules`, linked worktrees below `.git/worktrees`.
+Submodules keep theirs below `.git/modules`, linked worktrees below `.git/worktrees`. Where `.git` is a link, or a file
+that names another directory (`git init --separate-git-dir`), they are in that directory.
 """
+
+# ruff: noqa: PTH - paths are texts here that are relative to open directories
 
 from __future__ import annotations
 
@@ -27,6 +30,39 @@ def guarded_in_git(parent: int) -> list[str]:
         finally:
             os.close(top)
     return found
+
+
+def guarded_elsewhere(parent: int, path: str) -> list[str]:
+    """The same where `.git` in an open directory leads elsewhere in the workspace; paths relative to the workspace.
+
+    `path` is that of the open directory, relative to the workspace. What lies outside is out of a command's reach.
+    """
+    with suppress(OSError, ValueError):
+        here = os.readlink(f"/proc/self/fd/{parent}")
+        led = os.path.relpath(os.path.join(here, _leads_to(parent)), here)
+        target = os.path.normpath(os.path.join(path, led))
+        if target.split("/")[0] not in ("", ".", "..", ".git"):
+            found = [*_GUARDED]
+            top = os.open(led, _OPEN, dir_fd=parent)
+            try:
+                for nested in _NESTED:
+                    found += _guarded_below(top, nested)
+            finally:
+                os.close(top)
+            return [f"{target}/{each}" for each in found]
+    return []
+
+
+def _leads_to(parent: int) -> str:
+    """Where the link or file `.git` leads. Raises OSError, ValueError."""
+    with suppress(OSError):
+        return os.readlink(".git", dir_fd=parent)
+    file = os.open(".git", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
+    with open(file, "rb") as opened:
+        word, _, where = opened.read(5_000).partition(b":")
+    if word != b"gitdir":
+        raise ValueError("no pointer to a directory")
+    return os.fsdecode(where.strip())
 
 
 def _guarded_below(top: int, nested: str) -> list[str]:

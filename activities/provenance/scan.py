@@ -13,7 +13,7 @@ import stat
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from activities.provenance.git_folders import guarded_in_git
+from activities.provenance.git_folders import guarded_elsewhere, guarded_in_git
 from activities.workspace.file_names import visible
 from plans.files.name_patterns import DEFAULT, ProtectedNames
 
@@ -104,6 +104,8 @@ def _enter(directory: int, path: str, found: WorkspaceScan, skipped: str, depth:
             found.marks[path + text] = (status.st_ctime_ns, status.st_size, status.st_ino)
     if ".git" in folders:
         found.protected += [f"{path}.git/{visible(each)}" for each in guarded_in_git(directory)]
+    elif any(entry.name == ".git" for entry in listed):
+        found.protected += [f"{path}.git", *map(visible, guarded_elsewhere(directory, path))]
     found.complete = found.complete and len(found.marks) <= found.most and (depth <= MAX_DEPTH or not folders)
     for name in folders if depth <= MAX_DEPTH else ():
         _enter_folder(directory, path + visible(name), name, found, skipped, depth, marking and found.complete)

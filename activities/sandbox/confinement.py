@@ -96,6 +96,8 @@ class _Child:
         if self._new:
             privileges.become(self._new, for_good=False)
         _die_with(launcher, signal.SIGKILL)
+        if "--unshare-net" not in words:
+            _enclose_sockets(order["bwrap"][0])
         _close_all_but(kept, self._problems)
         self._limit()
         command = [order["bwrap"][0], "--args", str(kept[-1]), "--", *order["command"]]
@@ -201,6 +203,15 @@ def _ended(all_: bool) -> int:
             while True:
                 os.waitpid(-1, 0)
     return 128 + signal.SIGKILL
+
+
+def _enclose_sockets(bwrap: str) -> None:
+    """Keep the host's abstract Unix sockets from a command that shares its network, where the kernel can.
+
+    Not where bubblewrap is set-user-id: it would lose its rights by this.
+    """
+    if landlock.abi() >= landlock.SIGNALS and not os.stat(bwrap).st_mode & stat.S_ISUID:
+        landlock.enclose_sockets()
 
 
 def _is_enclosed(launcher: int) -> bool:

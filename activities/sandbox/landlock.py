@@ -20,7 +20,7 @@ _OF_FILES = _EXECUTE | _WRITE | _READ | _TRUNCATE | _IOCTL
 _READING = _EXECUTE | _READ | _READ_DIR
 _KNOWN = {1: 13, 2: 14, 3: 15, 4: 15}
 """Number of file access rights by ABI; 16 from ABI 5 on."""
-_TCP, _SCOPES, _SCOPE_SIGNALS = 3, 3, 2
+_TCP, _SCOPES, _SCOPE_SOCKETS, _SCOPE_SIGNALS = 3, 3, 1, 2
 SIGNALS = 6
 """From this ABI on, signals are restricted."""
 
@@ -63,6 +63,12 @@ def enclose_signals() -> None:
     """From now on this process can signal only itself and its descendants. Raises OSError; needs ABI `SIGNALS`."""
     libc = ctypes.CDLL(None, use_errno=True)
     _apply(libc, _new(libc, _Ruleset(0, 0, _SCOPE_SIGNALS), 24))
+
+
+def enclose_sockets() -> None:
+    """From now on this process connects to abstract Unix sockets of itself and its descendants only. As above."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    _apply(libc, _new(libc, _Ruleset(0, 0, _SCOPE_SOCKETS), 24))
 
 
 def _new(libc: ctypes.CDLL, attributes: _Ruleset, size: int) -> int:

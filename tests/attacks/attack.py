@@ -52,6 +52,8 @@ class Spelling:
     """The step's `env`."""
     cwd: str = "."
     """The step's `cwd`."""
+    network: bool = False
+    """The step's `network`."""
     worker: Mapping[str, str] = field(default_factory=dict)
     """Further environment of the worker."""
     prepare: Callable[[Ground], None] | None = None

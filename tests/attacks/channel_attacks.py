@@ -89,18 +89,31 @@ NAMED_SOCKETS = Attack(
 )
 
 ABSTRACT = 'b"\\0attack-@ID@"'
-ABSTRACT_SOCKETS = Attack(
-    "abstract Unix sockets",
+BY_THREAD = """
+import threading
+def go():
+    @CODE@
+t = threading.Thread(target=go); t.start(); t.join()
+""".replace("@CODE@", (SEND % ("STREAM", ABSTRACT)).replace("\n", "\n    "))
+SENT_TO = f'import socket; socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b"x", {ABSTRACT})'
+
+
+def _abstract_spellings(network: bool) -> tuple[Spelling, ...]:
+    ways = {
+        "a stream": (SEND % ("STREAM", ABSTRACT), None),
+        "a datagram": (SEND % ("DGRAM", ABSTRACT), reached(DATAGRAM, _abstract)),
+        "a message without a connection": (SENT_TO, reached(DATAGRAM, _abstract)),
+        "by a thread": (BY_THREAD, None),
+    }
+    return tuple(Spelling(name, python=code, judge=judge, network=network) for name, (code, judge) in ways.items())
+
+
+ABSTRACT_SOCKETS = Attack("abstract Unix sockets", reached(STREAM, _abstract), _abstract_spellings(network=False))
+ABSTRACT_WITH_NETWORK = Attack(
+    "abstract Unix sockets, by a step with network access",
     reached(STREAM, _abstract),
-    (
-        Spelling("a stream", python=SEND % ("STREAM", ABSTRACT)),
-        Spelling("a datagram", python=SEND % ("DGRAM", ABSTRACT), judge=reached(DATAGRAM, _abstract)),
-        Spelling("a message without a connection", judge=reached(DATAGRAM, _abstract), python=(
-            f'import socket; socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b"x", {ABSTRACT})')),
-        Spelling("by a thread", python="import threading\ndef go():\n" + (SEND % ("STREAM", ABSTRACT)).replace("\n", "\n    ")
-                 + "\nt = threading.Thread(target=go); t.start(); t.join()"),
-    ),
-)  # fmt: skip
+    _abstract_spellings(network=True),
+)
 
 
 def _connect(code: str) -> str:
@@ -276,4 +289,14 @@ LEFT_BEHIND = Attack(
     ),
 )  # fmt: skip
 
-CHANNEL_ATTACKS = (NAMED_SOCKETS, ABSTRACT_SOCKETS, NETWORK, FAMILIES, TERMINALS, IPC, KEYS, LEFT_BEHIND)
+CHANNEL_ATTACKS = (
+    NAMED_SOCKETS,
+    ABSTRACT_SOCKETS,
+    ABSTRACT_WITH_NETWORK,
+    NETWORK,
+    FAMILIES,
+    TERMINALS,
+    IPC,
+    KEYS,
+    LEFT_BEHIND,
+)

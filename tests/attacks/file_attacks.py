@@ -115,8 +115,21 @@ def _crowd(ground: Ground) -> None:
 
 HOOK, CONFIG, ENV, DEEP = ".git/hooks/pre-commit", ".git/config", ".env", "sub/.env"
 MODULE, TREE = ".git/modules/m/hooks/post-checkout", ".git/config.worktree"
+ELSEWHERE = "elsewhere/hooks/pre-commit"
 DEEPEST, TASKS, CI = "sub/deep/.env", ".vscode/tasks.json", ".github/workflows/ci.yml"
 EVIL = "echo evil > "
+
+
+def _linked_repository(ground: Ground) -> None:
+    _repository(ground)
+    (ground.workspace / ".git").rename(ground.workspace / "elsewhere")
+    (ground.workspace / ".git").symlink_to("elsewhere")
+
+
+def _separate_repository(ground: Ground) -> None:
+    _linked_repository(ground)
+    (ground.workspace / ".git").unlink()
+    ground.put(ground.workspace / ".git", "gitdir: elsewhere\n")
 
 
 def _spelled(name: str, command: str, *targets: str, prepare: Callable[[Ground], None] = _repository) -> Spelling:
@@ -145,6 +158,16 @@ PROTECTED = Attack(
         _spelled("the editor's tasks", f"mv .vscode x; mkdir .vscode; {EVIL}{TASKS}", TASKS),
         _spelled("CI definitions", f"mv .github x; cp -r x .github; {EVIL}{CI}", CI),
         _spelled("2,300 protected names before it", f"{EVIL}{HOOK}; {EVIL}{TASKS}", HOOK, TASKS, prepare=_crowd),
+        _spelled(
+            "a repository behind a link", f"{EVIL}{HOOK}; {EVIL}{ELSEWHERE}", ELSEWHERE, prepare=_linked_repository
+        ),
+        _spelled("a repository elsewhere", f"{EVIL}{ELSEWHERE}", ELSEWHERE, prepare=_separate_repository),
+        _spelled(
+            "a pointer to a repository",
+            "echo gitdir: x > .git; rm -f .git; mv x .git",
+            ".git",
+            prepare=_separate_repository,
+        ),
         _spelled("a mount undone", f"umount -l .git/hooks .git .env; unshare -Urm umount -l .git; {EVIL}{HOOK}"),
     ),
     expected=NAMED,

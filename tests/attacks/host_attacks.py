@@ -14,7 +14,7 @@ from tests.attacks.judges import (
     stolen,
     written,
 )
-from tests.attacks.process_judges import disturbed, held_open, opened_to_write, spied_on
+from tests.attacks.process_judges import disturbed, held_open, opened_to_write, overheard, spied_on
 
 KEEP_OPEN = """
 import os, time
@@ -162,6 +162,18 @@ SPYING = Attack(
     ),
 )
 
+ARGUMENTS_OF_OTHERS = Attack(
+    "command lines of other processes",
+    overheard,
+    (
+        Spelling("cmdline", "tr '\\0' ' ' < /proc/@PID@/cmdline"),
+        Spelling("cmdline of all", "cat /proc/[0-9]*/cmdline > loot"),
+        Spelling("ps", "ps -eww -o args"),
+        Spelling("a thread's", "tr '\\0' ' ' < /proc/@PID@/task/@PID@/cmdline"),
+    ),
+    expected=NAMED_FOR_USER,
+)
+
 DISTURBING = Attack(
     "other processes ended or changed",
     disturbed,
@@ -239,5 +251,5 @@ ROOT_OF_HOST = Attack(
 )  # fmt: skip
 
 HOST_ATTACKS = (
-    KERNEL, HOST_NAME, DEVICES, IMMUTABLE, ROOT_OF_HOST, SPYING, DISTURBING, SET_ID, MARKS
+    KERNEL, HOST_NAME, DEVICES, IMMUTABLE, ROOT_OF_HOST, SPYING, ARGUMENTS_OF_OTHERS, DISTURBING, SET_ID, MARKS
 )  # fmt: skip

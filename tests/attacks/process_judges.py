@@ -101,10 +101,10 @@ def left_running(ground: Ground) -> Iterator[Escaped]:
 
 
 @contextmanager
-def bystander(ground: Ground, terminal: int = subprocess.DEVNULL) -> Iterator[psutil.Process]:
+def bystander(ground: Ground, terminal: int = subprocess.DEVNULL, argument: str = "1000") -> Iterator[psutil.Process]:
     """A process of the same user that has nothing to do with the plan; its environment has the canary."""
     environ = {"PATH": "/usr/bin:/bin", "SECRET": ground.canary}
-    process = subprocess.Popen(["sleep", "1000"], stdin=terminal, env=environ, cwd="/", **as_user(ground.uid))
+    process = subprocess.Popen(["sleep", "1000", argument], stdin=terminal, env=environ, cwd="/", **as_user(ground.uid))
     try:
         ground.tokens["PID"] = str(process.pid)
         yield psutil.Process(process.pid)
@@ -118,6 +118,14 @@ def spied_on(ground: Ground) -> Iterator[Escaped]:
     """The canary in the environment of another process came back."""
     with bystander(ground), stolen(ground) as escaped:
         yield escaped
+
+
+@contextmanager
+def overheard(ground: Ground) -> Iterator[Escaped]:
+    """A secret among the arguments of another process came back."""
+    number = str(int(ground.canary.removeprefix("canary-"), 16))
+    with bystander(ground, argument=number):
+        yield lambda: number.encode() in ground.loot()
 
 
 @contextmanager

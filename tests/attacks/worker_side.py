@@ -37,7 +37,8 @@ async def attempt(request: dict[str, Any]) -> dict[str, Any]:
     settings = Settings.read(os.environ)
     effects = Effects.at(settings.state_dir / EFFECTS)
     site = environment_of(settings, effects)
-    run = tool_activity(builtin_tools()["run_command"], ValueStore(LocalDirectory(settings.state_dir)), effects, site)
+    values = ValueStore(LocalDirectory(settings.state_dir))
+    run = tool_activity(builtin_tools()["run_command"], values, effects, site)
     call = Call(
         args={"allowFailure": True, "timeout": TIMEOUT / 2, **request["args"]},
         plan_id="p",
@@ -53,7 +54,8 @@ async def attempt(request: dict[str, Any]) -> dict[str, Any]:
         returned = await ActivityEnvironment().run(run, call)
     except ApplicationError as error:
         return {"level": level, "code": error.type, "text": error.message}
-    return {"level": level, "code": "", "text": returned.model_dump_json()}
+    value = await values.get(returned.large) if returned.large else ""
+    return {"level": level, "code": "", "text": f"{returned.model_dump_json()}{value}"}
 
 
 def answered(request: dict[str, Any]) -> bytes:

@@ -45,7 +45,7 @@ class WorkerSide:
         if spelling.python:
             ground.put(ground.workspace / ".attack.py", ground.filled(spelling.python))
             command = f"@PY@ {ground.workspace}/.attack.py"
-        args: dict[str, Any] = {"command": ground.filled(command), "cwd": spelling.cwd}
+        args: dict[str, Any] = {"command": ground.filled(command), "cwd": spelling.cwd, "network": spelling.network}
         if spelling.env:
             args["env"] = {name: ground.filled(value) for name, value in spelling.env.items()}
         environ = {

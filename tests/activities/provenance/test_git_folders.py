@@ -92,3 +92,25 @@ def test_a_warning_names_what_git_runs_before_the_samples(folder: Path) -> None:
     assert ".git/hooks/pre-commit" in text
     assert ".git/modules/a/config" in text
     assert ".sample" not in text
+
+
+@pytest.mark.parametrize("is_link", [True, False])
+def test_a_repository_that_is_kept_elsewhere_is_guarded_there(folder: Path, is_link: bool) -> None:
+    """As `git init --separate-git-dir` makes it, with an absolute path, or a link."""
+    (folder / "sub").mkdir()
+    (folder / ".git").rename(folder / "kept")
+    if is_link:
+        (folder / "sub" / ".git").symlink_to("../kept")
+    else:
+        (folder / "sub" / ".git").write_text(f"gitdir: {folder / 'kept'}\n")
+    protected = look(str(folder)).protected
+    assert {"kept/hooks", "kept/config", "kept/modules/a/hooks", "sub/.git"} <= {*protected}
+
+
+@pytest.mark.parametrize(
+    "text", ["gitdir: /etc\n", "gitdir: ..\n", "gitdir: .\n", "no pointer", "gitdir: no/such", "\xff:"]
+)
+def test_a_pointer_that_leads_nowhere_in_the_workspace_guards_nothing_else(folder: Path, text: str) -> None:
+    (folder / ".git").rename(folder / "kept")
+    (folder / ".git").write_text(text)
+    assert {*look(str(folder)).protected} <= {".git"}
