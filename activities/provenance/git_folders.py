@@ -4,7 +4,7 @@ Submodules keep theirs below `.git/modules`, linked worktrees below `.git/worktr
 that names another directory (`git init --separate-git-dir`), they are in that directory.
 """
 
-# ruff: noqa: PTH - paths are texts here that are relative to open directories
+# ruff: noqa: PTH115, PTH118, PTH123
 
 from __future__ import annotations
 
