@@ -24,6 +24,7 @@ from plans.execution.tool_history import TRUNCATED, cut
 from plans.log import Entry
 from plans.model import Step
 from plans.run import DONE, Change, Result, Run, Status, StepState
+from plans.step_call import carries
 from plans.views.agent_progress import tasks_of
 from plans.views.pending import iso, pending
 
@@ -136,7 +137,7 @@ def needs_mark(run: Run, index: int) -> bool:
     if asks is not None:
         return asks
     spec = run.facts.tools.get(step.tool)
-    return spec is not None and spec.asks_by_default(run.args_of(step), approvals.carries(run, step))
+    return spec is not None and spec.asks_by_default(run.args_of(step), carries(run, step))
 
 
 def result_view(result: Result) -> dict[str, Any]:
