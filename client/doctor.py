@@ -164,7 +164,7 @@ def _sandbox(settings: Settings) -> list[Finding]:
             way = lacking + ("" if shutil.which("bwrap") else f"; run `{_installs('bubblewrap')}`")
         found = [_weak("sandbox", Weakness(code, f"{text}. For level 2: {way}")), *_why_no_bubblewrap()]
     if sandbox.level == "landlock" and landlock.abi() < WHOLE_LANDLOCK:
-        found.append(_weak("sandbox", Weakness("OLD_LANDLOCK", _gaps(landlock.abi()))))
+        found.append(_weak("sandbox", Weakness("OLD_LANDLOCK", gaps_of_landlock(landlock.abi()))))
     if settings.sandbox_network == "on" and sandbox.level != "none":
         network = "every command has network access: PLANS_SANDBOX_NETWORK=on; unset it and let steps ask for it"
         found.append(_weak("network", Weakness("NETWORK_ON", network)))
@@ -176,7 +176,7 @@ def _why_no_bubblewrap() -> list[Finding]:
     return [_weak("sandbox", each) for each in of_user_namespaces()] if os.geteuid() != 0 else []
 
 
-def _gaps(abi: int) -> str:
+def gaps_of_landlock(abi: int) -> str:
     """What an old Landlock does not guard; seccomp denies connections at every version."""
     open_ = [text for first, text in LANDLOCK_GAPS.items() if abi < first]
     return f"this kernel's Landlock (ABI {abi}) does not guard {', '.join(open_)}; update the kernel to 6.12 or later"

@@ -13,7 +13,7 @@ from temporalio.worker import Worker
 from activities.sandbox import landlock
 from activities.workspace.atomic_swap import is_supported
 from activities.workspace.effect_log import EFFECTS, Effect, EffectLog
-from client.doctor import Finding, Verdict, examine
+from client.doctor import Finding, Verdict, examine, gaps_of_landlock
 from runtime.search_attributes import ensure, known
 from runtime.server import SEARCH_ATTRIBUTES
 
@@ -145,3 +145,17 @@ async def test_a_server_elsewhere_without_encryption_is_a_weakness(environ: dict
 async def test_a_workspace_that_no_plan_may_have_is_told(alone: dict[str, str], state_dir: Path) -> None:
     found = by_subject(await examine(alone | {"PLANS_WORKSPACE": str(state_dir)}))["workspace"]
     assert (found.verdict, "is never a workspace" in found.text) == (Verdict.BAD, True)
+
+
+@pytest.mark.parametrize(
+    ("abi", "open_", "guarded"),
+    [
+        (5, ["signals"], ["files"]),
+        (4, ["signals", "device"], ["length"]),
+        (1, ["moves", "length", "device", "signals"], []),
+    ],
+)
+def test_an_old_landlock_is_told_by_what_it_does_not_guard(abi: int, open_: list[str], guarded: list[str]) -> None:
+    text = gaps_of_landlock(abi)
+    assert [word for word in open_ if word not in text] == []
+    assert [word for word in guarded if word in text] == []
