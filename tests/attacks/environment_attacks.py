@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tests.attacks.attack import Attack, Spelling
 from tests.attacks.ground import PATH, Ground
-from tests.attacks.judges import written
+from tests.attacks.judges import stolen, written
 from tests.attacks.library import library
 
 MARK = "import posix; posix.close(posix.open('@MARK@', posix.O_CREAT | posix.O_WRONLY))\n"
@@ -14,6 +14,7 @@ MARK = "import posix; posix.close(posix.open('@MARK@', posix.O_CREAT | posix.O_W
 WRITE = "echo x > @MARK@"
 LIBRARIES = ("libz.so.1", "libexpat.so.1", "libcap.so.2", "libselinux.so.1", "libm.so.6", "libpcre2-8.so.0")
 """What Python and bubblewrap load."""
+SETTINGS = {"PLANS_SANDBOX": "off", "PLANS_SANDBOX_READ": "@HOME@", "PLANS_STATE_DIR": "@OUT@"}
 VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 
 
@@ -112,6 +113,8 @@ ENVIRONMENT = Attack(
         Spelling("ENV", "sh -i -c true", env={"ENV": "@WS@/b.sh"}, prepare=_file("b.sh", WRITE)),
         Spelling("an exported function", "bash -c ls", env={"BASH_FUNC_ls%%": "() { echo x > @MARK@; }"},
                  expected={("off", "root"): "held", ("off", "ordinary"): "held"}, control=f"ls() {{ {WRITE}; }}; ls"),
+        Spelling("HOME of the user", "echo x > ~/.bashrc", env={"HOME": "@HOME@"}),
+        Spelling("settings of the worker", "cat @HOME@/.ssh/id_rsa", env=SETTINGS, judge=stolen),
         Spelling("PATH with other programs", "bwrap --version", env={"PATH": f"@WS@/bin:{PATH}"}, prepare=_programs),
     ),
 )  # fmt: skip
