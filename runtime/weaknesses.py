@@ -69,7 +69,7 @@ def _of_state(directory: Path) -> Iterator[Weakness]:
 
 def _of_users(settings: Settings, known: Iterable[pwd.struct_passwd]) -> Iterator[Weakness]:
     people = other_people(known)
-    if people and getattr(settings, "decisions", "") != "signed":
+    if people and settings.decisions != "signed":
         shown = ", ".join(people[:5]) + (f" and {len(people) - 5} more" if len(people) > 5 else "")
         text = (
             f"other people can log in to this machine ({shown}) and could approve steps by the Temporal server's port"

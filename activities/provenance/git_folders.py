@@ -4,13 +4,12 @@ Submodules keep theirs below `.git/modules`, linked worktrees below `.git/worktr
 that names another directory (`git init --separate-git-dir`), they are in that directory.
 """
 
-# ruff: noqa: PTH115, PTH118, PTH123
-
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
 _GUARDED = ("hooks", "config", "config.worktree", "info/attributes", "commondir", "gitdir")
 _NESTED = ("modules", "worktrees")
@@ -35,12 +34,13 @@ def guarded_in_git(parent: int) -> list[str]:
 def guarded_elsewhere(parent: int, path: str) -> list[str]:
     """The same where `.git` in an open directory leads elsewhere in the workspace; paths relative to the workspace.
 
-    `path` is that of the open directory, relative to the workspace. What lies outside is out of a command's reach.
+    `path` is that of the open directory, relative to the workspace, with a `/` at its end unless it is empty. What lies
+    outside is out of a command's reach.
     """
     with suppress(OSError, ValueError):
-        here = os.readlink(f"/proc/self/fd/{parent}")
-        led = os.path.relpath(os.path.join(here, _leads_to(parent)), here)
-        target = os.path.normpath(os.path.join(path, led))
+        here = Path(f"/proc/self/fd/{parent}").readlink()
+        led = os.path.relpath(here / _leads_to(parent), here)
+        target = os.path.normpath(path + led)
         if target.split("/")[0] not in ("", ".", "..", ".git"):
             found = [*_GUARDED]
             top = os.open(led, _OPEN, dir_fd=parent)
@@ -58,7 +58,7 @@ def _leads_to(parent: int) -> str:
     with suppress(OSError):
         return os.readlink(".git", dir_fd=parent)
     file = os.open(".git", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
-    with open(file, "rb") as opened:
+    with os.fdopen(file, "rb") as opened:
         word, _, where = opened.read(5_000).partition(b":")
     if word != b"gitdir":
         raise ValueError("no pointer to a directory")

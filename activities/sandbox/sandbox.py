@@ -31,7 +31,7 @@ Mode = Literal["auto", "off", "required", "landlock", "bwrap"]
 Network = Literal["step", "on", "off"]
 """Which commands have network access: those of steps that ask for it, all, none."""
 
-PROBE_SECONDS = 20.0
+PROBE_SECONDS, PROBES = 20.0, 3
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 """Devices of level 1. No terminals: they are those of the worker's user."""
 _PROBE = """
@@ -197,7 +197,21 @@ def _landlock_problem() -> str:
 
 
 def _probed(level: Level, problem: str) -> str:
-    """What is wrong with a level, found by running a command at it in a new directory."""
+    """What is wrong with a level, found by running a command at it in a new directory.
+
+    Tried again when it fails: a socket that vanishes while bubblewrap covers it ends one start, and must not cost the
+    worker its level.
+    """
+    said = ""
+    for _ in range(PROBES):
+        said = _tried(level)
+        if not said:
+            return ""
+    return f"{problem}: {said}"
+
+
+def _tried(level: Level) -> str:
+    """What went wrong with one command at a level; empty if it found itself confined."""
     with tempfile.TemporaryDirectory(prefix="plans-probe-") as place:
         workspace = os.path.realpath(place)
         command = ["/bin/sh", "-c", _PROBE]
@@ -205,9 +219,9 @@ def _probed(level: Level, problem: str) -> str:
         try:
             ended = tried(sandbox.confine(command, workspace, workspace, (), {}), PROBE_SECONDS)
         except (OSError, ToolError, subprocess.TimeoutExpired) as error:
-            return f"{problem}: {error}"
+            return str(error) or type(error).__name__
     said = ended.stderr.decode("utf-8", "replace").strip()[:300]
-    return "" if ended.returncode == 7 else f"{problem}: {said or ended.returncode}"
+    return "" if ended.returncode == 7 else said or str(ended.returncode)
 
 
 def _own_code(workspace: str) -> list[str]:

@@ -149,6 +149,14 @@ def test_people_who_can_log_in_are_told_from_services() -> None:
     assert other_people(known) == ["ann", "zoe"]
 
 
+def test_signed_decisions_are_recommended_where_other_people_can_log_in(variables: dict[str, str]) -> None:
+    people = other_people(pwd.getpwall())
+    for decisions, wanted in (("open", bool(people)), ("signed", False)):
+        settings = Settings.read(variables | {"PLANS_DECISIONS": decisions})
+        texts = [text for code, text in weaknesses(settings, variables) if code == "OTHER_USERS"]
+        assert [name in text for text in texts for name in people[:1]] == [True] * wanted
+
+
 @pytest.mark.parametrize(
     ("name", "text", "mends"),
     [
