@@ -7,13 +7,14 @@ import os
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import pydantic
 
 from tests.attacks.attack import Case, User
 from tests.attacks.ground import ORDINARY, PATH, Ground, as_user, place
@@ -113,7 +114,7 @@ def _interpreter(uid: int) -> str:
 
 def _code(uid: int, copied: Path) -> Iterator[Path]:
     """Our code and the packages it needs, copied where the user may not read them."""
-    packages = Path(sysconfig.get_path("platlib"))
+    packages = Path(pydantic.__file__).parent.parent
     for folder, names in ((ROOT, OURS), (packages, ())):
         if not subprocess.run(["test", "-r", str(folder), "-a", "-x", str(folder)], **as_user(uid)).returncode:
             yield folder
