@@ -14,8 +14,6 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from pydantic import Field
 
 from plans.errors import Refused
@@ -78,6 +76,10 @@ def signature_of(message: Any) -> Signature | None:
 
 def is_by(key: str, signature: Signature, content: bytes) -> bool:
     """Whether the owner of the public key (hexadecimal) has signed these bytes."""
+    # Here, because every command imports this module and few runs verify; a worker has the library loaded already.
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
     try:
         Ed25519PublicKey.from_public_bytes(bytes.fromhex(key)).verify(bytes.fromhex(signature.value), content)
     except (InvalidSignature, ValueError):

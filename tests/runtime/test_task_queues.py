@@ -7,7 +7,7 @@ from pathlib import Path
 
 from temporalio import activity
 from temporalio.client import Client
-from temporalio.worker import Worker
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from runtime.task_queues import WORKER, listeners, serves_this_machine
 from tests.client.cli.command import plan, written
@@ -23,7 +23,14 @@ async def nothing() -> None:
 def from_another_machine(client: Client, queue: str) -> Worker:
     """A worker as one in a container would be: same server, another host name."""
     identity = f"{WORKER}1@elsewhere"
-    return Worker(client, task_queue=queue, identity=identity, workflows=[PlanWorkflow], activities=[nothing])
+    return Worker(
+        client,
+        task_queue=queue,
+        identity=identity,
+        workflows=[PlanWorkflow],
+        activities=[nothing],
+        workflow_runner=UnsandboxedWorkflowRunner(),
+    )
 
 
 async def test_a_worker_of_this_machine_shares_its_directories(

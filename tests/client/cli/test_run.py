@@ -145,7 +145,8 @@ async def test_an_approval_is_of_what_is_shown_and_of_nothing_else(
     assert (await plan(environ, "edit", plan_id, "--set", "remove.args.path=B")).code == 0
     now = await until(lambda: asked("B"), "it asks about the other call")
     refused = await plan(environ, "approve", plan_id, "remove")
-    assert (refused.code, refused.err.splitlines()[0]) == (2, f'delete_file {{"path": "B"}} in {workspace}')
+    rows = ["tool         │ delete_file", f"workspace    │ {workspace}", "path         │ B"]
+    assert (refused.code, refused.err.splitlines()[:3]) == (2, rows)
     assert f"plan approve {plan_id} remove --digest {now['digest']}" in refused.err
     for option in (["--digest", seen["digest"]], ["--version", "1"]):
         stale = await plan(environ, "approve", plan_id, "remove", *option, "--json")
