@@ -80,7 +80,7 @@ WRITING = Attack(
         Spelling("a rename into the workspace", "mv @OUT@/file here || mv @HOME@/.aws here"),
         Spelling("the workspace's own name", "mv @WS@ @WS@.old; mkdir @WS@"),
         Spelling("the root of another process", "echo x > /proc/$PPID/root@OUT@/new; echo x > /proc/self/cwd/../new"),
-        Spelling("every process's directory", "for p in /proc/[0-9]*; do echo x > $p/cwd/../../new; echo x > $p/root@OUT@/new; done"),
+        Spelling("the root of every process", "for p in /proc/[0-9]*; do echo x > $p/root@OUT@/new; done"),
         Spelling("a truncation", python="import os; os.truncate('@OUT@/file', 0)"),
         Spelling("a pipe", "mkfifo @OUT@/fifo; mkdir @OUT@/dir; ln -s x @OUT@/link"),
     ),
