@@ -13,7 +13,7 @@ from temporalio.service import RPCError
 
 from client import ids
 from client.ids import AGENT, plan_id
-from client.rpc import translated
+from client.rpc import memo_of, translated
 from client.start import Started, start_agent
 from plans.agents.history import DEFAULT_TYPE, PLAN_TYPE, Entry, Status, written
 from plans.agents.order import AgentOrder
@@ -78,11 +78,11 @@ async def _entries(client: Client) -> AsyncIterator[Entry]:
 
 
 async def _entry(client: Client, execution: WorkflowExecution) -> Entry:
-    memo = await execution.memo()
+    memo = await memo_of(execution)
     is_agent = execution.id.startswith(AGENT)
-    plan = base_id(str(memo.get("planId") or "")) if is_agent else base_id(plan_id(execution.id))
+    plan = base_id(ids.recorded_id(memo.get("planId")) or "") if is_agent else base_id(plan_id(execution.id))
     what = str(memo.get("request") or memo.get("title") or execution.id)
-    resumes = memo.get("resumes")
+    resumes = ids.recorded_id(memo.get("resumes"))
     return Entry(
         agent_id=execution.id,
         agent_type=DEFAULT_TYPE if is_agent else PLAN_TYPE,
@@ -91,7 +91,7 @@ async def _entry(client: Client, execution: WorkflowExecution) -> Entry:
         timestamp=written(execution.start_time),
         status=await _status(client, execution),
         completion_timestamp=written(execution.close_time) if execution.close_time else None,
-        resumes=_workflow(str(resumes)) if resumes else None,
+        resumes=_workflow(resumes) if resumes else None,
     )
 
 
@@ -102,9 +102,12 @@ async def _status(client: Client, execution: WorkflowExecution) -> Status:
         result: Any = await client.get_workflow_handle(execution.id, run_id=execution.run_id).result()
     except (WorkflowFailureError, RPCError):
         return "failed"
+    except Exception:  # a result that is not ours: whatever a parser raises for the bytes of a payload
+        return "completed"
     if not isinstance(result, dict):
         return "completed"
-    end = (result.get("agent") or {}).get("end")
+    agent = result.get("agent")
+    end = agent.get("end") if isinstance(agent, dict) else None
     return _ENDS.get("timeout" if end == "timeout" else str(result.get("status")), "failed")
 
 

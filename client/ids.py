@@ -32,6 +32,11 @@ def workflow_id(plan_id: str) -> str:
     return plan_id if whole else PREFIX + plan_id
 
 
+def recorded_id(value: object) -> str | None:
+    """A plan id from a memo, which anybody may have written; None if it is none."""
+    return value if isinstance(value, str) and _ALLOWED.fullmatch(value) else None
+
+
 def plan_id(workflow_id: str) -> str:
     """The plan id of a workflow id; a plan id is returned unchanged."""
     return workflow_id.removeprefix(PREFIX)

@@ -14,7 +14,7 @@ from temporalio.common import SearchAttributeKey
 from temporalio.service import RPCError
 
 from client.ids import plan_id
-from client.rpc import translated
+from client.rpc import memo_of, translated
 from plans.model import Value
 from plans.run import PlanStatus
 
@@ -64,7 +64,7 @@ async def list_plans(
 
 
 async def _listed(execution: WorkflowExecution) -> Listed:
-    memo = await execution.memo()
+    memo = await memo_of(execution)
     steps = memo.get("steps")
     return Listed(
         plan_id=plan_id(execution.id),

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
 from temporalio.client import Client
 
-from client.errors import NoWorker
+from client.errors import BadPlanId, NoWorker
 from client.ids import plan_id
 from client.listing import Listed, list_plans
 from client.rpc import STUCK, ask_view, describe
@@ -23,7 +23,7 @@ AT_ONCE = 16
 """Plans queried concurrently."""
 NAMED = 5
 """Maximum plans named in a message about plans that did not answer."""
-UNSPOKEN = (NoWorker.code, STUCK, "PLAN_NOT_FOUND", "QUERY_FAILED")
+UNSPOKEN = (NoWorker.code, STUCK, "PLAN_NOT_FOUND", "QUERY_FAILED", BadPlanId.code)
 """Error codes that concern one plan only; the others are still queried."""
 
 

@@ -15,8 +15,8 @@ from pydantic import Field
 from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus
 
 from client.errors import PlanExists, PlanNotFound
-from client.ids import plan_id, workflow_id
-from client.rpc import RPC_TIMEOUT, about, ask, describe
+from client.ids import plan_id, recorded_id, workflow_id
+from client.rpc import RPC_TIMEOUT, about, ask, describe, memo_of
 from client.start import Started, start_agent, start_run
 from plans.agents.as_plan import TOOL as AGENT_TOOL
 from plans.agents.order import agent_of_step
@@ -125,13 +125,13 @@ async def rerun(
 
 async def links(client: Client, plan: str) -> Links:
     """The run that this one resumes, and the runs that resumed it. Needs no worker. Raises PlanNotFound."""
-    memo = await (await describe(client, plan)).memo()
+    memo = await memo_of(await describe(client, plan))
     name = plan_id(plan)
     later = [each async for each, resumes in _runs(client, base_id(name)) if resumes == name]
-    if memo.get("stepId"):
-        later += await _later_agents(client, name, str(memo.get("planId")), str(memo["stepId"]))
-    resumes = memo.get("resumes")
-    return Links(resumes=str(resumes) if resumes else None, resumed_by=later)
+    of, step_id = recorded_id(memo.get("planId")), recorded_id(memo.get("stepId"))
+    if of and step_id:
+        later += await _later_agents(client, name, of, step_id)
+    return Links(resumes=recorded_id(memo.get("resumes")), resumed_by=later)
 
 
 async def _later_agents(client: Client, agent: str, plan: str, step_id: str) -> list[str]:
@@ -140,7 +140,7 @@ async def _later_agents(client: Client, agent: str, plan: str, step_id: str) -> 
     for later in (await links(client, plan)).resumed_by:
         name = agent_of_step(later, step_id, 1)
         with suppress(PlanNotFound):
-            if (await (await describe(client, name)).memo()).get("resumes") == agent:
+            if (await memo_of(await describe(client, name))).get("resumes") == agent:
                 found.append(name)
     return found
 
@@ -196,7 +196,7 @@ async def _runs(client: Client, base: str) -> AsyncIterator[tuple[str, Any]]:
     for number in range(2, MAX_RUNS):
         name = run_id(base, number)
         try:
-            memo = await (await describe(client, name)).memo()
+            memo = await memo_of(await describe(client, name))
         except PlanNotFound:
             return
         yield name, memo.get("resumes")

@@ -9,11 +9,17 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus, WorkflowQueryFailedError
+from temporalio.client import (
+    Client,
+    WorkflowExecution,
+    WorkflowExecutionDescription,
+    WorkflowExecutionStatus,
+    WorkflowQueryFailedError,
+)
 from temporalio.common import RawValue
 from temporalio.service import RPCError, RPCStatusCode
 
@@ -83,6 +89,16 @@ async def describe(client: Client, plan: str) -> WorkflowExecutionDescription:
     """Temporal's description of the newest run of the plan's workflow. Raises PlanNotFound, NotConnected."""
     with about(plan):
         return await client.get_workflow_handle(workflow_id(plan)).describe(rpc_timeout=RPC_TIMEOUT)
+
+
+async def memo_of(execution: WorkflowExecution) -> dict[str, Any]:
+    """The memo of a workflow without the fields that cannot be decoded: anybody may start a workflow with such a one,
+    and it must not hide all the others from a list."""
+    found: dict[str, Any] = {}
+    for name, payload in execution.raw_info.memo.fields.items():
+        with suppress(Exception):  # decoding alone: whatever a parser raises for the bytes of a payload
+            [found[name]] = await execution.data_converter.decode([payload])
+    return found
 
 
 async def ask(client: Client, plan: str, query: str, *arguments: Any, patience: float = PATIENCE) -> Any:
