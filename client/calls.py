@@ -6,7 +6,6 @@ is on this machine. Nothing here changes a file.
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import stat
@@ -15,6 +14,7 @@ from typing import TypeVar
 
 from temporalio.client import Client
 
+from activities.workspace.text_diff import diff_lines
 from client.rpc import PATIENCE, ask_view
 from plans.activity_io import LargeValue
 from plans.errors import PlanError, ToolError
@@ -78,8 +78,8 @@ def file_diffs(item: PendingView) -> dict[str, str]:
     before = _present(item.workspace, path)
     if before is None or max(before.count("\n"), content.count("\n")) > COMPARED_LINES:
         return {}
-    rows = list(difflib.unified_diff(before.split("\n"), content.split("\n"), "present file", "new file", lineterm=""))
-    return {"content": "\n".join(rows) if rows else "(no change)"}
+    rows = [row.removesuffix("\n") for row in diff_lines(before.split("\n"), content.split("\n"))]
+    return {"content": "\n".join(["--- present file", "+++ new file", *rows]) if rows else "(no change)"}
 
 
 def _present(workspace: str | None, path: str) -> str | None:

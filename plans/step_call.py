@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from plans.activity_io import LargeValue
 from plans.definition.conditions import roots_of
-from plans.definition.evaluation import Budget
+from plans.definition.evaluation import MAX_ARGS_CHARACTERS, Budget
 from plans.definition.references import INPUTS, Filled, Place, fill, find, in_text, is_literal, strings
 from plans.errors import BadExpression, BadReference
 from plans.model import Step
@@ -22,10 +22,6 @@ from plans.run import Run, Status
 
 _DOMAIN = "plans: call of a step, 1"
 """First part of what is hashed: another form of the digest gets another number."""
-
-
-MAX_ARGS_CHARACTERS = 16_000_000
-"""Maximum size of a step's arguments with references filled in: a small plan can multiply values without bound."""
 
 
 class StepCall(NamedTuple):

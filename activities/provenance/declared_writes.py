@@ -31,5 +31,5 @@ def _texts(tool: str, args: dict[str, Any]) -> list[str]:
         return [path if path.startswith("/") else f"{folder}/{path}" for path in written_by_shell(args["command"])]
     if tool == "run_python" and isinstance(args.get("code"), str):
         found = written_by_python(args["code"])
-        return [*found.paths, *(path for command in found.commands for path in written_by_shell(command))]
+        return [*found.paths, *written_by_shell(*found.commands)]
     return []

@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable
 
 Texts = tuple[str, ...]
+MAX_COPIED = 1_000
+"""Sources of one cp, mv or ln that are looked at: each counts for every directory that the target may be."""
 
 
 def written_by_program(name: str, arguments: list[Texts]) -> list[Texts]:
@@ -46,7 +48,7 @@ def _last(arguments: list[Texts]) -> list[Texts]:
         sources, target = sources[:-1], sources[-1:] if len(sources) > 1 else []
         if not target or (len(sources) == 1 and bool(target[0]) and not target[0][0].endswith("/")):
             return target
-    names = [posixpath.basename(text.rstrip("/")) for texts in sources for text in texts]
+    names = [posixpath.basename(text.rstrip("/")) for texts in sources for text in texts][:MAX_COPIED]
     return [tuple(posixpath.join(folder, name) for folder in target[0] for name in names)]
 
 

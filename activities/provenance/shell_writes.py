@@ -4,6 +4,9 @@ Detects redirections (`>`, `>>`, `>|`, `&>`, `2>`, `<>`) with quotes and here-do
 common programs that write files (cp, mv, touch, sed -i, dd, curl -o ...); nested programs (`sh -c`, `python -c`, their
 here-documents) are analysed in turn. A path counts if it follows from the command itself: a literal, or variables,
 loops and `cd` with literal values. An estimate; `activities.provenance.scan` sees what really changed.
+
+`a=$a$a` doubles a value with each assignment, and nested loops multiply programs: the analysis has a budget, and what
+was found until it is used up is returned.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import product
 
@@ -21,6 +25,16 @@ from activities.provenance.shell_commands import Texts, written_by_program
 from plans.files.python_writes import written_by_python
 
 MAX_VALUES = 50
+MAX_CHARACTERS = 100_000
+"""A word whose possible values are longer in total is unknown."""
+MAX_PATH = 4_096
+"""Characters of a path; no longer one can be opened."""
+MAX_VARIABLES = 500
+"""Further variables are unknown: each assignment copies those before."""
+MAX_PROGRAM_CHARACTERS = 500_000
+"""Longer programs are not analysed, nor are nested ones after so many characters of programs in total."""
+UNITS = 300_000
+"""Budget of a command with its nested programs: a unit per node of a syntax tree, per value, and per 100 characters."""
 MAX_DEPTH = 200
 """Maximum nesting depth of the syntax tree."""
 MAX_PROGRAMS = 5
@@ -40,11 +54,17 @@ _ESCAPED = re.compile(r"\\(\n|.)", re.DOTALL)
 _ESCAPED_IN_QUOTES = re.compile(r'\\([\\"$`\n])')
 
 
-def written_by_shell(command: str) -> list[str]:
-    """Paths a command may write, relative to its working directory (which is also its HOME), or absolute."""
+def written_by_shell(*commands: str) -> list[str]:
+    """Paths that commands may write, relative to their working directory (which is also their HOME), or absolute."""
     scan = _Scan()
-    scan.program(command, _Scope())
+    with suppress(_UsedUp):
+        for command in commands:
+            scan.program(command, _Scope())
     return list(scan.found)
+
+
+class _UsedUp(Exception):
+    """The budget is used up."""
 
 
 @dataclass(frozen=True)
@@ -63,22 +83,37 @@ class _Scan:
 
     def __init__(self) -> None:
         self.found: dict[str, None] = {}
+        self._left, self._characters = UNITS, MAX_PROGRAM_CHARACTERS
+
+    def _spend(self, units: int) -> None:
+        self._left -= units
+        if self._left < 0:
+            raise _UsedUp
+
+    def _begin(self, text: str) -> None:
+        """Count a program; raises _UsedUp when it is one too many."""
+        self._characters -= len(text)
+        if self._characters < 0:
+            raise _UsedUp
 
     def program(self, text: str, scope: _Scope) -> None:
-        """Analyse a shell program; its assignments are local to it."""
+        """Analyse a shell program; its assignments are local to it. Raises _UsedUp."""
         if scope.programs <= MAX_PROGRAMS:
+            self._begin(text)
             self._visit(Parser(_BASH).parse(text.encode("utf-8", "replace")).root_node, scope, 0)
 
     def add(self, texts: Texts, scope: _Scope) -> None:
         """Record these paths as written."""
+        self._spend(len(texts))
         for text in texts:
             path = text if text.startswith("/") or scope.folder is None else posixpath.join(scope.folder, text)
             is_known = bool(text) and "\0" not in text and (text.startswith("/") or scope.folder is not None)
-            if is_known and len(path) < 4_096 and not path.startswith(("/dev/", "/proc/self/fd/")):
+            if is_known and len(path) < MAX_PATH and not path.startswith(("/dev/", "/proc/self/fd/")):
                 self.found.setdefault(posixpath.normpath(path))
 
     def _visit(self, node: Node, scope: _Scope, depth: int) -> _Scope:
         """Visit a node; returns the state after it."""
+        self._spend(1 + len(node.children))
         if depth > MAX_DEPTH:
             return scope
         if node.type == "variable_assignment":
@@ -104,14 +139,23 @@ class _Scan:
             self._visit(child, scope, depth + 1)
         if name is None or value is None:
             return scope
-        return replace(scope, variables={**scope.variables, _text(name): _texts(value, scope)})
+        return self._with_variable(scope, _text(name), self._values(value, scope))
+
+    def _with_variable(self, scope: _Scope, name: str, values: Texts) -> _Scope:
+        if name not in scope.variables and len(scope.variables) >= MAX_VARIABLES:
+            return scope
+        return replace(scope, variables={**scope.variables, name: values})
+
+    def _values(self, node: Node, scope: _Scope) -> Texts:
+        """The possible values of a word; empty if unknown."""
+        texts = _texts(node, scope)
+        self._spend(1 + sum(map(len, texts)) // 100)
+        return texts
 
     def _loop(self, node: Node, scope: _Scope) -> _Scope:
         variable = node.child_by_field_name("variable")
-        values = tuple(text for child in node.children_by_field_name("value") for text in _texts(child, scope))
-        if variable is None:
-            return scope
-        return replace(scope, variables={**scope.variables, _text(variable): values[:MAX_VALUES]})
+        values = tuple(text for child in node.children_by_field_name("value") for text in self._values(child, scope))
+        return scope if variable is None else self._with_variable(scope, _text(variable), values[:MAX_VALUES])
 
     def _redirected(self, node: Node, scope: _Scope) -> None:
         operator = next((_text(child) for child in node.children if _text(child) in _WRITING), "")
@@ -120,15 +164,13 @@ class _Scan:
             return
         if operator == ">&" and re.fullmatch(r"[0-9]+-?|-", _text(target)):
             return  # duplicates a file descriptor
-        self.add(_texts(target, scope), scope)
+        self.add(self._values(target, scope), scope)
 
     def _command(self, node: Node, scope: _Scope, depth: int) -> _Scope:
         own = scope
         for child in node.children:  # `X=y command` assigns for that command only
             own = self._visit(child, own, depth + 1)
-        words = [_texts(child, own) for child in _words(node)]
-        while words and (words[0] or ("",))[0].rpartition("/")[2] in _BEFORE:
-            words = list(_without_prefix(words))
+        words = _without_prefixes([self._values(child, own) for child in _words(node)])
         if not words or not words[0]:
             return scope
         name, arguments = words[0][0].rpartition("/")[2], words[1:]
@@ -149,6 +191,7 @@ class _Scan:
             if not is_python:
                 self.program(text, inner)
                 continue
+            self._begin(text)
             found = written_by_python(text)
             self.add(tuple(found.paths), inner)
             for command in found.commands:
@@ -172,7 +215,8 @@ def _folder(arguments: list[Texts], scope: _Scope) -> str | None:
     targets = arguments[-1]
     if len(targets) != 1 or targets[0] == "-" or (scope.folder is None and not targets[0].startswith("/")):
         return None
-    return posixpath.normpath(posixpath.join(scope.folder or ".", targets[0]))
+    folder = posixpath.join(scope.folder or ".", targets[0])
+    return posixpath.normpath(folder) if len(folder) < MAX_PATH else None
 
 
 def _words(command: Node) -> Iterator[Node]:
@@ -188,12 +232,14 @@ def _words(command: Node) -> Iterator[Node]:
             after = after.next_named_sibling
 
 
-def _without_prefix(words: list[Texts]) -> Iterator[Texts]:
-    """The words after a prefix program with its options and assignments (`sudo -n`, `env X=y`)."""
-    rest = words[1:]
-    while rest and rest[0] and (rest[0][0].startswith("-") or "=" in rest[0][0]):
-        rest = rest[1:]
-    yield from rest
+def _without_prefixes(words: list[Texts]) -> list[Texts]:
+    """The words after prefix programs with their options and assignments (`sudo -n`, `env X=y`)."""
+    at = 0
+    while at < len(words) and words[at] and words[at][0].rpartition("/")[2] in _BEFORE:
+        at += 1
+        while at < len(words) and words[at] and (words[at][0].startswith("-") or "=" in words[at][0]):
+            at += 1
+    return words[at:]
 
 
 def _heredoc(statement: Node) -> str:
@@ -238,7 +284,10 @@ def _product(parts: list[Texts]) -> Texts:
     count = 1
     for part in parts:
         count *= len(part)
-    return tuple("".join(texts) for texts in product(*parts)) if count <= MAX_VALUES else ()
+        if not 0 < count <= MAX_VALUES:
+            return ()
+    characters = sum(sum(map(len, part)) * (count // len(part)) for part in parts)
+    return tuple("".join(texts) for texts in product(*parts)) if characters <= MAX_CHARACTERS else ()
 
 
 def _text(node: Node) -> str:

@@ -6,6 +6,7 @@ import fnmatch
 import os
 import stat
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Literal, TypedDict
 
 from activities.tools.tool import Tool, ToolContext, tool
@@ -15,6 +16,8 @@ from plans.errors import ToolError
 
 MAX_ENTRIES = 10_000
 """Maximum number of entries in a result."""
+MAX_PARTS = 100
+"""Maximum number of names in a pattern: each is compared with each name below the directory."""
 
 
 class Entry(TypedDict):
@@ -56,7 +59,7 @@ def find_files(pattern: str, context: ToolContext, path: str = ".") -> list[str]
     Returns:
         [path], relative to the workspace, sorted.
     """
-    patterns = parts_of(pattern, ())
+    patterns = _patterns(pattern)
     top = context.workspace.relative(path)
     found: list[str] = []
     pending = [(top, _open_ended({0}, patterns))]
@@ -75,6 +78,15 @@ def find_files(pattern: str, context: ToolContext, path: str = ".") -> list[str]
 
 
 SEARCH_TOOLS: tuple[Tool, ...] = (list_directory, find_files)
+
+
+def _patterns(pattern: str) -> tuple[str, ...]:
+    """The names of a pattern; several `**` in a row are one."""
+    names = parts_of(pattern, ())
+    found = tuple(name for before, name in pairwise(("", *names)) if name != "**" or before != "**")
+    if len(found) > MAX_PARTS:
+        raise ToolError("PATH_INVALID", f"{shown(pattern)} has more than {MAX_PARTS} names; use a shorter pattern")
+    return found
 
 
 def _step(name: str, alive: set[int], patterns: tuple[str, ...]) -> set[int]:

@@ -6,16 +6,20 @@ Line endings are preserved: in a file that uses CRLF throughout, LF in the passa
 from __future__ import annotations
 
 import difflib
+import heapq
 from dataclasses import dataclass
 
 from activities.workspace.paths import shown
-from activities.workspace.text_diff import unified_diff
+from activities.workspace.text_diff import COMPARISONS, BoundedMatcher, unified_diff
 from plans.errors import ToolError
 
 NEAREST = 3
 """Number of similar lines shown when a passage does not occur."""
 _SEARCHED_LINES = 20_000
 _LINE_CHARACTERS = 200
+_CANDIDATES = 50
+"""Lines of the most similar characters that are compared in earnest."""
+_SIMILAR = 0.5
 _CONTEXT = 3
 
 
@@ -80,10 +84,26 @@ def _nearest(text: str, old: str) -> str:
     lines: dict[str, int] = {}
     for number, line in enumerate(text.splitlines()[:_SEARCHED_LINES], 1):
         lines.setdefault(line.strip()[:_LINE_CHARACTERS], number)
-    near = difflib.get_close_matches(wanted, lines, NEAREST, 0.5) if wanted else []
+    near = _similar(wanted, list(lines)) if wanted else []
     if not near:
         return "no line resembles its first line; use read_file to see the content"
     return "the nearest lines are " + ", ".join(f"{lines[line]}: {line!r}" for line in near)
+
+
+def _similar(wanted: str, lines: list[str]) -> list[str]:
+    """The NEAREST most similar lines, as `difflib.get_close_matches` has them, but with bounded work."""
+    quick = difflib.SequenceMatcher(None, "", wanted)
+    candidates: list[tuple[float, str]] = []
+    for line in lines:
+        quick.set_seq1(line)
+        if quick.real_quick_ratio() >= _SIMILAR and (ratio := quick.quick_ratio()) >= _SIMILAR:
+            candidates.append((ratio, line))
+    found, left = [], COMPARISONS
+    for _, line in heapq.nlargest(_CANDIDATES, candidates):
+        matcher = BoundedMatcher(line, wanted, left)
+        found.append((matcher.ratio(), line))
+        left = max(matcher.left, 0)
+    return [line for ratio, line in heapq.nlargest(NEAREST, found) if ratio >= _SIMILAR]
 
 
 def _window(text: str, start: int, end: int) -> tuple[int, int]:

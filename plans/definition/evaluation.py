@@ -14,12 +14,16 @@ from jmespath.exceptions import JMESPathTypeError
 from jmespath.functions import Functions
 from jmespath.visitor import Options, TreeInterpreter
 
-from plans.errors import BadExpression
+from plans.errors import BadExpression, BadReference
 
 UNITS = 1_000_000
 """Budget of a condition, and of all references of one step: under half a second of the two that a workflow task has."""
 UNITS_IN_ACTIVITY = 10_000_000
 """Budget where values too large for history are filled in: 64 MiB with a million rows can be searched."""
+MAX_ARGS_CHARACTERS = 16_000_000
+"""Maximum size of a step's arguments with references filled in: a small plan can multiply values without bound."""
+MAX_CHARACTERS_IN_ACTIVITY = 200_000_000
+"""The same where values too large for history are filled in: three times the largest value."""
 TEXT_PER_UNIT = 16
 """Characters handled for one unit."""
 MAX_RESULT_DEPTH = 200
@@ -37,9 +41,11 @@ _SORTING = frozenset(("sort", "sort_by"))
 class Budget:
     """The units left for one evaluation, or for several that share it."""
 
-    def __init__(self, units: int = UNITS) -> None:
+    def __init__(self, units: int = UNITS, characters: int = MAX_ARGS_CHARACTERS) -> None:
         self.units, self.left = units, units
         self._unlimited = 0
+        self._characters, self._room = characters, characters
+        self._sizes: dict[int, tuple[Any, int]] = {}  # with the values, so that no other object gets their id
 
     @property
     def spent(self) -> int:
@@ -59,6 +65,18 @@ class Budget:
                 " simplify it, or compute the value in a step (run_python)",
                 TOO_COSTLY,
             )
+
+    def place(self, value: Any) -> None:
+        """Take the room for a value in arguments: a character for each part of it, and its texts.
+
+        Raises BadReference with the code ARGS_TOO_LARGE when it does not fit: before anything is copied or written.
+        """
+        if id(value) not in self._sizes:
+            self._sizes[id(value)] = value, _characters(value, self._room)
+        self._room -= self._sizes[id(value)][1]
+        if self._room < 0:
+            text = f"the arguments are longer than {self._characters} characters; pass the data in a file"
+            raise BadReference(text, "ARGS_TOO_LARGE")
 
     def size(self, value: Any) -> None:
         """Spend a value's size: a unit for each part of it, shared ones as often as they occur, and for 16 characters.
@@ -81,6 +99,20 @@ class Budget:
                 return
             level = inner
         raise BadExpression(f"its value is nested deeper than {MAX_RESULT_DEPTH}; select less", TOO_COSTLY)
+
+
+def _characters(value: Any, enough: int) -> int:
+    """The parts of a value and the characters of its texts; counts no further than `enough`."""
+    count, pending = 0, [value]
+    while pending and count <= enough:
+        item = pending.pop()
+        count += len(item) if isinstance(item, str) else 1
+        if isinstance(item, dict):
+            pending += item
+            pending += item.values()
+        elif isinstance(item, list):
+            pending += item
+    return count
 
 
 def evaluate(parsed: Any, value: Any, budget: Budget) -> Any:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from plans.definition.conditions import search
-from plans.definition.evaluation import TOO_COSTLY, UNITS_IN_ACTIVITY, Budget
+from plans.definition.evaluation import MAX_CHARACTERS_IN_ACTIVITY, TOO_COSTLY, UNITS_IN_ACTIVITY, Budget
 from plans.definition.quoting import join_python, join_shell
 from plans.errors import BadExpression, BadReference
 
@@ -152,7 +152,7 @@ def fill(
 
 def fill_at(args: dict[str, Any], places: list[Place], values: Mapping[str, Any], quoting: Quoting) -> dict[str, Any]:
     """Fill in only the strings at `places`: the second half of `fill`, once the deferred values are loaded."""
-    wanted, budget = {tuple(place) for place in places}, Budget(UNITS_IN_ACTIVITY)
+    wanted, budget = {tuple(place) for place in places}, Budget(UNITS_IN_ACTIVITY, MAX_CHARACTERS_IN_ACTIVITY)
 
     def one(text: str, place: tuple[str | int, ...]) -> Any:
         return fill_text(text, values, _language(place, quoting), budget) if place in wanted else text
@@ -170,8 +170,12 @@ def fill_text(text: str, values: Mapping[str, Any], language: str | None = None,
     if references and references[0].whole:
         if language and not is_literal(references[0], values):
             raise BadReference(_WHOLE_CODE.format(text))
-        return text if is_literal(references[0], values) else look_up(references[0], values, budget)
-    return _insert(text, lambda reference: look_up(reference, values, budget), language)
+        if is_literal(references[0], values):
+            return text
+        value = look_up(references[0], values, budget)
+        budget.place(value)
+        return value
+    return _insert(text, lambda reference: look_up(reference, values, budget), language, budget)
 
 
 def check_code(text: Any, language: str) -> None:
@@ -183,7 +187,7 @@ def check_code(text: Any, language: str) -> None:
         if references[0].root and not references[0].root.isdigit():
             raise BadReference(_WHOLE_CODE.format(text))
     elif references:
-        _insert(text, lambda _: "x", language)
+        _insert(text, lambda _: "x", language, Budget())
 
 
 def look_up(reference: Reference, values: Mapping[str, Any], budget: Budget | None = None) -> Any:
@@ -234,17 +238,28 @@ def _map(value: Any, change: Callable[[str, tuple[str | int, ...]], Any], place:
     return value
 
 
-def _insert(text: str, value_of: Callable[[Reference], Any], language: str | None) -> str:
+def _insert(text: str, value_of: Callable[[Reference], Any], language: str | None, budget: Budget) -> str:
     if "{{" not in text:
         return text
     literals, inserted = _pieces(text, value_of)
     if not inserted:
         return "".join(literals)
-    if language == "shell":
-        return join_shell(literals, [as_text(value) for value in inserted])
     if language == "python":
+        for value in inserted:
+            budget.place(value)
         return join_python(literals, inserted)
-    return _interleave(literals, [as_text(value) for value in inserted])
+    texts = _texts(inserted, budget)
+    return join_shell(literals, texts) if language == "shell" else _interleave(literals, texts)
+
+
+def _texts(values: list[Any], budget: Budget) -> list[str]:
+    """The values as texts, the same value written once."""
+    written: dict[int, str] = {}
+    for value in values:
+        if id(value) not in written:
+            written[id(value)] = as_text(value)
+        budget.place(written[id(value)])
+    return [written[id(value)] for value in values]
 
 
 def _pieces(text: str, value_of: Callable[[Reference], Any]) -> tuple[list[str], list[Any]]:

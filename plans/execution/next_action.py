@@ -13,7 +13,7 @@ from typing import Any
 from plans.agents.as_plan import TOOL as AGENT
 from plans.definition.arguments import argument_problems
 from plans.definition.conditions import holds
-from plans.definition.evaluation import Budget
+from plans.definition.evaluation import MAX_ARGS_CHARACTERS, Budget
 from plans.definition.output_schema import schema_problem
 from plans.definition.references import Filled
 from plans.errors import BadExpression, BadReference
@@ -22,7 +22,7 @@ from plans.execution.messages import Decide
 from plans.execution.readiness import ReadinessIndex
 from plans.model import Step, ToolSpec
 from plans.run import DENIED, Result, Run
-from plans.step_call import MAX_ARGS_CHARACTERS, StepCall, StepValues, call_of, filled_args, size_of, upcoming
+from plans.step_call import StepCall, StepValues, call_of, filled_args, size_of, upcoming
 
 
 @dataclass(frozen=True)

@@ -197,11 +197,12 @@ class _Patterns:
     def of_path(self, names: Sequence[str]) -> Category | None:
         """The category of names that follow each other: anywhere in the path, or at its end."""
         categories, pattern = self._paths
-        for start in range(len(names) - 1):
-            rest = "/".join(names[start:])
-            found = pattern.match(rest)
-            if found and found.lastindex and (self._below or found.end() == len(rest)):
+        whole, start = "/".join(names), 0
+        for name in names[:-1]:
+            found = pattern.match(whole, start)
+            if found and found.lastindex and (self._below or found.end() == len(whole)):
                 return categories[found.lastindex - 1]
+            start += len(name) + 1
         return None
 
 
@@ -230,15 +231,24 @@ def _names(parts: Iterable[str]) -> list[str]:
 
 
 def _translated(pattern: str) -> str:
-    """A pattern as a regular expression; its wildcards stay inside a name."""
-    found = []
+    """A pattern as a regular expression; its wildcards stay inside a name.
+
+    What stands between two `*` is sought once, from left to right (atomic groups, as `fnmatch` has them): without that
+    `*a*a*a*a*b` takes hours for a name of 255 `a`.
+    """
+    texts = [""]
     for part in _PARTS.findall(pattern):
-        if part.startswith("["):
+        if part == "*":
+            texts += [""] if texts[-1] or len(texts) == 1 else []
+        elif part.startswith("["):
             chosen = re.escape(part[1:-1].removeprefix("!")).replace(r"\-", "-")
-            found.append(f"(?!/)[{'^' if part[1] == '!' else ''}{chosen}]")
+            texts[-1] += f"(?!/)[{'^' if part[1] == '!' else ''}{chosen}]"
         else:
-            found.append({"*": "[^/]*", "?": "[^/]"}.get(part) or re.escape(part))
-    return "".join(found)
+            texts[-1] += "[^/]" if part == "?" else re.escape(part)
+    first, *others = texts
+    if not others:
+        return first
+    return first + "".join(f"(?>[^/]*?{text})" for text in others[:-1]) + f"[^/]*{others[-1]}"
 
 
 def _either(patterns: Iterable[str]) -> re.Pattern[str]:

@@ -4,6 +4,9 @@ Detects calls that write a file: `open` in a writing mode, pathlib, shutil, os, 
 counts if it follows from literals: names, f-strings, `+`, `/`, `os.path.join`, loops over literals, and the arguments
 that the program's own functions are called with. An estimate: a path that cannot be determined is left out, one in a
 branch that is not taken is reported. `activities.provenance.scan` sees what really changed.
+
+Names can be bound to each other in circles, and `a = a + a` doubles a text with each line: the analysis has a budget,
+and returns what it has found when that is used up.
 """
 
 from __future__ import annotations
@@ -14,45 +17,33 @@ from collections.abc import Iterator
 from itertools import product
 from typing import NamedTuple
 
+from plans.files.writing_functions import (
+    OPENERS,
+    OS_WRITE_FLAGS,
+    PATH_METHODS,
+    PATH_MOVES,
+    SAVERS,
+    SECOND_NAMES,
+    SHELLS,
+    URLRETRIEVE,
+    WRITES_FIRST,
+    WRITES_SECOND,
+)
+
 MAX_VALUES = 50
 """Maximum possible values tracked per expression."""
 MAX_DEPTH = 20
 """Maximum depth of name resolution."""
+MAX_CODE_CHARACTERS = 500_000
+MAX_CHARACTERS = 100_000
+"""Longer texts are not put together: they are unknown. A path has less than 4,096, a shell command may have more."""
+UNITS = 100_000
+"""Budget of one program: a unit per expression looked at, per text put together, and per 100 characters in it. A usual
+program of 64 KB with a thousand calls that write files takes a tenth of it."""
 
-_OPENERS = frozenset((
-    *("open", "io.open", "codecs.open", "gzip.open", "bz2.open", "lzma.open", "tarfile.open", "zipfile.ZipFile"),
-    "tarfile.TarFile",
-))  # fmt: skip
-"""Functions that take a path and then a mode."""
-_WRITES_SECOND = frozenset(
-    f"{module}.{name}"
-    for module, names in {
-        "shutil": ("copy", "copy2", "copyfile", "move", "copytree"),
-        "os": ("rename", "replace", "renames", "link", "symlink"),
-    }.items()
-    for name in names
-)
-"""Functions whose second argument is the path written."""
-_SECOND_NAMES = ("dst", "target")
-_WRITES_FIRST = frozenset((
-    *("os.mkdir", "os.makedirs", "os.mknod", "os.mkfifo", "os.truncate", "sqlite3.connect", "shelve.open", "dbm.open"),
-    *("numpy.save", "numpy.savez", "numpy.savez_compressed", "numpy.savetxt", "joblib.dump"),
-    *("matplotlib.pyplot.savefig", "urllib.request.urlretrieve"),
-))  # fmt: skip
-_PATH_METHODS = frozenset(("write_text", "write_bytes", "touch", "mkdir", "symlink_to", "hardlink_to"))
-"""Methods of a `Path` that write to it."""
-_PATH_MOVES = frozenset(("rename", "replace"))
-_SAVERS = frozenset((
-    *("to_csv", "to_json", "to_excel", "to_parquet", "to_html", "to_pickle", "to_feather", "to_hdf", "to_markdown"),
-    *("savefig", "save", "tofile"),
-))  # fmt: skip
-"""Methods of tables, figures and arrays whose first argument is the path written."""
-_SHELLS = frozenset((
-    *("os.system", "os.popen", "subprocess.getoutput", "subprocess.getstatusoutput"),
-    *("subprocess.run", "subprocess.call", "subprocess.check_call", "subprocess.check_output", "subprocess.Popen"),
-))  # fmt: skip
-_OS_WRITE_FLAGS = ("O_WRONLY", "O_RDWR", "O_CREAT", "O_APPEND", "O_TRUNC")
-_URLRETRIEVE = "urllib.request.urlretrieve"
+
+class _UsedUp(Exception):
+    """The budget is used up."""
 
 
 class Written(NamedTuple):
@@ -65,7 +56,9 @@ class Written(NamedTuple):
 
 
 def written_by_python(code: str) -> Written:
-    """What a program may write; empty if it does not parse as Python."""
+    """What a program may write; empty if it does not parse as Python, or is longer than MAX_CODE_CHARACTERS."""
+    if len(code) > MAX_CODE_CHARACTERS:
+        return Written([], [])
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -77,7 +70,7 @@ def written_by_python(code: str) -> Written:
         for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
             paths |= dict.fromkeys(posixpath.normpath(path) for path in reader.paths(call) if _is_path(path))
             commands |= dict.fromkeys(reader.commands(call))
-    except RecursionError:
+    except (RecursionError, _UsedUp):
         pass
     return Written(list(paths), list(commands))
 
@@ -86,25 +79,31 @@ class _Reader:
     """Constant propagation over one program: the strings its expressions may evaluate to."""
 
     def __init__(self, tree: ast.Module) -> None:
+        self._left = UNITS
         self._imports = dict(_imports(tree))
         self._values: dict[str, list[ast.expr]] = {}
         self._functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
         for node in ast.walk(tree):
             self._collect(node)
 
+    def _spend(self, units: int = 1) -> None:
+        self._left -= units
+        if self._left < 0:
+            raise _UsedUp
+
     def paths(self, call: ast.Call) -> list[str]:
         """The paths a call writes."""
         name, first = self._name(call.func), call.args[0] if call.args else None
-        if name in _OPENERS:
+        if name in OPENERS:
             opened = first or _keyword(call, "file", "filename", "name")
             return self._texts(opened) if not _is_number(opened) and self._is_writing(call, 1) else []
         if name == "os.open":
             flags = ast.unparse(call.args[1]) if len(call.args) > 1 else ""
-            return self._texts(first) if any(flag in flags for flag in _OS_WRITE_FLAGS) else []
-        if name in _WRITES_SECOND or name == _URLRETRIEVE:
-            second = call.args[1] if len(call.args) > 1 else _keyword(call, *_SECOND_NAMES, "filename")
+            return self._texts(first) if any(flag in flags for flag in OS_WRITE_FLAGS) else []
+        if name in WRITES_SECOND or name == URLRETRIEVE:
+            second = call.args[1] if len(call.args) > 1 else _keyword(call, *SECOND_NAMES, "filename")
             return self._texts(second)
-        if name in _WRITES_FIRST:
+        if name in WRITES_FIRST:
             return self._texts(first if first is not None else _keyword(call, "file", "fname", "database"))
         if isinstance(call.func, ast.Attribute):
             return self._of_method(call, call.func)
@@ -113,7 +112,7 @@ class _Reader:
     def commands(self, call: ast.Call) -> list[str]:
         """The shell commands a call runs."""
         name = self._name(call.func)
-        if name not in _SHELLS or not call.args:
+        if name not in SHELLS or not call.args:
             return []
         if name.startswith("subprocess.") and not name.startswith("subprocess.get"):
             shell = _keyword(call, "shell")
@@ -123,13 +122,13 @@ class _Reader:
 
     def _of_method(self, call: ast.Call, method: ast.Attribute) -> list[str]:
         first = call.args[0] if call.args else None
-        if method.attr in _PATH_METHODS and self._is_path(method.value):
+        if method.attr in PATH_METHODS and self._is_path(method.value):
             return self._texts(method.value)
-        if method.attr in _PATH_MOVES and self._is_path(method.value):
+        if method.attr in PATH_MOVES and self._is_path(method.value):
             return self._texts(first if first is not None else _keyword(call, "target"))
         if method.attr == "open" and self._is_path(method.value):
             return self._texts(method.value) if self._is_writing(call, 0) else []
-        if method.attr in _SAVERS:
+        if method.attr in SAVERS:
             return self._texts(first if first is not None else _keyword(call, "path_or_buf", "fname", "path", "fp"))
         return []
 
@@ -139,6 +138,7 @@ class _Reader:
 
     def _is_path(self, node: ast.expr, depth: int = 0) -> bool:
         """Whether an expression is known to be a pathlib path."""
+        self._spend()
         if depth > MAX_DEPTH:
             return False
         if isinstance(node, ast.Call):
@@ -193,6 +193,7 @@ class _Reader:
 
     def _texts(self, node: ast.expr | None, depth: int = 0) -> list[str]:
         """The strings an expression may evaluate to; empty if unknown."""
+        self._spend()
         if node is None or depth > MAX_DEPTH:
             return []
         found: Iterator[str] = iter(())
@@ -212,7 +213,9 @@ class _Reader:
             found = self._of_call(node, depth)
         elif isinstance(node, ast.Attribute) and node.attr == "parent":
             found = (posixpath.dirname(text) or "." for text in self._texts(node.value, depth + 1))
-        return list(dict.fromkeys(text for text, _ in zip(found, range(MAX_VALUES), strict=False)))
+        texts = list(dict.fromkeys(text for text, _ in zip(found, range(MAX_VALUES), strict=False)))
+        self._spend(sum(map(len, texts)) // 100)
+        return texts
 
     def _of_call(self, call: ast.Call, depth: int) -> Iterator[str]:
         name = self._name(call.func)
@@ -230,20 +233,27 @@ class _Reader:
         if method in ("resolve", "absolute", "expanduser", "as_posix"):
             return iter(self._texts(own, depth + 1))
         if method in ("with_suffix", "with_name") and call.args:
-            pairs = product(self._texts(own, depth + 1), self._texts(call.args[0], depth + 1))
+            pairs = self._product([own, call.args[0]], depth)
             return (_renamed(path, new, method == "with_suffix") for path, new in pairs)
         if method == "format" and not call.keywords:
             return self._formatted(own, call.args, depth)
         return iter(())
 
     def _joined(self, nodes: list[ast.expr], between: str, depth: int) -> Iterator[str]:
-        parts = [self._texts(node, depth + 1) for node in nodes]
-        for texts in product(*parts):
+        for texts in self._product(nodes, depth):
             yield posixpath.join(*texts) if between and texts else between.join(texts)
 
+    def _product(self, nodes: list[ast.expr], depth: int) -> Iterator[tuple[str, ...]]:
+        """Every combination of the nodes' texts that is not too long."""
+        for texts in product(*(self._texts(node, depth + 1) for node in nodes)):
+            characters = sum(map(len, texts))
+            self._spend(1 + len(texts) + min(characters, MAX_CHARACTERS) // 100)
+            if characters <= MAX_CHARACTERS:
+                yield texts
+
     def _formatted(self, own: ast.expr, arguments: list[ast.expr], depth: int) -> Iterator[str]:
-        for texts in product(self._texts(own, depth + 1), *(self._texts(each, depth + 1) for each in arguments)):
-            text, *values = texts
+        for text, *values in self._product([own, *arguments], depth):
+            self._spend(len(values) * len(text) // 1_000)
             for value in values:
                 text = text.replace("{}", value, 1)
             if "{" not in text:

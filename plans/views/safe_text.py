@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import lru_cache
 
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e"
@@ -41,6 +42,8 @@ _EAST_ASIAN = frozenset(("CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "HA
 """Scripts that are written next to Latin without a space."""
 _HARMLESS = ("<super>", "<sub>", "<circle>")
 """Kinds of Unicode decompositions that nobody mistakes for the plain character."""
+CHARACTERS_KEPT = 10_000
+"""How many characters are looked up only once: a text of a megabyte has few different ones."""
 MAX_NAMED = 20
 """How many kinds of unusual characters a warning names."""
 
@@ -146,6 +149,7 @@ def _found(text: str) -> dict[int, str]:
     return kinds
 
 
+@lru_cache(CHARACTERS_KEPT)
 def _kind(char: str) -> str:
     """What is unusual about a character wherever it stands; empty: nothing."""
     category = unicodedata.category(char)
@@ -191,6 +195,7 @@ def _mixed(word: str, at: int) -> dict[int, str]:
     return {}
 
 
+@lru_cache(CHARACTERS_KEPT)
 def _script(char: str) -> str:
     """The script of a letter or digit, as the first word of its name; empty if it belongs to all."""
     if char.isascii():

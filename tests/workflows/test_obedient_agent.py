@@ -86,7 +86,10 @@ def changes(outside: Path, sink: Site) -> list[dict[str, Any]]:
     ]
 
 
-PLANTED = [".git/hooks/pre-commit", ".env", "AGENTS.md", ".github/workflows/x.yml", ".bashrc"]
+PLANTED = [
+    *(".git/hooks/pre-commit", ".env", "AGENTS.md", ".github/workflows/x.yml", ".bashrc", ".claude/settings.json"),
+    *(".devcontainer/devcontainer.json", ".venv/lib/x/evil.pth", "Makefile"),
+]
 
 
 def story(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from activities.tools.search import MAX_ENTRIES
+from activities.tools.search import MAX_ENTRIES, MAX_PARTS
 from tests.activities.attempts import Attempts
 
 FILES = ["a.py", "b.txt", "src/a.py", "src/deep/down/c.py", "src/deep/x.txt", ".hidden/d.py", "src/.e.py", "s[1].py"]
@@ -43,6 +43,12 @@ def tree(attempts: Attempts) -> Attempts:
 )
 async def test_a_pattern_finds_files(tree: Attempts, pattern: str, found: list[str]) -> None:
     assert await tree.value("find_files", pattern=pattern) == found
+
+
+async def test_a_pattern_of_too_many_names_is_refused(tree: Attempts) -> None:
+    assert await tree.value("find_files", pattern="**/" * 1_300 + "a.py") == ["a.py", "src/a.py"]
+    assert await tree.value("find_files", pattern="*/" * (MAX_PARTS - 1) + "x") == []
+    assert await tree.code("find_files", pattern="**/a/" * 50 + "x") == "PATH_INVALID"
 
 
 async def test_a_search_may_begin_further_down(tree: Attempts) -> None:

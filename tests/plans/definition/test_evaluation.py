@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 import warnings
 from itertools import pairwise
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from jmespath.exceptions import JMESPathError
 
 from plans.definition.conditions import holds, search
-from plans.definition.evaluation import TOO_COSTLY, UNITS, Budget
+from plans.definition.evaluation import MAX_ARGS_CHARACTERS, TOO_COSTLY, UNITS, Budget
 from plans.definition.references import fill, fill_at
 from plans.errors import BadExpression, BadReference
 from tests.nightly import sampled
@@ -156,3 +157,39 @@ def test_within_the_budget_every_value_is_that_of_jmespath(seed: int) -> None:
             assert (found, type(found)) == (expected, type(expected)), (expression, value)
             same += 1
     assert same > 300
+
+
+LARGE: dict[str, Any] = {"text": "x" * 8_000, "zeros": [0] * 4_000, "rows": ROWS}
+MULTIPLIED: list[tuple[dict[str, Any], str | None]] = [
+    ({"text": "{{text}}" * 7_000}, None),
+    ({"text": "echo " + "{{text}} " * 7_000}, "shell"),
+    ({"text": "x = [" + "{{text}}, " * 5_000 + "]"}, "python"),
+    ({"text": "x = [" + "{{zeros}}, " * 5_000 + "]"}, "python"),
+    ({"text": "{{rows}}" * 7_000}, None),
+    ({"text": "{{zeros}}" * 7_000, "more": "$zeros"}, None),
+    ({"text": ["$text"] * 7_000}, None),
+    ({"text": {"deep": [["$zeros"]] * 7_000}}, None),
+    ({f"a{n}": "{{text}}" * 100 for n in range(30)}, None),
+]
+
+
+@pytest.mark.parametrize(("args", "language"), MULTIPLIED)
+def test_arguments_that_would_be_too_large_are_refused_before_they_are_built(
+    args: dict[str, Any], language: str | None
+) -> None:
+    tracemalloc.start()
+    with pytest.raises(BadReference, match="the arguments are longer than 16000000 characters") as caught:
+        fill(args, LARGE, {"text": language} if language else {})  # type: ignore[dict-item]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert caught.value.code == "ARGS_TOO_LARGE"
+    assert peak < 4 * MAX_ARGS_CHARACTERS  # the largest of them would have 350 MB
+
+
+def test_large_values_fill_what_fits() -> None:
+    assert len(fill({"text": "{{text}}" * 1_900}, LARGE, {}).args["text"]) == 8_000 * 1_900
+    assert fill({"list": ["$zeros"] * 3_000}, LARGE, {}).args["list"][2_999] is LARGE["zeros"]
+    twice = fill_at({"text": "{{text}}" * 3_000}, [["text"]], LARGE, {})  # where large values are filled in: more
+    assert len(twice["text"]) == 24_000_000
+    with pytest.raises(BadReference, match="200000000 characters"):
+        fill_at({"text": "{{text}}" * 26_000}, [["text"]], LARGE, {})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import pytest
@@ -12,6 +11,7 @@ from client.plan_file import PlanFile, check
 from plans.definition.near_names import ALLOWANCE, MIN_COST, Hints
 from plans.definition.parsing import Unreadable, parse_json
 from plans.definition.validation import MAX_FOUND
+from tests.growth import cpu, growth
 from tests.nightly import sampled
 from tests.plans.definition import quadratic_quoting
 from tests.plans.definition.hostile_plans import SHAPES
@@ -29,24 +29,6 @@ def checked(text: str) -> int:
     found = check(data, TOOLS)[1]
     file = PlanFile("plan.json", text, data)
     return sum(1 for problem in found if file.line(problem) is not None or problem.message)
-
-
-def cpu(work: Callable[[], object]) -> float:
-    """CPU seconds of this thread; the best of two, since the first one pays for caches."""
-    best = float("inf")
-    for _ in range(2):
-        before = time.thread_time()
-        work()
-        best = min(best, time.thread_time() - before)
-    return best
-
-
-def growth(work: Callable[[int], Callable[[], object]], size: int) -> float:
-    """How much longer work of four times the size takes: 4 if it is linear, 16 if it is quadratic.
-
-    A twentieth of a second is given free: below that the measurement is noise.
-    """
-    return max(cpu(work(4 * size)) - 0.05, 0.0) / cpu(work(size))
 
 
 def of_check(shape: str) -> Callable[[int], Callable[[], object]]:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from plans.activity_io import Facts, LargeValue
+from plans.definition.evaluation import MAX_ARGS_CHARACTERS
 from plans.execution import approvals
 from plans.execution.messages import Decide
 from plans.execution.next_action import (
@@ -27,7 +28,7 @@ from plans.execution.next_action import (
 from plans.execution.schedule import Schedule
 from plans.model import ApprovalRule, Step
 from plans.run import Options, Result, Run
-from plans.step_call import MAX_ARGS_CHARACTERS, StepCall, digest_of
+from plans.step_call import StepCall, digest_of
 from tests.plans.building import NOW, TOOLS, begun, completed, run_of, spec, step
 
 _TEXT = {"type": "string"}

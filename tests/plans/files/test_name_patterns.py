@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from plans.files.name_patterns import DEFAULT, ProtectedNames, folded, pattern_problem
 from plans.files.protected_names import CATEGORIES, HARMLESS, Category
 from runtime.settings import SettingError, Settings
+from tests.growth import cpu, growth
 
 PAGE = Path(__file__).parents[3] / "docs" / "files.md"
 
@@ -110,3 +112,25 @@ def test_patterns_that_cannot_be_meant_are_refused_at_start(pattern: str, tmp_pa
         Settings.read({"HOME": str(tmp_path), "PLANS_PROTECTED": f"good,{pattern}"})
     assert caught.value.code == "BAD_SETTING:PLANS_PROTECTED"
     assert repr(pattern)[1:20] in caught.value.message
+
+
+def test_a_pattern_with_many_stars_takes_no_longer_than_one_with_few() -> None:
+    few, many = (ProtectedNames(("*a" * stars + "b",)) for stars in (2, 30))
+    name = ("a" * 255,)
+    assert few.reason(name) is many.reason(name) is None
+    assert cpu(lambda: [many.reason(name) for _ in range(200)]) < 30 * cpu(lambda: [few.reason(name)] * 200) + 0.2
+
+
+@pytest.mark.parametrize("pattern", ["*a*b*", "*ab*ab", "a**b", "*[ab]*c", "x*y/z*w", "*?*a"])
+@pytest.mark.parametrize("text", ["aabb", "xabyab", "ab", "aXb", "bc", "xy/zw", "xyy/zzw", "ca", "a", "xa/b", "aab/ab"])
+def test_stars_fit_as_fnmatch_has_them(pattern: str, text: str) -> None:
+    expected = any(
+        all(fnmatchcase(name, part) for name, part in zip(names, pattern.split("/"), strict=False))
+        for start in range(text.count("/") + 1)
+        if len(names := text.split("/")[start:]) >= pattern.count("/") + 1
+    )
+    assert (ProtectedNames((pattern,)).reason(text.split("/")) is not None) == expected
+
+
+def test_a_deep_path_is_looked_at_in_proportion_to_its_length() -> None:
+    assert growth(lambda size: lambda: DEFAULT.reason([".git/modules"] * size), 3_000) < 10
