@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from bisect import bisect_left, bisect_right
+from itertools import count
 from math import inf
 from typing import Any
 
@@ -39,6 +40,7 @@ _BORING = {
     "single": re.compile(r"[^']+"),
 }
 """Characters that change nothing in a context, by context."""
+_PLACEHOLDER = "_inserted_value_"
 _NAMELESS = ("ctx", "op", "ops", "attr", "id", "type_comment")
 _FIELDS = {
     kind: tuple(field for field in kind._fields if field not in _NAMELESS and kind is not ast.Constant)
@@ -130,9 +132,7 @@ def _first(places: list[int], at: int) -> float:
 
 def join_python(literals: list[str], values: list[Any]) -> str:
     """Python code with each value as a literal. Raises BadReference where none is allowed, as inside quotes."""
-    stem = "_inserted_value_"
-    while any(stem in literal for literal in literals):
-        stem += "_"
+    stem = _stem(literals)
     names = [f"{stem}{index}_" for index in range(len(values))]
     code = literals[0] + "".join(name + literal for name, literal in zip(names, literals[1:], strict=True))
     try:
@@ -144,6 +144,15 @@ def join_python(literals: list[str], values: list[Any]) -> str:
     texts = {name: f"({value!r})" for name, value in zip(names, values, strict=True)}
     # One pass, so that a value that looks like a placeholder is not replaced again.
     return re.sub(rf"{stem}[0-9]+_", lambda match: texts.get(match[0], match[0]), code)
+
+
+def _stem(literals: list[str]) -> str:
+    """How the names begin that stand for values: short, and as no name in the code begins."""
+    whole = "\0".join(literals)
+    if _PLACEHOLDER not in whole:
+        return _PLACEHOLDER
+    used = set(re.findall(rf"(?={_PLACEHOLDER}x([0-9]{{1,9}})_)", whole))
+    return f"{_PLACEHOLDER}x{next(number for number in count() if str(number) not in used)}_"
 
 
 def _free_names(tree: ast.AST) -> set[str]:
