@@ -169,12 +169,11 @@ def _references(step: Step, known: set[str], inputs: set[str], hints: Hints) -> 
     for reference in find(step.args):
         if is_literal(reference, known):
             continue
-        field = _field(reference.place)
         text = _reference_problem(reference, step, known, inputs, hints)
         if text:
-            yield Problem(code="BAD_REFERENCE", step_id=step.id, field=field, message=text)
+            yield Problem(code="BAD_REFERENCE", step_id=step.id, field=_field(reference.place), message=text)
         elif reference.path:
-            yield from _expression(reference.path, step, field)
+            yield from _expression(reference.path, step, _field(reference.place))
 
 
 def _reference_problem(reference: Reference, step: Step, known: set[str], inputs: set[str], hints: Hints) -> str:

@@ -46,7 +46,8 @@ async def record(names: list[str]) -> None:
     if recorded:
         raise SystemExit(f"recorded already, and never recorded again: {', '.join(recorded)}; add a scenario")
     with tempfile.TemporaryDirectory(prefix="plans-replay-") as folder:
-        settings = Settings.read({"HOME": os.environ["HOME"], "PLANS_STATE_DIR": folder, "PLANS_TASK_QUEUE": "replay"})
+        environ = {"HOME": os.environ["HOME"], "PLANS_STATE_DIR": f"{folder}/state", "PLANS_TASK_QUEUE": "replay"}
+        settings = Settings.read(environ | {"PLANS_WORKSPACES": folder})  # none lies in the state directory
         server = await _server(settings, Path(folder))
         try:
             client = await connected(server.address, data_converter=pydantic_data_converter, identity="recorder")

@@ -233,6 +233,9 @@ MALFORMED: list[tuple[Any, ...]] = [
     ("approve", {"stepId": "gate"}),
 ]
 
+COSTLY = "inputs.x" + "|[@,@][]" * 16 + "|length(@) > `{}`"
+"""Half a million units of work: after six of them a workflow task rests."""
+
 SCENARIOS: dict[str, Scenario] = {
     "chain": run(*CHAIN, title="Chain"),
     "fan-out": run(*(work(f"s{number}") for number in range(12)), work("end", *(f"s{number}" for number in range(12)))),
@@ -281,6 +284,10 @@ SCENARIOS: dict[str, Scenario] = {
         gate(approval={"timeout": 1.0, "onTimeout": "approve"}),
         *CHAIN,
         options={"historyLimit": 12},
+    ),
+    "rest": run(
+        *(work(f"s{number}", when=COSTLY.format(number)) for number in range(8)),
+        inputs={"x": {"type": "array", "default": [1, 2]}},
     ),
     "end-record": run(work("a"), work("b", "a"), title="Its record is named by the memo"),
     **AGENTS,

@@ -14,11 +14,13 @@ def _json(*steps: dict[str, Any], **fields: Any) -> str:
     return json.dumps({"id": "hostile", "steps": list(steps), **fields})
 
 
-def _filled(piece: str, end: str = "{{a}}", tool: str = "run_command", name: str = "command") -> Callable[[int], str]:
+def _filled(
+    piece: str, end: str = "{{a}}", tool: str = "run_command", name: str = "command", start: str = ""
+) -> Callable[[int], str]:
     """Steps whose code consists of one piece."""
 
     def of(size: int) -> str:
-        code = piece * max(min(size, ARGS) // len(piece), 1) + end
+        code = start + piece * max((min(size, ARGS) - len(end)) // len(piece), 1) + end
         count = max(size // len(code), 1)
         return _json(
             {"id": "a", "tool": "read_file", "args": {"path": "a"}},
@@ -80,6 +82,8 @@ SHAPES: dict[str, Callable[[int], str]] = {
     "insertions after a shell": _filled("{{a}} ", tool="run_command"),
     "insertions in Python": _filled("[{{a}}]\n", "", "run_python", "code"),
     "placeholders in Python": _filled("x={{a}};", "", "run_python", "code"),
+    "a long placeholder in Python": _filled("_", "\n" + "[{{a}}]\n" * 500, "run_python", "code", "y=_inserted_value_"),
+    "placeholders in use in Python": _filled("_inserted_value_", "\nx={{a}}", "run_python", "code", "y="),
     "unclosed insertions": _filled("{{a.", "}}"),
     "braces": _filled("{", "{{a}}"),
     "blanks in braces": _filled("{{ ", "a}}"),

@@ -208,3 +208,11 @@ def test_a_placeholder_that_the_code_itself_holds_is_not_taken_for_one() -> None
     assert fill_text("a = '_inserted_value_0_'; b = {{v}}", {"v": "'"}, "python") == (
         "a = '_inserted_value_0_'; b = (\"'\")"
     )
+
+
+@pytest.mark.parametrize(
+    "code", ["_inserted_value_", "_inserted_value_x0_", "_inserted_value_0_", "_inserted_value" * 3]
+)
+def test_code_that_uses_the_names_of_placeholders_is_left_as_it_is(code: str) -> None:
+    text = f"y = '{code}_inserted_value_x1_0_'\nx = {{{{a}}}}\n"
+    assert fill_text(text, {"a": "v"}, "python") == text.replace("{{a}}", "('v')")
