@@ -71,7 +71,7 @@ def require_stored(arguments: Sequence[Any]) -> None:
 
 def _require_decodable(arguments: Sequence[Any]) -> None:
     """Raises InvalidPlan for a start argument that cannot be decoded; RuntimeError if an earlier run stored it."""
-    if _is_carried():
+    if is_carried():
         require_stored(arguments)
     refused = undecodable(arguments, "undecodable-start")
     if refused is not None:
@@ -86,7 +86,7 @@ def read_request(arguments: Sequence[Any]) -> PlanRequest:
         # A big Run is carried as a JSON string, which parses four times faster.
         text = carried if isinstance(carried, str) else None
         request = PlanRequest.model_validate(sent) if text is None else PlanRequest(run=run_of(text))
-    if request.run is not None and not _is_carried():
+    if request.run is not None and not is_carried():
         _require_sound(run_check.problem_of(request.run, workflow.now()))
     return request
 
@@ -97,14 +97,19 @@ def read_agent_request(arguments: Sequence[Any]) -> AgentRequest:
     sent = _only_object(arguments, "AGENT_SCHEMA", example, ("order", "agent"))
     with _schema_errors("AGENT_SCHEMA"):
         request = AgentRequest.model_validate(sent)
-    if request.agent is not None and not _is_carried():
+    if request.agent is not None and not is_carried():
         _require_sound(run_check.agent_problem_of(request.agent, workflow.now()))
     return request
 
 
-def _is_carried() -> bool:
-    """Whether continue-as-new wrote the argument. A cron schedule repeats the first one, and looks the same."""
-    return bool(workflow.info().continued_run_id) and not workflow.info().cron_schedule
+def is_carried() -> bool:
+    """Whether continue-as-new wrote the argument.
+
+    A cron schedule and a retry policy of the workflow repeat the first argument, which anybody may have written, in
+    a run that continues another one as well.
+    """
+    info = workflow.info()
+    return bool(info.continued_run_id) and not info.cron_schedule and info.attempt == 1
 
 
 def _require_sound(problem: str | None) -> None:

@@ -18,6 +18,7 @@ from plans.log import LogKind
 from plans.model import Problem
 from plans.run import Decision, PlanStatus, Run
 from plans.signatures import ADDED, START, Signature, one_object, signature_of, signed_bytes
+from workflows.inputs import is_carried
 
 UNSIGNED = "unsigned start: waivers are ignored, approvals are strict"
 
@@ -43,8 +44,7 @@ def proof_of(arguments: Sequence[Any]) -> tuple[Signature | None, bytes]:
 
 def opened(run: Run, signature: Signature | None, content: bytes) -> StartProof:
     """The proof of a run that has just been opened. Raises InvalidPlan for one that would escape the worker's check."""
-    is_ours = workflow.info().continued_run_id is not None
-    if run.status is not PlanStatus.DRAFT and not is_ours:
+    if run.status is not PlanStatus.DRAFT and not is_carried():
         text = "a run to start from must be a draft; `plan resume` makes one of an ended plan"
         raise InvalidPlan([Problem(code="PLAN_SCHEMA", field="run.status", message=text)])
     return StartProof(signature, content, dict(run.decisions), dict(run.remembered))

@@ -9,8 +9,10 @@ an `Idempotency-Key` that is the same for all attempts of the step, unless the p
 from __future__ import annotations
 
 import asyncio
+import codecs
 import json
 import math
+import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
 from pydantic import Field
@@ -33,6 +35,8 @@ MAX_RETRY_AFTER = 600.0
 """Upper limit for Retry-After, in seconds."""
 MAX_URL_CHARACTERS = 8_000
 SHOWN_CHARACTERS = 500
+_CHARSETS = re.compile(r"(ascii|utf|iso|latin|cp\d|koi8|mac|gb|big5|euc|shift|johab|hz$|tis|hp|kz|ptcp)")
+"""Normal names of Python's codecs that are sets of characters. Others are code: `punycode` takes quadratic time."""
 
 _SAFE = ("GET", "HEAD")
 _WORTH_RETRYING = (408, 409, 425, 429)
@@ -95,7 +99,9 @@ def _request(url: str, method: str, headers: dict[str, str], body: Any, key: str
     import httpx
 
     address = _address(url)
-    given = {name.lower() for name in headers}
+    given = {name.strip().lower() for name in headers}
+    if "host" in given:
+        raise ToolError("INVALID_ARGS", "headers: Host cannot be set; the URL says which host receives the request")
     extra = {} if method in _SAFE or "idempotency-key" in given else {"Idempotency-Key": key}
     if body is not None and not isinstance(body, str) and "content-type" not in given:
         extra["Content-Type"] = "application/json"
@@ -134,7 +140,7 @@ def _without_credentials(url: str) -> str:
 
 
 async def _send(request: httpx.Request, timeout: float, policy: AddressPolicy) -> tuple[httpx.Response, bytes]:
-    """The response and its body. Raises HTTP_TIMEOUT, HTTP_UNREACHABLE or INVALID_ARGS."""
+    """The response and its body. Raises HTTP_TIMEOUT, HTTP_UNREACHABLE, OUTPUT_LIMIT or INVALID_ARGS."""
     import httpx
 
     url = shown(str(request.url))
@@ -147,6 +153,8 @@ async def _send(request: httpx.Request, timeout: float, policy: AddressPolicy) -
         raise ToolError("HTTP_TIMEOUT", f"{url} took longer than {timeout:g} seconds", retryable=True) from None
     except (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.InvalidURL) as error:
         raise ToolError("INVALID_ARGS", f"the request to {url} cannot be sent: {error}") from None
+    except UnicodeError as error:  # httpx reads the address of every redirect, followed or not
+        raise ToolError("HTTP_STATUS", f"{url} redirects to a host that is not valid: {error}") from None
     except httpx.HTTPError as error:
         reason = f"{type(error).__name__}: {error}"
         raise ToolError("HTTP_UNREACHABLE", f"{url}: {reason}; is the server up?", retryable=True) from None
@@ -191,6 +199,9 @@ def _redirected(request: httpx.Request, response: httpx.Response) -> httpx.Reque
 
 
 async def _content(response: httpx.Response) -> bytes:
+    if "," in response.headers.get("content-encoding", ""):  # each layer multiplies: 1 KB becomes gigabytes
+        text = f"{shown(str(response.url))} answered with a body that is compressed more than once"
+        raise ToolError("OUTPUT_LIMIT", text)
     content = bytearray()
     async for piece in response.aiter_bytes():
         content += piece
@@ -210,10 +221,16 @@ def _body(response: httpx.Response, content: bytes) -> Any:
             return json_value(content)
         except (ValueError, RecursionError):
             pass  # the content type says JSON, the body is not
+    return content.decode(_charset(response.charset_encoding or "utf-8"), "replace")
+
+
+def _charset(name: str) -> str:
+    """The codec for what the server says; UTF-8 for what is no set of characters."""
     try:
-        return content.decode(response.charset_encoding or "utf-8", "replace")
-    except LookupError:
-        return content.decode("utf-8", "replace")
+        found = codecs.lookup(name).name
+    except (LookupError, ValueError):
+        return "utf-8"
+    return found if _CHARSETS.match(found) else "utf-8"
 
 
 def _check_status(url: str, response: httpx.Response, body: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,9 +40,9 @@ class Handler(BaseHTTPRequestHandler):
         headers = {name.lower(): value for name, value in self.headers.items()}
         self.site.asked.append((self.command, self.path, headers, body))
         kind, _, rest = self.path[1:].partition("/")
-        {"status": self.status, "to": self.redirect, "hang": self.hang, "big": self.big, "drop": self.drop}.get(
-            kind, self.plain
-        )(rest)
+        kinds = {"status": self.status, "to": self.redirect, "hang": self.hang, "big": self.big, "drop": self.drop}
+        kinds |= {"packed": self.packed, "charset": self.charset}
+        kinds.get(kind, self.plain)(rest)
 
     do_POST = do_PUT = do_DELETE = do_HEAD = do_PATCH = do_OPTIONS = do_GET  # noqa: N815
 
@@ -82,6 +83,17 @@ class Handler(BaseHTTPRequestHandler):
     def big(self, _: str) -> None:
         """More than is taken."""
         self.answer(200, "text/plain", b"x" * (MAX_RESPONSE_BYTES + 1))
+
+    def packed(self, times: str) -> None:
+        """`/packed/TIMES`: compressed so many times."""
+        body = b"hello"
+        for _ in range(int(times)):
+            body = gzip.compress(body)
+        self.answer(200, "text/plain", body, {"Content-Encoding": ", ".join(["gzip"] * int(times))})
+
+    def charset(self, name: str) -> None:
+        """`/charset/NAME`: says that it is in that character set."""
+        self.answer(200, f"text/plain; charset={name}", b"a-" + b"abcdefgh" * 5)
 
     def answer(self, code: int, kind: str, body: bytes, extra: dict[str, str] | None = None) -> None:
         """Send it."""

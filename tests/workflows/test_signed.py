@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from temporalio.client import Client, WorkflowUpdateFailedError
+from temporalio.common import RetryPolicy
 from temporalio.exceptions import ApplicationError
 
 from client import decisions, edits, runs
@@ -23,6 +25,7 @@ from plans.signatures import FIELD
 from runtime.settings import Settings
 from runtime.signing import Signer, private_key, signed
 from tests.driving import Plans, Started, step, terminated
+from tests.waiting import until
 from tests.workflows.conftest import MakeWorker
 
 WAITING = {"id": "gate", "tool": "create_directory", "args": {"path": "made"}, "requiresApproval": True}
@@ -251,6 +254,46 @@ async def test_a_hand_made_run_cannot_bring_its_own_rule(
         assert not (idle.workspace / "made").exists()
         await second.handle.terminate()
         await plan.handle.terminate()
+
+
+REPEATED: dict[str, dict[str, Any]] = {
+    "cron": {"cron_schedule": "@every 1s"},
+    "retry": {"run_timeout": timedelta(seconds=1), "retry_policy": RetryPolicy(initial_interval=timedelta(seconds=1))},
+}
+"""Options of a start with which the server starts further runs of the same argument, as if they continued it."""
+
+
+@pytest.mark.modes("plain")
+@pytest.mark.parametrize("how", REPEATED)
+async def test_a_hand_made_run_that_the_server_repeats_cannot_bring_its_own_rule(
+    idle: Plans, owner: Client, make_worker: MakeWorker, queue: str, how: str
+) -> None:
+    async with make_worker(decisions="signed"):
+        plan = await waiting(idle, owner, queue)
+        run = await plan.handle.query("state")
+        digest = (await plan.handle.query("call", {"stepId": "gate"}))["digest"]
+        await plan.handle.terminate()
+    run["facts"].pop("decisionKey")
+    run["decisions"] = {"gate": {"approved": True, "digest": digest, "time": "2026-01-01T00:00:00Z"}}
+    name = f"plan-{how}-{queue}"
+    first = await idle.client.start_workflow("PlanWorkflow", {"run": run}, id=name, task_queue=queue, **REPEATED[how])
+    if how == "retry":  # nobody answers the first run in time
+        await until_another_run(idle.client, name, first.result_run_id)
+    async with make_worker(decisions="signed"):
+        await until_another_run(idle.client, name, first.result_run_id, is_closed=True)
+    await terminated(idle.client, name)
+    assert not (idle.workspace / "made").exists()
+
+
+async def until_another_run(client: Client, name: str, first: str | None, is_closed: bool = False) -> None:
+    """Wait until the server has started a second run; `is_closed`: until a later one than the first has ended."""
+
+    async def has() -> bool:
+        runs = [each async for each in client.list_workflows(f"WorkflowId = '{name}'")]
+        later = [each for each in runs if each.run_id != first]
+        return any(each.close_time is not None for each in later) if is_closed else bool(later)
+
+    await until(has, "the server has repeated the start")
 
 
 @pytest.mark.modes("plain")

@@ -171,3 +171,31 @@ async def test_proxies_of_the_environment_are_not_used(
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:1")
     assert (await attempts.value("http_request", url=site.url))["status"] == 200
+
+
+async def test_a_body_that_is_compressed_more_than_once_is_not_unpacked(attempts: Attempts, site: Site) -> None:
+    assert (await attempts.value("http_request", url=f"{site.url}/packed/1"))["body"] == "hello"  # control
+    assert await attempts.code("http_request", url=f"{site.url}/packed/2") == "OUTPUT_LIMIT"
+
+
+async def test_a_body_is_read_by_sets_of_characters_only(attempts: Attempts, site: Site) -> None:
+    text = "a-" + "abcdefgh" * 5
+    names = ("punycode", "idna", "undefined", "unicode_escape", "rot13", "zlib", "x" * 1_000)
+    for name in names:
+        assert (await attempts.value("http_request", url=f"{site.url}/charset/{name}"))["body"] == text, name
+    value = await attempts.value("http_request", url=f"{site.url}/charset/utf-16-le")  # control
+    assert value["body"] == text.encode().decode("utf-16-le")
+
+
+async def test_a_request_names_no_other_host_than_its_url(attempts: Attempts, site: Site) -> None:
+    for name in ("Host", "host", "HOST", " Host", "Host\t"):
+        code = await attempts.code("http_request", url=site.url, headers={name: "other.example"})
+        assert code == "INVALID_ARGS", name
+    assert site.asked == []
+    await attempts.value("http_request", url=site.url, headers={"X-Host": "other.example"})  # control
+    assert site.asked[0][2]["host"] == f"127.0.0.1:{site.port}"
+
+
+async def test_a_redirect_to_a_host_that_is_none_is_told(attempts: Attempts, site: Site) -> None:
+    error = await attempts.error("http_request", url=f"{site.url}/to/http://xn--/")
+    assert (error.type, error.non_retryable) == ("HTTP_STATUS", True)
