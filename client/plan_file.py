@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 from client.yaml_reader import parse_yaml
 from plans.definition.parsing import MAX_BYTES, Unreadable, parse_json, read_plan, sound_part
-from plans.definition.validation import problems
+from plans.definition.validation import MAX_FOUND, problems
 from plans.errors import InvalidPlan, PlanError
 from plans.model import Plan, Problem, ToolSpec
 
@@ -82,6 +82,8 @@ def check(data: Any, tools: Mapping[str, ToolSpec]) -> tuple[Plan | None, list[P
     """The plan, or None if its form is invalid, and all problems of it. A plan may be returned with problems."""
     plan = read_plan(data)
     if isinstance(plan, list):
+        if len(plan) > MAX_FOUND:
+            return None, plan
         sound = sound_part(data)
         return None, plan + (problems(sound, tools) if sound else [])
     return plan, problems(plan, tools)

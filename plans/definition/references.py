@@ -26,6 +26,9 @@ from plans.errors import BadExpression, BadReference
 INPUTS = "inputs"
 """The root name of a plan's inputs."""
 
+MAX_IN_CODE = 2_000
+"""References in one argument that is code: each has to be looked at where it stands, which takes microseconds."""
+
 Place = list[str | int]
 """Location of a string in the arguments: keys and indexes, outermost first."""
 Quoting = Mapping[str, Literal["shell", "python"]]
@@ -186,6 +189,10 @@ def check_code(text: Any, language: str) -> None:
     if references and references[0].whole:
         if references[0].root and not references[0].root.isdigit():
             raise BadReference(_WHOLE_CODE.format(text))
+    elif len(references) > MAX_IN_CODE:
+        raise BadReference(
+            f"the code has {len(references)} references, {MAX_IN_CODE} are allowed; pass the values in a file"
+        )
     elif references:
         _insert(text, lambda _: "x", language, Budget())
 

@@ -12,6 +12,7 @@ import pytest
 from activities.tools.registry import load_tools
 from client.plan_file import PlanFileError, check, load
 from plans.definition.parsing import MAX_BYTES
+from plans.definition.validation import MAX_FOUND
 from plans.errors import InvalidPlan
 from plans.model import Problem
 
@@ -110,3 +111,12 @@ def test_a_plan_without_a_title_is_called_by_its_file(tmp_path: Path, name: str,
     directory = tmp_path / "monday"
     directory.mkdir()
     assert load(written(directory, name, json.dumps({"steps": [STEP]}))).title == title
+
+
+def test_a_plan_with_very_many_malformed_fields_is_not_checked_further() -> None:
+    """The other mistakes of a step are told once its form is right."""
+    steps = [{"id": f"s{number}", "tool": "nonsense", "notes": number} for number in range(MAX_FOUND + 1)]
+    found = [problem.code for problem in check({"steps": steps}, {})[1]]
+    assert "UNKNOWN_TOOL" not in found
+    assert found[-1] == "MORE_PROBLEMS"
+    assert "UNKNOWN_TOOL" in [problem.code for problem in check({"steps": steps[:10]}, {})[1]]

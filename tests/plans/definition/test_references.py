@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plans.definition.references import check_code, fill, fill_at, fill_text, find
+from plans.definition.references import MAX_IN_CODE, check_code, fill, fill_at, fill_text, find
 from plans.errors import BadReference
 
 VALUES: dict[str, Any] = {
@@ -148,6 +148,13 @@ def test_only_the_code_argument_itself_is_quoted() -> None:
 @pytest.mark.parametrize("text", ["echo {{a}}", "$$a", "$5", "$", "ls $HOME", 5, None, "{{{{a}}}} `x`"])
 def test_code_where_values_may_stand_passes_the_check(text: Any) -> None:
     check_code(text, "shell")
+
+
+@pytest.mark.parametrize("language", ["shell", "python"])
+def test_code_has_a_bounded_number_of_references(language: str) -> None:
+    check_code("x = {{a}}\n" * MAX_IN_CODE, language)
+    with pytest.raises(BadReference, match="pass the values in a file"):
+        check_code("x = {{a}}\n" * (MAX_IN_CODE + 1), language)
 
 
 def test_values_kept_elsewhere_are_left_for_the_activity() -> None:
