@@ -49,6 +49,8 @@ _IN_A_HOME = (
 )
 """Refused with everything below them, in every home; besides the strictly protected names."""
 
+MAX_ANSWERS = 1_000
+"""Answers about directories that a worker keeps."""
 Identity = tuple[int, int]
 
 
@@ -111,6 +113,10 @@ class WorkspaceRules:
             " of the plan file; name it with --workspace when you start the plan, or in PLANS_WORKSPACES of the worker"
         )
 
+    @cached_property
+    def _answers(self) -> dict[tuple[str, tuple[Identity, ...]], str]:
+        return {}
+
     @property
     def _always(self) -> list[str]:
         return [*self.listed, *([self.own] if self.own else [])]
@@ -149,8 +155,19 @@ class WorkspaceRules:
         )
 
     def _never(self, real: str) -> str:
-        """Why the directory is never a workspace; empty if it may be one."""
-        above = [real, *map(str, Path(real).parents)]
+        """Why the directory is never a workspace; empty if it may be one.
+
+        Every step asks. The answer depends on the path and on which directories it leads through, and is kept for both.
+        """
+        above = [*_with_parents([real])]
+        key = (real, tuple(_identities(above)))
+        if key not in self._answers:
+            if len(self._answers) >= MAX_ANSWERS:
+                self._answers.clear()
+            self._answers[key] = self._refused(real, above)
+        return self._answers[key]
+
+    def _refused(self, real: str, above: Sequence[str]) -> str:
         what = self._what(real, above) or self._what_by_identity(real, above)
         way = "name a directory of its own with --workspace, or in the plan's `workspace`"
         return f"the workspace {shown(real)} is {what}, which is never a workspace; {way}" if what else ""
@@ -196,14 +213,16 @@ class _Identities:
 def _identities(paths: Iterable[str]) -> Iterator[Identity]:
     for path in paths:
         with suppress(OSError, ValueError):
-            status = Path(path).stat()
+            status = os.stat(path)  # noqa: PTH116 - several at every step, and a Path costs more than the call
             yield status.st_dev, status.st_ino
 
 
 def _with_parents(paths: Iterable[str]) -> Iterator[str]:
     for path in paths:
         yield path
-        yield from map(str, Path(path).parents)
+        while len(path) > 1:
+            path = path.rpartition("/")[0] or "/"
+            yield path
 
 
 def _is_below(path: str, folder: str) -> bool:
