@@ -51,6 +51,8 @@ class WorkspaceScan:
     complete: bool = True
     most: int = MAX_ENTRIES
     names: ProtectedNames = DEFAULT
+    sockets: list[str] = field(default_factory=list)
+    """Named Unix sockets, relative to the workspace: some are known to the kernel under other names, or not to us."""
 
     def difference(self, later: WorkspaceScan) -> Difference:
         """The difference to a later snapshot."""
@@ -96,6 +98,8 @@ def _enter(directory: int, path: str, found: WorkspaceScan, skipped: str, depth:
         if name.startswith(".plans-") and name.endswith(".tmp"):
             continue
         text = name
+        if not entry.is_file(follow_symlinks=False) and not entry.is_symlink() and _is_socket(entry):
+            found.sockets.append(path + visible(name))
         if may_be_strict(name):  # and whatever need not be its own text
             text = visible(name)
             if found.names.is_strict((*path.split("/"), name)):
@@ -109,6 +113,13 @@ def _enter(directory: int, path: str, found: WorkspaceScan, skipped: str, depth:
     found.complete = found.complete and len(found.marks) <= found.most and (depth <= MAX_DEPTH or not folders)
     for name in folders if depth <= MAX_DEPTH else ():
         _enter_folder(directory, path + visible(name), name, found, skipped, depth, marking and found.complete)
+
+
+def _is_socket(entry: os.DirEntry[str]) -> bool:
+    try:
+        return stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode)
+    except OSError:
+        return False
 
 
 def _enter_folder(

@@ -120,7 +120,7 @@ class Watcher:
         earlier = self._load(key)
         watch = _Watch(key, workspace.root, earlier or now, began, resumed=earlier is not None)
         watch.named = {path: mark_at(workspace, path) for path in named_by(context.tool, args, workspace)}
-        context.protected = [f"{workspace.root}/{native(path)}" for path in now.protected]
+        context.protected = [f"{workspace.root}/{native(path)}" for path in (*now.protected, *now.sockets)]
         context.protected += self._names.files_below(workspace.root)
         watch.guarded = guarded(workspace.root, now.protected)
         if self._undo == "full":

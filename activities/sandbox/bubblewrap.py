@@ -42,7 +42,7 @@ def arguments(
     visible = (workspace, *view.system, *view.more)
     if view.state and os.path.isdir(view.state) and any(is_below(view.state, top) for top in visible):
         yield from ("--tmpfs", view.state)
-    for path in _sockets():
+    for path in _sockets([workspace, *view.more]):
         if any(is_below(path, top) for top in visible) and not is_below(path, view.state or "/"):
             yield from ("--ro-bind", "/dev/null", path)
     yield from _pins(workspace, protected)
@@ -69,6 +69,8 @@ def _pins(workspace: str, protected: Iterable[str]) -> Iterator[str]:
             place = os.path.dirname(place)
         if _can_be_bound(path):
             read_only.add(path)
+        elif _is_socket(path):
+            yield from ("--ro-bind", "/dev/null", path)
     above = {path for path in above if _can_be_bound(path) and path not in read_only}
     if len(above) + len(read_only) > MAX_BINDS:
         raise ToolError(
@@ -95,6 +97,13 @@ def _can_be_bound(path: str) -> bool:
     return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
 
 
+def _is_socket(path: str) -> bool:
+    try:
+        return stat.S_ISSOCK(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
 def _fullest(paths: set[str], workspace: str) -> str:
     """The directory that holds most of these paths, relative to the workspace."""
     folders = [os.path.dirname(path) for path in paths]
@@ -102,12 +111,46 @@ def _fullest(paths: set[str], workspace: str) -> str:
     return os.fsencode(found).decode("utf-8", "backslashreplace")
 
 
-def _sockets() -> list[str]:
-    """The named Unix sockets of the host: a program can connect to them even where it cannot write."""
+def _sockets(tops: Iterable[str]) -> list[str]:
+    """The named Unix sockets of the host: a program can connect to them even where it cannot write.
+
+    The kernel tells the names under which they were bound. Where one may be elsewhere by now (moved, linked, or bound
+    by a relative name), `tops` are searched.
+    """
     try:
         with open("/proc/net/unix", encoding="utf-8", errors="surrogateescape") as file:
             rows = [line.rstrip("\n").split(None, 7) for line in file]
     except OSError:
         return []
-    names = {row[7] for row in rows if len(row) == 8}
-    return sorted(name for name in names if name.startswith("/") and os.path.exists(name))
+    found, astray = set(), False
+    devices = {os.stat(top).st_dev for top in tops if os.path.isdir(top)}
+    for name in {row[7] for row in rows if len(row) == 8 and not row[7].startswith("@")}:
+        place = os.path.join(os.path.realpath(os.path.dirname(name)), os.path.basename(name))
+        if name.startswith("/") and _is_socket(place):
+            found.add(place)
+            astray = astray or os.lstat(place).st_nlink > 1
+        else:
+            astray = astray or not name.startswith("/") or _device(os.path.dirname(name)) in (None, *devices)
+    return sorted(found.union(*(_sockets_below(top) for top in tops)) if astray else found)
+
+
+def _device(folder: str) -> int | None:
+    try:
+        return os.stat(folder).st_dev
+    except OSError:
+        return None
+
+
+def _sockets_below(top: str) -> Iterator[str]:
+    """The sockets in a directory, without a look at each file."""
+    folders = [top]
+    while folders:
+        try:
+            with os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                    elif not entry.is_file(follow_symlinks=False) and _is_socket(entry.path):
+                        yield entry.path
+        except OSError:
+            continue

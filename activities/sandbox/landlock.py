@@ -87,6 +87,8 @@ def _allow(libc: ctypes.CDLL, rules: int, path: str, rights: int) -> None:
     except OSError:
         return  # a missing path needs no rule
     try:
+        if os.readlink(f"/proc/self/fd/{place}") != os.path.normpath(path):
+            return  # a link: what it leads to has a rule if it is to have one, or somebody has just put it there
         if not stat.S_ISDIR(os.fstat(place).st_mode):
             rights &= _OF_FILES
         every = (1 << _KNOWN.get(abi(), 16)) - 1

@@ -2,7 +2,8 @@
 
 Visible are the system directories, the Python of the worker, the directories on PATH, programs that known tools install
 in a home, and PLANS_SANDBOX_READ. Within them, homes, the worker's state directory and key files are hidden again. A
-home, or a directory that contains one, is never taken from PATH.
+home, or a directory that contains one, is never taken from PATH; nor is what a command could have put in place of an
+entry: one in the workspace, or one that leads by a link to a directory of a home that holds no programs.
 """
 
 from __future__ import annotations
@@ -44,6 +45,12 @@ _TOOLS_AT_HOME = {
 """What tools install in a home, by the name of their directory. Precise: beside it, they keep credentials."""
 
 
+_OF_PROGRAMS = frozenset(("bin", ".bin", "sbin", "shims", "scripts", "libexec", "lib", "lib64", "pyvenv.cfg"))
+"""What a directory of programs, or a part of Python, is called at the end of a link that leads into a home."""
+_MOST_LINKS = 40
+"""As many as the kernel follows in a path."""
+
+
 @dataclass(frozen=True)
 class RootView:
     """What a command may read, apart from its workspace."""
@@ -70,8 +77,10 @@ def root_view(workspace: str, state: Path | None, readable: Iterable[str]) -> Ro
     hidden = [place for place in (*_homes(), *_keys()) if _is_of_system(place) and os.path.exists(place)]
     kept = os.path.realpath(state) if state else ""
     wanted: list[str] = []
-    for path in (*_python(kept), *_searched(kept), *_tools(), os.path.realpath("/etc/resolv.conf"), *readable):
-        wanted += [path, os.path.realpath(path)]
+    installed = [path for path in (*_python(kept), *_searched(kept), *_tools()) if _leads_to_programs(path)]
+    for path in (*installed, os.path.realpath("/etc/resolv.conf"), *readable):
+        if not any(hop == workspace or is_below(hop, workspace) for hop in _hops(path)):
+            wanted += _names_of(path, kept)
     found = [
         path
         for path in dict.fromkeys(wanted)
@@ -121,7 +130,44 @@ def _python(state: str) -> Iterator[str]:
 def _searched(state: str) -> Iterator[str]:
     for path in os.environ.get("PATH", "").split(os.pathsep):
         if os.path.isabs(path) and _may_be_seen(path, state):
-            yield os.path.normpath(path)
+            yield path
+
+
+def _names_of(path: str, state: str) -> list[str]:
+    """The names under which a path is visible: its own, if nothing else is called so, and the real one."""
+    real, named = os.path.realpath(path), os.path.normpath(path)
+    # Through a link, what is hidden below it would be visible under another name.
+    is_another = named != real and (os.path.realpath(named) != real or (bool(state) and is_below(state, real)))
+    return [real] if is_another else [named, real]
+
+
+def _leads_to_programs(path: str) -> bool:
+    """Whether a path is no link into a home, or leads to programs: a command may have made it, in another workspace."""
+    real = os.path.realpath(path)
+    if real == os.path.normpath(path) or _is_of_system(real) or not any(is_below(real, home) for home in _homes()):
+        return True
+    parts = {part.rpartition("/")[2] for parts in _TOOLS_AT_HOME.values() for part in parts}
+    return os.path.basename(real).lower() in _OF_PROGRAMS | parts or os.path.isdir(f"{real}/bin")
+
+
+def _hops(path: str) -> Iterator[str]:
+    """Every path that is passed on the way to what a path leads to."""
+    place, left, links = "/", path.split("/")[::-1], 0
+    while left and links < _MOST_LINKS:
+        name = left.pop()
+        if name in ("", ".", ".."):
+            place = os.path.dirname(place) if name == ".." else place
+            continue
+        step = os.path.join(place, name)
+        yield step
+        try:
+            target = os.readlink(step)
+        except OSError:
+            place = step
+            continue
+        links += 1
+        place = "/" if target.startswith("/") else place
+        left += target.split("/")[::-1]
 
 
 def _tools() -> Iterator[str]:

@@ -29,6 +29,25 @@ def _linked_bin(ground: Ground) -> None:
     (ground.base / "tools" / "bin").symlink_to(ground.home)
 
 
+def _linked(name: str, target: str, *folders: str) -> Callable[[Ground], None]:
+    """A link, as an earlier command may have made it in its workspace; `folders` are there besides."""
+
+    def prepare(ground: Ground) -> None:
+        for folder in folders:
+            ground.make(Path(ground.filled(folder)))
+        path = Path(ground.filled(name))
+        ground.make(path.parent)
+        path.symlink_to(ground.filled(target))
+        ground.give(path)
+
+    return prepare
+
+
+def _led(name: str, link: str, target: str, *folders: str, entry: str = "") -> Spelling:
+    worker = {"PATH": f"{entry or link}:{PATH}"}
+    return Spelling(name, KEY, worker=worker, prepare=_linked(link, target, *folders))
+
+
 HOME_BY_PATH = Attack(
     "home opened by an entry of PATH",
     stolen,
@@ -37,6 +56,11 @@ HOME_BY_PATH = Attack(
         Spelling("a link to the home", KEY, worker={"PATH": f"@BASE@/tools/bin:{PATH}"}, prepare=_linked_bin),
         Spelling("an empty entry", KEY, worker={"PATH": f":{PATH}:"}),
         Spelling("PLANS_SANDBOX_READ of a part", KEY, worker={"PLANS_SANDBOX_READ": "@HOME@/tools"}, prepare=_directory("tools")),
+        _led("an entry in the workspace, now a link", "@WS@/tools", "@HOME@/.ssh"),
+        _led("the same, relative", "@WS@/node_modules/.bin", "../../../.ssh"),
+        _led("in a directory of a tool in the workspace", "@WS@/.cargo/bin", "../../.ssh"),
+        _led("an entry in another workspace, now a link", "@HOME@/other/tools", "@HOME@/.ssh"),
+        _led("a step up from a link", "@HOME@/l", "@OPT@/a", "@OPT@/a", entry="@HOME@/l/.."),
     ),
 )  # fmt: skip
 
@@ -50,6 +74,13 @@ for top in ("@BASE@", "/proc/self/root@BASE@", "/proc/1/root@BASE@"):
             except OSError:
                 pass
 """
+
+
+def _shown(name: str, command: str, shown: str, link: str) -> Spelling:
+    """A directory that PLANS_SANDBOX_READ shows, with the worker's state in it."""
+    return Spelling(name, command, worker={"PLANS_SANDBOX_READ": shown}, prepare=_linked(link, "@BASE@"))
+
+
 READING = Attack(
     "secrets read",
     stolen,
@@ -62,6 +93,8 @@ READING = Attack(
         Spelling("the root of another process", "cat /proc/$PPID/root@HOME@/.ssh/id_rsa; cat /proc/*/root@HOME@/.ssh/id_rsa"),
         Spelling("the directory of another process", "cd /proc/$PPID/cwd; cat ./@HOME@/.ssh/id_rsa"),
         Spelling("a search", python=SEARCH),
+        _shown("shown by a link", "cat @HOME@/l/state/secret", "@HOME@/l", "@HOME@/l"),
+        _shown("shown by a way up", "cat @STATE@/secret @OUT@/../state/secret", "@OUT@/..", "@HOME@/l"),
         Spelling("a move into the workspace", "mv @HOME@/.ssh/id_rsa loot || mv @HOME@/.ssh loot"),
     ),
 )  # fmt: skip
