@@ -83,7 +83,7 @@ def left_behind(error: BaseException) -> Return:
 
 
 def _number(found: Any, otherwise: float) -> float:
-    """A number that a result reports; `otherwise` for anything else: whoever completes an activity by hand writes it."""
+    """A number of a result, or `otherwise`: whoever completes an activity by hand may write anything."""
     is_number = isinstance(found, (int, float)) and not isinstance(found, bool) and 0 <= found <= 1e15
     return found if is_number else otherwise
 

@@ -1,5 +1,7 @@
-"""Activities that somebody ends by hand (`temporal activity complete` and `fail`), with anything in the result: the step
-ends, the plan continues, and it can be read."""
+"""Activities that somebody ends by hand (`temporal activity complete` and `fail`), with anything in the result.
+
+The step ends, the plan continues, and it can be read.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +33,10 @@ RESULTS = {
     "a count that is none": (Payload(metadata=JSON, data=b'{"duration": 1, "attempt": -5, "value": 1}'), None),
     "any JSON (control)": (Payload(metadata=JSON, data=b'{"by": "hand"}'), None),
 }
-DETAILS: list[Any] = [
-    *({"attempt": each} for each in ("x", None, [], {}, math.nan, math.inf, -1, 10**30, True)),
-    *({"duration": each} for each in ("x", None, [], {}, math.nan, math.inf, -1)),
+ODD: list[Any] = ["x", None, [], {}, math.nan, math.inf, -1, 10**30, True]
+DETAILS: list[dict[str, Any]] = [
+    *({"attempt": each} for each in ODD),
+    *({"duration": each} for each in ODD),
     {"attempt": 2, "duration": 5.0},
 ]
 
