@@ -20,7 +20,7 @@ def completed(returned: Any, now: datetime, started: datetime) -> tuple[Outcome,
     """The outcome of a tool's Return. Any other result (from `temporal activity complete`) becomes the step's value."""
     lasted = _milliseconds(now, started)
     if not _is_json(returned):
-        returned = Undecodable(f"the result is no JSON but {type(returned).__name__}; send it as JSON (json/plain)")
+        returned = Undecodable(f"the result is not JSON but {type(returned).__name__}; send it as JSON (json/plain)")
     if isinstance(returned, Undecodable):  # from `temporal activity complete`: our own workers send JSON
         return failed(returned.code, returned.message, now, lasted), Return(duration=0.0)
     try:
