@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 
-from temporalio.client import Client, WorkflowFailureError
+from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError
 from temporalio.exceptions import ApplicationError, CancelledError, TerminatedError
 from temporalio.service import RPCError
 
@@ -41,6 +41,10 @@ async def wait(client: Client, plan: str) -> Summary:
             if error.status not in LOST:
                 raise translated(error, plan) from error
             await asyncio.sleep(RETRY_SECONDS)
+        except Exception:  # of decoding: what somebody who terminated the plan sent along
+            if (await describe(client, plan)).status is not WorkflowExecutionStatus.TERMINATED:
+                raise
+            return _short(plan, TerminatedError("terminated from outside"))
 
 
 async def _of_cancelled(client: Client, plan: str, cause: BaseException | None) -> Summary:

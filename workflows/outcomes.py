@@ -18,19 +18,22 @@ CANCELLED_TEXT = "cancelled while it ran"
 
 def completed(returned: Any, now: datetime, started: datetime) -> tuple[Outcome, Return]:
     """The outcome of a tool's Return. Any other result (from `temporal activity complete`) becomes the step's value."""
+    lasted = _milliseconds(now, started)
+    if not _is_json(returned):
+        returned = Undecodable(f"the result is not JSON but {type(returned).__name__}; send it as JSON (json/plain)")
     if isinstance(returned, Undecodable):  # from `temporal activity complete`: our own workers send JSON
-        return failed(returned.code, returned.message, now, _milliseconds(now, started)), Return(duration=0.0)
+        return failed(returned.code, returned.message, now, lasted), Return(duration=0.0)
     try:
         parsed = Return.model_validate(returned)
     except ValidationError:
-        parsed = Return(value=returned, duration=_milliseconds(now, started))
+        parsed = Return(value=returned, duration=lasted)
     result = Result(
         ok=True,
         value=parsed.value,
         large=parsed.large,
-        duration=round(parsed.duration, 3),
+        duration=round(_number(parsed.duration, lasted), 3),
         timestamp=now,
-        attempt=parsed.attempt,
+        attempt=int(_number(parsed.attempt, 1)),
     )
     return Outcome(Status.COMPLETED, result), parsed
 
@@ -57,8 +60,8 @@ def of_activity(error: BaseException, now: datetime, started: datetime) -> Outco
     duration = _milliseconds(now, started)
     if isinstance(cause, ApplicationError):
         detail = cause.details[0] if cause.details and isinstance(cause.details[0], dict) else {}
-        attempt = int(detail.get("attempt", 1))
-        return failed(cause.type or "TOOL_FAILED", cause.message, now, float(detail.get("duration", duration)), attempt)
+        attempt, duration = int(_number(detail.get("attempt"), 1)), _number(detail.get("duration"), duration)
+        return failed(cause.type or "TOOL_FAILED", cause.message, now, duration, attempt)
     if isinstance(cause, CancelledError):
         return cancelled(now, started)
     if isinstance(cause, TimeoutError):
@@ -77,6 +80,27 @@ def left_behind(error: BaseException) -> Return:
         return Return.model_validate({"duration": 0.0, **{name: reported[name] for name in names if name in reported}})
     except ValidationError:
         return Return(duration=0.0)
+
+
+def _number(found: Any, otherwise: float) -> float:
+    """A number of a result, or `otherwise`: whoever completes an activity by hand may write anything."""
+    is_number = isinstance(found, (int, float)) and not isinstance(found, bool) and 0 <= found <= 1e15
+    return found if is_number else otherwise
+
+
+def _is_json(value: Any) -> bool:
+    """Whether a decoded result can be stored: the SDK decodes bytes and protobuf messages as well."""
+    if isinstance(value, bytes):
+        return _is_text(value)
+    return value is None or isinstance(value, (dict, list, str, int, float, Undecodable))
+
+
+def _is_text(value: bytes) -> bool:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _milliseconds(now: datetime, started: datetime) -> float:

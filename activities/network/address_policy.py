@@ -22,6 +22,7 @@ _NOT_GLOBAL = tuple(
             "192.0.0.0/24",
             "192.88.99.0/24",
             "100.64.0.0/10",
+            "168.63.129.16/32",
             "2001::/23",
             "2001:db8::/32",
             "3fff::/20",
@@ -29,7 +30,7 @@ _NOT_GLOBAL = tuple(
         ),
     )
 )
-"""Blocks that some versions of Python count as global."""
+"""Blocks that some versions of Python count as global, and the address at which Azure serves its machines' secrets."""
 _TRANSLATED = IPv6Network("64:ff9b::/96")
 _WITH_IPV4_AT_END = tuple(map(IPv6Network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96")))
 _ISATAP = (0x00005EFE, 0x02005EFE)

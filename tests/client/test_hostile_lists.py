@@ -5,9 +5,9 @@ from __future__ import annotations
 import uuid
 
 import pytest
-from temporalio.api.common.v1 import Memo, Payload, WorkflowType
+from temporalio.api.common.v1 import Memo, Payload, Payloads, WorkflowExecution, WorkflowType
 from temporalio.api.taskqueue.v1 import TaskQueue
-from temporalio.api.workflowservice.v1 import StartWorkflowExecutionRequest
+from temporalio.api.workflowservice.v1 import StartWorkflowExecutionRequest, TerminateWorkflowExecutionRequest
 from temporalio.client import Client
 
 from client import agents, pending, runs
@@ -81,3 +81,19 @@ async def test_an_odd_id_hides_no_other_plan(temporal_client: Client, odd: str) 
     finally:
         for name in (ours, *theirs):
             await temporal_client.get_workflow_handle(name).terminate()
+
+
+async def test_a_plan_that_was_terminated_with_anything_has_ended(temporal_client: Client) -> None:
+    tag = uuid.uuid4().hex[:8]
+    for number, details in enumerate(MEMOS.values()):
+        name = f"{tag}-{number}"
+        await _start(temporal_client, "PlanWorkflow", f"plan-{name}")
+        await temporal_client.workflow_service.terminate_workflow_execution(
+            TerminateWorkflowExecutionRequest(
+                namespace=temporal_client.namespace,
+                workflow_execution=WorkflowExecution(workflow_id=f"plan-{name}"),
+                details=Payloads(payloads=[details]),
+            )
+        )
+        summary = await runs.wait(temporal_client, name)
+        assert (summary.status, summary.stopped) == ("cancelled", "terminated from outside")
