@@ -110,3 +110,25 @@ def test_patterns_that_cannot_be_meant_are_refused_at_start(pattern: str, tmp_pa
         Settings.read({"HOME": str(tmp_path), "PLANS_PROTECTED": f"good,{pattern}"})
     assert caught.value.code == "BAD_SETTING:PLANS_PROTECTED"
     assert repr(pattern)[1:20] in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(".sl/config", "_darcs/prefs/defaults", "sub/.ycm_extra_conf.py", "fish/config.fish", ".zshrc.d/a", "env.nu"),
+        *(
+            ".mongoshrc.js",
+            "hatch_build.py",
+            "manage.py",
+            "alembic/env.py",
+            "gatsby-node.js",
+            "knexfile.ts",
+            "PKGBUILD",
+        ),
+        *("debian/rules", "renv/activate.R", ".golangci.yml", "a-1.rockspec", ".DDEV/config.yaml", "profiles.clj"),
+    ],
+)
+def test_less_common_names_that_run_code_are_in_the_list(path: str) -> None:
+    assert DEFAULT.reason(path.split("/"))
+    assert DEFAULT.reason(["src", *path.split("/")])
+    assert not DEFAULT.reason([f"x{part}y" for part in path.split("/")])
