@@ -42,7 +42,7 @@ def arguments(
     visible = (workspace, *view.system, *view.more)
     if view.state and os.path.isdir(view.state) and any(is_below(view.state, top) for top in visible):
         yield from ("--tmpfs", view.state)
-    for path in _sockets([workspace, *view.more]):
+    for path in _sockets(workspace):
         if any(is_below(path, top) for top in visible) and not is_below(path, view.state or "/"):
             yield from ("--ro-bind", "/dev/null", path)
     yield from _pins(workspace, protected)
@@ -111,27 +111,27 @@ def _fullest(paths: set[str], workspace: str) -> str:
     return os.fsencode(found).decode("utf-8", "backslashreplace")
 
 
-def _sockets(tops: Iterable[str]) -> list[str]:
+def _sockets(workspace: str) -> list[str]:
     """The named Unix sockets of the host: a program can connect to them even where it cannot write.
 
     The kernel tells the names under which they were bound. Where one may be elsewhere by now (moved, linked, or bound
-    by a relative name), `tops` are searched.
+    by a relative name), the workspace is searched.
     """
     try:
         with open("/proc/net/unix", encoding="utf-8", errors="surrogateescape") as file:
-            rows = [line.rstrip("\n").split(None, 7) for line in file]
+            rows = [line.rstrip("\n").split(None, 7) for line in [*file][1:]]
     except OSError:
         return []
     found, astray = set(), False
-    devices = {os.stat(top).st_dev for top in tops if os.path.isdir(top)}
+    device = _device(workspace)
     for name in {row[7] for row in rows if len(row) == 8 and not row[7].startswith("@")}:
         place = os.path.join(os.path.realpath(os.path.dirname(name)), os.path.basename(name))
         if name.startswith("/") and _is_socket(place):
             found.add(place)
             astray = astray or os.lstat(place).st_nlink > 1
         else:
-            astray = astray or not name.startswith("/") or _device(os.path.dirname(name)) in (None, *devices)
-    return sorted(found.union(*(_sockets_below(top) for top in tops)) if astray else found)
+            astray = astray or not name.startswith("/") or _device(os.path.dirname(name)) in (None, device)
+    return sorted(found.union(_sockets_below(workspace)) if astray else found)
 
 
 def _device(folder: str) -> int | None:

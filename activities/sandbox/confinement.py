@@ -19,7 +19,7 @@ import stat
 from contextlib import suppress
 
 from activities.sandbox import landlock, privileges, seccomp
-from activities.sandbox.processes import on_host
+from activities.sandbox.processes import misplaced, on_host
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # `typing` takes 3 ms to load
@@ -38,6 +38,7 @@ def start(order: dict[str, Any]) -> tuple[int, bytes]:
     """Start the command in a new session. Returns its pid (or its bubblewrap's or keeper's), and what went wrong."""
     reading, writing = os.pipe()
     maps: privileges.Maps = {}
+    barrier = os.pipe() if order["bwrap"] else (-1, -1)
     new = privileges.user() if order["drop"] else 0
     try:
         if new:
@@ -50,18 +51,24 @@ def start(order: dict[str, Any]) -> tuple[int, bytes]:
         return 0, _told(error)
     if not child:
         os.close(reading)
-        _Child(order, writing, new, maps).run(launcher)
+        _Child(order, writing, new, maps, barrier[0]).run(launcher)
     os.close(writing)
-    os.close(order["directory"])
     with open(reading, "rb") as file:
-        return child, file.read(2_000)
+        problem = file.read(2_000)
+    if order["bwrap"]:
+        os.close(barrier[0])
+        place = "" if problem else misplaced(order, child, barrier[1])
+        problem = _told(OSError(2, f"{place} was moved or replaced while the command started")) if place else problem
+        os.close(barrier[1])
+    os.close(order["directory"])
+    return child, problem
 
 
 class _Child:
     """A process between the launcher and the command. `problems` closes when the command starts."""
 
-    def __init__(self, order: dict[str, Any], problems: int, new: int, maps: privileges.Maps) -> None:
-        self._order, self._problems, self._new, self._maps = order, problems, new, maps
+    def __init__(self, order: dict[str, Any], problems: int, new: int, maps: privileges.Maps, barrier: int) -> None:
+        self._order, self._problems, self._new, self._maps, self._barrier = order, problems, new, maps, barrier
 
     def run(self, launcher: int) -> NoReturn:
         """Confine this process and become the command, or its keeper."""
@@ -84,7 +91,8 @@ class _Child:
         words = [*order["bwrap"][1:], "--clearenv"]
         for name, value in order["env"].items():
             words += ["--setenv", name, value]
-        kept = []
+        kept = [os.dup(self._barrier)]
+        os.set_inheritable(kept[0], True)
         if self._new:
             privileges.enter(order["drop"]["owned"], order["drop"]["needed"], self._maps)
             kept.append(_held("\n".join(_users(self._new)).encode()))
@@ -92,6 +100,7 @@ class _Child:
         if seccomp.is_possible():
             kept.append(_held(seccomp.program(internet=True, shared_memory=True)))
             words += ["--seccomp", str(kept[-1])]
+        words += ["--file", str(kept[0]), "/run/.plans"]
         kept.append(_held(b"".join(os.fsencode(word) + b"\0" for word in words)))
         if self._new:
             privileges.become(self._new, for_good=False)

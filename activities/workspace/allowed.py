@@ -36,7 +36,7 @@ _SYSTEM = (
 """Refused with everything below them."""
 _SHARED = (
     *("/", "/var", "/home", "/tmp", "/opt", "/srv", "/mnt", "/media", "/Users", "/Volumes", "/private"),  # noqa: S108
-    *("/private/var", "/private/tmp"),
+    *("/private/var", "/private/tmp", "/private/var/tmp", "/var/tmp"),  # noqa: S108
 )
 """Refused themselves: they hold the directories of many."""
 _SERVICES = "/var/lib"
@@ -76,8 +76,10 @@ class WorkspaceRules:
 
     def refusal(self, path: str, granted: Sequence[str] = ()) -> str:
         """Why a plan may not work in a directory; empty if it may. `granted`: by the person who starts the plan."""
-        real = os.path.realpath(path)
-        given = [each for each in granted if each.strip("/") and each.startswith("/")]
+        real = _real(path)
+        if not real:
+            return _unreadable(path)
+        given = [each for each in granted if each.startswith("/") and _real(each) not in ("", "/")]
         return self._never(real) or self._not_allowed(real, [*self._always, *([] if self.listed else given)])
 
     def check_recorded(self, path: str) -> None:
@@ -85,8 +87,8 @@ class WorkspaceRules:
 
         What a person granted is not known any more; but a path that leads elsewhere by now must be allowed anew.
         """
-        real = os.path.realpath(path)
-        problem = self._never(real)
+        real = _real(path)
+        problem = self._never(real) if real else _unreadable(path)
         if not problem and (self.listed or real != os.path.normpath(path)):
             problem = self._not_allowed(real, self._always)
         if problem:
@@ -208,6 +210,17 @@ class _Identities:
 
     trees: frozenset[Identity]
     places: frozenset[Identity]
+
+
+def _real(path: str) -> str:
+    """The real path; empty if a part of it is a link that may not be read, or it cannot be a path."""
+    with suppress(OSError, ValueError):
+        return os.path.realpath(path)
+    return ""
+
+
+def _unreadable(path: str) -> str:
+    return f"the workspace {shown(path)} leads through a link that cannot be read; name the directory itself"
 
 
 def _identities(paths: Iterable[str]) -> Iterator[Identity]:

@@ -11,6 +11,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 import uuid
 from collections.abc import Iterator
@@ -21,8 +22,9 @@ from pathlib import Path
 import pytest
 
 from activities.sandbox import bubblewrap, seccomp
+from activities.sandbox.process import tried
 from activities.sandbox.processes import parent
-from activities.sandbox.sandbox import Level
+from activities.sandbox.sandbox import Level, Sandbox
 from activities.sandbox.supervisor import NOT_CONFINED
 from tests.activities.sandbox.workers import ORDINARY, User, Worker, a_worker
 from tests.host import a_nap, running
@@ -402,6 +404,40 @@ def test_protected_files_cannot_be_replaced_with_their_parents(worker: Worker, w
 
 def _files(path: Path) -> list[Path]:
     return [each for each in (path, *path.rglob("*")) if each.is_file()]
+
+
+@pytest.fixture
+def open_place() -> Iterator[Path]:
+    """A directory that every user can pass."""
+    with tempfile.TemporaryDirectory(prefix="plans-") as place:
+        Path(place).chmod(0o755)
+        yield Path(place).resolve()
+
+
+@pytest.mark.parametrize("exchanged", ["sub", "sub/.env"])
+def test_a_directory_exchanged_with_a_link_while_bubblewrap_starts_shows_nothing(
+    open_place: Path, exchanged: str
+) -> None:
+    require_sandbox("bwrap")
+    workspace, secret = open_place / "workspace", open_place / "secret"
+    for folder in (workspace / "sub", workspace / "a b\n\\c", secret):
+        folder.mkdir(parents=True)
+        for name in (".env", "id"):
+            (folder / name).write_text("canary" if folder == secret else "old")
+    (workspace / "link").symlink_to(secret)
+    root, inside = str(workspace), f"{workspace}/{exchanged}"
+    protected = [f"{root}/sub/.env", f"{root}/a b\n\\c/.env"]
+    command = ["/bin/sh", "-c", f"cat {root}/sub/.env {root}/sub/id"]
+    order = Sandbox("bwrap", state=open_place / "state").confine(command, root, root, protected, {})
+    assert tried(order, 60).stdout == b"oldold"
+    # What a race comes to: bubblewrap read the source when it was a link, and the target when it was none.
+    at = max(at for at, word in enumerate(order.bwrap) if word == inside) - 1
+    order.bwrap[at] = inside.replace(f"{root}/sub", f"{root}/link")
+    refused = tried(order, 60)
+    assert (refused.returncode, refused.stdout) == (-NOT_CONFINED, b"")
+    assert f"{inside} was moved or replaced" in refused.stderr.decode()
+    without = subprocess.run([*order.bwrap, "--", *command], capture_output=True, timeout=60)
+    assert b"canary" in without.stdout, without.stderr
 
 
 def test_too_many_protected_files_are_refused_and_not_left_open(worker: Worker) -> None:

@@ -30,7 +30,7 @@ from tests.activities.attempts import Attempts
 SYSTEM = (
     "/", "//", "/.", "/etc", "/etc/cron.d", "/etc/../etc", "/usr", "/usr/local/bin", "/usr/lib/python3", "/bin", "/lib",
     "/boot", "/dev", "/dev/shm", "/proc", "/proc/self/root/etc", "/proc/self/cwd/../../../../../etc", "/sys", "/run",
-    "/var", "/var/lib", "/var/lib/dpkg", "/var/spool", "/var/run", "/tmp", "/home", "/root", "/opt", "/mnt",
+    "/var", "/var/tmp", "/var/lib", "/var/lib/dpkg", "/var/spool", "/var/run", "/tmp", "/home", "/root", "/opt", "/mnt",
 )  # fmt: skip
 CODE = (
     ROOT, ROOT.parent, ROOT / "plans", ROOT / "activities" / "tools", ROOT / "client" / "cli", Path(sys.prefix),
@@ -238,3 +238,20 @@ async def test_file_tools_never_enter_our_state_where_a_workspace_contains_it(
     assert await guarded.code("list_directory", path="link") == "PATH_OUTSIDE"
     assert await guarded.value("find_files", pattern="**/*.json") == []
     assert await attempts.value("find_files", pattern="**/*.json") == ["deep/state/worker-1.json"]
+
+
+@pytest.mark.parametrize("spelled", ["/", "//", "/.", "/./", "/..", "/proc/self/root", "/etc/.."])
+def test_a_grant_of_the_root_in_any_spelling_grants_nothing(
+    rules: WorkspaceRules, tmp_path: Path, spelled: str
+) -> None:
+    place = tmp_path / "elsewhere"
+    place.mkdir()
+    assert "neither in the home" in rules.refusal(str(place), [spelled])
+    assert rules.refusal(str(place), [str(place)]) == ""
+
+
+@pytest.mark.parametrize("path", ["/x\0y", "/proc/1/root/tmp/../etc", "/proc/1/cwd/../etc"])
+def test_a_path_that_cannot_be_followed_is_refused_and_no_fault(rules: WorkspaceRules, path: str) -> None:
+    assert rules.refusal(path, [path])
+    with pytest.raises(ToolError, match="workspace"):
+        rules.check_recorded(path)

@@ -134,3 +134,25 @@ def test_stars_fit_as_fnmatch_has_them(pattern: str, text: str) -> None:
 
 def test_a_deep_path_is_looked_at_in_proportion_to_its_length() -> None:
     assert growth(lambda size: lambda: DEFAULT.reason([".git/modules"] * size), 3_000) < 10
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(".sl/config", "_darcs/prefs/defaults", "sub/.ycm_extra_conf.py", "fish/config.fish", ".zshrc.d/a", "env.nu"),
+        *(
+            ".mongoshrc.js",
+            "hatch_build.py",
+            "manage.py",
+            "alembic/env.py",
+            "gatsby-node.js",
+            "knexfile.ts",
+            "PKGBUILD",
+        ),
+        *("debian/rules", "renv/activate.R", ".golangci.yml", "a-1.rockspec", ".DDEV/config.yaml", "profiles.clj"),
+    ],
+)
+def test_less_common_names_that_run_code_are_in_the_list(path: str) -> None:
+    assert DEFAULT.reason(path.split("/"))
+    assert DEFAULT.reason(["src", *path.split("/")])
+    assert not DEFAULT.reason([f"x{part}y" for part in path.split("/")])
