@@ -31,7 +31,7 @@ HONEST = Attack(
     (
         Spelling(
             "a step's usual work",
-            "set -e; echo a > made; mkdir d; cp made d/x; mv d/x d/moved; echo b > $TMPDIR/t; @PY@ count.py; "
+            "set -e; echo a > made; mkdir d; cp made d/x; mv d/x d/moved; echo b > ${TMPDIR:-.}/t; @PY@ count.py; "
             "git --version; ls / > /dev/null; rm count.py",
             prepare=_program,
         ),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from plans.definition.references import MAX_IN_CODE
 from tests.driving import Plans, Started, statuses, step, work
 from tests.nightly import only_nightly
 
@@ -75,11 +76,11 @@ async def test_a_long_command_with_many_insertions_is_quoted_in_time(plans: Plan
         work("a", args={"value": "x"}),
         command("shells", "sh " * 20_000 + "{{a}}"),
         command("cases", "case " * 12_000 + "{{a}}"),
-        command("insertions", "echo " + "{{a}} " * 10_000),
+        command("insertions", "echo " + "{{a}} " * MAX_IN_CODE),
         {
             "id": "python",
             "tool": "run_python",
-            "args": {"code": "x={{a}};" * 7_000},
+            "args": {"code": "x={{a}};" * MAX_IN_CODE},
             "dependsOn": ["a"],
             "when": "`false`",
         },
