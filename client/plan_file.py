@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from client.yaml_reader import parse_yaml
-from plans.definition.parsing import MAX_BYTES, Unreadable, parse_json, read_plan, sound_part
-from plans.definition.validation import MAX_FOUND, problems
+from plans.definition.parsing import MAX_BYTES, MAX_FOUND, Unreadable, parse_json, read_plan, sound_part
+from plans.definition.validation import problems
 from plans.errors import InvalidPlan, PlanError
 from plans.model import Plan, Problem, ToolSpec
 

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from plans.run import DONE, ENDED, PlanStatus, Status
 from plans.transitions import PLAN_MOVES, STEP_MOVES
+from scripts.generated import between
 
 DOCUMENT = Path(__file__).parent.parent / "ARCHITECTURE.md"
 BEGIN, END = "<!-- states: begin (scripts/state_diagram.py writes this) -->", "<!-- states: end -->"
@@ -39,11 +40,7 @@ def _lines(moves: Mapping[State, Mapping[State, str]], first: State, last: list[
 
 def written(document: str) -> str:
     """The document with the diagrams between its markers. Raises ValueError if it has no markers."""
-    before, _, rest = document.partition(BEGIN)
-    _, found, after = rest.partition(END)
-    if not found:
-        raise ValueError(f"no '{BEGIN}' and '{END}' in the document")
-    return f"{before}{BEGIN}\n{states()}\n{END}{after}"
+    return between(document, BEGIN, END, states())
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ import unicodedata
 
 from activities.workspace.file_names import canonical, is_shown_as_bytes, native, visible
 from plans.errors import ToolError
-from plans.files.name_patterns import DEFAULT
 
 MAX_NAME_BYTES = 255
 MAX_PATH_BYTES = 4_095
@@ -51,11 +50,6 @@ def file_parts_of(path: str, roots: tuple[str, ...]) -> tuple[str, ...]:
     if not parts or path.endswith(("/", "/.")):
         raise ToolError("PATH_INVALID", f"{shown(path)} names a directory; give the path of a file in the workspace")
     return parts
-
-
-def is_protected(parts: tuple[str, ...]) -> bool:
-    """Whether commands may not change the path either, by the list of `plans.files.protected_names` as it is."""
-    return DEFAULT.is_strict(parts)
 
 
 def check_new_name(name: str) -> None:

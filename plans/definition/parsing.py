@@ -24,7 +24,8 @@ MAX_BYTES = 8 * 1024 * 1024
 MAX_DEPTH = 64
 MAX_ARGS_BYTES = 64 * 1024
 MAX_FOUND = 2_000
-"""Maximum number of problems shown; further ones are only counted."""
+"""Maximum number of problems of a plan's form, or of its steps, that are shown: people read no more, and making them
+takes time."""
 _FENCE = re.compile(r"\s*```[a-zA-Z]*\n(.*)\n```\s*", re.DOTALL)
 
 

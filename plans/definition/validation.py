@@ -17,12 +17,11 @@ from plans.definition.conditions import compiled, roots_of
 from plans.definition.dependencies import find_cycles
 from plans.definition.near_names import Hints
 from plans.definition.output_schema import schema_problem
+from plans.definition.parsing import MAX_FOUND
 from plans.definition.references import INPUTS, Reference, check_code, find, is_literal
 from plans.errors import BadExpression, BadReference
 from plans.model import Input, Plan, Problem, Step, ToolSpec
 
-MAX_FOUND = 2_000
-"""After so many errors the remaining steps are not checked: nobody reads them, and making them takes time."""
 MAX_PROBLEMS = 200
 """At most this many problems go into history; `plan check` shows all of them."""
 

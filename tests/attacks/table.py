@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
+from scripts.generated import between
 from tests.attacks.attack import LEVELS, USERS, Attack, Case, Level, User
 from tests.attacks.catalogue import ATTACKS, CASES
 
@@ -72,8 +73,4 @@ def gaps() -> list[str]:
 
 def written(document: str) -> str:
     """The document with the table between its markers. Raises ValueError if it has no markers."""
-    before, _, rest = document.partition(BEGIN)
-    _, found, after = rest.partition(END)
-    if not found:
-        raise ValueError(f"no '{BEGIN}' and '{END}' in the document")
-    return f"{before}{BEGIN}\n{table()}\n{END}{after}"
+    return between(document, BEGIN, END, table())

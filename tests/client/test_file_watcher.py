@@ -30,17 +30,24 @@ async def begun(client: Client, queue: str, workspace: Path) -> Started:
     return started
 
 
-async def test_changes_by_others_are_told_and_the_plan_s_own_are_not(
-    temporal_client: Client, worker: Worker, queue: str, workspace: Path
-) -> None:
-    started, said, told = await begun(temporal_client, queue, workspace), list[str](), list[list[str]]()
+async def watched(client: Client, started: Started) -> tuple[asyncio.Task[None], list[list[str]]]:
+    """The watching of a plan's files, which has begun, and the changes that it tells."""
+    said, told = list[str](), list[list[str]]()
 
     async def watch() -> None:
-        async for paths in watch_files(temporal_client, started.id, said.append):
+        async for paths in watch_files(client, started.id, said.append):
             told.append(paths)
 
     watching = asyncio.create_task(watch())
     await until(lambda: said, "the watching has begun")
+    return watching, told
+
+
+async def test_changes_by_others_are_told_and_the_plan_s_own_are_not(
+    temporal_client: Client, worker: Worker, queue: str, workspace: Path
+) -> None:
+    started = await begun(temporal_client, queue, workspace)
+    watching, told = await watched(temporal_client, started)
     (workspace / "unknown").write_text("nobody asked")
     (workspace / "x").touch()
     (workspace / "x").write_text("theirs")
@@ -77,14 +84,8 @@ async def test_no_such_plan_is_exit_code_4(environ: dict[str, str], worker: Work
 async def test_a_name_that_is_not_utf_8_does_not_end_the_watching(
     temporal_client: Client, worker: Worker, queue: str, workspace: Path
 ) -> None:
-    started, said, told = await begun(temporal_client, queue, workspace), list[str](), list[list[str]]()
-
-    async def watch() -> None:
-        async for paths in watch_files(temporal_client, started.id, said.append):
-            told.append(paths)
-
-    watching = asyncio.create_task(watch())
-    await until(lambda: said, "the watching has begun")
+    started = await begun(temporal_client, queue, workspace)
+    watching, told = await watched(temporal_client, started)
     os.mknod(os.fsencode(workspace) + b"/odd\xff")
     (workspace / "x").write_text("theirs")
     await until(lambda: told == [["x"]] or watching.done(), "the change is told")

@@ -11,8 +11,7 @@ import pytest
 
 from activities.tools.registry import load_tools
 from client.plan_file import PlanFileError, check, load
-from plans.definition.parsing import MAX_BYTES
-from plans.definition.validation import MAX_FOUND
+from plans.definition.parsing import MAX_BYTES, MAX_FOUND
 from plans.errors import InvalidPlan
 from plans.model import Problem
 

@@ -9,8 +9,7 @@ import pytest
 from activities.tools.registry import builtin_tools
 from client.plan_file import PlanFile, check
 from plans.definition.near_names import ALLOWANCE, MIN_COST, Hints
-from plans.definition.parsing import Unreadable, parse_json
-from plans.definition.validation import MAX_FOUND
+from plans.definition.parsing import MAX_FOUND, Unreadable, parse_json
 from tests.growth import cpu, growth
 from tests.nightly import sampled
 from tests.plans.definition import quadratic_quoting
