@@ -23,7 +23,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from plans.activity_io import LargeValue, Note
 from plans.agents.prompts import (
@@ -54,22 +54,44 @@ Asked = Literal["simple", "tasks", "complex"]
 """The kind of answer expected from an agent's model."""
 
 
+CallEnd = Literal["done", "failed", "denied", "interrupted", "unknown"]
+"""How a tool call ended. `interrupted`: it never began, because the run was stopped or a call it waits for failed.
+`unknown`: it was running when its run or its worker ended, so it may have happened, wholly or in part."""
+
+
 class Outcome(Value):
-    """The result of a tool call: inline text, or a reference to the stored value."""
+    """The result of a tool call: inline text, or a reference to the stored value. Every call has exactly one."""
 
     tool: str
     ok: bool = True
+    state: CallEnd = Field(default="done", description="Default: by `ok`, as in histories that lack it.")
     call: int | None = None
+    args: dict[str, Any] | None = Field(
+        default=None, description="The arguments that ran, long ones truncated; the model's if none ran."
+    )
+    asked: dict[str, Any] | None = Field(
+        default=None, description="The model's arguments, truncated alike, if a person replaced them."
+    )
+    by: str = Field(default="", description="The person who approved or denied it, if one did and gave a name.")
     text: str = Field(default="", description="The value as text, or the error.")
     large: LargeValue | None = Field(default=None, description="Reference to a value stored outside history.")
     offset: int = Field(default=0, ge=0, description="Characters to skip, for `read_result`.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_state(cls, given: Any) -> Any:
+        lacks = isinstance(given, dict) and given.get("ok") is False and "state" not in given
+        return {**given, "state": "failed"} if lacks else given
 
     def shown(self, value: Any = None) -> ToolOutcome:
         """The result as shown in a prompt. `value`: the stored value that `large` refers to."""
         whole = (as_text(value) if self.large else self.text)[self.offset :]
         cut = whole[:RESULT_CHARACTERS]
         length = len(whole) if len(whole) > len(cut) else None
-        return ToolOutcome(tool=self.tool, ok=self.ok, text=cut, call=self.call, length=length)
+        ran = as_text(self.args) if self.asked is not None else ""
+        return ToolOutcome(
+            tool=self.tool, ok=self.ok, text=cut, call=self.call, length=length, state=self.state, args=ran, by=self.by
+        )
 
 
 class Conversation(Value):

@@ -59,6 +59,9 @@ class ToolOutcome(Value):
     text: str = Field(default="", description="The value as JSON or plain text, or the error; may be truncated.")
     call: int | None = Field(default=None, description="Number of the call in the run, for `read_result`.")
     length: int | None = Field(default=None, description="Characters of the complete result, if `text` is truncated.")
+    state: str = Field(default="", description="How the call ended, if other than `ok` says: denied, unknown, ...")
+    args: str = Field(default="", description="The arguments that ran, as JSON, if a person replaced the model's.")
+    by: str = Field(default="", description="Who replaced them.")
 
 
 def section(title: str, body: str) -> str:
@@ -127,7 +130,9 @@ def guidance(guides: Sequence[Guide]) -> str:
 
 
 def _outcome(outcome: ToolOutcome) -> str:
-    head = f"{one_line(outcome.tool)} [{'SUCCESS' if outcome.ok else 'ERROR'}]:"
+    changed = f" (ran with arguments of {one_line(outcome.by) or 'a person'}: {one_line(outcome.args)})"
+    head = f"{one_line(outcome.tool)} [{'SUCCESS' if outcome.ok else 'ERROR'}]{changed if outcome.args else ''}:"
+    head += f" {outcome.state}:" if outcome.state in ("interrupted", "unknown") else ""
     text, length = outcome.text, outcome.length or len(outcome.text)
     if length <= INLINE_CHARACTERS and len(text.splitlines()) <= 1:
         return f"{head} {text.encode('utf-8', 'replace').decode().strip()}".rstrip()
