@@ -206,7 +206,8 @@ async def _ask_agent(agent: AgentRun, question: AgentQuestion, rejected: Rejecte
         raise _failure(error)[0] from error
     agent.run.ledger = agent.run.ledger.plus(answer.usage, model=answer.model)
     agent.usage = agent.usage.model_copy(update={"tokens": agent.usage.tokens + answer.usage.total_tokens})
-    agent.conversation = answer.conversation or agent.conversation
+    if answer.conversation is not None:  # it holds the outcomes: whatever becomes of the answer, they are sent once
+        agent.conversation, agent.unsent = answer.conversation, []
     agent.guides_sent += [note.path for note in question.guides]
     return answer
 

@@ -55,8 +55,9 @@ Asked = Literal["simple", "tasks", "complex"]
 
 
 CallEnd = Literal["done", "failed", "denied", "interrupted", "unknown"]
-"""How a tool call ended. `interrupted`: it never began, because the run was stopped or a call it waits for failed.
-`unknown`: it was running when its run or its worker ended, so it may have happened, wholly or in part."""
+"""How a tool call ended. `failed`: with an error; also when it was not made because a call that it waits for failed.
+`interrupted`: before it began, and the run that resumed its own could not make it either. `unknown`: it was running
+when its run or its worker ended, so it may have happened, wholly or in part."""
 
 
 class Outcome(Value):
