@@ -138,19 +138,6 @@ def outcome_of(agent: AgentRun, step_id: str) -> Outcome:
     return Outcome.model_validate({**head, "text": text[:4_000]})
 
 
-def take_outcomes(agent: AgentRun) -> bool:
-    """Queue the results of the last answer's calls for the model, if each of them has ended. Returns whether they have.
-
-    One that has not, because the run was stopped before it began, is made by the run that resumes this one: only then
-    is its result known. So a call leaves `called` once, with its one result.
-    """
-    states = agent.run.steps
-    if agent.run.stopped and any(states[name].status not in DONE for name in agent.called):
-        return False
-    agent.unsent += [outcome_of(agent, name) for name in agent.called]
-    return True
-
-
 def read_on(agent: AgentRun, call: ToolUse) -> Outcome:
     """The result of the orchestrator's own tool `read_result`."""
     number, offset = call.args.get("call"), call.args.get("offset") or 0
