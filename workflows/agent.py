@@ -270,6 +270,10 @@ class AgentWorkflow(MessageHandlers):
     def _text(self, arguments: Sequence[Any]) -> str:
         return super()._text(arguments) + agent_run.tasks_text(self._agent)
 
+    def _clear_session(self, text: str) -> None:
+        super()._clear_session(text)
+        self._agent.guides_sent, self._agent.cleared = [], self._agent.cleared + 1
+
     def _state(self) -> dict[str, Any]:
         return self._agent.model_dump(mode="json", exclude_defaults=True)
 

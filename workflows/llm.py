@@ -90,10 +90,10 @@ async def answered(run: Run, question: Question, accept: Callable[[Parsed], Acce
 
 async def agent_answered(agent: AgentRun) -> AgentReply:
     """The first usable answer of an agent's LLM. Raises Unanswered, also when a limit is reached while correcting."""
-    question = _agent_question(agent)
+    question, session = _agent_question(agent), agent.cleared
 
     async def ask(rejected: Rejected | None) -> LlmAnswer:
-        return await _ask_agent(agent, question, rejected)
+        return await _ask_agent(agent, question, session, rejected)
 
     def judge(answer: LlmAnswer) -> AgentReply | AnswerProblem:
         value = _value(answer, expected_of(question, agent.run.facts.tools))
@@ -179,6 +179,7 @@ def _agent_question(agent: AgentRun) -> AgentQuestion:
         conversation=agent.conversation,
         request="" if agent.conversation else request_text(agent.order),
         output_schema=None if agent.conversation else agent.order.output_schema,
+        forget_guides=agent.guides_of != agent.cleared,
         guides=[note for note in agent.run.notes if note.path not in agent.guides_sent],
         outcomes=agent.unsent,
         tasks=agent.tasks,
@@ -186,14 +187,18 @@ def _agent_question(agent: AgentRun) -> AgentQuestion:
     )
 
 
-async def _ask_agent(agent: AgentRun, question: AgentQuestion, rejected: Rejected | None) -> LlmAnswer:
-    """Send one LLM request of an agent with everything the conversation lacks so far. Raises Unanswered."""
+async def _ask_agent(agent: AgentRun, question: AgentQuestion, session: int, rejected: Rejected | None) -> LlmAnswer:
+    """Send one LLM request of an agent with everything the conversation lacks so far. Raises Unanswered.
+
+    `session`: the one that the question's agents.md are of, as counted by `AgentRun.cleared`.
+    """
     if rejected is not None:
         problems = [line[:1_000] for line in rejected.problems[:20]]
         changes = {"last": rejected.text[:8_000], "problems": problems, "left": rejected.left}
         question = question.model_copy(update=changes)
         if agent.conversation != question.conversation:  # the request before was answered, so the conversation holds it
-            sent: dict[str, Any] = {"request": "", "output_schema": None, "guides": [], "outcomes": []}
+            sent: dict[str, Any] = {"request": "", "output_schema": None, "outcomes": []}
+            sent |= {"guides": [], "forget_guides": False}
             question = question.model_copy(update={"conversation": agent.conversation} | sent)
     agent.asked += 1
     agent.usage = agent.usage.model_copy(update={"iterations": agent.usage.iterations + 1})
@@ -208,7 +213,9 @@ async def _ask_agent(agent: AgentRun, question: AgentQuestion, rejected: Rejecte
     agent.usage = agent.usage.model_copy(update={"tokens": agent.usage.tokens + answer.usage.total_tokens})
     if answer.conversation is not None:  # it holds the outcomes: whatever becomes of the answer, they are sent once
         agent.conversation, agent.unsent = answer.conversation, []
-    agent.guides_sent += [note.path for note in question.guides]
+        agent.guides_of = session
+    if session == agent.cleared:  # else the session was cleared meanwhile: what was sent has to come in again
+        agent.guides_sent += [note.path for note in question.guides]
     return answer
 
 

@@ -105,7 +105,9 @@ class Conversation(Value):
 
     def plus(self, question: AgentQuestion, guides: Sequence[Guide], outcomes: Sequence[ToolOutcome]) -> Conversation:
         """Add what is new, and drop the texts of results that are too old to be shown in a prompt."""
-        merged = sorted([*self.guides, *guides], key=lambda guide: (guide.path.count("/"), guide.path))
+        known = {} if question.forget_guides else {guide.path: guide for guide in self.guides}
+        known |= {guide.path: guide for guide in guides}
+        merged = sorted(known.values(), key=lambda guide: (guide.path.count("/"), guide.path))
         return Conversation(
             request=question.request or self.request,
             output_schema=question.output_schema or self.output_schema,
@@ -123,6 +125,9 @@ class AgentQuestion(Value):
     request: str = Field(default="", description="The user's request; only in the first question.")
     output_schema: dict[str, Any] | None = Field(
         default=None, description="JSON Schema of the final answer; only in the first question."
+    )
+    forget_guides: bool = Field(
+        default=False, description="Drop the conversation's agents.md: the session was cleared. They come in again."
     )
     guides: list[Note] = Field(default_factory=list, description="agents.md texts that are new.")
     outcomes: list[Outcome] = Field(default_factory=list, description="Tool results that are new.")

@@ -49,6 +49,8 @@ class AgentRun(State):
     conversation: LargeValue | None = None
     unsent: list[Outcome] = Field(default_factory=list, description="Tool results that the model has not seen yet.")
     guides_sent: list[str] = Field(default_factory=list, description="Paths of the agents.md that the model was shown.")
+    cleared: int = Field(default=0, description="How often its session was cleared.")
+    guides_of: int = Field(default=0, description="The session, as counted by `cleared`, that `conversation` shows.")
     called: list[str] = Field(default_factory=list, description="Steps called whose results are not in `unsent` yet.")
     decided: Decision | None = Field(default=None, description="What follows once the steps in `called` have ended.")
     before: TaskList | None = Field(default=None, description="The task list before `decided`.")
