@@ -3,7 +3,8 @@
 Each request is an `ask_llm` activity with its own number and idempotency key, which returns the answer parsed and
 validated. Its usage is added to the run's ledger, even if it failed. An unusable answer is sent back with all its
 problems, CORRECTIONS times at most; then `Unanswered` is raised. An agent's request refers to its conversation
-(`plans.agents.llm_request`), which is stored outside the history.
+(`plans.agents.conversation`), which is stored outside the history. An agent's conversation includes a request only if
+its answer was taken: the run that resumes an interrupted one continues the conversation before it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 
 from plans import budget
+from plans.activity_io import LargeValue
 from plans.agents.answers import AgentAnswer, SimpleAnswer
 from plans.agents.llm_request import AgentQuestion, Asked, ChatMessage, LlmAnswer, LlmRequest, expected_of
 from plans.agents.order import limit_reached, request_text
@@ -91,12 +93,13 @@ async def answered(run: Run, question: Question, accept: Callable[[Parsed], Acce
 async def agent_answered(agent: AgentRun) -> AgentReply:
     """The first usable answer of an agent's LLM. Raises Unanswered, also when a limit is reached while correcting."""
     question = _agent_question(agent)
+    before = agent.conversation, list(agent.guides_sent)
 
     async def ask(rejected: Rejected | None) -> LlmAnswer:
         return await _ask_agent(agent, question, rejected)
 
     def judge(answer: LlmAnswer) -> AgentReply | AnswerProblem:
-        value = _value(answer, expected_of(question, agent.run.facts.tools))
+        value = _value(answer, expected_of(question, agent.run.facts.tools, text_only=True))
         if isinstance(value, TaskList | AgentAnswer | SimpleAnswer):
             return AgentReply(value, answer.form_problem)
         return value if isinstance(value, AnswerProblem) else AnswerProblem(message="The answer is of another kind.")
@@ -108,7 +111,14 @@ async def agent_answered(agent: AgentRun) -> AgentReply:
     def is_over() -> bool:
         return limit_reached(agent.order.limits, agent.usage) is not None
 
-    return await _corrected(ask, judge, note, is_over)
+    taken = False
+    try:
+        reply = await _corrected(ask, judge, note, is_over)
+        taken = not agent.run.stopped
+    finally:
+        if not taken:
+            agent.conversation, agent.guides_sent = before
+    return reply
 
 
 async def _corrected(
@@ -192,8 +202,8 @@ async def _ask_agent(agent: AgentRun, question: AgentQuestion, rejected: Rejecte
         problems = [line[:1_000] for line in rejected.problems[:20]]
         changes = {"last": rejected.text[:8_000], "problems": problems, "left": rejected.left}
         question = question.model_copy(update=changes)
-        if agent.conversation != question.conversation:  # the request before was answered, so the conversation holds it
-            sent: dict[str, Any] = {"request": "", "output_schema": None, "guides": [], "outcomes": []}
+        if agent.conversation != question.conversation:  # it holds what was sent before
+            sent: dict[str, Any] = {"request": "", "output_schema": None, "guides": [], "outcomes": [], "notice": ""}
             question = question.model_copy(update={"conversation": agent.conversation} | sent)
     agent.asked += 1
     agent.usage = agent.usage.model_copy(update={"iterations": agent.usage.iterations + 1})
@@ -203,12 +213,18 @@ async def _ask_agent(agent: AgentRun, question: AgentQuestion, rejected: Rejecte
     try:
         answer = await _call(agent.asked, about or agent.position, request)
     except ActivityError as error:
+        agent.conversation = _conversation(error) or agent.conversation
         raise _failure(error)[0] from error
     agent.run.ledger = agent.run.ledger.plus(answer.usage, model=answer.model)
     agent.usage = agent.usage.model_copy(update={"tokens": agent.usage.tokens + answer.usage.total_tokens})
     agent.conversation = answer.conversation or agent.conversation
     agent.guides_sent += [note.path for note in question.guides]
+    if answer.compacted:
+        agent.run.note(LogKind.AGENT, _COMPACTED.format(answer.compacted), _now())
     return answer
+
+
+_COMPACTED = "{} earlier results were shortened to a line each in the prompt (PLANS_CONTEXT_TOKENS); read_result shows them"
 
 
 async def _call(number: int, about: str, request: LlmRequest) -> LlmAnswer:
@@ -255,6 +271,16 @@ def _failure(error: ActivityError) -> tuple[Unanswered, Usage]:
     except ValidationError:
         usage = Usage()
     return Unanswered(cause.message, cause.type or "LLM_UNAVAILABLE", text=str(detail.get("said") or "")), usage
+
+
+def _conversation(error: ActivityError) -> LargeValue | None:
+    """The conversation that a failed request of an agent stored; None if it did not."""
+    details = error.cause.details if isinstance(error.cause, ApplicationError) else ()
+    stored = details[0].get("conversation") if details and isinstance(details[0], dict) else None
+    try:
+        return LargeValue.model_validate(stored) if stored else None
+    except ValidationError:
+        return None
 
 
 def _now() -> datetime:
