@@ -93,7 +93,7 @@ async def answered(run: Run, question: Question, accept: Callable[[Parsed], Acce
 async def agent_answered(agent: AgentRun) -> AgentReply:
     """The first usable answer of an agent's LLM. Raises Unanswered, also when a limit is reached while correcting."""
     question = _agent_question(agent)
-    before = agent.conversation, list(agent.guides_sent)
+    before = agent.conversation, list(agent.guides_sent), agent.unsent
 
     async def ask(rejected: Rejected | None) -> LlmAnswer:
         return await _ask_agent(agent, question, rejected)
@@ -117,7 +117,7 @@ async def agent_answered(agent: AgentRun) -> AgentReply:
         taken = not agent.run.stopped
     finally:
         if not taken:
-            agent.conversation, agent.guides_sent = before
+            agent.conversation, agent.guides_sent, agent.unsent = before
     return reply
 
 
@@ -213,12 +213,11 @@ async def _ask_agent(agent: AgentRun, question: AgentQuestion, rejected: Rejecte
     try:
         answer = await _call(agent.asked, about or agent.position, request)
     except ActivityError as error:
-        agent.conversation = _conversation(error) or agent.conversation
+        _sent(agent, question, _conversation(error))
         raise _failure(error)[0] from error
     agent.run.ledger = agent.run.ledger.plus(answer.usage, model=answer.model)
     agent.usage = agent.usage.model_copy(update={"tokens": agent.usage.tokens + answer.usage.total_tokens})
-    agent.conversation = answer.conversation or agent.conversation
-    agent.guides_sent += [note.path for note in question.guides]
+    _sent(agent, question, answer.conversation)
     if answer.compacted:
         agent.run.note(LogKind.AGENT, _COMPACTED.format(answer.compacted), _now())
     return answer
@@ -271,6 +270,14 @@ def _failure(error: ActivityError) -> tuple[Unanswered, Usage]:
     except ValidationError:
         usage = Usage()
     return Unanswered(cause.message, cause.type or "LLM_UNAVAILABLE", text=str(detail.get("said") or "")), usage
+
+
+def _sent(agent: AgentRun, question: AgentQuestion, conversation: LargeValue | None) -> None:
+    """Record that the model was sent a question: the conversation holds its outcomes and guides from now on."""
+    if conversation is None:
+        return
+    agent.conversation, agent.unsent = conversation, []
+    agent.guides_sent += [note.path for note in question.guides]
 
 
 def _conversation(error: ActivityError) -> LargeValue | None:

@@ -23,7 +23,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from plans.activity_io import LargeValue, Note
 from plans.agents.answers import AgentAnswer, SimpleAnswer
@@ -44,7 +44,7 @@ from plans.llm.answers import Expected, Parsed
 from plans.llm.json_extraction import json_object
 from plans.llm.planning_prompts import correction_section
 from plans.llm.prompt_parts import READ_RESULT, RESULT_CHARACTERS, ToolOutcome, joined
-from plans.llm.shortened import CHANGED_CHARACTERS, answer_line, args_line
+from plans.llm.shortened import ARGS_CHARACTERS, CHANGED_CHARACTERS, answer_line, args_line
 from plans.model import ToolSpec, Value
 
 BAD_ANSWER = "LLM_BAD_ANSWER"
@@ -60,27 +60,53 @@ Asked = Literal["simple", "tasks", "complex"]
 """The kind of answer expected from an agent's model."""
 
 
+CallEnd = Literal["done", "failed", "denied", "interrupted", "unknown"]
+"""How a tool call ended. `failed`: with an error; also when it was not made because a call that it waits for failed.
+`interrupted`: before it began, and the run that resumed its own could not make it either. `unknown`: it was running
+when its run or its worker ended, so it may have happened, wholly or in part."""
+
+
 class Outcome(Value):
-    """The result of a tool call: inline text, or a reference to the stored value."""
+    """The result of a tool call: inline text, or a reference to the stored value. Every call has exactly one."""
 
     tool: str
     ok: bool = True
+    state: CallEnd = Field(default="done", description="Default: by `ok`, as in histories that lack it.")
     call: int | None = None
+    args: dict[str, Any] | None = Field(
+        default=None, description="The arguments that ran, long ones truncated; the model's if none ran."
+    )
+    asked: dict[str, Any] | None = Field(
+        default=None, description="The model's arguments, truncated alike, if a person replaced them."
+    )
+    by: str = Field(default="", description="The person who approved or denied it, if one did and gave a name.")
     text: str = Field(default="", description="The value as text, or the error.")
+    length: int | None = Field(default=None, description="Characters of the whole text, if `text` is truncated.")
     large: LargeValue | None = Field(default=None, description="Reference to a value stored outside history.")
     offset: int = Field(default=0, ge=0, description="Characters to skip, for `read_result`.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_state(cls, given: Any) -> Any:
+        lacks = isinstance(given, dict) and given.get("ok") is False and "state" not in given
+        return {**given, "state": "failed"} if lacks else given
 
     def shown(self, value: Any = None) -> ToolOutcome:
         """The result as shown in a prompt. `value`: the stored value that `large` refers to."""
         whole = (as_text(value) if self.large else self.text)[self.offset :]
         cut = whole[:RESULT_CHARACTERS]
+        read = self.args.get("call") if self.tool == READ_RESULT and self.args else None
         return ToolOutcome(
             tool=self.tool,
             ok=self.ok,
             text=cut,
-            call=self.call,
-            length=len(whole) if len(whole) > len(cut) else None,
+            call=read if isinstance(read, int) else self.call,
+            length=self.length or (len(whole) if len(whole) > len(cut) else None),
             offset=self.offset,
+            args=args_line(self.args or {}, ARGS_CHARACTERS if self.asked is None else CHANGED_CHARACTERS),
+            asked=args_line(self.asked or {}),
+            by=self.by,
+            state=self.state,
         )
 
 

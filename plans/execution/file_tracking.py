@@ -76,6 +76,16 @@ def stamps(run: Run, paths: list[str] | None = None) -> dict[str, Stamp]:
     return dict(seen) if paths is None else {path: seen[path] for path in paths if path in seen}
 
 
+def stamps_for(run: Run, step: Step) -> dict[str, Stamp]:
+    """The file stamps that concern an agent working on the step, by path in the workspace that it works in."""
+    scope, others = _scope(run, step), tuple(f"{queue}:" for queue in run.facts.workspaces)
+    return {
+        name.removeprefix(scope): stamp
+        for name, stamp in run.files.stamps.items()
+        if (name.startswith(scope) if scope else not name.startswith(others))
+    }
+
+
 def _left(run: Run) -> int:
     """Bytes of agents.md text that the session may still add."""
     return max(0, NOTES_BYTES - sum(note.bytes for note in run.notes))
