@@ -66,7 +66,8 @@ async def _split(run: Run, args: dict[str, Any]) -> Drafted:
     wanted = args.get("tools")
     offered = [spec for name, spec in run.facts.tools.items() if name not in NOT_FOR_AGENTS]
     tools = [spec for spec in offered if spec.name in wanted] if isinstance(wanted, list) else offered
-    prompt = Prompt(system=decomposition_system(tools), user=joined([request_section(run.request), decomposition_end()]))
+    user = joined([request_section(run.request), decomposition_end()])
+    prompt = Prompt(system=decomposition_system(tools), user=user)
     question = Question("plan_actions", prompt, Expected(kind="tasks"), "split the request into tasks")
     try:
         tasks = await answered(run, question, _tasks)

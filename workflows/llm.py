@@ -223,7 +223,7 @@ async def _ask_agent(agent: AgentRun, question: AgentQuestion, rejected: Rejecte
     return answer
 
 
-_COMPACTED = "{} earlier results were shortened to a line each in the prompt (PLANS_CONTEXT_TOKENS); read_result shows them"
+_COMPACTED = "{} earlier results were shortened to a line each in the prompt; the limit is PLANS_CONTEXT_TOKENS"
 
 
 async def _call(number: int, about: str, request: LlmRequest) -> LlmAnswer:

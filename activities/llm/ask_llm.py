@@ -50,6 +50,7 @@ from plans.agents.llm_request import (
 from plans.definition.output_schema import form_problem
 from plans.errors import ToolError
 from plans.llm.answers import Expected, PlanAnswer, Recovery, as_json, parsed, schema_of, typed
+from plans.llm.endpoint import CONTEXT_TOKENS
 from plans.llm.json_extraction import AnswerProblem
 from plans.llm.prompt_parts import Guide, ToolOutcome
 from plans.model import Retry, ToolSpec
@@ -61,16 +62,13 @@ RETRY = Retry(attempts=5, delay=2.0, factor=2.0)
 """Retries when the endpoint is busy or down; the death of a worker does not count as an attempt."""
 
 
-CONTEXT_TOKENS = 64_000
-"""The model's context window unless PLANS_CONTEXT_TOKENS says otherwise."""
-
-
 class Composed(NamedTuple):
     """A complete request; for an agent with the conversation it is made of, and the schema of the final answer."""
 
     request: LlmRequest
-    fit: Fit | None = None
     output_schema: dict[str, Any] | None = None
+    """JSON Schema of an agent's final answer, if the request has one."""
+    fit: Fit | None = None
 
 
 @dataclass(frozen=True)
@@ -162,9 +160,7 @@ async def compose(
     earlier = await values.get(question.conversation) if question.conversation else {}
     guides = [await _guide(note, values) for note in question.guides]
     outcomes = await _outcomes(question.outcomes, values)
-    said = Conversation.model_validate(earlier)
-    changes = {"request": question.request, "output_schema": question.output_schema}
-    said = said.model_copy(update={name: value for name, value in changes.items() if value})
+    said = Conversation.model_validate(earlier).about(question.request, question.output_schema)
     said = said.plus(guides, outcomes, question.notice, limit=context_tokens)
     if question.problems:
         said = said.rejected(question.last, question.problems)
@@ -189,7 +185,7 @@ def _composed(
             " agents.md files or a shorter request",
         )
     changes = {"messages": [ChatMessage.model_validate(each) for each in fit.messages], "expected": expected}
-    return Composed(request.model_copy(update=changes), fit, said.output_schema)
+    return Composed(request.model_copy(update=changes), said.output_schema, fit)
 
 
 def _shorter(asked: Composed, tools: Mapping[str, ToolSpec], window: int) -> Composed | None:

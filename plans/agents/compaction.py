@@ -4,7 +4,8 @@
 2. A prompt of more than FULL of the window is compacted to AFTER of it, so that this is rare and prompts begin alike in
    between: the oldest answers and results become one line per call, which names call, arguments, end and length.
 3. If that is not enough, the oldest of these lines are left out, and a line says how many.
-4. The last answer and its results, the request, the task list with the summaries, and agents.md texts stay whole.
+4. Of completed tasks the summary remains; reasoning remains, in short, while its task is current.
+5. The last answer and its results, the request, the task list with the summaries, and agents.md texts stay whole.
 
 A model reads any result again with `read_result`. Nothing else is left out of a prompt.
 """
@@ -85,7 +86,9 @@ def bytes_of(messages: Messages) -> int:
 
 def _compacted(said: Conversation, excess: float, task: int | None) -> tuple[Conversation, int]:
     """The conversation without at least `excess` bytes if possible, and how many results were compacted."""
-    earlier, saved, turns, count = list(said.earlier), 0, 0, 0
+    earlier = [each for each in said.earlier if not each.thought or each.task == task]
+    saved = sum(_length(each.line) + 1 for each in said.earlier) - sum(_length(each.line) + 1 for each in earlier)
+    turns, count = 0, 0
     for turn in said.turns[:-1]:
         if saved >= excess:
             break
@@ -95,10 +98,9 @@ def _compacted(said: Conversation, excess: float, task: int | None) -> tuple[Con
     gone = 0
     while saved < excess and gone < len(earlier):
         saved, gone = saved + _length(earlier[gone].line) + 1, gone + 1
+    left_out = said.left_out + sum(not each.thought for each in earlier[:gone])
     last = max([said.left_out_to, *(each.call or 0 for each in earlier[:gone])])
-    changes = {
-        "turns": said.turns[turns:], "earlier": earlier[gone:], "left_out": said.left_out + gone, "left_out_to": last,
-    }  # fmt: skip
+    changes = {"turns": said.turns[turns:], "earlier": earlier[gone:], "left_out": left_out, "left_out_to": last}
     return said.model_copy(update=changes), count
 
 
@@ -109,7 +111,9 @@ def _lines(turn: Turn, task: int | None) -> list[EarlierCall]:
         for each in turn.outcomes
     ]
     thought = _reasoning(turn.said) if turn.task == task and not turn.problems else ""
-    return [EarlierCall(line=f"your reasoning: {json_line(thought)}"), *rows] if thought else rows
+    if not thought:
+        return rows
+    return [EarlierCall(line=f"your reasoning: {json_line(thought)}", thought=True, task=task), *rows]
 
 
 def _reasoning(said: str) -> str:

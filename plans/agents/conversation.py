@@ -32,6 +32,8 @@ from plans.model import Value
 
 UNUSABLE_CHARACTERS = 4_000
 """Maximum length of an answer that was not usable, as it is repeated to the model."""
+LEAST_SHARE = 200
+"""Least characters that a result is cut to."""
 TOKENS_PER_BYTE = 0.25
 """Tokens of a byte of UTF-8, until an endpoint has counted some: four characters of English, 1.3 of Chinese."""
 Messages = list[dict[str, str]]
@@ -60,10 +62,12 @@ class Turn(Value):
 
 
 class EarlierCall(Value):
-    """A line that remains of a compacted turn."""
+    """A line that remains of a compacted turn: a call with its result, or the reasoning of a task that was current."""
 
     line: str
     call: int | None = None
+    thought: bool = Field(default=False, description="It is reasoning, of the task with this number.")
+    task: int | None = None
 
 
 class Conversation(Value):
@@ -88,6 +92,11 @@ class Conversation(Value):
         return bool(self.outcomes or self.earlier or self.left_out) or any(
             turn.said or turn.outcomes for turn in self.turns
         )
+
+    def about(self, request: str, output_schema: dict[str, Any] | None) -> Conversation:
+        """The conversation with the request and the schema of its answer, which only the first question has."""
+        changes = {"request": request, "output_schema": output_schema}
+        return self.model_copy(update={name: value for name, value in changes.items() if value})
 
     def plus(
         self, guides: Sequence[Guide] = (), outcomes: Sequence[ToolOutcome] = (), notice: str = "", limit: int = 0
@@ -139,7 +148,10 @@ _EARLIER = (
 
 
 def bounded(outcomes: Sequence[ToolOutcome], limit: int) -> list[ToolOutcome]:
-    """Results that have at most `limit` characters together: those that are longer than their share are cut to it."""
+    """Results that have at most `limit` characters together: those that are longer than their share are cut to it.
+
+    A share of less than LEAST_SHARE is not worth its block: then the text is left out, and its length said.
+    """
     left, shares = limit, {}
     by_length = sorted(range(len(outcomes)), key=lambda index: len(outcomes[index].text))
     for place, index in enumerate(by_length):
@@ -151,6 +163,7 @@ def bounded(outcomes: Sequence[ToolOutcome], limit: int) -> list[ToolOutcome]:
 def _cut(outcome: ToolOutcome, limit: int) -> ToolOutcome:
     if len(outcome.text) <= limit:
         return outcome
+    limit = limit if limit >= LEAST_SHARE else 0
     return outcome.model_copy(update={"text": outcome.text[:limit], "length": outcome.length or len(outcome.text)})
 
 

@@ -50,6 +50,8 @@ from plans.model import ToolSpec, Value
 BAD_ANSWER = "LLM_BAD_ANSWER"
 TRUNCATED = "LLM_TRUNCATED"
 TOO_LONG = "LLM_TOO_LONG"
+TEXT_CHARACTERS = 16_000
+"""Characters of a value that its outcome has; a model that reads on gets the rest."""
 MAX_TEXT_BYTES = 1024 * 1024
 """Maximum length of an answer, in bytes."""
 
@@ -222,7 +224,7 @@ def repeated(answer: Parsed, text: str) -> str:
     if not isinstance(answer, AgentAnswer | SimpleAnswer):
         tasks = [task.objective for task in answer.tasks] if isinstance(answer, TaskList) else []
         return answer_line({"tasks": tasks})
-    fields = answer.model_dump(mode="json")
+    fields = answer.model_dump(mode="json", by_alias=False)
     given = json_object(text)
     reasoning = given.get("reasoning") if isinstance(given, dict) else None
     return answer_line({"reasoning": reasoning if isinstance(reasoning, str) else "", **fields})

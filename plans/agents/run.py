@@ -15,7 +15,7 @@ from pydantic import Field
 
 from plans.activity_io import Facts, LargeValue
 from plans.agents.answers import Confidence, ToolUse
-from plans.agents.llm_request import CallEnd, Outcome, as_text
+from plans.agents.llm_request import TEXT_CHARACTERS, CallEnd, Outcome, as_text
 from plans.agents.order import AgentEnd, AgentOrder, AgentUsage
 from plans.agents.tasks import Decision, TaskList, TaskStatus
 from plans.definition.output_schema import form_problem, value_of
@@ -26,8 +26,6 @@ from plans.run import DONE, Options, PlanStatus, Run, State, Status, StepState
 
 KEPT_CHARACTERS = 500
 """Characters of each argument of a tool call that its outcome has, and that are retained at continue-as-new."""
-TEXT_CHARACTERS = 16_000
-"""Characters of a value that its outcome has; a model that reads on gets the rest."""
 LOST = "LOST"
 """Code of a call that was running when its run ended without a trace of how the call did."""
 UNCERTAIN = frozenset(("CANCELLED", "WORKER_LOST", "OUTCOME_UNKNOWN", LOST))

@@ -120,6 +120,12 @@ def outcome_text(outcome: ToolOutcome) -> str:
     length = outcome.length or len(text)
     if len(text) >= length and length <= INLINE_CHARACTERS and len(text.splitlines()) <= 1:
         return f"{head} {text.encode('utf-8', 'replace').decode().strip()}".rstrip()
+    how = ""
+    if outcome.call is not None:
+        rest = json.dumps({"call": outcome.call, "offset": outcome.offset + len(text[:RESULT_CHARACTERS])})
+        how = f"; for the rest call {READ_RESULT} with {rest}"
+    if not text:  # one of so many that there was no space for it
+        return f"{head} [left out{f': {length:,} characters' if length > 1 else ''}{how}]"
     shown = text[:RESULT_CHARACTERS]
     block = data(head, shown, RESULT_CHARACTERS)
     if len(shown) >= length:
@@ -127,10 +133,6 @@ def outcome_text(outcome: ToolOutcome) -> str:
     part = f"the first {len(shown)} of {length} characters"
     if outcome.offset:
         part = f"characters {outcome.offset} to {outcome.offset + len(shown)} of {outcome.offset + length}"
-    how = ""
-    if outcome.call is not None:
-        rest = json.dumps({"call": outcome.call, "offset": outcome.offset + len(shown)})
-        how = f"; for the rest call {READ_RESULT} with {rest}"
     return f"{block}\n[cut: {part}{how}]"
 
 

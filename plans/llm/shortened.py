@@ -40,7 +40,9 @@ def args_line(args: Mapping[str, Any], limit: int = ARGS_CHARACTERS) -> str:
 
 def answer_line(fields: Mapping[str, Any]) -> str:
     """The fields of an answer that are set, as JSON of ANSWER_CHARACTERS at most."""
-    return _fitting({name: value for name, value in fields.items() if value not in (None, "", [], {})}, ANSWER_CHARACTERS)
+    return _fitting(
+        {name: value for name, value in fields.items() if value not in (None, "", [], {})}, ANSWER_CHARACTERS
+    )
 
 
 def _fitting(value: Mapping[str, Any], limit: int) -> str:
