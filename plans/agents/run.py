@@ -15,7 +15,7 @@ from pydantic import Field
 
 from plans.activity_io import Facts, LargeValue
 from plans.agents.answers import Confidence, ToolUse
-from plans.agents.llm_request import CallEnd, Outcome, as_text
+from plans.agents.llm_request import TEXT_CHARACTERS, CallEnd, Outcome, as_text
 from plans.agents.order import AgentEnd, AgentOrder, AgentUsage
 from plans.agents.tasks import Decision, TaskList, TaskStatus
 from plans.definition.output_schema import form_problem, value_of
@@ -131,7 +131,8 @@ def outcome_of(agent: AgentRun, step_id: str) -> Outcome:
     }  # fmt: skip
     if result is not None and end == "done":
         text = "" if result.large else as_text(result.value)
-        return Outcome.model_validate({**head, "text": text[:16_000], "large": result.large})
+        length = len(text) if len(text) > TEXT_CHARACTERS else None
+        return Outcome.model_validate({**head, "text": text[:TEXT_CHARACTERS], "length": length, "large": result.large})
     why = (result.error if result else None) or state.reason or "it has not ended"
     # A denied call is reported with the person's comment, so that the model can react to it.
     comment = f": {decision.comment}" if decision and decision.comment and end == "denied" else ""
@@ -142,18 +143,18 @@ def outcome_of(agent: AgentRun, step_id: str) -> Outcome:
 
 def read_on(agent: AgentRun, call: ToolUse) -> Outcome:
     """The result of the orchestrator's own tool `read_result`."""
-    number, offset = call.args.get("call"), call.args.get("offset") or 0
+    number, offset = int(call.args.get("call") or 0), int(call.args.get("offset") or 0)
     args = short_args(call.args)
     step_id = f"call_{number}"
-    if step_id not in agent.run.steps or agent.run.steps[step_id].status not in DONE:
+    if step_id not in agent.run.steps:  # each has ended or cannot begin: the model answers after all calls of an answer
         return Outcome(
             tool=READ_RESULT, ok=False, state="failed", args=args, text=f"there is no result of call {number}"
         )
     whole = outcome_of(agent, step_id)
     state = agent.run.steps[step_id]
     if state.result is not None and state.result.ok and state.result.large is None:
-        whole = whole.model_copy(update={"text": as_text(state.result.value)})
-    own = {"tool": READ_RESULT, "offset": int(offset), "call": None, "args": args, "asked": None, "by": ""}
+        whole = whole.model_copy(update={"text": as_text(state.result.value), "length": None})
+    own = {"tool": READ_RESULT, "offset": offset, "call": None, "args": args, "asked": None, "by": ""}
     return whole.model_copy(update=own)
 
 
