@@ -59,6 +59,28 @@ class Call(Value):
     )
 
 
+class Logs(Value):
+    """What a command wrote in one attempt: chunks in external storage, and the end that is not stored there.
+
+    Grows while the attempt runs; each one is complete in itself. `runtime.streams` writes and reads them.
+    """
+
+    index: dict[str, str] = Field(
+        default_factory=dict, description="The storage driver's claim of the index of the chunks; empty: none is stored."
+    )
+    stdout: int = Field(default=0, description="Bytes of standard output so far.")
+    stderr: int = Field(default=0, description="Bytes of standard error so far.")
+    end: list[tuple[Literal[1, 2], str]] = Field(
+        default_factory=list,
+        description="What follows the stored chunks, in order: the stream (1: stdout, 2: stderr) and bytes in base64.",
+    )
+    of_value: list[int] | None = Field(
+        default=None,
+        description="The text is the step's value itself, nothing else is stored: lengths in bytes of what was written"
+        " alternately to stdout and stderr.",
+    )
+
+
 class Note(Value):
     """The agents.md text of one directory, in `text` or in `large`."""
 

@@ -36,7 +36,7 @@ from activities.workspace.contents import stamp_at
 from activities.workspace.effect_log import Effects
 from activities.workspace.file_names import is_shown_as_bytes, visible
 from activities.workspace.workspace import Workspace
-from plans.activity_io import Call, Note
+from plans.activity_io import Call, Logs, Note
 from plans.file_stamps import Stamp
 from plans.model import Retry, ToolSpec
 
@@ -79,6 +79,8 @@ class ToolContext:
     """Absolute paths in the workspace that the sandbox makes read-only for commands."""
     level: str = ""
     """The sandbox level the tool's commands ran with; empty: it ran none."""
+    logs: Logs | None = None
+    """The output of the tool's commands as far as it is stored; sent with each heartbeat, and recorded at the end."""
     _stopped: threading.Event = field(default_factory=threading.Event)
 
     def read(self, path: str, stamp: Stamp | None = None) -> None:
