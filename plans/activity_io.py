@@ -8,9 +8,10 @@ worker it runs on. `record_end` takes a Run's JSON text and returns an `EndRecor
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, Final, Literal
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field, ValidationError
 
 from plans.file_stamps import NOTES_BYTES, Stamp
 from plans.model import Plan, Problem, Retry, ToolSpec, Value
@@ -94,6 +95,14 @@ class Logs(Value):
     cut: bool = Field(default=False, description="There was more output, which is lost: the limit, or the storage.")
 
 
+def logs_of(found: Any) -> Logs | None:
+    """The Logs in a heartbeat's details, which another version of the worker may have written; None if unreadable."""
+    try:
+        return Logs.model_validate(found) if found else None
+    except ValidationError:
+        return None
+
+
 class LogPart(Value):
     """What was stored together of an attempt's output."""
 
@@ -108,6 +117,36 @@ class LogIndex(Value):
     stdout: int = Field(default=0, description="Bytes of standard output before the first part.")
     stderr: int = Field(default=0, description="Bytes of standard error before the first part.")
     parts: list[LogPart] = Field(default_factory=list)
+
+
+class Attempt(Value):
+    """One attempt of a call that gave no value: its tool failed, or its worker was lost while it ran."""
+
+    number: int = Field(
+        ge=1, description="From 1. Only the tool's errors count: the attempt after a lost one has the same."
+    )
+    began: AwareDatetime = Field(
+        description="When it began, UTC. Of one that was lost before its first heartbeat: when its call was scheduled."
+    )
+    duration: float = Field(default=0.0, description="Milliseconds; of a lost one, until its last heartbeat.")
+    code: str | None = Field(default=None, description="Code of the error; WORKER_LOST if it was lost with its worker.")
+    error: str = Field(default="", description="The error, truncated.")
+    delay: float | None = Field(default=None, description="Seconds to the next attempt; none: the last, or a lost one.")
+    logs: Logs | None = Field(default=None, description="What its commands wrote.")
+
+
+class PastCall(Value):
+    """One attempt of a tool call without a value: it failed, was lost, or reported that it needs approval."""
+
+    tool: str
+    args: dict[str, Any] = Field(description="As passed to the tool, long texts truncated.")
+    result: str = Field(description="The error, truncated.")
+    time: datetime = Field(description="When it started.")
+    sandbox: str = Field(default="", description="Sandbox level of its commands.")
+    attempt: Attempt | None = Field(default=None, description="The attempt as its worker reported it, if it did.")
+    call: int = Field(default=0, description="Number of the step's call, from 1; 0: not known, or of an agent.")
+    retried: bool = Field(default=False, description="Another attempt of the same call followed.")
+    run: str = Field(default="", description="Id of the earlier plan that made the call, if this plan resumes it.")
 
 
 class Note(Value):
@@ -142,6 +181,11 @@ class Return(Value):
         default_factory=list, description="agents.md that apply to the files read, parents first."
     )
     warnings: list[str] = Field(default_factory=list, description="Warnings for people.")
+    logs: Logs | None = Field(default=None, description="What the commands of the successful attempt wrote.")
+    attempts: list[Attempt] = Field(
+        default_factory=list, description="The attempts before, oldest first; the last 20 of them."
+    )
+    more_attempts: int = Field(default=0, ge=0, description="Number of attempts before those.")
 
 
 class CheckRequest(Value):

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 
-from plans.activity_io import SummaryFile
+from plans.activity_io import PastCall, SummaryFile
 from plans.agents.history import DEFAULT_TYPE, AgentEvent, Entry, written
 from plans.agents.history_file import run_summary
 from plans.agents.run import AgentRun, outcome_of, tasks_text
@@ -20,7 +20,7 @@ from plans.execution.resume import base_id
 from plans.execution.tool_history import MAX_PAST, cut
 from plans.log import LogKind
 from plans.model import Step
-from plans.run import PastCall, Status
+from plans.run import Status
 from plans.views.agent_progress import progress_of
 from plans.views.safe_text import safe
 from workflows import policies
@@ -78,9 +78,15 @@ def wrote(agent: AgentRun) -> dict[str, Any]:
 
 
 def calls(agent: AgentRun) -> list[dict[str, Any]]:
-    """The agent's last MAX_PAST tool calls, truncated, as PastCalls for the parent's step."""
+    """The agent's last MAX_PAST tool calls and attempts, truncated, as PastCalls for the parent's step."""
     done = [step for step in agent.run.plan.steps if agent.run.steps[step.id].calls][-MAX_PAST:]
-    return [_call(agent, step) for step in done]
+    return [call for step in done for call in (*_retried(agent, step), _call(agent, step))][-MAX_PAST:]
+
+
+def _retried(agent: AgentRun, step: Step) -> list[dict[str, Any]]:
+    """The attempts of a call before its last one."""
+    past = (call.model_copy(update={"call": 0}) for call in agent.run.steps[step.id].past if call.retried)
+    return [call.model_dump(mode="json", exclude_defaults=True) for call in past]
 
 
 def _call(agent: AgentRun, step: Step) -> dict[str, Any]:
@@ -90,7 +96,7 @@ def _call(agent: AgentRun, step: Step) -> dict[str, Any]:
     result = cut(
         outcome_of(agent, step.id).text or (state.result.large.preview if state.result and state.result.large else "")
     )
-    return PastCall(tool=step.tool, args=args, result=result, time=began).model_dump(mode="json")
+    return PastCall(tool=step.tool, args=args, result=result, time=began).model_dump(mode="json", exclude_defaults=True)
 
 
 async def _track(agent: AgentRun, kind: Kind, resumes: str = "") -> None:

@@ -14,13 +14,14 @@ from temporalio import workflow
 from temporalio.common import TypedSearchAttributes
 from temporalio.exceptions import ApplicationError, ChildWorkflowError, is_cancelled_exception
 
+from plans.activity_io import PastCall
 from plans.agents.order import AgentOrder, agent_of_step, asks_the_same, order_of_step
 from plans.agents.run import AgentRun, for_step
 from plans.budget import Usage
 from plans.execution.tool_history import MAX_PAST
 from plans.log import LogKind
 from plans.model import Step
-from plans.run import Options, PastCall, PlanStatus, Run
+from plans.run import Options, PlanStatus, Run
 from workflows import search_attributes
 
 

@@ -53,7 +53,7 @@ def tool_activity(
         workspace = here.workspace(call.workspace)
         outputs = Outputs(values, here.secrets, here.output_bytes)
         context = ToolContext(call, workspace, effects, tool.spec.name, again, fault=here.fault, outputs=outputs)
-        heartbeat = Heartbeat(lambda: context.line)
+        heartbeat = Heartbeat(lambda: _progress(context), call.retry)
         started = time.monotonic()
 
         async def work() -> Return:
@@ -62,7 +62,8 @@ def tool_activity(
 
         try:
             with heartbeat.beating():
-                return await (work() if call.repeatable else once(context, work))
+                done = await (work() if call.repeatable else once(context, work))
+            return done.model_copy(update={"attempts": heartbeat.attempts, "more_attempts": heartbeat.more})
         except (Exception, asyncio.CancelledError) as error:
             if _is_cancelled(error):
                 raise
@@ -155,6 +156,7 @@ async def _return(kept: Any, context: ToolContext, duration: float, attempt: int
         sandbox=context.level,
         notes=[await _stored_note(note, values) for note in context.notes],
         warnings=context.warnings,
+        logs=context.logs,
     )
 
 
@@ -168,7 +170,16 @@ def _failure(
     error: ToolError, heartbeat: Heartbeat, context: ToolContext, duration: float, secrets: Secrets
 ) -> ApplicationError:
     details = {"duration": duration, **_left(context)}
-    return heartbeat.failure(error, context.call.retry, secrets.out_of(error.message), details, LONGEST_WAIT)
+    return heartbeat.failure(error, secrets.out_of(error.message), details, LONGEST_WAIT)
+
+
+def _progress(context: ToolContext) -> dict[str, Any]:
+    """What the heartbeat says of the attempt while it runs."""
+    found = {
+        "progress": context.percent,
+        "logs": context.logs and context.logs.model_dump(mode="json", exclude_defaults=True),
+    }
+    return {"line": context.line, **{name: value for name, value in found.items() if value is not None}}
 
 
 def _left(context: ToolContext) -> dict[str, Any]:

@@ -78,7 +78,7 @@ class AskLlm:
         Raises ApplicationError whose type is an LLM_ code.
         """
         started = time.monotonic()
-        heartbeat = Heartbeat(lambda: f"waiting for the LLM, {time.monotonic() - started:.0f} s")
+        heartbeat = Heartbeat(lambda: {"line": f"waiting for the LLM, {time.monotonic() - started:.0f} s"}, self.retry)
         try:
             with heartbeat.beating(at_once=True):
                 asked = Composed(request)
@@ -88,7 +88,7 @@ class AskLlm:
                 answer = await asyncio.to_thread(judged, answer, asked)
                 return answer.model_copy(update={"attempt": heartbeat.errors + 1, "conversation": asked.conversation})
         except ToolError as error:
-            raise _failure(error, heartbeat, self.retry) from None
+            raise _failure(error, heartbeat) from None
 
     def _messages(self, request: LlmRequest) -> list[ChatMessage]:
         """The messages with the worker's secrets redacted."""
@@ -163,11 +163,11 @@ def _with_schema(request: LlmRequest) -> LlmRequest:
     return request.model_copy(update={"json_schema": schema_of(request.expected)})
 
 
-def _failure(error: ToolError, heartbeat: Heartbeat, retry: Retry) -> ApplicationError:
+def _failure(error: ToolError, heartbeat: Heartbeat) -> ApplicationError:
     message, failed = bounded(error.message), heartbeat.errors + 1
-    if error.retryable and heartbeat.is_final(error, retry):
+    if error.retryable and heartbeat.is_final(error):
         message += f" (given up after {failed} attempt{'s' * (failed != 1)})"
-    return heartbeat.failure(error, retry, message, _details(error), LONGEST_WAIT)
+    return heartbeat.failure(error, message, _details(error), LONGEST_WAIT)
 
 
 def _details(error: ToolError) -> dict[str, Any]:

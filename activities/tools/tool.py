@@ -62,6 +62,8 @@ class ToolContext:
     """There was an earlier attempt; its worker may have died after doing all or part of the work."""
     line: str = ""
     """The last line passed to `progress`."""
+    percent: float | None = None
+    """The last percentage passed to `progress`."""
     files_read: dict[str, Stamp] = field(default_factory=dict)
     files_written: dict[str, Stamp | None] = field(default_factory=dict)
     files_deleted: list[str] = field(default_factory=list)
