@@ -11,7 +11,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Final, Literal
 
-from pydantic import AwareDatetime, Field, ValidationError
+from pydantic import AwareDatetime, Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
 
 from plans.file_stamps import NOTES_BYTES, Stamp
 from plans.model import Plan, Problem, Retry, ToolSpec, Value
@@ -39,6 +39,11 @@ class LargeValue(Value):
     known: dict[str, Any] = Field(
         default_factory=dict, description="Of a value with streams, the fields short enough for a condition."
     )
+
+    @model_serializer(mode="wrap")
+    def _compact(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Omit what a value without streams does not have."""
+        return {name: each for name, each in handler(self).items() if each or name not in ("streams", "known")}
 
 
 class Call(Value):
