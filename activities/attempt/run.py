@@ -52,7 +52,10 @@ def tool_activity(
         again = activity.info().attempt > 1
         workspace = here.workspace(call.workspace)
         outputs = Outputs(values, here.secrets, here.output_bytes)
-        context = ToolContext(call, workspace, effects, tool.spec.name, again, fault=here.fault, outputs=outputs)
+        context = ToolContext(
+            call, workspace, effects, tool.spec.name, again, fault=here.fault, outputs=outputs,
+            began=activity.info().started_time,
+        )  # fmt: skip
         heartbeat = Heartbeat(lambda: _progress(context), call.retry)
         started = time.monotonic()
 
