@@ -17,6 +17,7 @@ from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExec
 from client.errors import PlanNotFound
 from client.rpc import ask, describe
 from plans.activity_io import Attempt, logs_of
+from plans.errors import PlanError
 from plans.run import Status
 from plans.views.logs import LoggedAttempt, LoggedStep, LogsPage
 
@@ -98,6 +99,8 @@ class Attempts:
             asked = {"stepId": step} if step else {"since": since}
             page = LogsPage.model_validate(await ask(self._client, plan, "logs", asked))
             found += page.steps
+            if step and not found:
+                raise PlanError(f"the plan has no step '{step}'; `plan show` lists its steps", "UNKNOWN_STEP")
             if page.next is None:
                 break
             since = page.next
