@@ -51,7 +51,7 @@ def tool_activity(
         again = activity.info().attempt > 1
         workspace = here.workspace(call.workspace)
         context = ToolContext(call, workspace, effects, tool.spec.name, again, fault=here.fault)
-        heartbeat = Heartbeat(lambda: _progress(context), call.retry)
+        heartbeat = Heartbeat(lambda: _progress(context, here.secrets), call.retry)
         started = time.monotonic()
 
         async def work() -> Return:
@@ -180,13 +180,13 @@ def _failure(
     return heartbeat.failure(error, secrets.out_of(error.message), details, LONGEST_WAIT)
 
 
-def _progress(context: ToolContext) -> dict[str, Any]:
+def _progress(context: ToolContext, secrets: Secrets) -> dict[str, Any]:
     """What the heartbeat says of the attempt while it runs."""
     found = {
         "progress": context.percent,
         "logs": context.logs and context.logs.model_dump(mode="json", exclude_defaults=True),
     }
-    return {"line": context.line, **{name: value for name, value in found.items() if value is not None}}
+    return {"line": secrets.out_of(context.line), **{name: value for name, value in found.items() if value is not None}}
 
 
 def _left(context: ToolContext) -> dict[str, Any]:
