@@ -9,9 +9,9 @@ worker it runs on. `record_end` takes a Run's JSON text and returns an `EndRecor
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
 
 from plans.file_stamps import NOTES_BYTES, Stamp
 from plans.model import Plan, Problem, Retry, ToolSpec, Value
@@ -27,12 +27,25 @@ PREVIEW_CHARACTERS = 200
 class LargeValue(Value):
     """A reference to a value in external storage, content-addressed by the hash of its JSON text (UTF-8)."""
 
-    sha256: str = Field(description="Hex digest of the JSON text.")
+    sha256: str = Field(description="Hex digest of the JSON text, which holds the digests of `streams`.")
     claim: dict[str, str] = Field(
         default_factory=dict, description="The storage driver's claim: what it needs to retrieve the value."
     )
-    bytes: int = Field(description="Length of the JSON text, in bytes.")
+    bytes: int = Field(description="Length of the JSON text, in bytes, with the text of `streams`.")
     preview: str = Field(description="The first 200 characters of the value, for people.")
+    streams: dict[str, int] = Field(
+        default_factory=dict,
+        description="Fields of the value that are texts stored in chunks (`runtime.value_store.Stream`), with their"
+        " lengths in bytes.",
+    )
+    known: dict[str, Any] = Field(
+        default_factory=dict, description="Of a value with streams, the fields short enough for a condition."
+    )
+
+    @model_serializer(mode="wrap")
+    def _compact(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Omit what a value without streams does not have."""
+        return {name: each for name, each in handler(self).items() if each or name not in ("streams", "known")}
 
 
 class Call(Value):
@@ -62,27 +75,55 @@ class Call(Value):
     )
 
 
-class Logs(Value):
-    """What a command wrote in one attempt: chunks in external storage, and the end that is not stored there.
+STDOUT: Final = 1
+STDERR: Final = 2
+"""Number of a stream, in `Turns` and elsewhere."""
+Turns = list[tuple[Literal[1, 2], int]]
+"""The order in which output arrived: bytes of one stream, then of the other."""
 
-    Grows while the attempt runs; each one is complete in itself. `runtime.streams` writes and reads them.
+
+class Logs(Value):
+    """What a tool's commands wrote in one attempt: chunks in external storage, and the end that is not stored there.
+
+    Grows while the attempt runs; each one is complete in itself. `activities.outputs` writes, `client.logs` reads it.
     """
 
     index: dict[str, str] = Field(
-        default_factory=dict,
-        description="The storage driver's claim of the index of the chunks; empty: none is stored.",
+        default_factory=dict, description="The storage driver's claim of the last LogIndex; empty: nothing is stored."
     )
     stdout: int = Field(default=0, description="Bytes of standard output so far.")
     stderr: int = Field(default=0, description="Bytes of standard error so far.")
     end: list[tuple[Literal[1, 2], str]] = Field(
-        default_factory=list,
-        description="What follows the stored chunks, in order: the stream (1: stdout, 2: stderr) and bytes in base64.",
+        default_factory=list, description="What follows the stored chunks, in order: stream, and its bytes in base64."
     )
-    of_value: list[int] | None = Field(
-        default=None,
-        description="The text is the step's value itself, nothing else is stored: lengths in bytes of what was written"
-        " alternately to stdout and stderr.",
+    of_value: Turns | None = Field(
+        default=None, description="The texts are those of the step's value, and stored there only; their order."
     )
+    cut: bool = Field(default=False, description="There was more output, which is lost: the limit, or the storage.")
+
+
+def logs_of(found: Any) -> Logs | None:
+    """The Logs in a heartbeat's details, which another version of the worker may have written; None if unreadable."""
+    try:
+        return Logs.model_validate(found) if found else None
+    except ValidationError:
+        return None
+
+
+class LogPart(Value):
+    """What was stored together of an attempt's output."""
+
+    turns: Turns
+    chunks: list[tuple[Literal[1, 2], dict[str, str]]] = Field(description="Stream, and the claim of its bytes.")
+
+
+class LogIndex(Value):
+    """A list of parts, with a reference to the index of those before it."""
+
+    earlier: dict[str, str] = Field(default_factory=dict, description="The driver's claim; empty: this is the first.")
+    stdout: int = Field(default=0, description="Bytes of standard output before the first part.")
+    stderr: int = Field(default=0, description="Bytes of standard error before the first part.")
+    parts: list[LogPart] = Field(default_factory=list)
 
 
 class Attempt(Value):
@@ -157,6 +198,7 @@ class Return(Value):
         default_factory=list, description="agents.md that apply to the files read, parents first."
     )
     warnings: list[str] = Field(default_factory=list, description="Warnings for people.")
+    logs: Logs | None = Field(default=None, description="What the commands of the successful attempt wrote.")
     attempts: list[Attempt] = Field(
         default_factory=list, description="The attempts before, oldest first; the last 20 of them."
     )

@@ -34,6 +34,7 @@ def completed(returned: Any, now: datetime, started: datetime) -> tuple[Outcome,
         duration=round(_number(parsed.duration, lasted), 3),
         timestamp=now,
         attempt=int(_number(parsed.attempt, 1)),
+        logs=parsed.logs,
     )
     return Outcome(Status.COMPLETED, result), parsed
 

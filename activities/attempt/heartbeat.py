@@ -24,7 +24,7 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.attempt.errors import bounded, one_line
-from plans.activity_io import Attempt
+from plans.activity_io import Attempt, logs_of
 from plans.errors import ToolError
 from plans.model import Retry
 from plans.views.live import LOST, attempts_of
@@ -111,15 +111,16 @@ class Heartbeat:
         began, lasted = _time(known.get("began")), known.get("lasted")
         if lost > 0 and began is not None:
             duration = float(lasted) if isinstance(lasted, int | float) and 0 <= lasted <= _MOST else 0.0
-            self._add(self._lost(began, duration, known.get("line")))
+            self._add(self._lost(began, duration, known.get("line"), known.get("logs")))
         for _ in range(lost - min(lost, MAX_ATTEMPTS) + (began is not None), lost):
             self._add(self._lost(info.scheduled_time))
         self.more += max(0, lost - MAX_ATTEMPTS)
 
-    def _lost(self, began: datetime, duration: float = 0.0, line: Any = "") -> Attempt:
+    def _lost(self, began: datetime, duration: float = 0.0, line: Any = "", logs: Any = None) -> Attempt:
         progress = f"; its last progress was: {line}" if isinstance(line, str) and line else ""
         text = _short(f"its worker died or was stopped{progress}")
-        return Attempt(number=self.errors + 1, began=began, duration=duration, code=LOST, error=text)
+        found = logs_of(logs)
+        return Attempt(number=self.errors + 1, began=began, duration=duration, code=LOST, error=text, logs=found)
 
     def _add(self, attempt: Attempt) -> None:
         self.attempts.append(attempt)

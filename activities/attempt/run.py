@@ -22,11 +22,12 @@ from activities.attempt.heartbeat import Heartbeat
 from activities.attempt.redaction import Secrets
 from activities.attempt.results import keep
 from activities.attempt.run_once import once
+from activities.attempt.stored_arguments import as_texts, filled
+from activities.outputs.recorder import Outputs
 from activities.tools.tool import Tool, ToolContext
 from activities.workspace.effect_log import Effects
 from plans.activity_io import Call, LargeValue, Note, Return
 from plans.definition.arguments import argument_problems
-from plans.definition.references import fill_at
 from plans.errors import ToolError
 from runtime.value_store import ValueStore
 
@@ -50,7 +51,8 @@ def tool_activity(
     async def attempt(call: Call) -> Return:
         again = activity.info().attempt > 1
         workspace = here.workspace(call.workspace)
-        context = ToolContext(call, workspace, effects, tool.spec.name, again, fault=here.fault)
+        outputs = Outputs(values, here.secrets, here.output_bytes)
+        context = ToolContext(call, workspace, effects, tool.spec.name, again, fault=here.fault, outputs=outputs)
         heartbeat = Heartbeat(lambda: _progress(context, here.secrets), call.retry)
         started = time.monotonic()
 
@@ -77,7 +79,7 @@ def tool_activity(
 
 async def _call(tool: Tool, call: Call, context: ToolContext, values: ValueStore, site: ToolEnvironment) -> Any:
     site.check(call.workspace)
-    args = await _filled(call, values)
+    args = await filled(tool, call, values)
     keywords = _checked(tool, args, call, context)
     async with site.around(tool, context, args):
         return await _in_time(tool, call, context, keywords)
@@ -103,19 +105,9 @@ async def _in_time(tool: Tool, call: Call, context: ToolContext, keywords: dict[
         raise ToolError("TOOL_FAILED", f"{tool.spec.name} tried to exit the worker ({error})") from None
 
 
-async def _filled(call: Call, values: ValueStore) -> dict[str, Any]:
-    """The arguments with deferred references resolved, large values fetched from the store."""
-    if not call.deferred:
-        return call.args
-    known = dict(call.values)
-    for root, large in call.large.items():
-        known[root] = await values.get(large)
-    return await asyncio.to_thread(fill_at, call.args, call.deferred, known, call.quoting)
-
-
 def _checked(tool: Tool, args: dict[str, Any], call: Call, context: ToolContext) -> dict[str, Any]:
     """The function's keyword arguments. Raises INVALID_ARGS, or APPROVAL_REQUIRED if they need an approval."""
-    problems = [f"{field}: {sentence}" for field, sentence in argument_problems(tool.spec, args)]
+    problems = [f"{field}: {sentence}" for field, sentence in argument_problems(tool.spec, as_texts(args))]
     keywords: dict[str, Any] = {}
     if not problems:
         try:
@@ -164,6 +156,7 @@ async def _return(kept: Any, context: ToolContext, duration: float, attempt: int
         sandbox=context.level,
         notes=[await _stored_note(note, values) for note in context.notes],
         warnings=context.warnings,
+        logs=context.logs,
     )
 
 

@@ -41,7 +41,7 @@ from plans.definition.output_schema import form_problem
 from plans.errors import ToolError
 from plans.llm.answers import PlanAnswer, Recovery, as_json, parsed, schema_of
 from plans.llm.json_extraction import AnswerProblem
-from plans.llm.prompt_parts import Guide, ToolOutcome
+from plans.llm.prompt_parts import RESULT_CHARACTERS, Guide, ToolOutcome
 from plans.model import Retry, ToolSpec
 from runtime.value_store import ValueStore
 
@@ -116,7 +116,17 @@ async def compose(
 
 
 async def _outcomes(outcomes: Sequence[Outcome], values: ValueStore) -> list[ToolOutcome]:
-    return [each.shown(await values.get(each.large) if each.large else None) for each in outcomes]
+    return [await _shown(each, values) for each in outcomes]
+
+
+async def _shown(outcome: Outcome, values: ValueStore) -> ToolOutcome:
+    """The result as shown in a prompt; of long output no more is loaded than is shown."""
+    if outcome.large is None or not outcome.large.streams:
+        return outcome.shown(await values.get(outcome.large) if outcome.large else None)
+    text, length = await values.excerpt(outcome.large, outcome.offset, RESULT_CHARACTERS)
+    shown = outcome.model_copy(update={"large": None, "text": text, "offset": 0}).shown()
+    left = length - outcome.offset
+    return shown.model_copy(update={"length": left}) if left > len(text) else shown
 
 
 async def _guide(note: Note, values: ValueStore) -> Guide:

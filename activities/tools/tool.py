@@ -24,12 +24,14 @@ import re
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal, overload
 
 from pydantic import BaseModel
 
 from activities.attempt.errors import bounded, one_line
 from activities.network.address_policy import AddressPolicy
+from activities.outputs.recorder import Outputs, Recorder
 from activities.sandbox.sandbox import Sandbox
 from activities.tools.tool_schema import bad_tool, describe
 from activities.workspace.contents import stamp_at
@@ -85,6 +87,8 @@ class ToolContext:
     """The sandbox level the tool's commands ran with; empty: it ran none."""
     logs: Logs | None = None
     """The output of the tool's commands as far as it is stored; sent with each heartbeat, and recorded at the end."""
+    outputs: Outputs | None = None
+    """Where the output of commands goes."""
     _stopped: threading.Event = field(default_factory=threading.Event)
 
     def read(self, path: str, stamp: Stamp | None = None) -> None:
@@ -118,6 +122,12 @@ class ToolContext:
                     "BAD_PROGRESS", f"progress is a number from 0 to 100, not {bounded(repr(percent), 100)}"
                 )
         self.line = one_line(text[-4 * MAX_PROGRESS_CHARACTERS :])[:MAX_PROGRESS_CHARACTERS]
+
+    def recorder(self) -> Recorder:
+        """Records the output of a command of the tool in `logs`."""
+        if self.outputs is None:
+            raise RuntimeError("only an attempt on a worker can run commands")
+        return Recorder(self.outputs, self.progress, partial(setattr, self, "logs"))
 
     @property
     def cancelled(self) -> bool:

@@ -142,7 +142,7 @@ def needs_mark(run: Run, index: int) -> bool:
 
 def result_view(result: Result) -> dict[str, Any]:
     """A result as JSON. An externally stored value is shown as a preview, with its reference in `large`."""
-    view = result.model_dump(mode="json", exclude_none=True)
+    view = result.model_dump(mode="json", exclude_none=True, exclude={"logs"})
     if result.large:
         view["value"] = result.large.preview + TRUNCATED
     return view
