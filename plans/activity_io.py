@@ -238,6 +238,9 @@ class Facts(Value):
     )
     workspace: str = Field(default="", description="Absolute directory of steps without a task queue of their own.")
     workspaces: dict[str, str] = Field(default_factory=dict, description="Workspace by task queue.")
+    queue_tools: dict[str, list[str]] = Field(
+        default_factory=dict, description="By task queue, the names of all tools of its workers, once a recovery asked."
+    )
     strict_approvals: bool = Field(default=False, description="PLANS_APPROVALS=strict: waivers are ignored.")
     binds_calls: bool = Field(
         default=False, description="Decisions are bound to the digest of a call; not in histories of older versions."

@@ -56,7 +56,7 @@ def note_attempts(run: Run, step: Step, attempts: Sequence[Attempt], more: int =
                 sandbox=state.sandbox, attempt=_bounded(attempt), call=state.calls, retried=True,
             )
         )  # fmt: skip
-    state.more_past += min(more, MAX_COUNT)
+    state.more_past += min(more, MAX_COUNT) + max(0, len(attempts) - MAX_PAST)
     _forget_oldest(state)
 
 

@@ -82,8 +82,8 @@ class Lines:
         self._attempts |= {(event.step_id, attempt.began) for attempt in event.attempts or ()}
         if kind != PROGRESS:
             return True
-        share = (event.progress or 0) // SHARE
-        before, self._shares[event.step_id] = self._shares.get(event.step_id, 0), share
+        before, share = self._shares.get(event.step_id, 0), (event.progress or 0) // SHARE
+        self._shares[event.step_id] = max(before, share)
         return share > before
 
     def _attempted(self, event: EventView) -> list[str]:
