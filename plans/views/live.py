@@ -70,7 +70,9 @@ def attempts_of(found: Any) -> list[Attempt]:
 
 def percent_of(found: Any) -> int | None:
     """A number as a percentage from 0 to 100; None if it is not a number."""
-    if isinstance(found, bool) or not isinstance(found, int | float) or not isfinite(found):
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        return None
+    if isinstance(found, float) and not isfinite(found):
         return None
     return int(min(max(found, 0), 100))
 

@@ -169,7 +169,9 @@ def test_details_that_cannot_be_read_show_a_step_that_runs(details: Any) -> None
     assert live_of(details).is_plain
 
 
-@pytest.mark.parametrize(("reported", "shown"), [(-3, 0), (0, 0), (99.99, 99), (100, 100), (1e300, 100)])
+@pytest.mark.parametrize(
+    ("reported", "shown"), [(-3, 0), (0, 0), (99.99, 99), (100, 100), (1e300, 100), (10**400, 100)]
+)
 def test_percent_is_from_0_to_100(reported: float, shown: int) -> None:
     assert live_of({"progress": reported}).progress == shown
 
