@@ -69,7 +69,10 @@ def tool_activity(
             return done.model_copy(update={"attempts": heartbeat.attempts, "more_attempts": heartbeat.more})
         except (Exception, asyncio.CancelledError) as error:
             if _is_cancelled(error):
-                raise
+                if not _has_output(context):
+                    raise
+                # An activity that ends as cancelled cannot tell anything: it fails, for its plan to know the output.
+                error = ToolError("CANCELLED", "cancelled while it ran")
             failure = _failure(tool_error(error), heartbeat, context, _since(started), here.secrets)
             if failure.non_retryable:
                 here.ended(context)
@@ -203,6 +206,13 @@ def _is_cancelled(error: BaseException) -> bool:
     """Whether this activity is being cancelled, as opposed to a CancelledError from a task of the tool's own."""
     task = asyncio.current_task()
     return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
+
+
+def _has_output(context: ToolContext) -> bool:
+    """Whether the call was cancelled by its plan, not with its worker, after a command had written something."""
+    details = activity.cancellation_details()
+    logs = context.logs
+    return details is not None and details.cancel_requested and logs is not None and logs.stdout + logs.stderr > 0
 
 
 def _since(started: float) -> float:
