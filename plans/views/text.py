@@ -70,7 +70,16 @@ def _step_rows(run: Run, step: Step, positions: Mapping[str, int]) -> list[str]:
         f"      Notes: {notes or '-'}",
         f"      Tools: {tools or '-'}",
         f"      Files: {', '.join(map(line, state.wrote)) or '-'}",
+        *_long_output(run, step, state),
     ]
+
+
+def _long_output(run: Run, step: Step, state: StepState) -> list[str]:
+    """Where all of the output is, if it is not in the history."""
+    large = state.result.large if state.result else None
+    if large is None or not large.streams:
+        return []
+    return [f"      Output: {sum(large.streams.values()):,} bytes: plan logs {run.plan.id} {step.id}"]
 
 
 def _asked(run: Run, step: Step) -> list[str]:
