@@ -99,6 +99,7 @@ class Logs(Value):
     of_value: Turns | None = Field(
         default=None, description="The texts are those of the step's value, and stored there only; their order."
     )
+    began: AwareDatetime | None = Field(default=None, description="When the attempt began, UTC.")
     cut: bool = Field(default=False, description="There was more output, which is lost: the limit, or the storage.")
 
 

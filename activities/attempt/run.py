@@ -52,7 +52,10 @@ def tool_activity(
         again = activity.info().attempt > 1
         workspace = here.workspace(call.workspace)
         outputs = Outputs(values, here.secrets, here.output_bytes)
-        context = ToolContext(call, workspace, effects, tool.spec.name, again, fault=here.fault, outputs=outputs)
+        context = ToolContext(
+            call, workspace, effects, tool.spec.name, again, fault=here.fault, outputs=outputs,
+            began=activity.info().started_time,
+        )  # fmt: skip
         heartbeat = Heartbeat(lambda: _progress(context, here.secrets), call.retry)
         started = time.monotonic()
 
@@ -66,7 +69,10 @@ def tool_activity(
             return done.model_copy(update={"attempts": heartbeat.attempts, "more_attempts": heartbeat.more})
         except (Exception, asyncio.CancelledError) as error:
             if _is_cancelled(error):
-                raise
+                if not _has_news(context, heartbeat):
+                    raise
+                # An activity that ends as cancelled cannot tell anything: it fails, for its plan to know.
+                error = ToolError("CANCELLED", "cancelled while it ran")
             failure = _failure(tool_error(error), heartbeat, context, _since(started), here.secrets)
             if failure.non_retryable:
                 here.ended(context)
@@ -200,6 +206,14 @@ def _is_cancelled(error: BaseException) -> bool:
     """Whether this activity is being cancelled, as opposed to a CancelledError from a task of the tool's own."""
     task = asyncio.current_task()
     return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
+
+
+def _has_news(context: ToolContext, heartbeat: Heartbeat) -> bool:
+    """Whether the call was cancelled by its plan, not with its worker, after earlier attempts or some output."""
+    details, logs = activity.cancellation_details(), context.logs
+    if details is None or not details.cancel_requested:
+        return False
+    return bool(heartbeat.attempts) or (logs is not None and logs.stdout + logs.stderr > 0)
 
 
 def _since(started: float) -> float:

@@ -24,7 +24,7 @@ import re
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from datetime import datetime
 from typing import Any, Literal, overload
 
 from pydantic import BaseModel
@@ -87,6 +87,8 @@ class ToolContext:
     """The sandbox level the tool's commands ran with; empty: it ran none."""
     logs: Logs | None = None
     """The output of the tool's commands as far as it is stored; sent with each heartbeat, and recorded at the end."""
+    began: datetime | None = None
+    """When the attempt began, UTC."""
     outputs: Outputs | None = None
     """Where the output of commands goes."""
     _stopped: threading.Event = field(default_factory=threading.Event)
@@ -127,7 +129,7 @@ class ToolContext:
         """Records the output of a command of the tool in `logs`."""
         if self.outputs is None:
             raise RuntimeError("only an attempt on a worker can run commands")
-        return Recorder(self.outputs, self.progress, partial(setattr, self, "logs"))
+        return Recorder(self.outputs, self.progress, self._log)
 
     @property
     def cancelled(self) -> bool:
@@ -137,6 +139,9 @@ class ToolContext:
     def cancel(self) -> None:
         """Set `cancelled`."""
         self._stopped.set()
+
+    def _log(self, logs: Logs) -> None:
+        self.logs = logs.model_copy(update={"began": self.began})
 
     def _relative(self, path: str) -> str:
         """The path for records. A tool may pass a name as the operating system gives it, which need not be UTF-8."""

@@ -74,6 +74,7 @@ def _step_rows(run: Run, step: Step, positions: Mapping[str, int]) -> list[str]:
         f"      Tools: {tools or '-'}",
         *_attempts(state),
         f"      Files: {', '.join(map(line, state.wrote)) or '-'}",
+        *_long_output(run, step, state),
     ]
 
 
@@ -84,6 +85,14 @@ def _attempts(state: StepState) -> list[str]:
     rows = [f"      A{text.removeprefix('a')}" for text in texts]
     more = len(retried) - len(rows) + state.more_past
     return [*([f"      {more} earlier attempts"] if more else []), *(line(row) for row in rows)]
+
+
+def _long_output(run: Run, step: Step, state: StepState) -> list[str]:
+    """Where all of the output is, if it is not in the history."""
+    large = state.result.large if state.result else None
+    if large is None or not large.streams:
+        return []
+    return [f"      Output: {sum(large.streams.values()):,} bytes: plan logs {run.plan.id} {step.id}"]
 
 
 def _asked(run: Run, step: Step) -> list[str]:
