@@ -9,7 +9,7 @@ problems, CORRECTIONS times at most; then `Unanswered` is raised. An agent's req
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 
@@ -18,6 +18,7 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 
 from plans import budget
+from plans.activity_io import Attempt
 from plans.agents.answers import AgentAnswer, SimpleAnswer
 from plans.agents.llm_request import AgentQuestion, Asked, ChatMessage, LlmAnswer, LlmRequest, expected_of
 from plans.agents.order import limit_reached, request_text
@@ -31,7 +32,9 @@ from plans.llm.planning_prompts import correction_prompt
 from plans.llm.prompt_parts import Prompt
 from plans.log import LogKind
 from plans.run import Run
+from plans.views.live import ended_text
 from workflows import policies
+from workflows.outcomes import left_behind
 
 CORRECTIONS = 3
 """Corrections per question, so four answers at most."""
@@ -159,7 +162,7 @@ async def _ask(run: Run, question: Question, rejected: Rejected | None) -> LlmAn
     )
     started, about = _now(), question.about + (f", correction {rejected.number}" if rejected else "")
     try:
-        answer = await _call(run.llm_calls, about, request)
+        answer = await _call(run, run.llm_calls, about, request, question.step_id)
     except ActivityError as error:
         run.llm_seconds += (_now() - started).total_seconds()
         failure, usage = _failure(error)
@@ -201,7 +204,7 @@ async def _ask_agent(agent: AgentRun, question: AgentQuestion, rejected: Rejecte
     name = {"tasks": "tasks", "simple": "simple_answer", "complex": "agent_answer"}[question.asked]
     request = LlmRequest(purpose="agent", agent=question, schema_name=name)
     try:
-        answer = await _call(agent.asked, about or agent.position, request)
+        answer = await _call(agent.run, agent.asked, about or agent.position, request)
     except ActivityError as error:
         raise _failure(error)[0] from error
     agent.run.ledger = agent.run.ledger.plus(answer.usage, model=answer.model)
@@ -211,8 +214,11 @@ async def _ask_agent(agent: AgentRun, question: AgentQuestion, rejected: Rejecte
     return answer
 
 
-async def _call(number: int, about: str, request: LlmRequest) -> LlmAnswer:
-    """Run the `ask_llm` activity with this number. Raises ActivityError; asyncio.CancelledError when cancelled."""
+async def _call(run: Run, number: int, about: str, request: LlmRequest, step_id: str = "") -> LlmAnswer:
+    """Run the `ask_llm` activity with this number, and log attempts that failed.
+
+    Raises ActivityError; asyncio.CancelledError when cancelled.
+    """
     keyed = request.model_copy(update={"key": f"{workflow.info().workflow_id}/llm-{number}"})
     try:
         answer: LlmAnswer = await workflow.execute_activity(
@@ -228,8 +234,16 @@ async def _call(number: int, about: str, request: LlmRequest) -> LlmAnswer:
     except ActivityError as error:
         if is_cancelled_exception(error):
             raise asyncio.CancelledError from error
+        _log_attempts(run, about, left_behind(error).attempts, step_id)
         raise
+    _log_attempts(run, about, answer.attempts, step_id)
     return answer
+
+
+def _log_attempts(run: Run, about: str, attempts: Sequence[Attempt], step_id: str) -> None:
+    for attempt in attempts:
+        text = f"{about}: {ended_text(attempt, policies.ASK_LLM.retry.attempts)}"
+        run.note(LogKind.LLM, text, _now(), step_id if step_id in run.steps else None, code=attempt.code)
 
 
 def _require_budget(run: Run) -> None:

@@ -54,7 +54,7 @@ def tool_activity(
             call, here.workspace(call.workspace), effects, tool.spec.name, info.attempt > 1, fault=here.fault,
             outputs=outputs, began=info.started_time,
         )  # fmt: skip
-        heartbeat = Heartbeat(lambda: _progress(context), call.retry)
+        heartbeat = Heartbeat(lambda: _progress(context, here.secrets), call.retry)
         started = time.monotonic()
 
         async def work() -> Return:
@@ -66,7 +66,7 @@ def tool_activity(
                 done = await (work() if call.repeatable else once(context, work))
             return done.model_copy(update={"attempts": heartbeat.attempts, "more_attempts": heartbeat.more})
         except (Exception, asyncio.CancelledError) as error:
-            if _is_cancelled(error) and not _has_output(context):
+            if _is_cancelled(error) and not _has_news(context, heartbeat):
                 raise
             failure = _failure(_cause(error), heartbeat, context, _since(started), here.secrets)
             if failure.non_retryable:
@@ -174,13 +174,13 @@ def _failure(
     return heartbeat.failure(error, secrets.out_of(error.message), details, LONGEST_WAIT)
 
 
-def _progress(context: ToolContext) -> dict[str, Any]:
+def _progress(context: ToolContext, secrets: Secrets) -> dict[str, Any]:
     """What the heartbeat says of the attempt while it runs."""
     found = {
         "progress": context.percent,
         "logs": context.logs and context.logs.model_dump(mode="json", exclude_defaults=True),
     }
-    return {"line": context.line, **{name: value for name, value in found.items() if value is not None}}
+    return {"line": secrets.out_of(context.line), **{name: value for name, value in found.items() if value is not None}}
 
 
 def _left(context: ToolContext) -> dict[str, Any]:
@@ -208,11 +208,12 @@ def _cause(error: BaseException) -> ToolError:
     return ToolError("CANCELLED", "cancelled while it ran") if _is_cancelled(error) else tool_error(error)
 
 
-def _has_output(context: ToolContext) -> bool:
-    """Whether the call was cancelled by its plan, not with its worker, after a command had written something."""
-    details = activity.cancellation_details()
-    logs = context.logs
-    return details is not None and details.cancel_requested and logs is not None and logs.stdout + logs.stderr > 0
+def _has_news(context: ToolContext, heartbeat: Heartbeat) -> bool:
+    """Whether the call was cancelled by its plan, not with its worker, after earlier attempts or some output."""
+    details, logs = activity.cancellation_details(), context.logs
+    if details is None or not details.cancel_requested:
+        return False
+    return bool(heartbeat.attempts) or (logs is not None and logs.stdout + logs.stderr > 0)
 
 
 def _since(started: float) -> float:

@@ -86,7 +86,8 @@ class AskLlm:
                     asked = await compose(request, request.agent, self.values, self.tools)
                 answer = await self.model.ask(_with_schema(asked.request), self._messages(asked.request))
                 answer = await asyncio.to_thread(judged, answer, asked)
-                return answer.model_copy(update={"attempt": heartbeat.errors + 1, "conversation": asked.conversation})
+                told = {"attempt": heartbeat.errors + 1, "attempts": heartbeat.attempts}
+                return answer.model_copy(update={**told, "conversation": asked.conversation})
         except ToolError as error:
             raise _failure(error, heartbeat) from None
 

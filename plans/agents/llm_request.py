@@ -25,7 +25,7 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from plans.activity_io import LargeValue, Note
+from plans.activity_io import Attempt, LargeValue, Note
 from plans.agents.prompts import (
     PLAN_ACTIONS_TOOL,
     READ_RESULT_TOOL,
@@ -160,6 +160,7 @@ class LlmAnswer(Value):
         default=None, description="For an agent: reference to the stored Conversation."
     )
     attempt: int = Field(default=1, description="Number of the successful attempt; only endpoint errors count.")
+    attempts: list[Attempt] = Field(default_factory=list, description="The attempts before, oldest first.")
 
 
 class SnapshotRequest(Value):
