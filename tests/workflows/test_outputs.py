@@ -76,16 +76,19 @@ async def test_a_condition_on_long_output_fails_the_step_that_asks(plans: Plans)
     assert "too large for a condition" in step(view, "maybe")["result"]["error"]
 
 
-async def test_a_rerun_uses_the_output_that_was_kept(plans: Plans) -> None:
-    write = {"id": "write", "tool": "write_file", "args": {"path": "copy", "content": "$build.stdout"}}
-    plan = await plans.start([command("build", "seq 1 200000"), write])
-    await plan.ended()
-    (plans.workspace / "copy").unlink()
-    again = await resume.rerun(plan.client, plan.id, start_at="write")
-    await Started(plan.client, f"plan-{again.plan_id}").ended()
+async def test_a_resumed_plan_uses_and_shows_the_output_that_was_kept(plans: Plans) -> None:
+    write = {"id": "write", "tool": "write_file", "args": {"path": "out/copy", "content": "$build.stdout"}}
+    (plans.workspace / "out").touch()
+    plan = await plans.start([command("build", "echo once >> runs; seq 1 200000"), write])
+    assert (await plan.ended())["status"] == "partial"
+    (plans.workspace / "out").unlink()
+    again = await resume.resume(plan.client, plan.id)
+    resumed = Started(plan.client, f"plan-{again.plan_id}")
+    assert (await resumed.ended())["status"] == "completed"
     expected = "".join(f"{number}\n" for number in range(1, 200_001))
-    assert (plans.workspace / "copy").read_text() == expected
-    assert (await written(Started(plan.client, f"plan-{again.plan_id}")))["build"].decode() == expected
+    assert (plans.workspace / "out/copy").read_text() == expected
+    assert (await written(resumed))["build"].decode() == expected
+    assert (plans.workspace / "runs").read_text() == "once\n"
 
 
 async def test_a_model_reads_on_in_long_output_and_its_calls_have_logs(serve: Serving) -> None:
