@@ -39,8 +39,10 @@ from activities.workspace.effect_log import Effects
 from activities.workspace.file_names import is_shown_as_bytes, visible
 from activities.workspace.workspace import Workspace
 from plans.activity_io import Call, Logs, Note
+from plans.errors import ToolError
 from plans.file_stamps import Stamp
 from plans.model import Retry, ToolSpec
+from plans.views.live import percent_of
 
 MAX_PROGRESS_CHARACTERS = 200
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,199}")
@@ -62,7 +64,7 @@ class ToolContext:
     """There was an earlier attempt; its worker may have died after doing all or part of the work."""
     line: str = ""
     """The last line passed to `progress`."""
-    percent: float | None = None
+    percent: int | None = None
     """The last percentage passed to `progress`."""
     files_read: dict[str, Stamp] = field(default_factory=dict)
     files_written: dict[str, Stamp | None] = field(default_factory=dict)
@@ -109,8 +111,18 @@ class ToolContext:
         """Add a warning to the run's log; it does not make the call fail."""
         self.warnings.append(bounded(text))
 
-    def progress(self, text: str) -> None:
-        """Report progress in one line of at most 200 characters; sent with the next heartbeat."""
+    def progress(self, text: str, percent: float | None = None) -> None:
+        """Report progress in one line of at most 200 characters, and in percent; sent with the next heartbeat.
+
+        `percent` below 0 counts as 0, above 100 as 100; None leaves the last one. Raises ToolError BAD_PROGRESS if it
+        is not a number.
+        """
+        if percent is not None:
+            self.percent = percent_of(percent)
+            if self.percent is None:
+                raise ToolError(
+                    "BAD_PROGRESS", f"progress is a number from 0 to 100, not {bounded(repr(percent), 100)}"
+                )
         self.line = one_line(text[-4 * MAX_PROGRESS_CHARACTERS :])[:MAX_PROGRESS_CHARACTERS]
 
     def recorder(self) -> Recorder:

@@ -12,12 +12,13 @@ from typing import Any, Literal, Self
 
 from pydantic import Field
 
-from plans.activity_io import LargeValue
+from plans.activity_io import Attempt, LargeValue
 from plans.agents.order import AgentLimits, AgentUsage
 from plans.agents.tasks import Task
 from plans.budget import Usage
 from plans.model import Budget, Defaults, Problem, Step, Value
 from plans.run import PlanStatus, Status, gc_disabled
+from plans.views.live import LiveView
 
 
 class View(Value):
@@ -99,6 +100,8 @@ class BriefStep(Value):
     awaiting: str | None = None
     never: bool = False
     tasks: list[TaskView] = Field(default_factory=list)
+    until: datetime | None = Field(default=None, description="When its sleep ends.")
+    live: LiveView | None = Field(default=None, description="What clients add about its running attempt.")
     result: ResultView | None = None
     started_at: datetime | None = None
     ended_at: datetime | None = None
@@ -289,3 +292,7 @@ class EventView(View):
     result: ResultView | None = None
     logs: list[LogLine] | None = Field(default=None, description="One line, for a log entry.")
     digest: str | None = Field(default=None, description="Digest of what the step asks with this.")
+    attempts: list[Attempt] | None = Field(
+        default=None, description="The attempts of the call that has ended, or of the one that runs, without a value."
+    )
+    of: int | None = Field(default=None, description="Attempts allowed, in an event about a running attempt.")

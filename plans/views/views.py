@@ -17,10 +17,10 @@ from datetime import datetime, timedelta
 from operator import itemgetter
 from typing import Any
 
-from plans.activity_io import PastCall
+from plans.activity_io import MAX_DURATION, PastCall
 from plans.execution import approvals
 from plans.execution.readiness import ReadinessIndex
-from plans.execution.tool_history import TRUNCATED, last_call, outcome_text, short, shorten
+from plans.execution.tool_history import TRUNCATED, attempts_before, last_call, outcome_text, short, shorten
 from plans.log import Entry
 from plans.model import Step
 from plans.run import DONE, Change, Result, Run, Status, StepState
@@ -28,8 +28,6 @@ from plans.step_call import carries
 from plans.views.agent_progress import tasks_of
 from plans.views.pending import iso, pending
 
-MAX_DURATION = 1e11
-"""Milliseconds, three years: no attempt lasts longer, but whoever completes one by hand may say so."""
 _LOG_FIELDS = {"kind", "text", "code", "subject"}
 """Fields of a log entry in an event, besides its time."""
 
@@ -248,6 +246,8 @@ def _brief_step(run: Run, step: Step) -> dict[str, Any]:
         view["args"] = run.args_of(step)
     if state.awaiting:
         view["awaiting"] = state.awaiting
+    if state.deadline and state.status is Status.RUNNING:
+        view["until"] = iso(state.deadline)
     if state.never:
         view["never"] = True
     if state.tasks:
@@ -280,7 +280,8 @@ def _of_change(state: StepState, change: Change) -> dict[str, Any]:
         event |= {"progress": 100, "result": _short_result(state.result)}
     if change.seq in state.asks:
         event["digest"] = state.asks[change.seq]
-    return event
+    attempts = attempts_before(state, change) if state.past else []
+    return event | ({"attempts": attempts} if attempts else {})
 
 
 def _of_entry(entry: Entry) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 from temporalio.worker import Worker
 
 from tests.client.cli.command import line_with, plan, plan_process, running, told_to_stop, written
+from tests.waiting import until
 
 Environ = dict[str, str]
 NOISE = "import random, sys; sys.stdout.buffer.write(random.Random(7).randbytes({}))"
@@ -81,6 +82,21 @@ async def test_what_a_command_wrote_before_its_time_was_over_or_before_the_limit
     assert "late | late\n" in out
     assert "late: STEP_TIMEOUT" in out
     assert "killed | last\n" in out
+
+
+async def test_what_a_cancelled_command_wrote_is_kept(
+    environ: Environ, worker: Worker, tmp_path: Path, workspace: Path
+) -> None:
+    text = "trap 'echo cleaning; exit 1' TERM; echo working; touch ready; sleep 60 & wait"
+    name = await started(environ, tmp_path, command("build", text))
+    await until(lambda: (workspace / "ready").exists(), "the command runs")
+    assert (await plan(environ, "cancel", name)).code == 0
+    await plan(environ, "watch", name)
+    rows = (await plan(environ, "logs", name)).out.splitlines()
+    assert rows[1:-1] == ["build | working", "build | cleaning"]
+    assert rows[-1] == "build: CANCELLED cancelled while it ran"
+    shown = (await plan(environ, "show", name, "--json")).json["steps"][0]
+    assert (shown["status"], shown["result"]["code"]) == ("failed", "CANCELLED")
 
 
 async def test_raw_output_is_exact(environ: Environ, worker: Worker, tmp_path: Path) -> None:
