@@ -8,6 +8,7 @@ from typing import Any
 from tests.driving import Plans, Started, work
 from tests.replay.agents import AGENTS
 from tests.replay.agents import TALKS as AGENT_TALKS
+from tests.replay.outputs import OUTPUTS
 
 Scenario = Callable[[Plans], Awaitable[Started]]
 REFUSE = {"id": "bad", "tool": "refuse", "args": {"code": "CONFLICT"}}
@@ -295,4 +296,5 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "end-record": run(work("a"), work("b", "a"), title="Its record is named by the memo"),
     **AGENTS,
+    **OUTPUTS,
 }

@@ -152,7 +152,9 @@ async def test_steps_without_output_say_so(environ: Environ, worker: Worker, tmp
     name = await ran(environ, tmp_path, read)
     ended = await plan(environ, "logs", name)
     assert (ended.code, ended.out, ended.err) == (0, "", "No step of this plan has written output.\n")
-    assert "wrote no output" in (await plan(environ, "logs", name, "read")).err
+    one = await plan(environ, "logs", name, "read")
+    assert one.out.splitlines()[0] == "read: attempt 1 of 3"
+    assert "wrote no output" in one.err
     unknown = await plan(environ, "logs", name, "nothing", "--json")
     assert (unknown.code, unknown.json["error"]["code"]) == (2, "UNKNOWN_STEP")
 
