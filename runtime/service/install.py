@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Literal
 
 from runtime.atomic_file import write_whole
-from runtime.background_worker import ROOT, code_version
+from runtime.background_worker import ROOT
 from runtime.private_files import make_private
 from runtime.service import up
 from runtime.service.unit import LABEL, ServiceRefused, Unit, launchd_text, systemd_text, variables_of, variables_text
@@ -143,7 +143,7 @@ class Service:
             start = f"launchctl kickstart -k {self._target()}"
         if running is None:
             return f"{self.path} is installed, but not running; run `{start}`"
-        if running.code != code_version(self._settings):
+        if not running.runs_todays_code(self._settings):
             return f"the service runs another version of this code; run `{start}`"
         return None
 

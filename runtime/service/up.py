@@ -28,7 +28,12 @@ class Up(daemon.Process):
     """A running `plan up`."""
 
     code: str
-    """As `runtime.background_worker.code_version`."""
+    """As `runtime.background_worker.code_version`, with these tools."""
+    tools: tuple[str, ...] = ()
+
+    def runs_todays_code(self, settings: Settings) -> bool:
+        """Whether neither the interpreter nor the code has changed since it started."""
+        return self.code == code_version(settings.with_flags(tools=self.tools))
 
 
 def recorded(settings: Settings) -> Up | None:
@@ -103,7 +108,8 @@ def _variables(settings: Settings, environ: Mapping[str, str], connection: Conne
 def _write_record(settings: Settings) -> None:
     settings.make_state_dir()
     began = daemon.began(os.getpid()) or ""
-    Up(pid=os.getpid(), began=began, code=code_version(settings)).write(_record(settings))
+    code, tools = code_version(settings), settings.tools
+    Up(pid=os.getpid(), began=began, code=code, tools=tools).write(_record(settings))
 
 
 def _record(settings: Settings) -> Path:

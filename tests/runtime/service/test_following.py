@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
@@ -91,6 +92,7 @@ async def test_taken_ports_are_said_and_the_new_ones_recorded(embedded: Settings
     assert (await server.ensure(embedded)).address == second.address
 
 
+@pytest.mark.slow
 async def test_only_the_port_that_is_taken_changes(embedded: Settings) -> None:
     first = await server.ensure(embedded)
     await server.stop(embedded)
@@ -100,6 +102,7 @@ async def test_only_the_port_that_is_taken_changes(embedded: Settings) -> None:
     assert second.ui != first.ui
 
 
+@pytest.mark.slow
 async def test_a_damaged_record_means_the_usual_ports_or_others(embedded: Settings) -> None:
     server.record(embedded).write_text('{"pid": 1, "began": "", "address": "x:70000", "ui": ""}')
     assert (await server.ensure(embedded)).accepts()

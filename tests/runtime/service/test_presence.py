@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 import signal
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -106,6 +107,26 @@ async def test_a_server_that_is_back_in_time_finds_its_worker(
         assert (await asyncio.wait_for(plan.result(), 90))["status"] == "completed"
         process.terminate()
         assert await asyncio.wait_for(process.wait(), 90) == 0
+
+
+@pytest.mark.slow
+async def test_time_in_which_a_worker_did_not_run_does_not_count_as_away(
+    embedded: Settings, environ: dict[str, str], queue: str
+) -> None:
+    """As on a laptop that sleeps: the process stands still for longer than its patience, while its server is away."""
+    async with own_server(embedded, environ) as (running, own), worker_process(own, "--patience", "12") as process:
+        await line(process)
+        process.send_signal(signal.SIGSTOP)
+        os.kill(running.pid, signal.SIGKILL)
+        await running.stop(grace=5)
+        awake = time.monotonic() + 15
+        await until(lambda: time.monotonic() > awake, "it stands still for longer than its patience")
+        process.send_signal(signal.SIGCONT)
+        await server.ensure(embedded)
+        client = (await reach(embedded)).client
+        plan = await start_plan(client, queue, tool="write_file", args={"path": "a.txt", "content": "x"})
+        assert (await asyncio.wait_for(plan.result(), 90))["status"] == "completed"
+        assert process.returncode is None
 
 
 async def test_a_worker_in_the_foreground_says_that_its_directory_is_gone_and_stays(
