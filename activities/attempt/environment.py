@@ -110,5 +110,8 @@ def environment_of(
     secrets = Secrets([settings.openai_api_key, SecretStr(token) if token else None])
     addresses = AddressPolicy.of(settings.http_allow, partial(own_servers, settings, temporal))
     names = ProtectedNames(settings.protected, source_files(settings.tools))
-    watcher, rules = Watcher(settings.state_dir, settings.undo, names=names), WorkspaceRules.of(settings)
+    watcher, rules = (
+        Watcher(settings.state_dir, settings.undo, names=names, trace=settings.trace),
+        WorkspaceRules.of(settings),
+    )
     return ToolEnvironment(sandbox_of(settings), watcher, secrets, addresses, fault, names, rules)

@@ -12,6 +12,7 @@ import re
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, TypedDict
@@ -123,7 +124,7 @@ async def _run(
                 place = _path_of(directory, root)
                 order = context.sandbox.confine(command, root, place, context.protected, extra, network=network)
                 context.level = context.sandbox.level
-                return await run(order, directory, context.progress)
+                return await run(replace(order, trace=context.trace), directory, context.progress)
     except TimeoutError:
         if not limit.expired():
             raise

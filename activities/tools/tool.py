@@ -66,6 +66,10 @@ class ToolContext:
     notes: list[Note] = field(default_factory=list)
     files_shared: list[str] = field(default_factory=list)
     """Files written or deleted that a concurrent step may have changed instead."""
+    shared_with: list[str] = field(default_factory=list)
+    """The steps that may have done so."""
+    trace: str = ""
+    """The file for the trace of the tool's commands, see `activities.tracing`; empty: they are not traced."""
     more_files: int = 0
     """Number of further changed files, beyond those listed."""
     warnings: list[str] = field(default_factory=list)
