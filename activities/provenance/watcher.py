@@ -156,6 +156,7 @@ class Watcher:
         with self._lock:
             if not self._active:
                 self._written.clear()
+                self._known.forget_earlier()
         return None
 
     def _difference(self, watch: Watch, after: WorkspaceScan, context: ToolContext) -> Difference:

@@ -22,6 +22,18 @@ from plans.model import Queue, Value
 FOLDER = "folder"
 
 
+MAX_NAMED = 5
+"""Steps named at most where a change is one of theirs."""
+
+
+def one_of(step_id: str, others: Sequence[str]) -> str:
+    """Says for people whose a change may be: `one of a, b`."""
+    if not others:
+        return f"{step_id}, or whatever ran at the same time"
+    more = f" and {len(others) - MAX_NAMED} more" if len(others) > MAX_NAMED else ""
+    return f"one of {', '.join([step_id, *others[:MAX_NAMED]])}{more}"
+
+
 class FileChange(Value):
     """One path changed by a tool call."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 
 from plans.execution.readiness import needed
+from plans.files.undo import one_of
 from plans.model import Step
 from plans.run import Run, Status, StepState
 from plans.views.abridged import folded, foremost, rank
@@ -68,8 +69,13 @@ def _step_rows(run: Run, step: Step, positions: Mapping[str, int]) -> list[str]:
         *(f"      [{TASK_MARKS[task.status]}] {line(task.objective)}" for task in tasks_of(state)),
         f"      Notes: {notes or '-'}",
         f"      Tools: {tools or '-'}",
-        f"      Files: {', '.join(map(line, state.wrote)) or '-'}",
+        f"      Files: {', '.join(line(path) + _whose(step, state, path) for path in state.wrote) or '-'}",
     ]
+
+
+def _whose(step: Step, state: StepState, path: str) -> str:
+    """Whose a file may be, where that is not known."""
+    return f" ({line(one_of(step.id, state.shared_with))})" if path in state.shared else ""
 
 
 def _asked(run: Run, step: Step) -> list[str]:
