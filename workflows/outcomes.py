@@ -75,7 +75,7 @@ def left_behind(error: BaseException) -> Return:
     cause = error.cause if isinstance(error, ActivityError) else error
     details = cause.details[:1] if isinstance(cause, ApplicationError) else ()
     reported = details[0] if details and isinstance(details[0], dict) else {}
-    names = ("wrote", "deleted", "shared", "sharedWith", "moreFiles", "sandbox", "warnings")
+    names = ("wrote", "deleted", "shared", "sharedWith", "missing", "moreFiles", "sandbox", "warnings")
     try:
         return Return.model_validate({"duration": 0.0, **{name: reported[name] for name in names if name in reported}})
     except ValidationError:

@@ -188,6 +188,7 @@ def _left(context: ToolContext) -> dict[str, Any]:
         "deleted": context.files_deleted,
         "shared": context.files_shared,
         "sharedWith": context.shared_with,
+        "missing": context.files_missing,
         "moreFiles": context.more_files,
         "sandbox": context.level,
         "warnings": context.warnings,

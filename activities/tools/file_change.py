@@ -59,6 +59,12 @@ class Change:
             before = self.context.effects.preimages.get(seen.hash)
             raise conflicts.conflict(self.place, seen, before, self.data)
 
+    def check_exists(self) -> None:
+        """Raise CONFLICT if the file is missing, and the run has seen it before; also if the run itself deleted it."""
+        seen = self.context.call.stamps.get(self.place.path)
+        if seen is not None and self.place.status is None:
+            raise conflicts.conflict(self.place, seen, None, None)
+
     def write(self, data: bytes, value: Any) -> None:
         """Replace the content. Raises CONFLICT if another program saves the file at the same moment."""
         check_replaceable(self.place)
@@ -67,7 +73,10 @@ class Change:
         self._sweep()
         self.context.fault("before_effect")
         name = self._temporary()
-        write_beside(self.place, name, data)
+        try:
+            write_beside(self.place, name, data)
+        except FileNotFoundError:  # its directory was removed
+            raise conflicts.meanwhile(self.place, gone=True) from None
         self.context.fault("after_temporary")
         try:
             effect = self._begin("write", name, xxhash.xxh3_128_hexdigest(data), len(data), value)
@@ -139,8 +148,8 @@ class Change:
                 return put_new(name, place.name, directory)
             if exchange(name, place.name, directory):
                 return self._verify(effect)
-        except (FileExistsError, FileNotFoundError):
-            raise conflicts.meanwhile(place) from None
+        except (FileExistsError, FileNotFoundError) as error:
+            raise conflicts.meanwhile(place, gone=isinstance(error, FileNotFoundError)) from None
         if token(place.name, directory) != effect.before:
             raise conflicts.meanwhile(place)
         return os.rename(name, place.name, src_dir_fd=directory, dst_dir_fd=directory)
