@@ -105,7 +105,7 @@ class AgentWorkflow(MessageHandlers):
         told = resume.told_already(agent)
         if told and workflow.patched("calls-reported-once"):
             resume.leave_out(agent, told, resume.NOT_MADE)
-        self._execution = Execution(agent.run)
+        self._started().append([])
 
     async def _work(self) -> None:
         """Alternate tool calls and LLM requests until an answer, a limit or an interrupt ends the run."""
@@ -139,7 +139,7 @@ class AgentWorkflow(MessageHandlers):
     def _take_outcomes(self) -> None:
         """Queue the outcomes of the calls for the next LLM request. A task is done only if its last calls succeeded."""
         agent = self._agent
-        if not agent_run.take_outcomes(agent):
+        if not resume.take_outcomes(agent):
             return  # interrupted: the run that resumes this one makes the rest, and then takes the outcomes
         if agent.decided is not None:
             decision = agent.decided
@@ -269,6 +269,10 @@ class AgentWorkflow(MessageHandlers):
 
     def _text(self, arguments: Sequence[Any]) -> str:
         return super()._text(arguments) + agent_run.tasks_text(self._agent)
+
+    def _clear_session(self, text: str) -> None:
+        super()._clear_session(text)
+        self._agent.guides_sent, self._agent.cleared = [], self._agent.cleared + 1
 
     def _state(self) -> dict[str, Any]:
         return self._agent.model_dump(mode="json", exclude_defaults=True)

@@ -3,8 +3,8 @@
 Each request is an `ask_llm` activity with its own number and idempotency key, which returns the answer parsed and
 validated. Its usage is added to the run's ledger, even if it failed. An unusable answer is sent back with all its
 problems, CORRECTIONS times at most; then `Unanswered` is raised. An agent's request refers to its conversation
-(`plans.agents.conversation`), which is stored outside the history. An agent's conversation includes a request only if
-its answer was taken: the run that resumes an interrupted one continues the conversation before it.
+(`plans.agents.conversation`), which is stored outside the history. An answer that comes after an interrupt is not
+taken: the run that resumes the interrupted one has it removed from the conversation.
 """
 
 from __future__ import annotations
@@ -92,11 +92,10 @@ async def answered(run: Run, question: Question, accept: Callable[[Parsed], Acce
 
 async def agent_answered(agent: AgentRun) -> AgentReply:
     """The first usable answer of an agent's LLM. Raises Unanswered, also when a limit is reached while correcting."""
-    question = _agent_question(agent)
-    before = agent.conversation, list(agent.guides_sent), agent.unsent
+    question, session = _agent_question(agent), agent.cleared
 
     async def ask(rejected: Rejected | None) -> LlmAnswer:
-        return await _ask_agent(agent, question, rejected)
+        return await _ask_agent(agent, question, session, rejected)
 
     def judge(answer: LlmAnswer) -> AgentReply | AnswerProblem:
         value = _value(answer, expected_of(question, agent.run.facts.tools, text_only=True))
@@ -111,13 +110,8 @@ async def agent_answered(agent: AgentRun) -> AgentReply:
     def is_over() -> bool:
         return limit_reached(agent.order.limits, agent.usage) is not None
 
-    taken = False
-    try:
-        reply = await _corrected(ask, judge, note, is_over)
-        taken = not agent.run.stopped
-    finally:
-        if not taken:
-            agent.conversation, agent.guides_sent, agent.unsent = before
+    reply = await _corrected(ask, judge, note, is_over)
+    agent.untaken = bool(agent.run.stopped)  # the conversation has an answer that comes too late
     return reply
 
 
@@ -189,21 +183,27 @@ def _agent_question(agent: AgentRun) -> AgentQuestion:
         conversation=agent.conversation,
         request="" if agent.conversation else request_text(agent.order),
         output_schema=None if agent.conversation else agent.order.output_schema,
+        forget_guides=agent.guides_of != agent.cleared,
         guides=[note for note in agent.run.notes if note.path not in agent.guides_sent],
         outcomes=agent.unsent,
         tasks=agent.tasks,
         notice=agent.notice,
+        untaken=agent.untaken,
     )
 
 
-async def _ask_agent(agent: AgentRun, question: AgentQuestion, rejected: Rejected | None) -> LlmAnswer:
-    """Send one LLM request of an agent with everything the conversation lacks so far. Raises Unanswered."""
+async def _ask_agent(agent: AgentRun, question: AgentQuestion, session: int, rejected: Rejected | None) -> LlmAnswer:
+    """Send one LLM request of an agent with everything the conversation lacks so far. Raises Unanswered.
+
+    `session`: the one that the question's agents.md are of, as counted by `AgentRun.cleared`.
+    """
     if rejected is not None:
         problems = [line[:1_000] for line in rejected.problems[:20]]
         changes = {"last": rejected.text[:8_000], "problems": problems, "left": rejected.left}
         question = question.model_copy(update=changes)
         if agent.conversation != question.conversation:  # it holds what was sent before
-            sent: dict[str, Any] = {"request": "", "output_schema": None, "guides": [], "outcomes": [], "notice": ""}
+            sent: dict[str, Any] = {"request": "", "output_schema": None, "outcomes": [], "notice": ""}
+            sent |= {"guides": [], "forget_guides": False, "untaken": False}
             question = question.model_copy(update={"conversation": agent.conversation} | sent)
     agent.asked += 1
     agent.usage = agent.usage.model_copy(update={"iterations": agent.usage.iterations + 1})
@@ -213,11 +213,11 @@ async def _ask_agent(agent: AgentRun, question: AgentQuestion, rejected: Rejecte
     try:
         answer = await _call(agent.asked, about or agent.position, request)
     except ActivityError as error:
-        _sent(agent, question, _conversation(error))
+        _sent(agent, question, session, _conversation(error))
         raise _failure(error)[0] from error
     agent.run.ledger = agent.run.ledger.plus(answer.usage, model=answer.model)
     agent.usage = agent.usage.model_copy(update={"tokens": agent.usage.tokens + answer.usage.total_tokens})
-    _sent(agent, question, answer.conversation)
+    _sent(agent, question, session, answer.conversation)
     if answer.compacted:
         agent.run.note(LogKind.AGENT, _COMPACTED.format(answer.compacted), _now())
     return answer
@@ -272,12 +272,13 @@ def _failure(error: ActivityError) -> tuple[Unanswered, Usage]:
     return Unanswered(cause.message, cause.type or "LLM_UNAVAILABLE", text=str(detail.get("said") or "")), usage
 
 
-def _sent(agent: AgentRun, question: AgentQuestion, conversation: LargeValue | None) -> None:
-    """Record that the model was sent a question: the conversation holds its outcomes and guides from now on."""
+def _sent(agent: AgentRun, question: AgentQuestion, session: int, conversation: LargeValue | None) -> None:
+    """Record that the model was sent a question: the conversation holds what was new, whatever it answers."""
     if conversation is None:
         return
-    agent.conversation, agent.unsent = conversation, []
-    agent.guides_sent += [note.path for note in question.guides]
+    agent.conversation, agent.unsent, agent.untaken, agent.guides_of = conversation, [], False, session
+    if session == agent.cleared:  # else the session was cleared meanwhile: what was sent has to come in again
+        agent.guides_sent += [note.path for note in question.guides]
 
 
 def _conversation(error: ActivityError) -> LargeValue | None:

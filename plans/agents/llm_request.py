@@ -122,10 +122,16 @@ class AgentQuestion(Value):
     output_schema: dict[str, Any] | None = Field(
         default=None, description="JSON Schema of the final answer; only in the first question."
     )
+    forget_guides: bool = Field(
+        default=False, description="Drop the conversation's agents.md: the session was cleared. They come in again."
+    )
     guides: list[Note] = Field(default_factory=list, description="agents.md texts that are new.")
     outcomes: list[Outcome] = Field(default_factory=list, description="Tool results that are new.")
     tasks: TaskList | None = None
     notice: str = ""
+    untaken: bool = Field(
+        default=False, description="The last answer in the conversation was not taken: the run was interrupted."
+    )
     last: str = Field(default="", description="The last answer, if it was not usable.")
     problems: list[str] = Field(default_factory=list, description="Problems of the last answer.")
     left: int = Field(default=0, description="Attempts left to correct it.")

@@ -17,7 +17,8 @@ from __future__ import annotations
 from datetime import datetime
 
 from plans.agents.order import AgentOrder, AgentUsage
-from plans.agents.run import LOST, AgentRun
+from plans.agents.run import LOST, AgentRun, outcome_of
+from plans.errors import IllegalMove
 from plans.execution import schedule
 from plans.execution.approvals import RULE
 from plans.log import LogKind
@@ -41,6 +42,21 @@ def resumed(agent: AgentRun, new_id: str, now: datetime, by: str = "") -> AgentR
         run.steps[name] = _again(run, name) if name in new.called else schedule.left_out(NOT_MADE, opens=False)
     run.note(LogKind.RESUMES, f"resumes '{old}'{f' by {by}' if by else ''}: {new.position}", now)
     return new
+
+
+def take_outcomes(agent: AgentRun) -> bool:
+    """Queue the results of the last answer's calls for the model, if each of them has ended. Returns whether they have.
+
+    One that has not, because the run was stopped before it began, is made by the run that resumes this one: only then
+    is its result known. So a call leaves `called` once, with its one result. Raises IllegalMove for one still going on.
+    """
+    open_calls = [name for name in agent.called if not _has_ended(agent.run.steps[name], bool(agent.run.stopped))]
+    if open_calls and agent.run.stopped:
+        return False
+    if open_calls:
+        raise IllegalMove(f"'{open_calls[0]}' has not ended, so it has no result yet")
+    agent.unsent += [outcome_of(agent, name) for name in agent.called]
+    return True
 
 
 def for_step(earlier: AgentRun, order: AgentOrder, new_id: str, now: datetime) -> AgentRun:
@@ -70,6 +86,11 @@ def leave_out(agent: AgentRun, names: list[str], reason: str) -> None:
     """Make none of these calls in this run."""
     for name in names:
         agent.run.steps[name] = schedule.left_out(reason, opens=False)
+
+
+def _has_ended(state: StepState, is_stopped: bool) -> bool:
+    """Whether a call will not be made any more, or was. What a stop has blocked may be made by a later run."""
+    return state.status in DONE or (state.never and not is_stopped)
 
 
 def _lose_running(run: Run, now: datetime) -> None:

@@ -47,8 +47,11 @@ class AgentRun(State):
         default=False, description="The model chose complex mode and has not returned the task list yet."
     )
     conversation: LargeValue | None = None
+    untaken: bool = Field(default=False, description="The last answer in `conversation` came after an interrupt.")
     unsent: list[Outcome] = Field(default_factory=list, description="Tool results that the model has not seen yet.")
     guides_sent: list[str] = Field(default_factory=list, description="Paths of the agents.md that the model was shown.")
+    cleared: int = Field(default=0, description="How often its session was cleared.")
+    guides_of: int = Field(default=0, description="The session, as counted by `cleared`, that `conversation` shows.")
     called: list[str] = Field(default_factory=list, description="Steps called whose results are not in `unsent` yet.")
     decided: Decision | None = Field(default=None, description="What follows once the steps in `called` have ended.")
     before: TaskList | None = Field(default=None, description="The task list before `decided`.")
@@ -137,19 +140,6 @@ def outcome_of(agent: AgentRun, step_id: str) -> Outcome:
     made = "not made: " if state.status in (Status.BLOCKED, Status.SKIPPED) and end != "denied" else ""
     text = f"{made}{why}{comment}" + (f"; {MAY_HAVE_HAPPENED}" if end == "unknown" else "")
     return Outcome.model_validate({**head, "text": text[:4_000]})
-
-
-def take_outcomes(agent: AgentRun) -> bool:
-    """Queue the results of the last answer's calls for the model, if each of them has ended. Returns whether they have.
-
-    One that has not, because the run was stopped before it began, is made by the run that resumes this one: only then
-    is its result known. So a call leaves `called` once, with its one result.
-    """
-    states = agent.run.steps
-    if agent.run.stopped and any(states[name].status not in DONE for name in agent.called):
-        return False
-    agent.unsent += [outcome_of(agent, name) for name in agent.called]
-    return True
 
 
 def read_on(agent: AgentRun, call: ToolUse) -> Outcome:

@@ -70,6 +70,19 @@ def changed(run: Run, paths: list[str], by: str, now: datetime) -> None:
         run.note(LogKind.FILES_CHANGED, f"changed by {by or 'others'}: {', '.join(stale[:10])}{more}", now)
 
 
+def clear(run: Run, text: str, now: datetime) -> None:
+    """Forget all file stamps and agents.md shown: the session begins again. `text`: the log entry, saying by whom.
+
+    Later edits are then of untracked files, and the agents.md come in again with the next read.
+    """
+    files = run.files
+    number = len(files.stamps)
+    forgot = f"{text}: {number} file stamp{'s' * (number != 1)} and {len(files.notes_seen)} agents.md forgotten"
+    files.clear_session()
+    run.notes.clear()
+    run.note(LogKind.CLEARED, forgot, now)
+
+
 def stamps(run: Run, paths: list[str] | None = None) -> dict[str, Stamp]:
     """The file stamps of a run: all of them, or those of `paths`."""
     seen = run.files.stamps
