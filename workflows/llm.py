@@ -3,8 +3,8 @@
 Each request is an `ask_llm` activity with its own number and idempotency key, which returns the answer parsed and
 validated. Its usage is added to the run's ledger, even if it failed. An unusable answer is sent back with all its
 problems, CORRECTIONS times at most; then `Unanswered` is raised. An agent's request refers to its conversation
-(`plans.agents.conversation`), which is stored outside the history. An answer that comes after an interrupt is not
-taken: the run that resumes the interrupted one has it removed from the conversation.
+(`plans.agents.prompting`), which is stored outside the history. An answer that comes after an interrupt is not taken:
+the run that resumes the interrupted one has it removed from the conversation.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -63,7 +64,7 @@ async def test_a_prompt_begins_with_all_of_the_one_before_through_corrections_an
     assert view["agent"]["answer"] == "Both are read.", (view["stopped"], [each["text"] for each in view["log"]])
     in_complex_mode = sent[2:]
     assert len(in_complex_mode) == 8
-    for earlier, later in zip(in_complex_mode, in_complex_mode[1:], strict=False):
+    for earlier, later in pairwise(in_complex_mode):
         assert begins_like(later, earlier)
     said = [each["content"] for each in sent[-1] if each["role"] == "assistant"]
     assert said[1:] == [

@@ -16,7 +16,7 @@ import json
 from collections.abc import Callable
 from typing import NamedTuple
 
-from plans.agents.conversation import TOKENS_PER_BYTE, Conversation, EarlierCall, Messages, Turn
+from plans.agents.prompting.conversation import TOKENS_PER_BYTE, Conversation, EarlierCall, Messages, Turn
 from plans.llm.prompt_parts import READ_RESULT, compacted_text
 from plans.llm.shortened import json_line
 
