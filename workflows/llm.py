@@ -3,8 +3,8 @@
 Each request is an `ask_llm` activity with its own number and idempotency key, which returns the answer parsed and
 validated. Its usage is added to the run's ledger, even if it failed. An unusable answer is sent back with all its
 problems, CORRECTIONS times at most; then `Unanswered` is raised. An agent's request refers to its conversation
-(`plans.agents.prompting`), which is stored outside the history. An answer that comes after an interrupt is not taken:
-the run that resumes the interrupted one has it removed from the conversation.
+(`plans.agents.prompting`), which is stored outside the history. An agent's conversation includes a request only if
+its answer was taken: the run that resumes an interrupted one continues the conversation before it.
 """
 
 from __future__ import annotations
@@ -93,6 +93,7 @@ async def answered(run: Run, question: Question, accept: Callable[[Parsed], Acce
 async def agent_answered(agent: AgentRun) -> AgentReply:
     """The first usable answer of an agent's LLM. Raises Unanswered, also when a limit is reached while correcting."""
     question, session = _agent_question(agent), agent.cleared
+    before, shown = (agent.conversation, agent.guides_of, agent.unsent), list(agent.guides_sent)
 
     async def ask(rejected: Rejected | None) -> LlmAnswer:
         return await _ask_agent(agent, question, session, rejected)
@@ -110,8 +111,14 @@ async def agent_answered(agent: AgentRun) -> AgentReply:
     def is_over() -> bool:
         return limit_reached(agent.order.limits, agent.usage) is not None
 
-    reply = await _corrected(ask, judge, note, is_over)
-    agent.untaken = bool(agent.run.stopped)  # the conversation has an answer that comes too late
+    taken = False
+    try:
+        reply = await _corrected(ask, judge, note, is_over)
+        taken = not agent.run.stopped
+    finally:
+        if not taken:
+            agent.conversation, agent.guides_of, agent.unsent = before
+            agent.guides_sent = shown if agent.cleared == session else []
     return reply
 
 
@@ -188,7 +195,6 @@ def _agent_question(agent: AgentRun) -> AgentQuestion:
         outcomes=agent.unsent,
         tasks=agent.tasks,
         notice=agent.notice,
-        untaken=agent.untaken,
     )
 
 
@@ -202,9 +208,8 @@ async def _ask_agent(agent: AgentRun, question: AgentQuestion, session: int, rej
         changes = {"last": rejected.text[:8_000], "problems": problems, "left": rejected.left}
         question = question.model_copy(update=changes)
         if agent.conversation != question.conversation:  # it holds what was sent before
-            sent: dict[str, Any] = {"request": "", "output_schema": None, "outcomes": [], "notice": ""}
-            sent |= {"guides": [], "forget_guides": False, "untaken": False}
-            question = question.model_copy(update={"conversation": agent.conversation} | sent)
+            sent: dict[str, Any] = {"request": "", "output_schema": None, "outcomes": [], "notice": "", "guides": []}
+            question = question.model_copy(update={"conversation": agent.conversation, "forget_guides": False} | sent)
     agent.asked += 1
     agent.usage = agent.usage.model_copy(update={"iterations": agent.usage.iterations + 1})
     about = {"tasks": "split the request into tasks", "simple": "work on the request"}.get(question.asked)
@@ -273,10 +278,10 @@ def _failure(error: ActivityError) -> tuple[Unanswered, Usage]:
 
 
 def _sent(agent: AgentRun, question: AgentQuestion, session: int, conversation: LargeValue | None) -> None:
-    """Record that the model was sent a question: the conversation holds what was new, whatever it answers."""
+    """Record that the model was sent a question: the conversation holds its outcomes and guides from now on."""
     if conversation is None:
         return
-    agent.conversation, agent.unsent, agent.untaken, agent.guides_of = conversation, [], False, session
+    agent.conversation, agent.guides_of, agent.unsent = conversation, session, []
     if session == agent.cleared:  # else the session was cleared meanwhile: what was sent has to come in again
         agent.guides_sent += [note.path for note in question.guides]
 

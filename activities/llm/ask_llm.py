@@ -161,7 +161,6 @@ async def compose(
     guides = [await _guide(note, values) for note in question.guides]
     outcomes = await _outcomes(question.outcomes, values)
     said = Conversation.model_validate(earlier).about(question.request, question.output_schema)
-    said = said.without_answer() if question.untaken else said
     said = said.without_guides() if question.forget_guides else said
     said = said.plus(guides, outcomes, question.notice, limit=context_tokens)
     if question.problems:

@@ -63,7 +63,7 @@ def unpause(plan: Id, by: By = None, as_json: AsJson = False) -> None:
 
 
 def clear_session(plan: Id, by: By = None, as_json: AsJson = False) -> None:
-    """Make a plan or agent forget which files and agents.md it has seen. They come in again with the next reads."""
+    """Forget which files and agents.md a plan has seen. An agent has a session of its own: name its id."""
     _control(plan, runs.clear_session, by, as_json)
 
 

@@ -129,9 +129,6 @@ class AgentQuestion(Value):
     outcomes: list[Outcome] = Field(default_factory=list, description="Tool results that are new.")
     tasks: TaskList | None = None
     notice: str = ""
-    untaken: bool = Field(
-        default=False, description="The last answer in the conversation was not taken: the run was interrupted."
-    )
     last: str = Field(default="", description="The last answer, if it was not usable.")
     problems: list[str] = Field(default_factory=list, description="Problems of the last answer.")
     left: int = Field(default=0, description="Attempts left to correct it.")

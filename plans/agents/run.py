@@ -47,7 +47,6 @@ class AgentRun(State):
         default=False, description="The model chose complex mode and has not returned the task list yet."
     )
     conversation: LargeValue | None = None
-    untaken: bool = Field(default=False, description="The last answer in `conversation` came after an interrupt.")
     unsent: list[Outcome] = Field(default_factory=list, description="Tool results that the model has not seen yet.")
     guides_sent: list[str] = Field(default_factory=list, description="Paths of the agents.md that the model was shown.")
     cleared: int = Field(default=0, description="How often its session was cleared.")

@@ -8,6 +8,7 @@ from typing import Any
 
 from plans.agents.llm_request import LlmRequest, Outcome
 from tests.driving import Started
+from tests.workflows.agents import Agents
 
 
 async def told(runs: Sequence[Started]) -> dict[int, list[Outcome]]:
@@ -29,10 +30,15 @@ def agent_of(plan: Started) -> Started:
     return Started(plan.client, f"agent-{plan.id.removeprefix('plan-')}-agent")
 
 
+def prompts(agents: Agents) -> list[str]:
+    """By LLM request, everything that the model was told: all messages but its own."""
+    requests = [seen.body["messages"] for seen in agents.llm.play.seen]
+    return ["\n".join(str(each["content"]) for each in told if each["role"] != "assistant") for told in requests]
+
+
 def occurrences(prompt: str, line: str) -> int:
-    """How often a result stands in a prompt; not what begins alike, nor the same words in a call's arguments."""
-    results = "\n".join(re.findall(r"\[(?:SUCCESS|ERROR)\]: (.*)", prompt))
-    return len(re.findall(rf"(?<![\w.]){re.escape(line)}(?![\w.-])", results))
+    """How often a text stands in a prompt as the result of a call; not what begins alike."""
+    return len(re.findall(rf"(?:SUCCESS|ERROR)\]: {re.escape(line)}(?![\w.-])", prompt))
 
 
 def texts(args: Mapping[str, Any] | None) -> str:

@@ -98,13 +98,6 @@ class Conversation(Value):
         changes = {"request": request, "output_schema": output_schema}
         return self.model_copy(update={name: value for name, value in changes.items() if value})
 
-    def without_answer(self) -> Conversation:
-        """The conversation without its last answer, to which nothing was said: it came too late."""
-        last = self.turns[-1] if self.turns else Turn()
-        if not last.said or last.outcomes or last.problems:
-            return self
-        return self.model_copy(update={"turns": self.turns[:-1]})
-
     def without_guides(self) -> Conversation:
         """The conversation of a cleared session: its agents.md texts come in again."""
         return self.model_copy(update={"guides": []})
