@@ -21,8 +21,8 @@ from plans.views.models import TaskView
 
 OBJECTIVE_BYTES = 140
 """Maximum length of an objective in a message, in bytes: fifty of them must fit."""
-NOTES_CHARACTERS = 500
-"""Maximum length of a step's notes; the newest stay."""
+NOTES_CHARACTERS = 600
+"""Maximum length of a step's notes; the newest stay. Half of it beside a new task list, to fit into a message."""
 SENTENCE_CHARACTERS = 200
 """Maximum length of one summary in them, and of the beginning of the answer."""
 MARKS = {"done": "✓", "current": ">", "open": " "}
@@ -33,7 +33,8 @@ def progress_of(tasks: TaskList | None, is_new: bool) -> dict[str, Any]:
     if tasks is None:
         return {}
     objectives = [_cut(task.objective) for task in tasks.tasks] if is_new else None
-    notes = notes_text(task.summary for task in tasks.tasks)
+    limit = NOTES_CHARACTERS // 2 if objectives else NOTES_CHARACTERS
+    notes = notes_text((task.summary for task in tasks.tasks), limit)
     more = ({"tasks": objectives} if objectives else {}) | ({"notes": notes} if notes else {})
     return {"done": len(tasks.tasks) - tasks.remaining} | more
 
@@ -57,12 +58,12 @@ def note_end(state: StepState, agent: Mapping[str, Any]) -> None:
     state.notes = notes_text([*(task.get("summary", "") for task in agent.get("tasks", [])), said]) or state.notes
 
 
-def notes_text(said: Iterable[str]) -> str:
-    """What was said as one line of NOTES_CHARACTERS at most; the oldest parts are left out first."""
+def notes_text(said: Iterable[str], limit: int = NOTES_CHARACTERS) -> str:
+    """What was said as one line of `limit` characters at most; the oldest parts are left out first."""
     lines = [_short(" ".join(text.split())) for text in said]
     kept: list[str] = []
     for line in reversed([line for line in lines if line]):
-        if sum(map(len, kept)) + 2 * len(kept) + len(line) + len("…; ") > NOTES_CHARACTERS:
+        if sum(map(len, kept)) + 2 * len(kept) + len(line) + len("…; ") > limit:
             return "; ".join(["…", *kept])
         kept.insert(0, line)
     return "; ".join(kept)

@@ -97,5 +97,5 @@ def test_of_the_answer_the_first_sentences_are_noted(answer: str | None, notes: 
 def test_of_many_summaries_the_newest_are_noted_and_it_is_said_that_there_were_more() -> None:
     notes = notes_text(f"summary {number} " + "x" * 150 for number in range(50))
     assert len(notes) <= NOTES_CHARACTERS
-    assert notes.startswith("…; summary 48 ")
-    assert notes.count("summary") == 2
+    assert notes.startswith("…; summary 47 ")
+    assert notes.count("summary") == 3
