@@ -163,6 +163,7 @@ class StepState(State):
     shared_with: list[str] = Field(default_factory=list, description="The steps that may have changed those instead.")
     more_files: int = Field(default=0, description="Number of further files it changed, not listed.")
     warnings: list[str] = Field(default_factory=list, description="Warnings of its tool.")
+    notes: str = Field(default="", description="What its agent said about its work: summaries of tasks, its answer.")
     tasks: list[str] = Field(default_factory=list, description="The task list of its agent, in order.")
     tasks_done: int = Field(default=0, description="How many of them are done, counted from the first.")
 

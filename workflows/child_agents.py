@@ -24,6 +24,7 @@ from plans.execution.tool_history import MAX_PAST
 from plans.log import LogKind
 from plans.model import Step
 from plans.run import Options, PlanStatus, Run
+from plans.views.agent_progress import note_end
 from workflows import search_attributes
 
 
@@ -134,6 +135,7 @@ class ChildAgents:
         run, state = self._run, self._run.steps[step.id]
         state.past += [PastCall.model_validate(call) for call in result.get("calls", [])]
         del state.past[:-MAX_PAST]
+        note_end(state, result["agent"])
         state.tasks_done = min(len(state.tasks), sum(task["status"] == "done" for task in result["agent"]["tasks"]))
         usage = result["agent"]["usage"]
         spent = Usage(calls=usage["iterations"], total_tokens=usage["tokens"])

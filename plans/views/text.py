@@ -14,7 +14,7 @@ from plans.model import Step
 from plans.run import Run, Status, StepState
 from plans.views.abridged import folded, foremost, rank
 from plans.views.agent_progress import MARKS as TASK_MARKS
-from plans.views.agent_progress import tasks_of
+from plans.views.agent_progress import notes_of, tasks_of
 from plans.views.call_text import CALL_CHARACTERS, call_rows, characters
 from plans.views.live import ended_text
 from plans.views.markdown import MARKS
@@ -115,7 +115,7 @@ def _notes(step: Step, state: StepState) -> str:
     if state.awaiting:
         return f"awaiting {state.awaiting}"
     error = state.result.error if state.result else None
-    return error or step.notes or state.reason
+    return error or "; ".join(filter(None, [notes_of(step, state), state.mended])) or state.reason
 
 
 def _tools(step: Step, state: StepState) -> str:

@@ -26,7 +26,7 @@ from plans.log import Entry
 from plans.model import Step
 from plans.run import DONE, Change, Result, Run, Status, StepState
 from plans.step_call import carries
-from plans.views.agent_progress import tasks_of
+from plans.views.agent_progress import notes_of, tasks_of
 from plans.views.pending import iso, pending
 
 _LOG_FIELDS = {"kind", "text", "code", "subject"}
@@ -123,6 +123,8 @@ def step_view(run: Run, schedule: ReadinessIndex, index: int) -> dict[str, Any]:
         view["awaiting"] = state.awaiting
     if state.failure:
         view["failure"] = result_view(state.failure)
+    if state.notes:
+        view["notes"] = notes_of(step, state)
     if state.mended:
         view["mended"] = state.mended
     if state.tasks:
