@@ -22,7 +22,7 @@ from plans.activity_io import Facts, LargeValue, Note
 from plans.budget import Ledger
 from plans.change_log import Revision
 from plans.file_stamps import FileTracker
-from plans.log import Entry, LogKind
+from plans.log import Entry, LogKind, PastCall
 from plans.model import Plan, Problem, Step, Value
 from plans.signatures import Signatures
 
@@ -130,16 +130,6 @@ class Decision(Value):
     source: Literal["signal", "update", "timeout"] = "signal"
 
 
-class PastCall(Value):
-    """A tool call without a value: it failed, or it reported that it needs approval."""
-
-    tool: str
-    args: dict[str, Any] = Field(description="As passed to the tool, long texts truncated.")
-    result: str = Field(description="The error, truncated.")
-    time: datetime = Field(description="When it started.")
-    sandbox: str = Field(default="", description="Sandbox level of its commands.")
-
-
 class StepState(State):
     """The state of one step."""
 
@@ -158,9 +148,9 @@ class StepState(State):
     proposal: dict[str, Any] | None = Field(default=None, description="The LLM's recovery, while a person decides.")
     recoveries: int = Field(default=0, description="How often the LLM was asked to recover it.")
     mended: str = Field(default="", description="How the LLM recovered it from its last failure, and why.")
-    past: list[PastCall] = Field(
-        default_factory=list, description="Its tool calls before the one that gave the result."
-    )
+    past: list[PastCall] = Field(default_factory=list, description="Its tool calls before the one with the result.")
+    earlier: dict[str, int] = Field(default_factory=dict, description="Calls no longer listed in `past`, by tool.")
+    kept: int = Field(default=0, description="How many of `past` and `earlier` were made in the runs before.")
     sent: dict[str, Any] | None = Field(
         default=None, description="Arguments of the last call, long texts truncated, if other than the plan's."
     )

@@ -23,7 +23,7 @@ from plans.agents.llm_request import AgentQuestion, Asked, ChatMessage, LlmAnswe
 from plans.agents.order import limit_reached, request_text
 from plans.agents.run import AgentRun
 from plans.agents.tasks import TaskList
-from plans.budget import Budget, Usage
+from plans.budget import Usage
 from plans.errors import Unanswered
 from plans.llm.answers import Expected, Parsed, parsed, typed
 from plans.llm.json_extraction import AnswerProblem
@@ -32,6 +32,8 @@ from plans.llm.prompt_parts import Prompt
 from plans.log import LogKind
 from plans.run import Run
 from workflows import policies
+from workflows.agent_reporting import permitted
+from workflows.llm_budget import characters, require_budget
 
 CORRECTIONS = 3
 """Corrections per question, so four answers at most."""
@@ -148,7 +150,7 @@ def _value(answer: LlmAnswer, expected: Expected) -> Parsed | AnswerProblem:
 
 async def _ask(run: Run, question: Question, rejected: Rejected | None) -> LlmAnswer:
     """Send one LLM request on behalf of a plan, within its budget. Raises Unanswered."""
-    _require_budget(run)
+    await require_budget(run)
     run.llm_calls += 1
     prompt = question.prompt if rejected is None else correction_prompt(question.prompt, *rejected)
     request = LlmRequest(
@@ -158,16 +160,22 @@ async def _ask(run: Run, question: Question, rejected: Rejected | None) -> LlmAn
         schema_name=question.expected.kind,
     )
     started, about = _now(), question.about + (f", correction {rejected.number}" if rejected else "")
+    number, length = run.llm_calls, sum(len(message.content) for message in request.messages)
+    run.ledger = run.ledger.opened(str(number), budget.estimate(length))
     try:
-        answer = await _call(run.llm_calls, about, request)
+        answer = await _call(number, about, request)
     except ActivityError as error:
-        run.llm_seconds += (_now() - started).total_seconds()
+        seconds = (_now() - started).total_seconds()
+        run.llm_seconds += seconds
         failure, usage = _failure(error)
         if usage.calls:
-            run.ledger = run.ledger.plus(usage, model="", step_id=question.step_id)
+            run.ledger = run.ledger.plus(usage, model="", step_id=question.step_id, seconds=seconds)
         raise failure from error
-    run.llm_seconds += answer.duration / 1000
-    run.ledger = run.ledger.plus(answer.usage, model=answer.model, step_id=question.step_id)
+    finally:
+        run.ledger = run.ledger.closed(str(number))
+    seconds = answer.duration / 1000
+    run.llm_seconds += seconds
+    run.ledger = run.ledger.plus(answer.usage, model=answer.model, step_id=question.step_id, seconds=seconds)
     return answer
 
 
@@ -195,16 +203,24 @@ async def _ask_agent(agent: AgentRun, question: AgentQuestion, rejected: Rejecte
         if agent.conversation != question.conversation:  # the request before was answered, so the conversation holds it
             sent: dict[str, Any] = {"request": "", "output_schema": None, "guides": [], "outcomes": []}
             question = question.model_copy(update={"conversation": agent.conversation} | sent)
+    await permitted(agent, lambda: characters(agent, question))
     agent.asked += 1
     agent.usage = agent.usage.model_copy(update={"iterations": agent.usage.iterations + 1})
     about = {"tasks": "split the request into tasks", "simple": "work on the request"}.get(question.asked)
     name = {"tasks": "tasks", "simple": "simple_answer", "complex": "agent_answer"}[question.asked]
     request = LlmRequest(purpose="agent", agent=question, schema_name=name)
+    began, run = _now(), agent.run
     try:
         answer = await _call(agent.asked, about or agent.position, request)
-    except ActivityError as error:
-        raise _failure(error)[0] from error
-    agent.run.ledger = agent.run.ledger.plus(answer.usage, model=answer.model)
+    except (ActivityError, asyncio.CancelledError) as error:
+        seconds = (_now() - began).total_seconds()
+        failure, usage = _failure(error) if isinstance(error, ActivityError) else (None, Usage())
+        run.ledger = run.ledger.plus(usage.model_copy(update={"calls": 1}), model="", seconds=seconds)
+        run.llm_seconds += seconds
+        raise failure or error from error
+    seconds = answer.duration / 1000
+    run.ledger = run.ledger.plus(answer.usage.model_copy(update={"calls": 1}), model=answer.model, seconds=seconds)
+    run.llm_seconds += seconds
     agent.usage = agent.usage.model_copy(update={"tokens": agent.usage.tokens + answer.usage.total_tokens})
     agent.conversation = answer.conversation or agent.conversation
     agent.guides_sent += [note.path for note in question.guides]
@@ -230,18 +246,6 @@ async def _call(number: int, about: str, request: LlmRequest) -> LlmAnswer:
             raise asyncio.CancelledError from error
         raise
     return answer
-
-
-def _require_budget(run: Run) -> None:
-    """Raise Unanswered when the LLM budget allows no further request; log once when it is nearly used up."""
-    spent = run.ledger.total
-    spent = spent.model_copy(update={"calls": max(spent.calls, run.llm_calls)})
-    judgement = budget.decide(run.plan.budget or Budget(), spent, run.llm_seconds)
-    if judgement.verdict == "warn" and not any(entry.kind is LogKind.BUDGET for entry in run.log):
-        run.note(LogKind.BUDGET, judgement.reason, _now())
-    if judgement.verdict in ("ask", "stop"):
-        run.note(LogKind.BUDGET, judgement.reason, _now(), code=budget.OVERRUN_CODE)
-        raise Unanswered(f"{judgement.reason}; raise it with: plan edit ID --set budget.calls=N", budget.OVERRUN_CODE)
 
 
 def _failure(error: ActivityError) -> tuple[Unanswered, Usage]:

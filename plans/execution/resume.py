@@ -20,12 +20,14 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
+from plans.agents.accounts import caught_up
 from plans.definition.dependencies import dependencies
 from plans.definition.json_path import PathError, put
 from plans.errors import Refused
 from plans.execution.approvals import RULE
 from plans.execution.regeneration import as_it_stands
 from plans.execution.schedule import left_out, reset_to_draft
+from plans.execution.tool_history import carried_on
 from plans.log import LogKind
 from plans.model import Plan, Step, Value
 from plans.run import DENIED, Decision, Result, Run, Status, StepState
@@ -113,7 +115,7 @@ def _is_done(state: StepState) -> bool:
 
 
 def _next(run: Run, plan: Plan, again: Collection[str], new_id: str, sentence: str, now: datetime) -> Run:
-    new = run.model_copy(deep=True)
+    new = caught_up(run, run.agents, now)
     new.plan = plan.model_copy(update={"id": new_id, "task_id": plan.task_id or plan.id})
     new.options = run.options.model_copy(update={"review": False})
     reset_to_draft(new)
@@ -122,10 +124,13 @@ def _next(run: Run, plan: Plan, again: Collection[str], new_id: str, sentence: s
     denials = (name for name, decision in run.decisions.items() if name in again and not decision.approved)
     before = (name for name in run.denied if not (name in run.decisions and run.decisions[name].approved))
     new.denied = list(dict.fromkeys([*before, *denials]))
+    steps = {step.id: step for step in run.plan.steps}
     for name in again:
         if name in new.decisions and not _stands(new.decisions[name], run.steps[name]):
             del new.decisions[name]
-        new.steps[name] = StepState(args=run.steps[name].args if name in new.decisions else None)
+        state = carried_on(steps[name], new.steps[name], run.args_of(steps[name]))
+        state.args = run.steps[name].args if name in new.decisions else None
+        new.steps[name] = state
     new.note(LogKind.RESUMES, sentence, now)
     return new
 

@@ -37,7 +37,8 @@ def note_progress(run: Run, message: AgentProgress, now: datetime) -> None:
     state.tasks = state.tasks if message.tasks is None else message.tasks
     state.tasks_done = state.tasks_done if message.done is None else min(message.done, len(state.tasks))
     percent = 100 * state.tasks_done // len(state.tasks) if state.tasks else None
-    run.note(LogKind.AGENT, message.line, now, message.step_id, progress=percent)
+    if message.line:
+        run.note(LogKind.AGENT, message.line, now, message.step_id, progress=percent)
 
 
 def tasks_of(state: StepState) -> list[TaskView]:

@@ -75,6 +75,7 @@ class StepView(Step):
     deleted: list[str] = Field(default_factory=list, description="Files it deleted.")
     shared_files: list[str] = Field(default_factory=list, description="Files that a concurrent step may have changed.")
     more_files: int = Field(default=0, description="Number of further changed files that are not listed.")
+    more_calls: int = Field(default=0, description="Number of earlier tool calls that are not listed.")
     warnings: list[str] = Field(default_factory=list, description="Warnings of its tool.")
     awaiting: str | None = Field(default=None, description="approval: of a person; recovery: a decision of the LLM.")
     failure: ResultView | None = Field(
@@ -174,6 +175,9 @@ class ToolCallView(Value):
     result: str
     timestamp: datetime | None = None
     sandbox: str = Field(default="", description="Sandbox of its commands: bwrap, landlock, none.")
+    agent: str = Field(default="", description="The agent that made it.")
+    call: int = Field(default=0, description="Its number among the calls of the agent.")
+    edited_by: str = Field(default="", description="The person who replaced the arguments that the model had chosen.")
 
 
 class NoteView(Value):

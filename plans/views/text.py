@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 
 from plans.execution.readiness import needed
+from plans.execution.tool_history import lists_result
 from plans.model import Step
 from plans.run import Run, Status, StepState
 from plans.views.abridged import folded, foremost, rank
@@ -69,6 +70,7 @@ def _step_rows(run: Run, step: Step, positions: Mapping[str, int]) -> list[str]:
         f"      Notes: {notes or '-'}",
         f"      Tools: {tools or '-'}",
         f"      Files: {', '.join(map(line, state.wrote)) or '-'}",
+        *_asked(run, step),
     ]
 
 
@@ -91,8 +93,7 @@ def _notes(step: Step, state: StepState) -> str:
 
 def _tools(step: Step, state: StepState) -> str:
     """The tools called for the step, with the number of calls."""
-    called = [call.tool for call in state.past]
-    if state.result is not None and state.calls > len(state.past):
-        called.append(step.tool)
-    counts = {name: called.count(name) for name in called}
+    counts = dict(state.earlier)
+    for tool in [*(call.tool for call in state.past), *([step.tool] if lists_result(state) else [])]:
+        counts[tool] = counts.get(tool, 0) + 1
     return ", ".join(f"{name} ({count} call{'s' * (count != 1)})" for name, count in counts.items())

@@ -20,8 +20,8 @@ from typing import Any
 
 from plans.execution import approvals
 from plans.execution.readiness import ReadinessIndex
-from plans.execution.tool_history import TRUNCATED, cut
-from plans.log import Entry
+from plans.execution.tool_history import TRUNCATED, cut, lists_result, outcome_text
+from plans.log import Entry, PastCall
 from plans.model import Step
 from plans.run import DONE, Change, Result, Run, Status, StepState
 from plans.step_call import carries
@@ -89,10 +89,13 @@ def duration(run: Run) -> float:
 
 
 def tokens(run: Run) -> dict[str, Any]:
-    """LLM usage in total, by step (planning has the id "") and by model; empty if there was no LLM request."""
-    if not run.llm_calls:
-        return {}
+    """LLM usage in total, by step (planning has the id "") and by model, that of the plan's agents included, so far.
+
+    Empty if there was no LLM request.
+    """
     ledger = run.ledger
+    if not run.llm_calls and not ledger.by_step:
+        return {}
     total = ledger.total.model_dump(mode="json")
     by_step = {name: usage.total_tokens for name, usage in ledger.by_step.items()}
     by_model = {name: usage.total_tokens for name, usage in ledger.by_model.items()}
@@ -178,10 +181,10 @@ def tool_history(run: Run) -> dict[str, list[dict[str, Any]]]:
     history: dict[str, list[dict[str, Any]]] = {}
     for index, step in enumerate(run.plan.steps):
         state = run.steps[step.id]
-        calls = [_call(call.tool, call.args, call.result, call.time, call.sandbox) for call in state.past]
-        if state.result is not None and state.calls > len(state.past):
+        calls = [_past(call) for call in state.past]
+        if lists_result(state) and state.result is not None:
             args = run.args_of(step) if state.sent is None else state.sent
-            calls.append(_call(step.tool, args, _short_outcome(state.result), state.began, state.sandbox))
+            calls.append(_call(step.tool, args, outcome_text(state.result), state.began, state.sandbox))
         if calls:
             history[str(index)] = calls
     return history
@@ -193,20 +196,21 @@ def step_files(run: Run) -> dict[str, list[str]]:
     return {str(index): list(run.steps[step.id].wrote) for index, step in steps if run.steps[step.id].wrote}
 
 
+def _past(call: PastCall) -> dict[str, Any]:
+    record = _call(call.tool, call.args, call.result, call.time, call.sandbox)
+    who = {"agent": call.agent, "call": call.number} if call.agent else {}
+    return record | who | ({"editedBy": call.edited_by} if call.edited_by else {})
+
+
 def _call(tool: str, args: dict[str, Any], result: str, time: datetime | None, sandbox: str) -> dict[str, Any]:
     record = {"tool": tool, "args": args, "result": result, "timestamp": iso(time)}
     return record | ({"sandbox": sandbox} if sandbox else {})
 
 
-def _short_outcome(result: Result) -> str:
-    if result.large:
-        return result.large.preview + TRUNCATED
-    return shorten(result.value) if result.ok else cut(f"Error: {result.error}")
-
-
 def _left(state: StepState) -> dict[str, Any]:
-    """The step's file changes besides `wrote`; empty ones are omitted."""
-    left = {"deleted": state.deleted, "sharedFiles": state.shared, "moreFiles": state.more_files}
+    """The step's file changes besides `wrote`, and how many calls are not listed; empty ones are omitted."""
+    left: dict[str, Any] = {"deleted": state.deleted, "sharedFiles": state.shared, "moreFiles": state.more_files}
+    left["moreCalls"] = sum(state.earlier.values())
     return {name: value for name, value in left.items() if value}
 
 
