@@ -31,6 +31,11 @@ MUTATIONS = {
         "        summary = await recorded(execution.run)\n",
         "        summary = self.summary()\n",
     ),
+    "no question to the plan's budget": (
+        "llm.py",
+        "    await permitted(agent, lambda: characters(agent, question))\n",
+        "",
+    ),
     "no memo of a plan's end": ("completion.py", "if record.claim is not None:", "if record is None:"),
 }
 
