@@ -110,7 +110,8 @@ class ChildAgents:
             "deny": f"the agent ends with what it has done, and its step fails with {OVERRUN_CODE}",
         }  # fmt: skip
         state.asks[state.changes[-1].seq] = digest_of(upcoming(run, step).call, state.asked)
-        run.note(LogKind.BUDGET, f"{reason}; a person is asked to extend it", now, step_id, code=OVERRUN_CODE)
+        how = f"to extend it: plan approve {run.plan.id} {step_id}   or: plan deny {run.plan.id} {step_id}"
+        run.note(LogKind.BUDGET, f"{reason}; a person is asked {how}", now, step_id, code=OVERRUN_CODE)
 
     def _send(self, sending: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(sending)

@@ -216,6 +216,7 @@ class BriefView(View):
     counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, and `total`.")
     steps: list[BriefStep] = Field(default_factory=list)
     pending: list[PendingView] = Field(default_factory=list, description="Pending decisions, oldest first.")
+    tokens: TokensView = Field(default_factory=TokensView, description="LLM usage so far.")
     log: list[EntryView] = Field(default_factory=list)
     agent: AgentView | None = Field(default=None, description="For an agent's run: its state.")
 

@@ -67,7 +67,9 @@ def brief_view(run: Run) -> dict[str, Any]:
     """The brief view (a BriefView), cheap for a plan of any size: the fields of a step that a list shows.
 
     Arguments are included only for steps that requested approval; `seq` of a step is the number of its last event.
+    `tokens` is absent if there was no LLM request.
     """
+    used = tokens(run)
     return {
         "id": run.plan.id,
         "title": run.plan.title,
@@ -79,6 +81,7 @@ def brief_view(run: Run) -> dict[str, Any]:
         "counts": counts(run),
         "steps": [_brief_step(run, step) for step in run.plan.steps],
         "pending": pending(run),
+        **({"tokens": used} if used else {}),
         "log": [entry.model_dump(mode="json", exclude_none=True) for entry in run.log],
     }
 
