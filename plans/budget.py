@@ -9,7 +9,7 @@ most. Nothing here reads a clock: the seconds spent are passed in.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -175,6 +175,14 @@ class Ledger(Value):
                 "by_model": {name: each for name, each in models.items() if each != Usage()},
             }
         )
+
+    def to_json(self, seconds: float) -> dict[str, Any]:
+        """The usage in total, and the tokens by step (planning has the id "") and by model; `seconds` it took."""
+        by_step = {name: usage.total_tokens for name, usage in self.by_step.items()}
+        by_model = {name: usage.total_tokens for name, usage in self.by_model.items()}
+        return {
+            **self.total.model_dump(mode="json"), "seconds": round(seconds, 3), "byStep": by_step, "byModel": by_model
+        }  # fmt: skip
 
     def position(self, own_calls: int, seconds: float) -> Position:
         """What is spent and under way. `own_calls`: requests of the plan itself, those under way included."""

@@ -1,10 +1,9 @@
-"""Records of a Run: the entries of its log, and its past tool calls."""
+"""The entries of a Run's log, and their kinds."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
 
 from pydantic import Field
 
@@ -34,6 +33,7 @@ class LogKind(StrEnum):
     AGENT = "agent"  # progress of the agent that does a step
     TASK = "task"  # an agent's task list
     FILES_CHANGED = "files_changed"  # reported by a person or program
+    CLEARED = "cleared"  # file stamps and agents.md shown were forgotten
     CHANGED = "changed"  # files that changed between a run and its resume
     WARNING = "warning"
 
@@ -50,16 +50,3 @@ class Entry(Value):
     step_id: str | None = None
     status: str = Field(default="", description="The step's status at the time, or the plan's.")
     progress: int | None = Field(default=None, description="Progress of the step, in percent.")
-
-
-class PastCall(Value):
-    """A recorded tool call, without its value: of a step before the one that gave its result, or of its agent."""
-
-    tool: str
-    args: dict[str, Any] = Field(description="As passed to the tool, long texts truncated.")
-    result: str = Field(description="The error, or an agent's result, truncated.")
-    time: datetime = Field(description="When it started.")
-    sandbox: str = Field(default="", description="Sandbox level of its commands.")
-    number: int = Field(default=0, description="Of an agent's call: its number, `call_N`.")
-    agent: str = Field(default="", description="The agent that made it.")
-    edited_by: str = Field(default="", description="The person who replaced the arguments that the model had chosen.")

@@ -18,11 +18,11 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from plans.activity_io import Facts, LargeValue, Note
+from plans.activity_io import Facts, LargeValue, Logs, Note, PastCall
 from plans.budget import Ledger
 from plans.change_log import Revision
 from plans.file_stamps import FileTracker
-from plans.log import Entry, LogKind, PastCall
+from plans.log import Entry, LogKind
 from plans.model import Plan, Problem, Step, Value
 from plans.signatures import Signatures
 
@@ -104,6 +104,7 @@ class Result(Value):
     duration: float = Field(default=0.0, description="Milliseconds.")
     timestamp: datetime = Field(description="When it ended, UTC.")
     attempt: int = Field(default=1, description="Attempts used; only errors of the tool count.")
+    logs: Logs | None = Field(default=None, description="What the commands of the successful attempt wrote.")
 
 
 class Change(NamedTuple):
@@ -148,9 +149,9 @@ class StepState(State):
     proposal: dict[str, Any] | None = Field(default=None, description="The LLM's recovery, while a person decides.")
     recoveries: int = Field(default=0, description="How often the LLM was asked to recover it.")
     mended: str = Field(default="", description="How the LLM recovered it from its last failure, and why.")
-    past: list[PastCall] = Field(default_factory=list, description="Its tool calls before the one with the result.")
-    earlier: dict[str, int] = Field(default_factory=dict, description="Calls no longer listed in `past`, by tool.")
-    kept: int = Field(default=0, description="How many of `past` and `earlier` were made in the runs before.")
+    past: list[PastCall] = Field(default_factory=list, description="Its calls before the one with its value.")
+    more_past: int = Field(default=0, description="Number of earlier ones, not listed.")
+    earlier: dict[str, int] = Field(default_factory=dict, description="Of these, how many by tool, as far as known.")
     sent: dict[str, Any] | None = Field(
         default=None, description="Arguments of the last call, long texts truncated, if other than the plan's."
     )

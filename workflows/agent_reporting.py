@@ -6,7 +6,7 @@ A failing report becomes a warning in the agent's log; it never fails the run.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Literal
 
@@ -15,9 +15,9 @@ from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_
 
 from plans import budget
 from plans.activity_io import SummaryFile
-from plans.agents import reports
 from plans.agents.history import DEFAULT_TYPE, AgentEvent, Entry, written
 from plans.agents.history_file import run_summary
+from plans.agents.reports import report as reports
 from plans.agents.run import AgentRun, tasks_text
 from plans.errors import Refused, Unanswered
 from plans.execution.messages import BudgetAnswer
@@ -62,6 +62,25 @@ async def ended(agent: AgentRun) -> None:
         plan_id=run.plan.id or "", markdown=run_summary(entry, _KINDS.get(agent.end or "", "failed"), body)
     )
     await _do(agent, "write_summary", file, "write SUMMARY.md")
+
+
+class Reporter:
+    """Reports to the parent plan in the course of an agent's run, and remembers what was said last."""
+
+    def __init__(self) -> None:
+        self._line, self._has_listed, self._in_turn = "", False, False
+
+    async def report(self, agent: AgentRun, awaiting: Sequence[str], within_turn: bool) -> None:
+        """Signal the plan when the agent's position, or what awaits approval, has changed; or with its calls."""
+        name, line = agent.run.plan.id, agent.position
+        if awaiting:
+            line = f"{name} is awaiting approval of {', '.join(awaiting)}: plan approve {name} {awaiting[0]}"
+        is_new, again = line != self._line, within_turn and self._in_turn
+        self._in_turn = again
+        if is_new or is_due(agent, within_turn, again):
+            self._line, self._in_turn = line, within_turn
+            await report_to_parent(agent, line if is_new else "", is_new=not self._has_listed)
+            self._has_listed = agent.tasks is not None
 
 
 async def report_to_parent(agent: AgentRun, text: str, is_new: bool = False, **more: Any) -> None:

@@ -15,10 +15,12 @@ from temporalio import workflow
 from temporalio.common import TypedSearchAttributes
 from temporalio.exceptions import ApplicationError, ChildWorkflowError, is_cancelled_exception
 
-from plans.agents import accounts
 from plans.agents.order import AgentOrder, agent_of_step, asks_the_same, order_of_step
-from plans.agents.run import AgentRun, for_step
+from plans.agents.reports import accounts
+from plans.agents.resume import for_step
+from plans.agents.run import AgentRun
 from plans.budget import OVERRUN_CODE
+from plans.execution.file_tracking import stamps_for
 from plans.execution.messages import AgentProgress
 from plans.execution.schedule import Schedule
 from plans.log import LogKind
@@ -199,9 +201,8 @@ class ChildAgents:
         agent = self._earlier(step, order, name) or AgentRun.of(order, name, options)
         agent.run.options, agent.run.unsigned = options, run.unsigned
         agent.run.plan = agent.run.plan.model_copy(update={"queue": run.queue_of(step)})
-        known = run.files.model_copy(deep=True)
-        agent.run.files.stamps = known.stamps | agent.run.files.stamps
-        agent.run.files.notes_seen = list(dict.fromkeys(known.notes_seen + agent.run.files.notes_seen))
+        # What a file was like is known to all; what its agents.md says, only to the conversation that was shown it.
+        agent.run.files.stamps = stamps_for(run, step) | agent.run.files.stamps
         return agent
 
     def _earlier(self, step: Step, order: AgentOrder, name: str) -> AgentRun | None:

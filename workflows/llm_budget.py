@@ -1,4 +1,4 @@
-"""Whether a plan's own LLM request fits its budget, which its agents share; and how long an agent's next prompt is."""
+"""What LLM requests cost: whether a plan's own one fits its budget, which its agents share, and what was spent."""
 
 from __future__ import annotations
 
@@ -47,6 +47,13 @@ def _judgement_alone(run: Run) -> budget.Judgement:
 
 def _allows(judgement: budget.Judgement) -> bool:
     return judgement.verdict in ("ok", "warn")
+
+
+def count(run: Run, usage: Usage, model: str, seconds: float, step_id: str = "") -> None:
+    """Add a request that has ended to what the run has spent; `model`: empty if it gave no answer."""
+    run.llm_seconds += seconds
+    if usage.calls:
+        run.ledger = run.ledger.plus(usage, model=model, step_id=step_id, seconds=seconds)
 
 
 def characters(agent: AgentRun, question: AgentQuestion) -> int:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from temporalio import workflow
 
-from plans.agents import accounts
+from plans.agents.reports import accounts
 from plans.budget import OVERRUN_CODE, Budget
 from plans.change_log import Revision, logged
 from plans.errors import PlanError

@@ -64,6 +64,7 @@ class PlanLink(Value):
     permitted: int = Field(default=0, description="Number of the last LLM request that the plan granted.")
     refusal: str = Field(default="", description="Why the plan grants no further LLM request.")
     since: int = Field(default=0, description="Tool calls up to this number were made before: the plan knows them.")
+    known: list[int] = Field(default_factory=list, description="Numbers of further calls that were made before.")
     told: int = Field(default=0, description="All tool calls up to this number were reported.")
     requests: int = Field(default=0, description="LLM requests that the last report counted.")
     reports: int = Field(default=0, description="Number of reports; the more there are, the rarer they become.")

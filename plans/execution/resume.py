@@ -20,14 +20,14 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
-from plans.agents.accounts import caught_up
+from plans.agents.reports.accounts import caught_up
 from plans.definition.dependencies import dependencies
 from plans.definition.json_path import PathError, put
 from plans.errors import Refused
 from plans.execution.approvals import RULE
 from plans.execution.regeneration import as_it_stands
 from plans.execution.schedule import left_out, reset_to_draft
-from plans.execution.tool_history import carried_on
+from plans.execution.tool_history import begun_again
 from plans.log import LogKind
 from plans.model import Plan, Step, Value
 from plans.run import DENIED, Decision, Result, Run, Status, StepState
@@ -96,9 +96,12 @@ def rerun_only(
     plan = _changed(_plan_of(run), changes, {step_id})
     sentence = _sentence(f"reruns only '{step_id}' of plan '{run.plan.id}'", run, {step_id}, by)
     new = _next(run, plan, {step_id}, new_id, sentence, now)
-    for name, state in run.steps.items():
-        if name != step_id and not _is_done(state):
-            new.steps[name] = _not_wanted(f"this run reruns only '{step_id}'", now)
+    for other in run.plan.steps:
+        if (name := other.id) != step_id and not _is_done(run.steps[name]):
+            left = _not_wanted(f"this run reruns only '{step_id}'", now)
+            before = begun_again(run, other)
+            left.past, left.more_past, left.earlier = before.past, before.more_past, before.earlier
+            new.steps[name] = left
     return new
 
 
@@ -115,7 +118,8 @@ def _is_done(state: StepState) -> bool:
 
 
 def _next(run: Run, plan: Plan, again: Collection[str], new_id: str, sentence: str, now: datetime) -> Run:
-    new = caught_up(run, run.agents, now)
+    run = caught_up(run, run.agents, now)
+    new = run.model_copy(deep=True)
     new.plan = plan.model_copy(update={"id": new_id, "task_id": plan.task_id or plan.id})
     new.options = run.options.model_copy(update={"review": False})
     reset_to_draft(new)
@@ -128,9 +132,8 @@ def _next(run: Run, plan: Plan, again: Collection[str], new_id: str, sentence: s
     for name in again:
         if name in new.decisions and not _stands(new.decisions[name], run.steps[name]):
             del new.decisions[name]
-        state = carried_on(steps[name], new.steps[name], run.args_of(steps[name]))
-        state.args = run.steps[name].args if name in new.decisions else None
-        new.steps[name] = state
+        new.steps[name] = begun_again(run, steps[name])
+        new.steps[name].args = run.steps[name].args if name in new.decisions else None
     new.note(LogKind.RESUMES, sentence, now)
     return new
 

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import json
 import posixpath
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from plans.activity_io import PREVIEW_CHARACTERS, Return
-from plans.log import PastCall
+from plans.activity_io import PREVIEW_CHARACTERS, Attempt, PastCall, Return
 from plans.model import Step
 from plans.run import Result, Run, StepState
 
 TRUNCATED = "...[truncated]"
 MAX_PAST = 100
-"""Maximum number of past calls recorded per step; those before them are counted."""
+"""Maximum number of calls and attempts without a value recorded per step."""
+MAX_ERROR = 500
+"""Maximum length of the error in the record of an attempt."""
+MAX_COUNT = 1_000_000_000
 
 
 def note_call(run: Run, step: Step, args: dict[str, Any]) -> None:
@@ -28,47 +30,59 @@ def note_call(run: Run, step: Step, args: dict[str, Any]) -> None:
     state.sandbox = ""
 
 
-def note_failure(run: Run, step: Step, result: Result, began: datetime) -> None:
-    """Record a call that ended without a value."""
+def note_failure(run: Run, step: Step, result: Result, began: datetime, returned: Return) -> None:
+    """Record a call that ended without a value, and each attempt of it that its worker reported."""
     state = run.steps[step.id]
-    args = short(run.args_of(step)) if state.sent is None else state.sent
+    attempts = list(returned.attempts)
+    last = attempts.pop() if attempts and _is_last(attempts[-1], result) else None
+    note_attempts(run, step, attempts, returned.more_attempts)
     text = cut(f"Error: {result.error}")
-    add_past(state, [PastCall(tool=step.tool, args=args, result=text, time=began, sandbox=state.sandbox)])
+    state.past.append(
+        PastCall(
+            tool=step.tool, args=_sent(run, step), result=text, time=last.began if last else began,
+            sandbox=state.sandbox, attempt=last and bounded(last), call=state.calls,
+        )
+    )  # fmt: skip
+    _forget_oldest(state)
+
+
+def note_attempts(run: Run, step: Step, attempts: Sequence[Attempt], more: int = 0) -> None:
+    """Record attempts of a call that were followed by another one; `more` of them were not reported."""
+    state = run.steps[step.id]
+    for attempt in attempts[-MAX_PAST:]:
+        state.past.append(
+            PastCall(
+                tool=step.tool, args=_sent(run, step), result=cut(f"Error: {attempt.error}"), time=attempt.began,
+                sandbox=state.sandbox, attempt=bounded(attempt), call=state.calls, retried=True,
+            )
+        )  # fmt: skip
+    state.more_past += min(more, MAX_COUNT)
+    _forget_oldest(state)
 
 
 def add_past(state: StepState, calls: Iterable[PastCall]) -> None:
-    """Record calls; the oldest are dropped, and counted, when there are more than MAX_PAST."""
+    """Record calls of a step's agent."""
     state.past += calls
-    for call in state.past[:-MAX_PAST]:
-        state.earlier[call.tool] = state.earlier.get(call.tool, 0) + 1
-    del state.past[:-MAX_PAST]
+    _forget_oldest(state)
 
 
-def lists_result(state: StepState) -> bool:
-    """Whether the step's result is a call of its own, besides those in `past`."""
-    made = len(state.past) + sum(state.earlier.values()) - state.kept
-    return state.result is not None and state.calls > made
+def last_call(state: StepState) -> bool:
+    """Whether the step's result is of a call that is not among its past ones."""
+    ended = sum(not (call.retried or call.run) for call in state.past)
+    return state.result is not None and state.calls > ended
 
 
-def carried_on(step: Step, state: StepState, args: Mapping[str, Any]) -> StepState:
-    """The state of a step that a later run begins again: new, except that its tool calls are kept (seed 000)."""
-    new = StepState(past=list(state.past), earlier=dict(state.earlier))
-    if lists_result(state) and state.result is not None:
-        sent = short(dict(args)) if state.sent is None else state.sent
-        began = state.began or state.result.timestamp
-        text = outcome_text(state.result)
-        add_past(new, [PastCall(tool=step.tool, args=sent, result=text, time=began, sandbox=state.sandbox)])
-    new.kept = len(new.past) + sum(new.earlier.values())
+def begun_again(run: Run, step: Step) -> StepState:
+    """The state of the step in a run that resumes this one: new, with the calls so far, each with its run."""
+    state = run.steps[step.id]
+    past, began = list(state.past), state.began
+    if last_call(state) and state.result and began:
+        text, args = outcome_text(state.result), _sent(run, step)
+        past.append(PastCall(tool=step.tool, args=args, result=text, time=began, sandbox=state.sandbox))
+    kept = [call if call.run else call.model_copy(update={"run": run.plan.id or ""}) for call in past]
+    new = StepState(past=kept, more_past=state.more_past, earlier=dict(state.earlier))
+    _forget_oldest(new)
     return new
-
-
-def outcome_text(result: Result) -> str:
-    """A result as recorded: its value or error, truncated to 200 characters (seed 000)."""
-    if result.large:
-        return result.large.preview + TRUNCATED
-    value = result.value
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return cut(text) if result.ok else cut(f"Error: {result.error}")
 
 
 def note_files(run: Run, step_id: str, returned: Return) -> None:
@@ -89,12 +103,30 @@ def add_files(state: StepState, wrote: Iterable[str], deleted: Iterable[str], sh
         gone = set(deleted) - set(wrote)
         state.wrote = [path for path in state.wrote if path not in gone]
     if wrote and state.deleted:
-        state.deleted = [path for path in state.deleted if path not in set(wrote)]
+        back = set(wrote)
+        state.deleted = [path for path in state.deleted if path not in back]
 
 
 def cut(text: str) -> str:
     """The first 200 characters of a text, then `...[truncated]` if it is longer."""
     return text if len(text) <= PREVIEW_CHARACTERS else text[:PREVIEW_CHARACTERS] + TRUNCATED
+
+
+def short(args: dict[str, Any]) -> dict[str, Any]:
+    """Arguments as in a record: long texts truncated."""
+    return {name: _cut_value(value) for name, value in args.items()}
+
+
+def shorten(value: Any) -> str:
+    """A value as text, truncated to 200 characters with the suffix `...[truncated]` (seed 000)."""
+    return cut(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))
+
+
+def outcome_text(result: Result) -> str:
+    """A result as the text of a record: the value, or the error."""
+    if result.large:
+        return result.large.preview + TRUNCATED
+    return shorten(result.value) if result.ok else cut(f"Error: {result.error}")
 
 
 def relative(path: str, workspace: str) -> str:
@@ -104,9 +136,34 @@ def relative(path: str, workspace: str) -> str:
     return posixpath.normpath(path)
 
 
-def short(args: dict[str, Any]) -> dict[str, Any]:
-    """Arguments as recorded: long texts, lists and objects truncated."""
-    return {name: _cut_value(value) for name, value in args.items()}
+def _is_last(attempt: Attempt, result: Result) -> bool:
+    """Whether the attempt is the one that ended the call, rather than one followed by another."""
+    return attempt.delay is None and attempt.code == result.code and attempt.number == result.attempt
+
+
+def _sent(run: Run, step: Step) -> dict[str, Any]:
+    sent = run.steps[step.id].sent
+    return short(run.args_of(step)) if sent is None else sent
+
+
+def bounded(attempt: Attempt) -> Attempt:
+    """The attempt with a short error: whoever completes an activity by hand may write anything."""
+    return (
+        attempt if len(attempt.error) <= MAX_ERROR else attempt.model_copy(update={"error": attempt.error[:MAX_ERROR]})
+    )
+
+
+def _forget_oldest(state: StepState) -> None:
+    """Drop the oldest records beyond MAX_PAST, of earlier runs and of retried attempts first, and count them."""
+    while len(state.past) > MAX_PAST:
+        index = next((index for index, call in enumerate(state.past) if call.retried or call.run), 0)
+        forget(state, state.past.pop(index).tool)
+
+
+def forget(state: StepState, tool: str, number: int = 1) -> None:
+    """Count calls that are not listed."""
+    state.more_past += number
+    state.earlier[tool] = state.earlier.get(tool, 0) + number
 
 
 def _cut_value(value: Any) -> Any:

@@ -168,16 +168,22 @@ class TokensView(Usage):
 
 
 class ToolCallView(Value):
-    """A tool call, with long texts truncated."""
+    """A tool call, with long texts truncated. Each attempt of a call is one."""
 
     tool: str
     args: dict[str, Any]
     result: str
-    timestamp: datetime | None = None
+    timestamp: datetime | None = Field(default=None, description="When it began.")
     sandbox: str = Field(default="", description="Sandbox of its commands: bwrap, landlock, none.")
-    agent: str = Field(default="", description="The agent that made it.")
-    call: int = Field(default=0, description="Its number among the calls of the agent.")
-    edited_by: str = Field(default="", description="The person who replaced the arguments that the model had chosen.")
+    attempt: int | None = Field(default=None, description="Number of the attempt; only the tool's errors count.")
+    duration: float | None = Field(default=None, description="Milliseconds, of an attempt without a value.")
+    code: str | None = Field(default=None, description="Code of its error; WORKER_LOST if it ended with its worker.")
+    delay: float | None = Field(default=None, description="Seconds to the next attempt.")
+    plan_id: str | None = Field(default=None, description="The earlier plan that made the call.")
+    asked: dict[str, Any] | None = Field(default=None, description="What was asked for, if a person replaced it.")
+    changed_by: str | None = Field(default=None, description="Who replaced it, if known.")
+    agent: str | None = Field(default=None, description="The agent that made the call.")
+    call: int | None = Field(default=None, description="Its number among the calls of that agent.")
 
 
 class NoteView(Value):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 
 from plans.execution.readiness import needed
-from plans.execution.tool_history import lists_result
+from plans.execution.tool_history import last_call
 from plans.model import Step
 from plans.run import Run, Status, StepState
 from plans.views.abridged import folded, foremost, rank
@@ -93,7 +93,11 @@ def _notes(step: Step, state: StepState) -> str:
 
 def _tools(step: Step, state: StepState) -> str:
     """The tools called for the step, with the number of calls."""
-    counts = dict(state.earlier)
-    for tool in [*(call.tool for call in state.past), *([step.tool] if lists_result(state) else [])]:
-        counts[tool] = counts.get(tool, 0) + 1
+    called = [call.tool for call in state.past]
+    if last_call(state):
+        called.append(step.tool)
+    counts = {name: called.count(name) for name in called}
+    rest = {step.tool: state.more_past - sum(state.earlier.values())}  # of a version that did not count by tool
+    for tool, number in [*state.earlier.items(), *rest.items()]:
+        counts |= {tool: counts.get(tool, 0) + number} if number else {}
     return ", ".join(f"{name} ({count} call{'s' * (count != 1)})" for name, count in counts.items())

@@ -11,23 +11,25 @@ plan of any size. Events are derived from the run's status changes: there is no 
 from __future__ import annotations
 
 import heapq
-import json
 from collections import Counter
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from operator import itemgetter
 from typing import Any
 
+from plans.activity_io import PastCall
 from plans.execution import approvals
 from plans.execution.readiness import ReadinessIndex
-from plans.execution.tool_history import TRUNCATED, cut, lists_result, outcome_text
-from plans.log import Entry, PastCall
+from plans.execution.tool_history import TRUNCATED, last_call, outcome_text, short, shorten
+from plans.log import Entry
 from plans.model import Step
 from plans.run import DONE, Change, Result, Run, Status, StepState
 from plans.step_call import carries
 from plans.views.agent_progress import tasks_of
 from plans.views.pending import iso, pending
 
+MAX_DURATION = 1e11
+"""Milliseconds, three years: no attempt lasts longer, but whoever completes one by hand may say so."""
 _LOG_FIELDS = {"kind", "text", "code", "subject"}
 """Fields of a log entry in an event, besides its time."""
 
@@ -67,9 +69,7 @@ def brief_view(run: Run) -> dict[str, Any]:
     """The brief view (a BriefView), cheap for a plan of any size: the fields of a step that a list shows.
 
     Arguments are included only for steps that requested approval; `seq` of a step is the number of its last event.
-    `tokens` is absent if there was no LLM request.
     """
-    used = tokens(run)
     return {
         "id": run.plan.id,
         "title": run.plan.title,
@@ -81,7 +81,7 @@ def brief_view(run: Run) -> dict[str, Any]:
         "counts": counts(run),
         "steps": [_brief_step(run, step) for step in run.plan.steps],
         "pending": pending(run),
-        **({"tokens": used} if used else {}),
+        **({"tokens": used} if (used := tokens(run)) else {}),
         "log": [entry.model_dump(mode="json", exclude_none=True) for entry in run.log],
     }
 
@@ -92,17 +92,8 @@ def duration(run: Run) -> float:
 
 
 def tokens(run: Run) -> dict[str, Any]:
-    """LLM usage in total, by step (planning has the id "") and by model, that of the plan's agents included, so far.
-
-    Empty if there was no LLM request.
-    """
-    ledger = run.ledger
-    if not run.llm_calls and not ledger.by_step:
-        return {}
-    total = ledger.total.model_dump(mode="json")
-    by_step = {name: usage.total_tokens for name, usage in ledger.by_step.items()}
-    by_model = {name: usage.total_tokens for name, usage in ledger.by_model.items()}
-    return {**total, "seconds": round(run.llm_seconds, 3), "byStep": by_step, "byModel": by_model}
+    """LLM usage so far, that of the plan's agents included (a TokensView); empty if there was no LLM request."""
+    return run.ledger.to_json(run.llm_seconds) if run.llm_calls or run.ledger.by_step else {}
 
 
 def step_view(run: Run, schedule: ReadinessIndex, index: int) -> dict[str, Any]:
@@ -148,7 +139,7 @@ def needs_mark(run: Run, index: int) -> bool:
 
 def result_view(result: Result) -> dict[str, Any]:
     """A result as JSON. An externally stored value is shown as a preview, with its reference in `large`."""
-    view = result.model_dump(mode="json", exclude_none=True)
+    view = result.model_dump(mode="json", exclude_none=True, exclude={"logs"})
     if result.large:
         view["value"] = result.large.preview + TRUNCATED
     return view
@@ -174,20 +165,16 @@ def events(run: Run, since: int, limit: int | None = None) -> Iterator[dict[str,
         yield head | (_of_entry(what) if isinstance(what, Entry) else _of_change(run.steps[step_id], what))
 
 
-def shorten(value: Any) -> str:
-    """A value as text, truncated to 200 characters with the suffix `...[truncated]` (seed 000)."""
-    return cut(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))
-
-
 def tool_history(run: Run) -> dict[str, list[dict[str, Any]]]:
     """The tool calls by step index."""
     history: dict[str, list[dict[str, Any]]] = {}
     for index, step in enumerate(run.plan.steps):
         state = run.steps[step.id]
-        calls = [_past(call) for call in state.past]
-        if lists_result(state) and state.result is not None:
+        calls = [_past_call(call) for call in state.past]
+        if last_call(state) and state.result is not None:
             args = run.args_of(step) if state.sent is None else state.sent
-            calls.append(_call(step.tool, args, outcome_text(state.result), state.began, state.sandbox))
+            last = _call(step.tool, args, outcome_text(state.result), state.began, state.sandbox)
+            calls.append(last | _last_attempt(state, state.result) | _replaced_in(run, step))
         if calls:
             history[str(index)] = calls
     return history
@@ -199,21 +186,46 @@ def step_files(run: Run) -> dict[str, list[str]]:
     return {str(index): list(run.steps[step.id].wrote) for index, step in steps if run.steps[step.id].wrote}
 
 
-def _past(call: PastCall) -> dict[str, Any]:
-    record = _call(call.tool, call.args, call.result, call.time, call.sandbox)
-    who = {"agent": call.agent, "call": call.number} if call.agent else {}
-    return record | who | ({"editedBy": call.edited_by} if call.edited_by else {})
-
-
 def _call(tool: str, args: dict[str, Any], result: str, time: datetime | None, sandbox: str) -> dict[str, Any]:
     record = {"tool": tool, "args": args, "result": result, "timestamp": iso(time)}
     return record | ({"sandbox": sandbox} if sandbox else {})
 
 
+def _replaced(asked: dict[str, Any] | None, by: str) -> dict[str, Any]:
+    """Of a call whose arguments a person replaced: what was asked for instead, and who did it, if known."""
+    return {} if asked is None else {"asked": asked, **({"changedBy": by} if by else {})}
+
+
+def _replaced_in(run: Run, step: Step) -> dict[str, Any]:
+    state, decision = run.steps[step.id], run.decisions.get(step.id)
+    changed = state.args is not None and state.args != step.args
+    return _replaced(short(step.args), decision.by if decision else "") if changed else {}
+
+
+def _last_attempt(state: StepState, result: Result) -> dict[str, Any]:
+    """Number and time of the attempt that gave the result, if there were others in its call."""
+    before = [call.time for call in state.past if call.retried and call.call == state.calls and not call.run]
+    if not before:
+        return {}
+    began = max(before[-1], result.timestamp - timedelta(milliseconds=min(result.duration, MAX_DURATION)))
+    return {"attempt": result.attempt, "timestamp": iso(began)}
+
+
+def _past_call(call: PastCall) -> dict[str, Any]:
+    """A call without a value, with what is known of the attempt and of the run that made it."""
+    attempt, view = call.attempt, _call(call.tool, call.args, call.result, call.time, call.sandbox)
+    if attempt is not None:
+        view |= {"attempt": attempt.number, "duration": attempt.duration}
+        view |= {"code": attempt.code} if attempt.code else {}
+        view |= {"delay": attempt.delay} if attempt.delay is not None else {}
+    view |= {"agent": call.agent, "call": call.number} if call.agent else {}
+    return view | ({"planId": call.run} if call.run else {}) | _replaced(call.asked, call.by)
+
+
 def _left(state: StepState) -> dict[str, Any]:
     """The step's file changes besides `wrote`, and how many calls are not listed; empty ones are omitted."""
     left: dict[str, Any] = {"deleted": state.deleted, "sharedFiles": state.shared, "moreFiles": state.more_files}
-    left["moreCalls"] = sum(state.earlier.values())
+    left["moreCalls"] = state.more_past
     return {name: value for name, value in left.items() if value}
 
 

@@ -38,6 +38,10 @@ JUDGED = [
     says({"answer": "three", "confidence": "low"}),
     says({"answer": '{"n": 3}', "confidence": "high"}),
 ]
+PENDING = [
+    says({"tool_calls": [call("read_file", path="a.txt"), call("sign", text="it"), call("work", name="after")]}),
+    says({"answer": "It is signed.", "confidence": "high"}),
+]
 LOOKS = [says({"tool_calls": [call("list_directory", path=".")]}, times=0)]
 STEP = {"id": "agent", "tool": "agent", "args": {"objective": "Do one and two."}}
 
@@ -109,6 +113,24 @@ async def interrupted(plans: Plans) -> Started:
 async def gone_on(plans: Plans) -> Started:
     """An agent that goes on from that one."""
     return await resumed(plans, await interrupted(plans))
+
+
+async def pending_resumed(plans: Plans) -> Started:
+    """An agent that goes on from one that was interrupted while a call awaited approval, its session just cleared."""
+    (plans.workspace / "a.txt").write_text("a")
+    (plans.workspace / "agents.md").write_text("Sign twice.")
+    earlier = await start(plans)
+    await earlier.until(lambda view: view["pending"], "a call asks")
+    await earlier.signal("clear_session", {"by": "ann"})
+    await earlier.signal("interrupt", {"by": "ann"})
+    await earlier.ended()
+    later = await resume.resume(plans.client, earlier.id, "ann")
+    started = Started(plans.client, later.workflow_id)
+    await started.until(lambda view: view["pending"], "the call asks again")
+    await started.handle.execute_update("control", {"action": "clear_session", "by": "ann"})
+    await started.approve("call_2", by="ann", args={"text": "that"})
+    await started.ended()
+    return started
 
 
 async def delegated(plans: Plans) -> Started:
@@ -197,6 +219,7 @@ AGENTS: dict[str, Callable[[Plans], Awaitable[Started]]] = {
     "agent-step-resumed": delegated_again,
     "agent-split": split,
     "agent-judged": judged,
+    "agent-pending-resumed": pending_resumed,
     "agent-step-reports": delegated,
     "agent-reports": reporting_agent,
     "agent-step-budget": budgeted,
@@ -211,6 +234,7 @@ TALKS: dict[str, list[dict[str, Any]]] = dict.fromkeys(AGENTS, STEADY) | {
     "agent-complex": COMPLEX,
     "agent-split": [SPLITS, _DONE],
     "agent-judged": JUDGED,
+    "agent-pending-resumed": PENDING,
     "agent-step-budget": LOOKS,
     "agent-budget": LOOKS,
 }

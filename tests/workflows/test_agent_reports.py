@@ -169,7 +169,7 @@ async def test_arguments_that_a_person_replaced_are_recorded_as_they_ran(serve: 
         view = await plan.ended()
     (recorded,) = view["step_tool_history"]["0"]
     assert recorded["args"] == {"command": "true"}
-    assert recorded["editedBy"] == "ann"
+    assert (recorded["asked"], recorded["changedBy"]) == ({"command": "false"}, "ann")
 
 
 async def test_a_file_that_an_agent_wrote_and_deleted_is_listed_as_deleted(serve: Serving) -> None:

@@ -13,14 +13,14 @@ from typing import Any
 from pydantic import ValidationError
 
 from plans import budget as budgets
+from plans.activity_io import PastCall
 from plans.agents.order import PlanLink
-from plans.agents.reports import last_report, spent_of
+from plans.agents.reports.report import done_before, last_report, spent_of
 from plans.agents.run import AgentRun
 from plans.budget import Account, Budget, Judgement, Spent, Usage, judge
 from plans.errors import Refused
 from plans.execution.messages import AgentProgress
-from plans.execution.tool_history import add_files, add_past, cut, short
-from plans.log import PastCall
+from plans.execution.tool_history import add_files, add_past, bounded, cut, forget, short
 from plans.model import Step
 from plans.run import Run, Status, StepState
 
@@ -28,14 +28,14 @@ from plans.run import Run, Status, StepState
 def opened(run: Run, step: Step, agent: AgentRun) -> None:
     """Open the account of an agent that is about to start, or to resume another one. Changes both."""
     # What the run that it resumes has spent and called is in the plan's record already.
-    known = len(agent.run.plan.steps) if run.steps[step.id].kept else 0
-    asks = run.plan.budget is not None
-    agent.link = PlanLink(asks=asks, permitted=agent.asked, since=known, told=known, requests=agent.asked)
+    state, asks = run.steps[step.id], run.plan.budget is not None
+    since, known = done_before(agent) if state.past or state.more_past else (0, [])
+    agent.link = PlanLink(asks=asks, permitted=agent.asked, since=since, known=known, told=since, requests=agent.asked)
     run.ledger = run.ledger.account(
         step.id,
         Account(
             child=agent.run.plan.id or "", asks=asks, spent=spent_of(agent), finished=agent.asked, granted=agent.asked,
-            told=known,
+            told=since,
         ),
     )  # fmt: skip
 
@@ -76,7 +76,7 @@ def ended(run: Run, step_id: str, result: dict[str, Any], now: datetime) -> None
     recorded = run.ledger.accounts[step_id].called
     for tool, number in result["called"].items():
         if number > recorded.get(tool, 0):
-            state.earlier[tool] = state.earlier.get(tool, 0) + number - recorded.get(tool, 0)
+            forget(state, tool, number - recorded.get(tool, 0))
     return closed(run, step_id, lost=False)
 
 
@@ -168,7 +168,9 @@ def _record(run: Run, step_id: str, calls: Sequence[PastCall], now: datetime) ->
 def _safe(call: PastCall, child: str, now: datetime) -> PastCall:
     """A record as the plan itself would have made it: bounded, and with a time that has a zone."""
     time = call.time if call.time.tzinfo is not None else now
-    return call.model_copy(update={"args": short(call.args), "result": cut(call.result), "agent": child, "time": time})
+    asked = None if call.asked is None else short(call.asked)
+    own = {"agent": child, "time": time, "call": 0, "run": "", "attempt": call.attempt and bounded(call.attempt)}
+    return call.model_copy(update={"args": short(call.args), "asked": asked, "result": cut(call.result), **own})
 
 
 def _change(run: Run, step_id: str, changes: dict[str, Any]) -> None:

@@ -10,10 +10,10 @@ import json
 from collections import Counter
 from typing import Any
 
-from plans.agents.run import AgentRun, number_of, outcome_of
+from plans.activity_io import PastCall
+from plans.agents.run import AgentRun, asked_args, number_of, outcome_of, ran_args
 from plans.budget import MAX_MODELS, Spent, Usage
 from plans.execution.tool_history import MAX_PAST, add_files, cut, short
-from plans.log import PastCall
 from plans.model import Step
 from plans.run import DONE, Status, StepState
 
@@ -21,6 +21,8 @@ REPORT_CHARACTERS = 24_000
 """Of all calls in one report, as JSON."""
 CALL_CHARACTERS = 4_000
 """Of the arguments of one call, as JSON."""
+RETRIED = 5
+"""Attempts of one call that are reported besides its last one."""
 REPORT_PATHS = 100
 """Of each kind, in one report."""
 
@@ -77,14 +79,22 @@ def noted(agent: AgentRun, report: dict[str, Any]) -> None:
 
 def last_report(agent: AgentRun) -> dict[str, Any]:
     """What the agent's result holds for its plan: files with stamps, the last calls, how many there were, and usage."""
-    made = [step for step in agent.run.plan.steps[agent.link.since :] if agent.run.steps[step.id].calls]
+    steps = [step for step in agent.run.plan.steps[agent.link.since :] if number_of(step.id) not in agent.link.known]
+    made = [call for step in steps if agent.run.steps[step.id].calls for call in _records(agent, step)]
     return {
         **files_of(agent),
-        "calls": [_call(agent, step).model_dump(mode="json") for step in made[-MAX_PAST:]],
-        "called": dict(Counter(step.tool for step in made)),
+        "calls": [call.model_dump(mode="json", exclude_defaults=True) for call in made[-MAX_PAST:]],
+        "called": dict(Counter(call.tool for call in made)),
         "spent": spent_of(agent).model_dump(mode="json"),
         "finished": agent.asked,
     }
+
+
+def done_before(agent: AgentRun) -> tuple[int, list[int]]:
+    """The calls of a run that is to be resumed that have ended: all up to a number, and those after it."""
+    numbers = [number_of(step.id) for step in agent.run.plan.steps if _is_done(agent, step)]
+    since = next((number for number in range(len(numbers) + 1) if number + 1 not in numbers), 0)
+    return since, [number for number in numbers if number > since]
 
 
 def files_of(agent: AgentRun) -> dict[str, Any]:
@@ -109,12 +119,12 @@ def _unreported(agent: AgentRun) -> tuple[list[PastCall], int]:
         if not _is_done(agent, step):
             all_done = False
             continue
-        if agent.run.steps[step.id].calls:
-            call = _call(agent, step)
-            size += len(call.model_dump_json())
+        if agent.run.steps[step.id].calls and number not in agent.link.known:
+            records = _records(agent, step)
+            size += sum(len(call.model_dump_json()) for call in records)
             if size > REPORT_CHARACTERS and calls:
                 break
-            calls.append(call)
+            calls += records
         told = number if all_done else told
     return calls, told
 
@@ -124,26 +134,28 @@ def _is_done(agent: AgentRun, step: Step) -> bool:
     return state.status in DONE or state.never
 
 
-def _call(agent: AgentRun, step: Step) -> PastCall:
-    """A call as recorded, with the arguments that ran."""
-    run, state = agent.run, agent.run.steps[step.id]
+def _records(agent: AgentRun, step: Step) -> list[PastCall]:
+    """A call as recorded, with the arguments that ran; before it, its attempts that were followed by another one."""
+    run, state, own = agent.run, agent.run.steps[step.id], {"number": number_of(step.id), "agent": agent.run.plan.id}
+    outcome, asked, decision = outcome_of(agent, step.id), asked_args(agent, step.id), run.decisions.get(step.id)
     began = next((change.time for change in state.changes if change.status is Status.RUNNING), None)
-    if began is None:
-        began = state.changes[-1].time if state.changes else agent.run.log[-1].time
-    outcome = outcome_of(agent, step.id)
-    text = outcome.text or (outcome.large.preview if outcome.large else "")
-    args, decision = short(run.args_of(step)), run.decisions.get(step.id)
-    if len(json.dumps(args, ensure_ascii=False, default=str)) > CALL_CHARACTERS:
-        args = {name: cut(json.dumps(value, ensure_ascii=False, default=str))[:20] for name, value in args.items()}
-        args = dict(list(args.items())[:50])
-    changed = state.args is not None and state.args != step.args
-    return PastCall(
+    last = PastCall(
         tool=step.tool,
-        args=args,
-        result=cut(text if outcome.ok else f"Error: {text}"),
-        time=began,
+        args=_bounded(ran_args(agent, step.id)),
+        result=cut(outcome.text or (outcome.large.preview if outcome.large else "")),
+        time=began or state.changes[-1].time,
         sandbox=state.sandbox,
-        number=number_of(step.id),
-        agent=run.plan.id or "",
-        edited_by=((decision.by if decision else "") or "a person") if changed else "",
+        asked=None if asked is None else _bounded(asked),
+        by=decision.by if decision and asked is not None else "",
     )
+    retried = [call.model_copy(update={"call": 0}) for call in state.past if call.retried][-RETRIED:]
+    return [call.model_copy(update=own) for call in (*retried, last)]
+
+
+def _bounded(args: dict[str, Any]) -> dict[str, Any]:
+    """Arguments as recorded; of very many only the beginnings."""
+    shown = short(args)
+    if len(json.dumps(shown, ensure_ascii=False, default=str)) <= CALL_CHARACTERS:
+        return shown
+    return {name[:100]: cut(json.dumps(value, ensure_ascii=False, default=str))[:20] for name, value in
+            list(shown.items())[:30]}  # fmt: skip
