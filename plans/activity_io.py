@@ -169,6 +169,8 @@ class PastCall(Value):
     call: int = Field(default=0, description="Number of the step's call, from 1; 0: not known, or of an agent.")
     retried: bool = Field(default=False, description="Another attempt of the same call followed.")
     run: str = Field(default="", description="Id of the earlier plan that made the call, if this plan resumes it.")
+    agent: str = Field(default="", description="Id of the agent that made it, if one did.")
+    number: int = Field(default=0, description="Its number among the calls of that agent.")
 
 
 class Note(Value):

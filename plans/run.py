@@ -149,10 +149,9 @@ class StepState(State):
     proposal: dict[str, Any] | None = Field(default=None, description="The LLM's recovery, while a person decides.")
     recoveries: int = Field(default=0, description="How often the LLM was asked to recover it.")
     mended: str = Field(default="", description="How the LLM recovered it from its last failure, and why.")
-    past: list[PastCall] = Field(
-        default_factory=list, description="Its tool calls before the one that gave the result, each attempt."
-    )
+    past: list[PastCall] = Field(default_factory=list, description="Its calls before the one with its value.")
     more_past: int = Field(default=0, description="Number of earlier ones, not listed.")
+    earlier: dict[str, int] = Field(default_factory=dict, description="Of these, how many by tool, as far as known.")
     sent: dict[str, Any] | None = Field(
         default=None, description="Arguments of the last call, long texts truncated, if other than the plan's."
     )

@@ -101,7 +101,8 @@ def check(run: Run, message: Decide) -> Step:
         raise Refused(
             f"step '{step.id}' was already {what}{f' by {earlier.by}' if earlier.by else ''}", "ALREADY_DECIDED"
         )
-    if state.status in DONE or state.status is Status.RUNNING or state.never:
+    is_asked = state.awaiting == "approval"  # also of a running step, whose agent asks for a larger budget
+    if state.status in DONE or (state.status is Status.RUNNING and not is_asked) or state.never:
         status = "permanently blocked" if state.status is Status.BLOCKED else f"already {state.status}"
         raise Refused(f"step '{step.id}' is {status} and can no longer be approved or denied", "TOO_LATE")
     if message.version is not None and message.version != run.plan.version:
@@ -177,7 +178,7 @@ def decide(run: Run, message: Decide, now: datetime, source: Literal["signal", "
     )
     run.decisions[step.id] = decision
     run.note(LogKind.APPROVED if message.approved else LogKind.DENIED, sentence(step.id, decision), now, step.id)
-    if message.remember and message.approved and not run.facts.strict_approvals:
+    if message.remember and message.approved and not run.facts.strict_approvals and state.status is not Status.RUNNING:
         _remember(run, _kind(run, call.call._replace(args=seen)), decision)
     return decision
 
@@ -280,6 +281,8 @@ def sentence(step_id: str, decision: Decision) -> str:
 
 
 def _check_args(run: Run, step: Step, args: dict[str, Any]) -> None:
+    if run.steps[step.id].status is Status.RUNNING:
+        raise Refused(f"step '{step.id}' is running: its arguments can no longer be changed", "TOO_LATE")
     if not run.facts.tools:
         raise Refused(
             "arguments cannot be changed before the plan has been checked; try again in a moment", "TOO_EARLY"

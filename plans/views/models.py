@@ -77,6 +77,7 @@ class StepView(Step):
     shared_files: list[str] = Field(default_factory=list, description="Files that a concurrent step may have changed.")
     shared_with: list[str] = Field(default_factory=list, description="The steps that may have changed those instead.")
     more_files: int = Field(default=0, description="Number of further changed files that are not listed.")
+    more_calls: int = Field(default=0, description="Number of earlier tool calls that are not listed.")
     warnings: list[str] = Field(default_factory=list, description="Warnings of its tool.")
     awaiting: str | None = Field(default=None, description="approval: of a person; recovery: a decision of the LLM.")
     failure: ResultView | None = Field(
@@ -183,6 +184,10 @@ class ToolCallView(Value):
     code: str | None = Field(default=None, description="Code of its error; WORKER_LOST if it ended with its worker.")
     delay: float | None = Field(default=None, description="Seconds to the next attempt.")
     plan_id: str | None = Field(default=None, description="The earlier plan that made the call.")
+    asked: dict[str, Any] | None = Field(default=None, description="What was asked for, if a person replaced it.")
+    changed_by: str | None = Field(default=None, description="Who replaced it, if known.")
+    agent: str | None = Field(default=None, description="The agent that made the call.")
+    call: int | None = Field(default=None, description="Its number among the calls of that agent.")
 
 
 class NoteView(Value):
@@ -221,6 +226,7 @@ class BriefView(View):
     counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, and `total`.")
     steps: list[BriefStep] = Field(default_factory=list)
     pending: list[PendingView] = Field(default_factory=list, description="Pending decisions, oldest first.")
+    tokens: TokensView = Field(default_factory=TokensView, description="LLM usage so far.")
     log: list[EntryView] = Field(default_factory=list)
     agent: AgentView | None = Field(default=None, description="For an agent's run: its state.")
 

@@ -127,9 +127,16 @@ def summary_markdown(summary: Summary, steps: str = "") -> str:
     rows += _section("Blocked", [f"`{each.step_id}`: {md(each.reason)}" for each in summary.blocked])
     rows += _section("Files written", [code(path) for path in summary.files_written])
     numbers = {name: count for name, count in shown["tokens"].items() if count and not isinstance(count, dict)}
-    rows += _section("Tokens", [f"{name}: {count}" for name, count in numbers.items()])
+    parts = [*_shares("model", summary.tokens.by_model), *_shares("step", summary.tokens.by_step)]
+    rows += _section("Tokens", [*(f"{name}: {count}" for name, count in numbers.items()), *parts])
     rows += ["", "## Steps", "", "```", steps, "```"] if steps else []
     return "\n".join(rows) + "\n"
+
+
+def _shares(kind: str, tokens: dict[str, int]) -> list[str]:
+    """Tokens by model or by step, the largest first; planning and models that did not answer have no name."""
+    named = sorted(((count, name) for name, count in tokens.items() if name and count), reverse=True)
+    return [f"{kind} {code(name)}: {count}" for count, name in named[:50]]
 
 
 def _section(title: str, items: list[str]) -> list[str]:

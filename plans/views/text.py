@@ -76,6 +76,7 @@ def _step_rows(run: Run, step: Step, positions: Mapping[str, int]) -> list[str]:
         *_attempts(state),
         f"      Files: {', '.join(line(path) + _whose(step, state, path) for path in state.wrote) or '-'}",
         *_long_output(run, step, state),
+        *_asked(run, step),
     ]
 
 
@@ -124,5 +125,7 @@ def _tools(step: Step, state: StepState) -> str:
     if last_call(state):
         called.append(step.tool)
     counts = {name: called.count(name) for name in called}
-    counts |= {step.tool: counts.get(step.tool, 0) + state.more_past} if state.more_past else {}
+    rest = {step.tool: state.more_past - sum(state.earlier.values())}  # of a version that did not count by tool
+    for tool, number in [*state.earlier.items(), *rest.items()]:
+        counts |= {tool: counts.get(tool, 0) + number} if number else {}
     return ", ".join(f"{name} ({count} call{'s' * (count != 1)})" for name, count in counts.items())

@@ -81,6 +81,7 @@ def brief_view(run: Run) -> dict[str, Any]:
         "counts": counts(run),
         "steps": [_brief_step(run, step) for step in run.plan.steps],
         "pending": pending(run),
+        **({"tokens": used} if (used := tokens(run)) else {}),
         "log": [entry.model_dump(mode="json", exclude_none=True) for entry in run.log],
     }
 
@@ -91,14 +92,8 @@ def duration(run: Run) -> float:
 
 
 def tokens(run: Run) -> dict[str, Any]:
-    """LLM usage in total, by step (planning has the id "") and by model; empty if there was no LLM request."""
-    if not run.llm_calls:
-        return {}
-    ledger = run.ledger
-    total = ledger.total.model_dump(mode="json")
-    by_step = {name: usage.total_tokens for name, usage in ledger.by_step.items()}
-    by_model = {name: usage.total_tokens for name, usage in ledger.by_model.items()}
-    return {**total, "seconds": round(run.llm_seconds, 3), "byStep": by_step, "byModel": by_model}
+    """LLM usage so far, that of the plan's agents included (a TokensView); empty if there was no LLM request."""
+    return run.ledger.to_json(run.llm_seconds) if run.llm_calls or run.ledger.by_step else {}
 
 
 def step_view(run: Run, schedule: ReadinessIndex, index: int) -> dict[str, Any]:
@@ -236,13 +231,14 @@ def _past_call(call: PastCall) -> dict[str, Any]:
         view |= {"attempt": attempt.number, "duration": attempt.duration}
         view |= {"code": attempt.code} if attempt.code else {}
         view |= {"delay": attempt.delay} if attempt.delay is not None else {}
+    view |= {"agent": call.agent, "call": call.number} if call.agent else {}
     return view | ({"planId": call.run} if call.run else {}) | _replaced(call.asked, call.by)
 
 
 def _left(state: StepState) -> dict[str, Any]:
-    """The step's file changes besides `wrote`; empty ones are omitted."""
+    """The step's file changes besides `wrote`, and how many calls are not listed; empty ones are omitted."""
     left: dict[str, Any] = {"deleted": state.deleted, "sharedFiles": state.shared, "sharedWith": state.shared_with}
-    left["moreFiles"] = state.more_files
+    left |= {"moreFiles": state.more_files, "moreCalls": state.more_past}
     return {name: value for name, value in left.items() if value}
 
 

@@ -150,12 +150,16 @@ def _counts(view: BriefView) -> RenderableType:
     counts = view.counts
     text = Text()
     waiting = len(view.pending)
+    asking = sum(step.status.value == "ready" and step.awaiting == "approval" for step in view.steps)
     for status in ("running", "completed", "failed", "skipped", "ready", "blocked", "pending"):
-        number = counts.get(status, 0) - (waiting if status == "ready" else 0)
+        number = counts.get(status, 0) - (asking if status == "ready" else 0)
         if number:
             text.append(" · " if text else "").append(f"{number} {status}", MARKS[status][1])
     if waiting:
         text.append(" · " if text else "").append(f"{waiting} awaiting approval", ASKING[1])
+    used = view.tokens
+    if used.calls:
+        text.append(" · " if text else "").append(f"{used.total_tokens:,} tokens in {used.calls} LLM requests", "dim")
     return text
 
 

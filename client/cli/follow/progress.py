@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from client.runs import BriefView, EventView
+from plans.log import LogKind
 from plans.run import DONE, PlanStatus, Status
 from plans.views.models import BriefStep
 
@@ -22,7 +23,7 @@ class Progress:
         self._places = {step.id: index for index, step in enumerate(view.steps)}
 
     def apply(self, events: Iterable[EventView]) -> bool:
-        """Apply events to the view. False if a step now awaits approval: its arguments are only in a new view."""
+        """Apply events to the view. False if a step may now await approval: its arguments are only in a new view."""
         known = True
         view, changed = self.view, _Changed(self.view)
         for event in events:
@@ -31,6 +32,8 @@ class Progress:
                 changed.of_plan = PlanStatus(event.status)
             elif not event.logs and event.step_id in self._places:
                 known = changed.move(self._places[event.step_id], event) and known
+            elif any(entry.kind == LogKind.BUDGET for entry in event.logs or []):
+                known = False  # a running agent may have a person asked
         self.view = changed.on(view)
         return known
 
