@@ -100,7 +100,7 @@ async def _driven(agents: Agents, plan: Started, person: Person, moment: int | N
                 await person.decide(agent, person.chance.choice(pending))
         return False
 
-    await until(look, "the plan has ended", every=0.01)
+    await until(look, "the plan has ended", every=0.02)
     return await plan.ended()
 
 
