@@ -160,8 +160,10 @@ class StepState(State):
     wrote: list[str] = Field(default_factory=list, description="Files and directories it created or changed.")
     deleted: list[str] = Field(default_factory=list, description="Files it deleted.")
     shared: list[str] = Field(default_factory=list, description="Of these, what a concurrent step may have changed.")
+    shared_with: list[str] = Field(default_factory=list, description="The steps that may have changed those instead.")
     more_files: int = Field(default=0, description="Number of further files it changed, not listed.")
     warnings: list[str] = Field(default_factory=list, description="Warnings of its tool.")
+    notes: str = Field(default="", description="What its agent said about its work: summaries of tasks, its answer.")
     tasks: list[str] = Field(default_factory=list, description="The task list of its agent, in order.")
     tasks_done: int = Field(default=0, description="How many of them are done, counted from the first.")
 

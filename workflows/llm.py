@@ -3,7 +3,7 @@
 Each request is an `ask_llm` activity with its own number and idempotency key, which returns the answer parsed and
 validated. Its usage is added to the run's ledger, even if it failed. An unusable answer is sent back with all its
 problems, CORRECTIONS times at most; then `Unanswered` is raised. An agent's request refers to its conversation
-(`plans.agents.conversation`), which is stored outside the history. An agent's conversation includes a request only if
+(`plans.agents.prompting`), which is stored outside the history. An agent's conversation includes a request only if
 its answer was taken: the run that resumes an interrupted one continues the conversation before it.
 """
 

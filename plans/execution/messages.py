@@ -108,6 +108,7 @@ class AgentProgress(Value):
         default=None, max_length=100, description="The task list, if it has changed."
     )
     done: int | None = Field(default=None, ge=0, description="Number of tasks done.")
+    notes: str | None = Field(default=None, max_length=1_000, description="What the agent said, if it has changed.")
 
 
 class Since(Value):

@@ -9,11 +9,12 @@ from collections.abc import Mapping, Set
 
 from plans.execution.readiness import needed
 from plans.execution.tool_history import last_call
+from plans.files.undo import one_of
 from plans.model import Step
 from plans.run import Run, Status, StepState
 from plans.views.abridged import folded, foremost, rank
 from plans.views.agent_progress import MARKS as TASK_MARKS
-from plans.views.agent_progress import tasks_of
+from plans.views.agent_progress import notes_of, tasks_of
 from plans.views.call_text import CALL_CHARACTERS, call_rows, characters
 from plans.views.live import ended_text
 from plans.views.markdown import MARKS
@@ -73,7 +74,7 @@ def _step_rows(run: Run, step: Step, positions: Mapping[str, int]) -> list[str]:
         f"      Notes: {notes or '-'}",
         f"      Tools: {tools or '-'}",
         *_attempts(state),
-        f"      Files: {', '.join(map(line, state.wrote)) or '-'}",
+        f"      Files: {', '.join(line(path) + _whose(step, state, path) for path in state.wrote) or '-'}",
         *_long_output(run, step, state),
     ]
 
@@ -95,6 +96,11 @@ def _long_output(run: Run, step: Step, state: StepState) -> list[str]:
     return [f"      Output: {sum(large.streams.values()):,} bytes: plan logs {run.plan.id} {step.id}"]
 
 
+def _whose(step: Step, state: StepState, path: str) -> str:
+    """Whose a file may be, where that is not known."""
+    return f" ({line(one_of(step.id, state.shared_with))})" if path in state.shared else ""
+
+
 def _asked(run: Run, step: Step) -> list[str]:
     """The whole call that awaits approval, unless it is too long for the answer to a query."""
     if run.steps[step.id].awaiting != "approval":
@@ -109,7 +115,7 @@ def _notes(step: Step, state: StepState) -> str:
     if state.awaiting:
         return f"awaiting {state.awaiting}"
     error = state.result.error if state.result else None
-    return error or step.notes or state.reason
+    return error or "; ".join(filter(None, [notes_of(step, state), state.mended])) or state.reason
 
 
 def _tools(step: Step, state: StepState) -> str:
