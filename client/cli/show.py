@@ -29,7 +29,7 @@ from plans.views.call_text import warnings_of
 from plans.views.markdown import Node, dot, mermaid
 from plans.views.queries import TEXT_STEPS
 from plans.views.safe_text import line
-from plans.views.summary import summary_markdown
+from plans.views.summary import next_commands, summary_markdown
 
 _UNDRAWN = ("UNKNOWN_DEPENDENCY", "BAD_REFERENCE", "PLAN_CYCLE", "PLAN_DUPLICATE_ID")
 """Problems that a graph would not show."""
@@ -45,10 +45,12 @@ def show(
     """Show a plan: its steps, results and files."""
 
     async def linked_text(here: Connected) -> str:
-        asked = runs.text(here.client, plan, None if full else TEXT_STEPS), runs.links(here.client, plan)
-        found, linked = await asyncio.gather(*asked)
+        asked = runs.text(here.client, plan, None if full else TEXT_STEPS, detailed=True), runs.links(here.client, plan)
+        found, linked, ended = await asyncio.gather(*asked, runs.summary(here.client, plan))
         rows = [f"Resumes: {linked.resumes}"] if linked.resumes else []
         rows += [f"Resumed by: {', '.join(linked.resumed_by)}"] if linked.resumed_by else []
+        later = [(f"plan show {name}", "the run that resumed it") for name in linked.resumed_by[-1:]]
+        rows += [f"Next: {command}   {what}" for command, what in later or next_commands(ended)]
         return "\n".join([found, *([""] if rows else []), *rows])
 
     async def view(here: Connected) -> dict[str, Any]:

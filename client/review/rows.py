@@ -15,10 +15,10 @@ from rich.text import Text
 
 from plans.model import Step, ToolSpec
 from plans.step_fields import On, aliases, names
-from plans.views.call_text import large_rows, warnings_of
+from plans.views.call_text import large_rows, proposal, warnings_of
+from plans.views.events import shorten
 from plans.views.models import PendingView, PlanView, StepView
 from plans.views.safe_text import exact, line, safe
-from plans.views.views import shorten
 
 MARKS = {
     "completed": ("✓", "green"), "failed": ("✗", "red"), "running": ("▸", "cyan"), "skipped": ("–", "dim"),
@@ -36,7 +36,7 @@ MAX_VALUE = 20_000
 def heading(view: PlanView, width: int) -> Text:
     """Title, status, version and progress on one line."""
     counts = view.counts
-    done = sum(counts.get(status, 0) for status in ("completed", "skipped", "failed"))
+    done = sum(counts.get(status, 0) for status in ("completed", "skipped"))
     steps = f"{done} of {counts['total']} steps done" if done else f"{counts['total']} steps"
     waiting = len(view.pending)
     tail = f"  {view.status}  version {view.version}  {steps}" + (f"  ? {waiting} awaiting approval" if waiting else "")
@@ -160,7 +160,7 @@ def _call(item: PendingView) -> Iterator[tuple[str, str, str]]:
     """The call in full: what one decides about, whether it awaits a decision or is about to begin."""
     for warning in warnings_of(item):
         yield "unusual", f"! {warning}", "bold yellow"
-    for name, value in item.args.items():
+    for name, value in proposal(item) or item.args.items():
         shown = exact(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
         is_short = cell_len(exact(name)) <= LABEL
         yield (name, shown, "") if is_short else (cut(line(name), LABEL), f"{exact(name)}:\n{shown}", "")
@@ -186,7 +186,7 @@ def _relations(view: PlanView, step: StepView) -> Iterator[tuple[str, str, str]]
 
 def _fate(step: StepView) -> Iterator[tuple[str, str, str]]:
     by = f", waits for {', '.join(step.blocked_by[:10])}" if step.blocked_by else ""
-    yield "status", f"{step.status}{by}", ""
+    yield "status", f"{f'awaiting {step.awaiting}' if step.awaiting else step.status}{by}", ""
     if step.reason:
         yield "reason", line(step.reason), ""
     if step.tasks:

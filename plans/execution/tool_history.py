@@ -14,7 +14,11 @@ from plans.activity_io import PREVIEW_CHARACTERS, Return
 from plans.model import Step
 from plans.run import PastCall, Result, Run, StepState
 
+SMALL = 1_000
+"""Values of at most this many characters of JSON text are whole in an event: 1,000 events make one answer."""
 TRUNCATED = "...[truncated]"
+MAX_SHOWED = 10
+"""Questions of one step whose arguments are kept for events; `asked` has those of the last one whole."""
 MAX_PAST = 100
 """Maximum number of calls without a value recorded per step."""
 
@@ -49,6 +53,21 @@ def note_files(run: Run, step_id: str, returned: Return) -> None:
 def cut(text: str) -> str:
     """The first 200 characters of a text, then `...[truncated]` if it is longer."""
     return text if len(text) <= PREVIEW_CHARACTERS else text[:PREVIEW_CHARACTERS] + TRUNCATED
+
+
+def small_args(args: dict[str, Any], kind: str = "") -> dict[str, Any]:
+    """Arguments for events: `{args}`, or for long ones `{args, cut, length}`, with the beginning of each one's text.
+
+    `length`: characters of the JSON text of all of them. `kind`: of the proposal that they are, if any.
+    """
+    head = {"kind": kind} if kind else {}
+    text = json.dumps(args, ensure_ascii=False, default=str)
+    if len(text) <= SMALL:
+        return {**head, "args": args}
+    room = max(20, SMALL // max(1, len(args)) - 40)
+    first = list(args.items())[:20]
+    texts = ((name, value if isinstance(value, str) else json.dumps(value, default=str)) for name, value in first)
+    return {**head, "args": {name[:80]: text[:room] for name, text in texts}, "cut": True, "length": len(text)}
 
 
 def relative(path: str, workspace: str) -> str:

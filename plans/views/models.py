@@ -43,7 +43,9 @@ class ResultView(Value):
     """The result of a step. The brief view and events contain only some of the fields."""
 
     ok: bool
-    value: Any = Field(default=None, description="The value; a preview if it is stored externally or in an event.")
+    value: Any = Field(default=None, description="The value, or its beginning as text if `cut` says so.")
+    cut: bool = Field(default=False, description="`value` is not the value, but the beginning of its text.")
+    length: int | None = Field(default=None, description="Of a cut value: characters of its JSON, bytes if `large`.")
     large: LargeValue | None = Field(default=None, description="Reference to a value too large for history.")
     error: str | None = None
     code: str | None = Field(default=None, description="Stable code of the error.")
@@ -57,6 +59,18 @@ class TaskView(Value):
 
     objective: str
     status: Literal["done", "current", "open"]
+
+
+class DecisionView(Value):
+    """The decision on a step's approval."""
+
+    approved: bool
+    by: str = ""
+    comment: str = ""
+    time: datetime | None = None
+    source: str = Field(default="signal", description="signal, update, or timeout: its time limit decided.")
+    remembered: bool = Field(default=False, description="It follows from an approval of another step.")
+    changed_args: bool = Field(default=False, description="The approver replaced the arguments.")
 
 
 class StepView(Step):
@@ -77,6 +91,7 @@ class StepView(Step):
     more_files: int = Field(default=0, description="Number of further changed files that are not listed.")
     warnings: list[str] = Field(default_factory=list, description="Warnings of its tool.")
     awaiting: str | None = Field(default=None, description="approval: of a person; recovery: a decision of the LLM.")
+    decision: DecisionView | None = None
     failure: ResultView | None = Field(
         default=None, description="The last failure, while the LLM may recover the step."
     )
@@ -95,7 +110,8 @@ class BriefStep(Value):
     description: str = ""
     status: Status = Status.PENDING
     seq: int = Field(default=0, description="Number of its last event.")
-    args: dict[str, Any] | None = Field(default=None, description="Set only if approval was requested.")
+    args: dict[str, Any] | None = Field(default=None, description="As last asked about, if approval was requested.")
+    digest: str = Field(default="", description="Digest of what `args` are part of.")
     awaiting: str | None = None
     never: bool = False
     tasks: list[TaskView] = Field(default_factory=list)
@@ -203,13 +219,15 @@ class BriefView(View):
     """The brief view: cheap to build and send for a plan of any size."""
 
     id: str = ""
+    task_id: str | None = None
     title: str = ""
     version: int = 1
+    created_at: datetime | None = None
     status: PlanStatus
     seq: int = Field(default=0, description="Number of the last event.")
     started_at: datetime | None = None
     ended_at: datetime | None = None
-    counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, and `total`.")
+    counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, `denied` ones apart; `total`.")
     steps: list[BriefStep] = Field(default_factory=list)
     pending: list[PendingView] = Field(default_factory=list, description="Pending decisions, oldest first.")
     log: list[EntryView] = Field(default_factory=list)
@@ -239,7 +257,7 @@ class PlanView(View):
     stopped: str = Field(default="", description="Why no further step may start.")
     resumes: str = Field(default="", description="Id of the plan that this one resumes.")
     unsigned: bool = Field(default=False, description="Started unsigned where that is asked for: waivers are ignored.")
-    counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, and `total`.")
+    counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, `denied` ones apart; `total`.")
     steps: list[StepView] = Field(default_factory=list)
     pending: list[PendingView] = Field(default_factory=list, description="Pending decisions, oldest first.")
     request: str = Field(default="", description="The user's request, if the LLM wrote the plan.")
@@ -260,27 +278,3 @@ class PlanView(View):
     def step(self, step_id: str) -> StepView | None:
         """The step with that id; None if there is none."""
         return next((step for step in self.steps if step.id == step_id), None)
-
-
-class LogLine(Value):
-    """A log entry within an event."""
-
-    time: datetime | None = None
-    kind: str = ""
-    text: str = ""
-    code: str | None = None
-    subject: str | None = None
-
-
-class EventView(View):
-    """One progress event. It concerns the plan if `stepId` is empty."""
-
-    seq: int
-    time: datetime
-    task_id: str
-    step_id: str
-    status: str = Field(description="Status of the step, or of the plan.")
-    progress: int | None = Field(default=None, description="Percent.")
-    result: ResultView | None = None
-    logs: list[LogLine] | None = Field(default=None, description="One line, for a log entry.")
-    digest: str | None = Field(default=None, description="Digest of what the step asks with this.")

@@ -13,6 +13,7 @@ from plans.execution import file_tracking
 from plans.execution.messages import FilesAsked, Shown, Since, StepAsked, read
 from plans.execution.readiness import ReadinessIndex
 from plans.run import Run
+from plans.views import events as progress
 from plans.views import text as display
 from plans.views import views
 from plans.views.pending import call_view
@@ -33,7 +34,8 @@ def view(run: Run, arguments: Sequence[Any], standing: ReadinessIndex | None = N
 
 def text(run: Run, arguments: Sequence[Any]) -> str:
     """The plan as text (format of seed 000), abridged to the number of steps requested."""
-    return display.text(run, read(Shown, arguments, optional=True).limit)
+    asked = read(Shown, arguments, optional=True)
+    return display.text(run, asked.limit, detailed=asked.detailed)
 
 
 def stamps(run: Run, arguments: Sequence[Any]) -> dict[str, Any]:
@@ -45,7 +47,7 @@ def stamps(run: Run, arguments: Sequence[Any]) -> dict[str, Any]:
 def events(run: Run, arguments: Sequence[Any]) -> list[dict[str, Any]]:
     """Events with a number above `since`, at most `limit`."""
     message = read(Since, arguments, optional=True)
-    return list(views.events(run, message.since, message.limit))
+    return list(progress.events(run, message.since, message.limit))
 
 
 def call(run: Run, arguments: Sequence[Any]) -> dict[str, Any]:
