@@ -1,7 +1,7 @@
 """Progress events: what happened in a run, numbered, derived from its status changes and its log (seed 004).
 
-An event tells what was so at its time: what a step asked then, not what an approver made of it later. A step that asks
-in the moment it becomes ready has one event for both. Values and arguments in events are whole when they are small, and
+An event tells what was so at its time: what a step asked then, not what an approver made of it later. A step that
+becomes ready and then asks has one event for both. Values and arguments in events are whole when they are small, and
 marked as cut when they are not (`cut`, `length`); the full view has the rest.
 """
 
@@ -104,24 +104,15 @@ def _happened(run: Run, since: int) -> Iterator[tuple[int, str, Change | Entry]]
 
 
 def _told(state: StepState) -> list[Change]:
-    """The changes without those to `ready` that were over in the same moment, because the step asked."""
-    if not state.asks and state.recoveries == 0:
-        told = state.changes
-        repeated = sum(change.status is Status.READY for change in told) > 1  # it asked, before there were digests
-        if not repeated:
-            return told
+    """The changes without those to `ready` that only led to the step's question: it is told once."""
     asked = {change.seq for change in asks(state)}
+    if not asked:
+        return state.changes
+    following = [*(change.seq in asked for change in state.changes[1:]), False]
     return [
         change
-        for change, after in pairwise([*state.changes, None])
-        if change is not None
-        and not (
-            change.status is Status.READY
-            and change.seq not in asked
-            and after is not None
-            and after.seq in asked
-            and after.time == change.time
-        )
+        for change, then_asks in zip(state.changes, following, strict=True)
+        if not (then_asks and change.status is Status.READY and change.seq not in asked)
     ]
 
 

@@ -80,6 +80,7 @@ def _step_rows(run: Run, step: Step, positions: Mapping[str, int], detailed: boo
         f"      Notes: {notes or '-'}",
         f"      Tools: {tools or '-'}",
         f"      Files: {', '.join(map(line, state.wrote)) or '-'}",
+        *_asked(run, step),
         *more,
     ]
 

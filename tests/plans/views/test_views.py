@@ -126,7 +126,7 @@ def test_events_asked_for_in_pages_while_the_plan_runs_lose_nothing(steps: list[
     told = [event["seq"] for event in seen]
     assert told == sorted(set(told)), "in order, each once"
     over = set(range(1, schedule.run.seq + 1)) - set(told)
-    assert all(number < max(asked_numbers(schedule.run)) for number in over), "all but what asked in the same moment"
+    assert all(number < max(asked_numbers(schedule.run)) for number in over), "all but what then asked"
     replayed = dict.fromkeys(schedule.run.steps, "pending") | {
         event["stepId"]: event["status"] for event in seen if event["stepId"]
     }
