@@ -41,6 +41,7 @@ class Denial(Value):
     """A step that was denied: skipped, and its dependents permanently blocked."""
 
     step_id: str
+    reason: str = DENIED
     by: str = Field(default="", description="Who denied it; empty if they gave no name, or its time limit did.")
     comment: str = ""
 
@@ -139,7 +140,7 @@ def _denial(run: Run, step: Step) -> Denial:
 
 def why_denied(denial: Denial) -> str:
     """Who denied a step and why, in words; the texts are a person's own."""
-    who = f"{DENIED} by {denial.by}" if denial.by else DENIED
+    who = f"{denial.reason} by {denial.by}" if denial.by else denial.reason
     return f"{who}: {denial.comment}" if denial.comment else who
 
 

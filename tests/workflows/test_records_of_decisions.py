@@ -101,7 +101,8 @@ async def test_a_plan_whose_last_step_was_denied_is_partial_and_does_not_count_i
     view = await plan.ended()
     assert (view["status"], view["counts"]) == ("partial", {"total": 3, "completed": 2, "denied": 1})
     summary = await plan.handle.query("summary")
-    assert summary["denied"] == [{"stepId": "last", "by": "ann", "comment": "not now"}]
+    reason = "User denied approval"
+    assert summary["denied"] == [{"stepId": "last", "reason": reason, "by": "ann", "comment": "not now"}]
     assert (summary["skipped"], summary["status"]) == ([], "partial")
     assert "Progress: 2/3 (66.7%)" in await plan.handle.query("text")
     assert step(view, "last")["decision"]["by"] == "ann"
