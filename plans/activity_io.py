@@ -8,6 +8,7 @@ worker it runs on. `record_end` takes a Run's JSON text and returns an `EndRecor
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, Literal
 
 from pydantic import Field
@@ -57,6 +58,20 @@ class Call(Value):
     quoting: dict[str, Literal["shell", "python"]] = Field(
         default_factory=dict, description="Arguments that are code, with the language to quote inserted values for."
     )
+
+
+class PastCall(Value):
+    """A tool call without a value (it failed, or it reported that it needs approval), or any call of a step's agent."""
+
+    tool: str
+    args: dict[str, Any] = Field(description="As passed to the tool, long texts truncated.")
+    result: str = Field(description="The error, truncated; of an agent's call, the value or the error.")
+    time: datetime = Field(description="When it started.")
+    sandbox: str = Field(default="", description="Sandbox level of its commands.")
+    asked: dict[str, Any] | None = Field(
+        default=None, description="What an agent's model asked for, truncated alike, if a person replaced it."
+    )
+    by: str = Field(default="", description="Who replaced it.")
 
 
 class Note(Value):

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from plans.activity_io import Facts, LargeValue, Note
+from plans.activity_io import Facts, LargeValue, Note, PastCall
 from plans.budget import Ledger
 from plans.change_log import Revision
 from plans.file_stamps import FileTracker
@@ -128,16 +128,6 @@ class Decision(Value):
     remembered: bool = Field(default=False, description="Follows from an approval of another step, with `remember`.")
     time: datetime
     source: Literal["signal", "update", "timeout"] = "signal"
-
-
-class PastCall(Value):
-    """A tool call without a value: it failed, or it reported that it needs approval."""
-
-    tool: str
-    args: dict[str, Any] = Field(description="As passed to the tool, long texts truncated.")
-    result: str = Field(description="The error, truncated.")
-    time: datetime = Field(description="When it started.")
-    sandbox: str = Field(default="", description="Sandbox level of its commands.")
 
 
 class StepState(State):

@@ -12,15 +12,15 @@ from typing import Any, Literal
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 
-from plans.activity_io import SummaryFile
+from plans.activity_io import PastCall, SummaryFile
 from plans.agents.history import DEFAULT_TYPE, AgentEvent, Entry, written
 from plans.agents.history_file import run_summary
-from plans.agents.run import AgentRun, outcome_of, tasks_text
+from plans.agents.run import AgentRun, asked_args, outcome_of, ran_args, tasks_text
 from plans.execution.resume import base_id
-from plans.execution.tool_history import MAX_PAST, cut
+from plans.execution.tool_history import MAX_PAST, cut, short
 from plans.log import LogKind
 from plans.model import Step
-from plans.run import PastCall, Status
+from plans.run import Status
 from plans.views.agent_progress import progress_of
 from plans.views.safe_text import safe
 from workflows import policies
@@ -86,11 +86,15 @@ def calls(agent: AgentRun) -> list[dict[str, Any]]:
 def _call(agent: AgentRun, step: Step) -> dict[str, Any]:
     state = agent.run.steps[step.id]
     began = next((change.time for change in state.changes if change.status is Status.RUNNING), workflow.now())
-    args = {name: cut(value) if isinstance(value, str) else value for name, value in step.args.items()}
+    asked, decision = asked_args(agent, step.id), agent.run.decisions.get(step.id)
     result = cut(
         outcome_of(agent, step.id).text or (state.result.large.preview if state.result and state.result.large else "")
     )
-    return PastCall(tool=step.tool, args=args, result=result, time=began).model_dump(mode="json")
+    record = PastCall(
+        tool=step.tool, args=short(ran_args(agent, step.id)), result=result, time=began,
+        asked=None if asked is None else short(asked), by=decision.by if decision and asked is not None else "",
+    )  # fmt: skip
+    return record.model_dump(mode="json")
 
 
 async def _track(agent: AgentRun, kind: Kind, resumes: str = "") -> None:

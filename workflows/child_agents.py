@@ -14,13 +14,16 @@ from temporalio import workflow
 from temporalio.common import TypedSearchAttributes
 from temporalio.exceptions import ApplicationError, ChildWorkflowError, is_cancelled_exception
 
+from plans.activity_io import PastCall
 from plans.agents.order import AgentOrder, agent_of_step, asks_the_same, order_of_step
-from plans.agents.run import AgentRun, for_step
+from plans.agents.resume import for_step
+from plans.agents.run import AgentRun
 from plans.budget import Usage
+from plans.execution.file_tracking import stamps_for
 from plans.execution.tool_history import MAX_PAST
 from plans.log import LogKind
 from plans.model import Step
-from plans.run import Options, PastCall, PlanStatus, Run
+from plans.run import Options, PlanStatus, Run
 from workflows import search_attributes
 
 
@@ -113,9 +116,8 @@ class ChildAgents:
         agent = self._earlier(step, order, name) or AgentRun.of(order, name, options)
         agent.run.options, agent.run.unsigned = options, run.unsigned
         agent.run.plan = agent.run.plan.model_copy(update={"queue": run.queue_of(step)})
-        known = run.files.model_copy(deep=True)
-        agent.run.files.stamps = known.stamps | agent.run.files.stamps
-        agent.run.files.notes_seen = list(dict.fromkeys(known.notes_seen + agent.run.files.notes_seen))
+        # What a file was like is known to all; what its agents.md says, only to the conversation that was shown it.
+        agent.run.files.stamps = stamps_for(run, step) | agent.run.files.stamps
         return agent
 
     def _earlier(self, step: Step, order: AgentOrder, name: str) -> AgentRun | None:

@@ -10,9 +10,9 @@ import posixpath
 from datetime import datetime
 from typing import Any
 
-from plans.activity_io import PREVIEW_CHARACTERS, Return
+from plans.activity_io import PREVIEW_CHARACTERS, PastCall, Return
 from plans.model import Step
-from plans.run import PastCall, Result, Run, StepState
+from plans.run import Result, Run, StepState
 
 SMALL = 1_000
 """Values of at most this many characters of JSON text are whole in an event: 1,000 events make one answer."""
@@ -26,14 +26,14 @@ MAX_PAST = 100
 def note_call(run: Run, step: Step, args: dict[str, Any]) -> None:
     """Record the start of a call with these arguments."""
     state = run.steps[step.id]
-    state.sent = None if args == run.args_of(step) else _short(args)
+    state.sent = None if args == run.args_of(step) else short(args)
     state.sandbox = ""
 
 
 def note_failure(run: Run, step: Step, result: Result, began: datetime) -> None:
     """Record a call that ended without a value."""
     state = run.steps[step.id]
-    args = _short(run.args_of(step)) if state.sent is None else state.sent
+    args = short(run.args_of(step)) if state.sent is None else state.sent
     text = cut(f"Error: {result.error}")
     state.past.append(PastCall(tool=step.tool, args=args, result=text, time=began, sandbox=state.sandbox))
     del state.past[:-MAX_PAST]
@@ -70,15 +70,16 @@ def small_args(args: dict[str, Any], kind: str = "") -> dict[str, Any]:
     return {**head, "args": {name[:80]: text[:room] for name, text in texts}, "cut": True, "length": len(text)}
 
 
+def short(args: dict[str, Any]) -> dict[str, Any]:
+    """Arguments as in a record: long texts truncated."""
+    return {name: _cut_value(value) for name, value in args.items()}
+
+
 def relative(path: str, workspace: str) -> str:
     """A path as recorded in the run: relative to the workspace, without `.` and doubled slashes."""
     if workspace and path.startswith(workspace.rstrip("/") + "/"):
         path = path[len(workspace.rstrip("/")) :].lstrip("/")
     return posixpath.normpath(path)
-
-
-def _short(args: dict[str, Any]) -> dict[str, Any]:
-    return {name: _cut_value(value) for name, value in args.items()}
 
 
 def _cut_value(value: Any) -> Any:

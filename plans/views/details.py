@@ -34,11 +34,10 @@ def of_plan(run: Run) -> list[str]:
 def in_words(run: Run) -> dict[str, int]:
     """The steps by status, each counted once: one that awaits a decision is not called ready as well."""
     found = {name: count for name, count in counts(run).items() if name != "total"}
-    for kind in ("approval", "recovery"):
-        number = sum(state.awaiting == kind for state in run.steps.values())
-        if number:
-            found["ready"] = found.get("ready", 0) - number
-            found[f"awaiting {kind}"] = number
+    for state in run.steps.values():
+        if state.awaiting:
+            found[state.status.value] -= 1
+            found[f"awaiting {state.awaiting}"] = found.get(f"awaiting {state.awaiting}", 0) + 1
     return {name: count for name, count in found.items() if count}
 
 

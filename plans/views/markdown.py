@@ -77,8 +77,9 @@ def status_of(state: StepState) -> str:
 
 def _counts(schedule: ReadinessIndex) -> str:
     """The number of steps by status. One that awaits a decision is not called ready as well."""
-    number, asking = dict(schedule.counts), len(schedule.awaiting) + len(schedule.recovering)
-    number[Status.READY] = number.get(Status.READY, 0) - asking
+    number = dict(schedule.counts)
+    for name in (*schedule.awaiting, *schedule.recovering):
+        number[schedule.run.steps[name].status] -= 1
     number[Status.SKIPPED] = number.get(Status.SKIPPED, 0) - schedule.denied
     parts = [(number.get(status, 0), status.value) for status in Status]
     parts += [(schedule.denied, "denied"), (len(schedule.awaiting), "awaiting approval")]

@@ -13,10 +13,10 @@ from plans.execution import file_tracking
 from plans.execution.messages import FilesAsked, Shown, Since, StepAsked, read
 from plans.execution.readiness import ReadinessIndex
 from plans.run import Run
-from plans.views import events as progress
 from plans.views import text as display
 from plans.views import views
 from plans.views.pending import call_view
+from plans.views.progress import events as progress
 from plans.views.summary import summary_of
 
 TEXT_STEPS = 100

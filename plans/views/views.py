@@ -5,7 +5,7 @@ twice as long for 10,000 steps, and queries block the workflow.
 
 The full view is seed 004's Plan with status and result per step, plus `status`, `pending`, `counts`, `log`,
 `step_tool_history` and `step_files` (seed 000; their keys are step indexes, from 0). The brief view is for following a
-plan of any size. `plans.views.events` has the progress events: there is no separate store of progress.
+plan of any size. `plans.views.progress.events` has the progress events: there is no separate store of progress.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any
 
 from plans.execution import approvals
 from plans.execution.readiness import ReadinessIndex
-from plans.execution.tool_history import TRUNCATED, cut
+from plans.execution.tool_history import TRUNCATED, cut, short
 from plans.model import Step
 from plans.run import Decision, Result, Run, Status, StepState
 from plans.step_call import carries
 from plans.views.agent_progress import tasks_of
-from plans.views.events import asks, result_view, shorten
 from plans.views.pending import iso, pending
+from plans.views.progress.events import asks, result_view, shorten
 
 DENIED = "denied"
 """Key of the denied steps among the counts."""
@@ -158,10 +158,14 @@ def tool_history(run: Run) -> dict[str, list[dict[str, Any]]]:
     history: dict[str, list[dict[str, Any]]] = {}
     for index, step in enumerate(run.plan.steps):
         state = run.steps[step.id]
-        calls = [_call(call.tool, call.args, call.result, call.time, call.sandbox) for call in state.past]
+        calls = [
+            _call(call.tool, call.args, call.result, call.time, call.sandbox) | _replaced(call.asked, call.by)
+            for call in state.past
+        ]
         if state.result is not None and state.calls > len(state.past):
             args = run.args_of(step) if state.sent is None else state.sent
-            calls.append(_call(step.tool, args, _short_outcome(state.result), state.began, state.sandbox))
+            last = _call(step.tool, args, _short_outcome(state.result), state.began, state.sandbox)
+            calls.append(last | _replaced_in(run, step))
         if calls:
             history[str(index)] = calls
     return history
@@ -176,6 +180,17 @@ def step_files(run: Run) -> dict[str, list[str]]:
 def _call(tool: str, args: dict[str, Any], result: str, time: datetime | None, sandbox: str) -> dict[str, Any]:
     record = {"tool": tool, "args": args, "result": result, "timestamp": iso(time)}
     return record | ({"sandbox": sandbox} if sandbox else {})
+
+
+def _replaced(asked: dict[str, Any] | None, by: str) -> dict[str, Any]:
+    """Of a call whose arguments a person replaced: what was asked for instead, and who did it, if known."""
+    return {} if asked is None else {"asked": asked, **({"changedBy": by} if by else {})}
+
+
+def _replaced_in(run: Run, step: Step) -> dict[str, Any]:
+    state, decision = run.steps[step.id], run.decisions.get(step.id)
+    changed = state.args is not None and state.args != step.args
+    return _replaced(short(step.args), decision.by if decision else "") if changed else {}
 
 
 def _short_outcome(result: Result) -> str:

@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 
 from client.runs import BriefView, EventView
 from plans.run import DONE, Status
-from plans.views.events import LogLine
 from plans.views.models import BriefStep
+from plans.views.progress.events import LogLine
 
 
 def past(view: BriefView) -> list[EventView]:
