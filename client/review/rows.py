@@ -144,7 +144,7 @@ def _facts(view: PlanView, step: StepView, tools: Mapping[str, ToolSpec]) -> Ite
     if step.description:
         yield "step", exact(step.description), ""
     spec = tools.get(step.tool)
-    approval = "⚠ needs approval" if step.requires_approval else "no approval needed"
+    approval = "⚠ needs approval" if step.requires_approval or item else "no approval needed"
     yield "tool", f"{line(step.tool)}, {approval}", ""
     if not may_edit(step) or step.failure:
         yield from _fate(step)

@@ -37,7 +37,8 @@ def text(run: Run, limit: int | None = None, *, detailed: bool = False) -> str:
     head = [
         f"Plan: {line(run.plan.title or run.plan.id or '')}",
         "=" * 40,
-        f"Progress: {done}/{len(states)} ({percent:.1f}%)",
+        # An agent's steps are its calls: that all of them are done does not say how far it is.
+        f"Calls: {done}/{len(states)} done" if run.literal else f"Progress: {done}/{len(states)} ({percent:.1f}%)",
         *(details.of_plan(run) if detailed else []),
         "",
         "Steps:",

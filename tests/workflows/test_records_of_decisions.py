@@ -139,9 +139,25 @@ async def test_an_agent_that_answers_after_a_denied_call_is_completed_and_so_is_
         await agent.until(lambda view: view["pending"], "the agent asks")
         await agent.deny("call_1", by="ann", comment="no commands")
         view = await plan.ended()
-        own = await agent.view()
+        own, shown = await agent.view(), await agent.handle.query("text", {"detailed": True})
     assert (view["status"], step(view, "ag")["status"]) == ("completed", "completed")
     assert (own["status"], own["counts"]) == ("completed", {"total": 1, "denied": 1})
+    assert "Calls: 0/1 done" in shown
+    assert "Status: completed: 1 denied" in shown
+    assert "Denied: by ann, " in shown
+
+
+async def test_a_failed_agent_is_not_shown_as_all_done(idle: Plans, make_worker: MakeWorker) -> None:
+    call = {"tool": "write_file", "args": {"path": "a.txt", "content": "a"}}
+    limits = {"iterations": 1}
+    async with serving(idle, make_worker)([{"reply": {"json": {"tool_calls": [call]}}}]) as agents:
+        agent = await agents.start("Write it", limits=limits)
+        await agent.ended()
+        shown = await agent.handle.query("text", {"detailed": True})
+    assert "100" not in shown
+    assert "Calls: 1/1 done" in shown
+    assert "Status: partial: 1 completed" in shown
+    assert "Stopped: the limit of 1 LLM requests is used up" in shown
 
 
 def rows(view: dict[str, Any]) -> str:
