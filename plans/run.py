@@ -144,7 +144,7 @@ class StepState(State):
     deadline: datetime | None = Field(default=None, description="When the approval expires or the sleep ends.")
     asked: dict[str, Any] | None = Field(default=None, description="The arguments shown to the approver.")
     asks: dict[int, str] = Field(default_factory=dict, description="Digests shown to approvers, by number of change.")
-    showed: dict[int, dict[str, Any]] = Field(default_factory=dict, description="Arguments shown then, long ones cut.")
+    showed: dict[int, dict[str, Any]] = Field(default_factory=dict, description="Arguments shown before `asked`, cut.")
     failure: Result | None = Field(default=None, description="Its last failure, while it awaits recovery.")
     proposal: dict[str, Any] | None = Field(default=None, description="The LLM's recovery, while a person decides.")
     recoveries: int = Field(default=0, description="How often the LLM was asked to recover it.")

@@ -21,7 +21,7 @@ from plans.definition.dependencies import dependencies
 from plans.definition.validation import call_problems
 from plans.errors import Refused
 from plans.execution.messages import Decide
-from plans.execution.tool_history import MAX_SHOWED, small_args
+from plans.execution.tool_history import keep_asked, keep_proposed
 from plans.log import LogKind
 from plans.model import ApprovalRule, Step
 from plans.run import DONE, Decision, Run, Status
@@ -183,6 +183,7 @@ def decide(run: Run, message: Decide, now: datetime, source: Literal["signal", "
         source=source,
     )
     run.decisions[step.id] = decision
+    keep_proposed(state)
     run.note(LogKind.APPROVED if message.approved else LogKind.DENIED, sentence(step.id, decision), now, step.id)
     if message.remember and message.approved and not run.facts.strict_approvals:
         _remember(run, _kind(run, call.call._replace(args=seen)), decision)
@@ -194,10 +195,9 @@ def ask(run: Run, step_id: str, asked: dict[str, Any], digest: str) -> None:
     state = run.steps[step_id]
     if state.digest and state.digest != digest:
         run.edited[step_id] = CALL
-    state.asked, number = asked, state.changes[-1].seq
-    state.asks[number], state.showed[number] = digest, small_args(asked, next(iter(state.proposal or ()), ""))
-    for first in list(state.showed)[:-MAX_SHOWED]:
-        del state.showed[first]
+    keep_asked(state)
+    state.asked = asked
+    state.asks[state.changes[-1].seq] = digest
 
 
 def _take_args(run: Run, step: Step, message: Decide, now: datetime) -> None:

@@ -55,6 +55,21 @@ def cut(text: str) -> str:
     return text if len(text) <= PREVIEW_CHARACTERS else text[:PREVIEW_CHARACTERS] + TRUNCATED
 
 
+def keep_asked(state: StepState, kind: str = "") -> None:
+    """Keep the arguments of the step's last question for events, small, before others take their place."""
+    number = next(reversed(state.asks), None)
+    if number is not None and state.asked is not None and number not in state.showed:
+        state.showed[number] = small_args(state.asked, kind)
+    for first in list(state.showed)[:-MAX_SHOWED]:
+        del state.showed[first]
+
+
+def keep_proposed(state: StepState) -> None:
+    """As `keep_asked`, if the question is about a proposal, which nothing else keeps once it is decided."""
+    if state.proposal is not None:
+        keep_asked(state, next(iter(state.proposal)))
+
+
 def small_args(args: dict[str, Any], kind: str = "") -> dict[str, Any]:
     """Arguments for events: `{args}`, or for long ones `{args, cut, length}`, with the beginning of each one's text.
 

@@ -190,6 +190,10 @@ class ToolCallView(Value):
     result: str
     timestamp: datetime | None = None
     sandbox: str = Field(default="", description="Sandbox of its commands: bwrap, landlock, none.")
+    asked: dict[str, Any] | None = Field(
+        default=None, description="The arguments asked for, if a person replaced them: `args` are those of the call."
+    )
+    changed_by: str = Field(default="", description="Who replaced them.")
 
 
 class NoteView(Value):

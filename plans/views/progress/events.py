@@ -136,11 +136,12 @@ def _of_change(state: StepState, change: Change) -> dict[str, Any]:
 
 
 def _asked(state: StepState, change: Change) -> dict[str, Any] | None:
-    """The arguments as they were asked about; None in runs recorded before they were kept."""
+    """The arguments as they were asked about; None where they were not kept, as in runs of older versions."""
     if change.seq in state.showed:
         return state.showed[change.seq]
     is_last = change.seq == next(reversed(state.asks))
-    return small_args(state.asked) if is_last and state.asked is not None else None
+    kind = next(iter(state.proposal or ()), "")
+    return small_args(state.asked, kind) if is_last and state.asked is not None else None
 
 
 def _of_entry(entry: Entry) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from plans.execution.schedule import Schedule
 from plans.model import Step
 from plans.run import Change, Options, Run, Status
 from plans.step_call import upcoming
+from plans.views.progress.events import events
 from tests.plans.building import NOW, TOOLS, begun, completed, failed, later, run_of, step
 
 
@@ -152,7 +153,7 @@ def test_a_step_keeps_what_it_asked_before_small_and_only_the_last_ten() -> None
         ask(run, "a", {"path": str(number) * (5_000 if number == 13 else 1)}, f"digest {number}")
     state = run.steps["a"]
     assert (len(state.showed), len(state.asks)) == (10, 14)
-    *_, before, last = state.showed.values()
+    *_, before, last = [event["asked"] for event in events(run, 0) if "asked" in event]
     assert before == {"args": {"path": "12"}}
     assert (last["cut"], last["length"] > 5_000, len(last["args"]["path"]) < 1_000) == (True, True, True)
 
