@@ -9,9 +9,9 @@ worker it runs on. `record_end` takes a Run's JSON text and returns an `EndRecor
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
 
 from plans.file_stamps import NOTES_BYTES, Stamp
 from plans.model import Plan, Problem, Retry, ToolSpec, Value
@@ -25,12 +25,25 @@ PREVIEW_CHARACTERS = 200
 class LargeValue(Value):
     """A reference to a value in external storage, content-addressed by the hash of its JSON text (UTF-8)."""
 
-    sha256: str = Field(description="Hex digest of the JSON text.")
+    sha256: str = Field(description="Hex digest of the JSON text, which holds the digests of `streams`.")
     claim: dict[str, str] = Field(
         default_factory=dict, description="The storage driver's claim: what it needs to retrieve the value."
     )
-    bytes: int = Field(description="Length of the JSON text, in bytes.")
+    bytes: int = Field(description="Length of the JSON text, in bytes, with the text of `streams`.")
     preview: str = Field(description="The first 200 characters of the value, for people.")
+    streams: dict[str, int] = Field(
+        default_factory=dict,
+        description="Fields of the value that are texts stored in chunks (`runtime.value_store.Stream`), with their"
+        " lengths in bytes.",
+    )
+    known: dict[str, Any] = Field(
+        default_factory=dict, description="Of a value with streams, the fields short enough for a condition."
+    )
+
+    @model_serializer(mode="wrap")
+    def _compact(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Omit what a value without streams does not have."""
+        return {name: each for name, each in handler(self).items() if each or name not in ("streams", "known")}
 
 
 class Call(Value):
@@ -60,8 +73,76 @@ class Call(Value):
     )
 
 
+STDOUT: Final = 1
+STDERR: Final = 2
+"""Number of a stream, in `Turns` and elsewhere."""
+Turns = list[tuple[Literal[1, 2], int]]
+"""The order in which output arrived: bytes of one stream, then of the other."""
+
+
+class Logs(Value):
+    """What a tool's commands wrote in one attempt: chunks in external storage, and the end that is not stored there.
+
+    Grows while the attempt runs; each one is complete in itself. `activities.outputs` writes, `client.logs` reads it.
+    """
+
+    index: dict[str, str] = Field(
+        default_factory=dict, description="The storage driver's claim of the last LogIndex; empty: nothing is stored."
+    )
+    stdout: int = Field(default=0, description="Bytes of standard output so far.")
+    stderr: int = Field(default=0, description="Bytes of standard error so far.")
+    end: list[tuple[Literal[1, 2], str]] = Field(
+        default_factory=list, description="What follows the stored chunks, in order: stream, and its bytes in base64."
+    )
+    of_value: Turns | None = Field(
+        default=None, description="The texts are those of the step's value, and stored there only; their order."
+    )
+    began: AwareDatetime | None = Field(default=None, description="When the attempt began, UTC.")
+    cut: bool = Field(default=False, description="There was more output, which is lost: the limit, or the storage.")
+
+
+def logs_of(found: Any) -> Logs | None:
+    """The Logs in a heartbeat's details, which another version of the worker may have written; None if unreadable."""
+    try:
+        return Logs.model_validate(found) if found else None
+    except ValidationError:
+        return None
+
+
+class LogPart(Value):
+    """What was stored together of an attempt's output."""
+
+    turns: Turns
+    chunks: list[tuple[Literal[1, 2], dict[str, str]]] = Field(description="Stream, and the claim of its bytes.")
+
+
+class LogIndex(Value):
+    """A list of parts, with a reference to the index of those before it."""
+
+    earlier: dict[str, str] = Field(default_factory=dict, description="The driver's claim; empty: this is the first.")
+    stdout: int = Field(default=0, description="Bytes of standard output before the first part.")
+    stderr: int = Field(default=0, description="Bytes of standard error before the first part.")
+    parts: list[LogPart] = Field(default_factory=list)
+
+
+class Attempt(Value):
+    """One attempt of a call that gave no value: its tool failed, or its worker was lost while it ran."""
+
+    number: int = Field(
+        ge=1, description="From 1. Only the tool's errors count: the attempt after a lost one has the same."
+    )
+    began: AwareDatetime = Field(
+        description="When it began, UTC. Of one that was lost before its first heartbeat: when its call was scheduled."
+    )
+    duration: float = Field(default=0.0, description="Milliseconds; of a lost one, until its last heartbeat.")
+    code: str | None = Field(default=None, description="Code of the error; WORKER_LOST if it was lost with its worker.")
+    error: str = Field(default="", description="The error, truncated.")
+    delay: float | None = Field(default=None, description="Seconds to the next attempt; none: the last, or a lost one.")
+    logs: Logs | None = Field(default=None, description="What its commands wrote.")
+
+
 class PastCall(Value):
-    """A tool call without a value (it failed, or it reported that it needs approval), or any call of a step's agent."""
+    """One attempt of a call without a value (it failed, was lost, or needs approval), or a call of a step's agent."""
 
     tool: str
     args: dict[str, Any] = Field(description="As passed to the tool, long texts truncated.")
@@ -72,6 +153,10 @@ class PastCall(Value):
         default=None, description="What an agent's model asked for, truncated alike, if a person replaced it."
     )
     by: str = Field(default="", description="Who replaced it.")
+    attempt: Attempt | None = Field(default=None, description="The attempt as its worker reported it, if it did.")
+    call: int = Field(default=0, description="Number of the step's call, from 1; 0: not known, or of an agent.")
+    retried: bool = Field(default=False, description="Another attempt of the same call followed.")
+    run: str = Field(default="", description="Id of the earlier plan that made the call, if this plan resumes it.")
 
 
 class Note(Value):
@@ -106,6 +191,11 @@ class Return(Value):
         default_factory=list, description="agents.md that apply to the files read, parents first."
     )
     warnings: list[str] = Field(default_factory=list, description="Warnings for people.")
+    logs: Logs | None = Field(default=None, description="What the commands of the successful attempt wrote.")
+    attempts: list[Attempt] = Field(
+        default_factory=list, description="The attempts before, oldest first; the last 20 of them."
+    )
+    more_attempts: int = Field(default=0, ge=0, description="Number of attempts before those.")
 
 
 class CheckRequest(Value):

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from plans.activity_io import Facts, LargeValue, Note, PastCall
+from plans.activity_io import Facts, LargeValue, Logs, Note, PastCall
 from plans.budget import Ledger
 from plans.change_log import Revision
 from plans.file_stamps import FileTracker
@@ -104,6 +104,7 @@ class Result(Value):
     duration: float = Field(default=0.0, description="Milliseconds.")
     timestamp: datetime = Field(description="When it ended, UTC.")
     attempt: int = Field(default=1, description="Attempts used; only errors of the tool count.")
+    logs: Logs | None = Field(default=None, description="What the commands of the successful attempt wrote.")
 
 
 class Change(NamedTuple):
@@ -150,8 +151,9 @@ class StepState(State):
     recoveries: int = Field(default=0, description="How often the LLM was asked to recover it.")
     mended: str = Field(default="", description="How the LLM recovered it from its last failure, and why.")
     past: list[PastCall] = Field(
-        default_factory=list, description="Its tool calls before the one that gave the result."
+        default_factory=list, description="Its tool calls before the one that gave the result, each attempt."
     )
+    more_past: int = Field(default=0, description="Number of earlier ones, not listed.")
     sent: dict[str, Any] | None = Field(
         default=None, description="Arguments of the last call, long texts truncated, if other than the plan's."
     )

@@ -100,6 +100,8 @@ class Settings(BaseModel):
     """Step values of more bytes than this are stored outside Temporal's history."""
     storage: str = Field(default="local", pattern=r"^(local|s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])$")
     """Storage for data too large for history: `local` (the state directory) or `s3://BUCKET`."""
+    output_mb: int = Field(default=256, ge=1, le=1_048_576)
+    """Most that a command may write to stdout and stderr in one attempt, in MB; all of it is stored."""
     external_bytes: int = Field(default=65_536, ge=1_024, le=1_048_576)
     """Workflow payloads of at least this many bytes go to that storage; history holds a reference."""
     max_activities: int = Field(default=100, ge=1, le=1_000)

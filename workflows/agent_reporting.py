@@ -78,9 +78,15 @@ def wrote(agent: AgentRun) -> dict[str, Any]:
 
 
 def calls(agent: AgentRun) -> list[dict[str, Any]]:
-    """The agent's last MAX_PAST tool calls, truncated, as PastCalls for the parent's step."""
+    """The agent's last MAX_PAST tool calls and attempts, truncated, as PastCalls for the parent's step."""
     done = [step for step in agent.run.plan.steps if agent.run.steps[step.id].calls][-MAX_PAST:]
-    return [_call(agent, step) for step in done]
+    return [call for step in done for call in (*_retried(agent, step), _call(agent, step))][-MAX_PAST:]
+
+
+def _retried(agent: AgentRun, step: Step) -> list[dict[str, Any]]:
+    """The attempts of a call before its last one."""
+    past = (call.model_copy(update={"call": 0}) for call in agent.run.steps[step.id].past if call.retried)
+    return [call.model_dump(mode="json", exclude_defaults=True) for call in past]
 
 
 def _call(agent: AgentRun, step: Step) -> dict[str, Any]:
@@ -94,7 +100,7 @@ def _call(agent: AgentRun, step: Step) -> dict[str, Any]:
         tool=step.tool, args=short(ran_args(agent, step.id)), result=result, time=began,
         asked=None if asked is None else short(asked), by=decision.by if decision and asked is not None else "",
     )  # fmt: skip
-    return record.model_dump(mode="json")
+    return record.model_dump(mode="json", exclude_defaults=True)
 
 
 async def _track(agent: AgentRun, kind: Kind, resumes: str = "") -> None:

@@ -210,6 +210,11 @@ class MessageHandlers:
         """File stamps (hash and size) of the files the run read or wrote, by path."""
         return queries.stamps(self._started().run, arguments)
 
+    @workflow.query(description='Attempts of the steps and where their output is: {"stepId": "step_1"}; without, all')
+    def logs(self, *arguments: Any) -> dict[str, Any]:
+        """The attempts of one step or of all, in pages, and where the output of their commands is stored."""
+        return queries.logs(self._started().run, arguments)
+
     @workflow.query(description='What a decision on a step is about, with its digest: {"stepId": "step_1"}')
     def call(self, *arguments: Any) -> dict[str, Any]:
         """The whole call that a step asks for or would make now; its `digest` binds a decision to it."""

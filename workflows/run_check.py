@@ -87,8 +87,9 @@ def _step_problems(run: Run, state: StepState, statuses: frozenset[Status]) -> I
         state.result is None or state.result.ok is not (status is Status.COMPLETED)
     ):
         yield f"result: does not agree with the status {status}"
-    if min(state.calls, state.recoveries, state.tasks_done, state.more_files) < 0 or state.calls > MAX_SEQ:
-        yield "calls, recoveries, tasksDone, moreFiles: counts are not negative"
+    counts = (state.calls, state.recoveries, state.tasks_done, state.more_files, state.more_past)
+    if min(counts) < 0 or max(state.calls, state.more_past) > MAX_SEQ:
+        yield "calls, recoveries, tasksDone, moreFiles, morePast: counts are not negative"
 
 
 def _odd_values(value: Any) -> Iterator[str]:

@@ -38,6 +38,8 @@ class ToolEnvironment:
     secrets: Secrets = field(default_factory=lambda: Secrets([]))
     addresses: AddressPolicy = field(default_factory=AddressPolicy)
     """What HTTP requests may connect to."""
+    output_bytes: int = 256 * MEBIBYTE
+    """Maximum output of a command, stdout and stderr together, per attempt."""
     fault: Callable[[str], None] = no_fault
     """See `ToolContext.fault`."""
     names: ProtectedNames = DEFAULT
@@ -111,4 +113,5 @@ def environment_of(
     addresses = AddressPolicy.of(settings.http_allow, partial(own_servers, settings, temporal))
     names = ProtectedNames(settings.protected, source_files(settings.tools))
     watcher, rules = Watcher(settings.state_dir, settings.undo, names=names), WorkspaceRules.of(settings)
-    return ToolEnvironment(sandbox_of(settings), watcher, secrets, addresses, fault, names, rules)
+    output = settings.output_mb * MEBIBYTE
+    return ToolEnvironment(sandbox_of(settings), watcher, secrets, addresses, output, fault, names, rules)

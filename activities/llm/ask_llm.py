@@ -52,7 +52,7 @@ from plans.errors import ToolError
 from plans.llm.answers import Expected, PlanAnswer, Recovery, as_json, parsed, schema_of, typed
 from plans.llm.endpoint import CONTEXT_TOKENS
 from plans.llm.json_extraction import AnswerProblem
-from plans.llm.prompt_parts import Guide, ToolOutcome
+from plans.llm.prompt_parts import RESULT_CHARACTERS, Guide, ToolOutcome
 from plans.model import Retry, ToolSpec
 from runtime.value_store import ValueStore
 
@@ -90,7 +90,7 @@ class AskLlm:
         Raises ApplicationError whose type is an LLM_ code.
         """
         started = time.monotonic()
-        heartbeat = Heartbeat(lambda: f"waiting for the LLM, {time.monotonic() - started:.0f} s")
+        heartbeat = Heartbeat(lambda: {"line": f"waiting for the LLM, {time.monotonic() - started:.0f} s"}, self.retry)
         asked = Composed(request)
         try:
             with heartbeat.beating(at_once=True):
@@ -101,8 +101,8 @@ class AskLlm:
                 kept = await self._kept(asked, judgement, answer.text)
                 return judgement.model_copy(update={"attempt": heartbeat.errors + 1, **kept})
         except ToolError as error:
-            kept = await self._kept_of(asked, error) if heartbeat.is_final(error, self.retry) else {}
-            raise _failure(error, heartbeat, self.retry, kept) from None
+            kept = await self._kept_of(asked, error) if heartbeat.is_final(error) else {}
+            raise _failure(error, heartbeat, kept) from None
 
     async def _answer(self, asked: Composed) -> tuple[LlmAnswer, Composed]:
         """The answer, and the request that was answered: a second one if the first was too long."""
@@ -207,7 +207,17 @@ def _schema_bytes(expected: Expected | None) -> int:
 
 
 async def _outcomes(outcomes: Sequence[Outcome], values: ValueStore) -> list[ToolOutcome]:
-    return [each.shown(await values.get(each.large) if each.large else None) for each in outcomes]
+    return [await _shown(each, values) for each in outcomes]
+
+
+async def _shown(outcome: Outcome, values: ValueStore) -> ToolOutcome:
+    """The result as shown in a prompt; of long output no more is loaded than is shown."""
+    if outcome.large is None or not outcome.large.streams:
+        return outcome.shown(await values.get(outcome.large) if outcome.large else None)
+    text, length = await values.excerpt(outcome.large, outcome.offset, RESULT_CHARACTERS)
+    shown = outcome.model_copy(update={"large": None, "text": text, "offset": 0}).shown()
+    left = length - outcome.offset
+    return shown.model_copy(update={"length": left}) if left > len(text) else shown
 
 
 async def _guide(note: Note, values: ValueStore) -> Guide:
@@ -244,11 +254,11 @@ def _with_schema(request: LlmRequest) -> LlmRequest:
     return request.model_copy(update={"json_schema": schema_of(request.expected)})
 
 
-def _failure(error: ToolError, heartbeat: Heartbeat, retry: Retry, kept: Mapping[str, Any]) -> ApplicationError:
+def _failure(error: ToolError, heartbeat: Heartbeat, kept: Mapping[str, Any]) -> ApplicationError:
     message, failed = bounded(error.message), heartbeat.errors + 1
-    if error.retryable and heartbeat.is_final(error, retry):
+    if error.retryable and heartbeat.is_final(error):
         message += f" (given up after {failed} attempt{'s' * (failed != 1)})"
-    return heartbeat.failure(error, retry, message, {**_details(error), **kept}, LONGEST_WAIT)
+    return heartbeat.failure(error, message, {**_details(error), **kept}, LONGEST_WAIT)
 
 
 def _details(error: ToolError) -> dict[str, Any]:

@@ -24,19 +24,21 @@ import re
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Literal, overload
 
 from pydantic import BaseModel
 
 from activities.attempt.errors import bounded, one_line
 from activities.network.address_policy import AddressPolicy
+from activities.outputs.recorder import Outputs, Recorder
 from activities.sandbox.sandbox import Sandbox
 from activities.tools.tool_schema import bad_tool, describe
 from activities.workspace.contents import stamp_at
 from activities.workspace.effect_log import Effects
 from activities.workspace.file_names import is_shown_as_bytes, visible
 from activities.workspace.workspace import Workspace
-from plans.activity_io import Call, Note
+from plans.activity_io import Call, Logs, Note
 from plans.file_stamps import Stamp
 from plans.model import Retry, ToolSpec
 
@@ -60,6 +62,8 @@ class ToolContext:
     """There was an earlier attempt; its worker may have died after doing all or part of the work."""
     line: str = ""
     """The last line passed to `progress`."""
+    percent: float | None = None
+    """The last percentage passed to `progress`."""
     files_read: dict[str, Stamp] = field(default_factory=dict)
     files_written: dict[str, Stamp | None] = field(default_factory=dict)
     files_deleted: list[str] = field(default_factory=list)
@@ -79,6 +83,12 @@ class ToolContext:
     """Absolute paths in the workspace that the sandbox makes read-only for commands."""
     level: str = ""
     """The sandbox level the tool's commands ran with; empty: it ran none."""
+    logs: Logs | None = None
+    """The output of the tool's commands as far as it is stored; sent with each heartbeat, and recorded at the end."""
+    began: datetime | None = None
+    """When the attempt began, UTC."""
+    outputs: Outputs | None = None
+    """Where the output of commands goes."""
     _stopped: threading.Event = field(default_factory=threading.Event)
 
     def read(self, path: str, stamp: Stamp | None = None) -> None:
@@ -103,6 +113,12 @@ class ToolContext:
         """Report progress in one line of at most 200 characters; sent with the next heartbeat."""
         self.line = one_line(text[-4 * MAX_PROGRESS_CHARACTERS :])[:MAX_PROGRESS_CHARACTERS]
 
+    def recorder(self) -> Recorder:
+        """Records the output of a command of the tool in `logs`."""
+        if self.outputs is None:
+            raise RuntimeError("only an attempt on a worker can run commands")
+        return Recorder(self.outputs, self.progress, self._log)
+
     @property
     def cancelled(self) -> bool:
         """Whether the call was cancelled or timed out, so that its result is no longer needed."""
@@ -111,6 +127,9 @@ class ToolContext:
     def cancel(self) -> None:
         """Set `cancelled`."""
         self._stopped.set()
+
+    def _log(self, logs: Logs) -> None:
+        self.logs = logs.model_copy(update={"began": self.began})
 
     def _relative(self, path: str) -> str:
         """The path for records. A tool may pass a name as the operating system gives it, which need not be UTF-8."""

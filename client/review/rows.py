@@ -13,11 +13,11 @@ from rich.cells import cell_len, set_cell_size
 from rich.table import Table
 from rich.text import Text
 
+from plans.execution.tool_history import shorten
 from plans.model import Step, ToolSpec
 from plans.step_fields import On, aliases, names
 from plans.views.call_text import large_rows, proposal, warnings_of
 from plans.views.models import PendingView, PlanView, StepView
-from plans.views.progress.events import shorten
 from plans.views.safe_text import exact, line, safe
 
 MARKS = {

@@ -92,6 +92,13 @@ class StepAsked(Value):
     step_id: str = Field(min_length=1, max_length=200)
 
 
+class LogsAsked(Value):
+    """Payload of the query for logs: of one step, or of all from number `since` in the plan's order on."""
+
+    step_id: str = Field(default="", max_length=200)
+    since: int = Field(default=0, ge=0)
+
+
 class AgentProgress(Value):
     """Progress of the agent that does a step, reported to the plan."""
 

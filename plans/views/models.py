@@ -183,17 +183,22 @@ class TokensView(Usage):
 
 
 class ToolCallView(Value):
-    """A tool call, with long texts truncated."""
+    """A tool call, with long texts truncated. Each attempt of a call is one."""
 
     tool: str
     args: dict[str, Any]
     result: str
-    timestamp: datetime | None = None
+    timestamp: datetime | None = Field(default=None, description="When it began.")
     sandbox: str = Field(default="", description="Sandbox of its commands: bwrap, landlock, none.")
     asked: dict[str, Any] | None = Field(
         default=None, description="The arguments asked for, if a person replaced them: `args` are those of the call."
     )
     changed_by: str = Field(default="", description="Who replaced them.")
+    attempt: int | None = Field(default=None, description="Number of the attempt; only the tool's errors count.")
+    duration: float | None = Field(default=None, description="Milliseconds, of an attempt without a value.")
+    code: str | None = Field(default=None, description="Code of its error; WORKER_LOST if it ended with its worker.")
+    delay: float | None = Field(default=None, description="Seconds to the next attempt.")
+    plan_id: str | None = Field(default=None, description="The earlier plan that made the call.")
 
 
 class NoteView(Value):

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 
 from plans.execution.readiness import needed
+from plans.execution.tool_history import last_call
 from plans.model import Step
 from plans.run import Run, Status, StepState
 from plans.views import details
@@ -106,7 +107,8 @@ def _notes(step: Step, state: StepState) -> str:
 def _tools(step: Step, state: StepState) -> str:
     """The tools called for the step, with the number of calls."""
     called = [call.tool for call in state.past]
-    if state.result is not None and state.calls > len(state.past):
+    if last_call(state):
         called.append(step.tool)
     counts = {name: called.count(name) for name in called}
+    counts |= {step.tool: counts.get(step.tool, 0) + state.more_past} if state.more_past else {}
     return ", ".join(f"{name} ({count} call{'s' * (count != 1)})" for name, count in counts.items())

@@ -11,19 +11,22 @@ plan of any size. `plans.views.progress.events` has the progress events: there i
 from __future__ import annotations
 
 from collections import Counter
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
+from plans.activity_io import PastCall
 from plans.execution import approvals
 from plans.execution.readiness import ReadinessIndex
-from plans.execution.tool_history import TRUNCATED, cut, short
+from plans.execution.tool_history import last_call, outcome_text, short
 from plans.model import Step
 from plans.run import Decision, Result, Run, Status, StepState
 from plans.step_call import carries
 from plans.views.agent_progress import tasks_of
 from plans.views.pending import iso, pending
-from plans.views.progress.events import asks, result_view, shorten
+from plans.views.progress.events import asks, result_view
 
+MAX_DURATION = 1e11
+"""Milliseconds, three years: no attempt lasts longer, but whoever completes one by hand may say so."""
 DENIED = "denied"
 """Key of the denied steps among the counts."""
 
@@ -158,14 +161,11 @@ def tool_history(run: Run) -> dict[str, list[dict[str, Any]]]:
     history: dict[str, list[dict[str, Any]]] = {}
     for index, step in enumerate(run.plan.steps):
         state = run.steps[step.id]
-        calls = [
-            _call(call.tool, call.args, call.result, call.time, call.sandbox) | _replaced(call.asked, call.by)
-            for call in state.past
-        ]
-        if state.result is not None and state.calls > len(state.past):
+        calls = [_past_call(call) for call in state.past]
+        if last_call(state) and state.result is not None:
             args = run.args_of(step) if state.sent is None else state.sent
-            last = _call(step.tool, args, _short_outcome(state.result), state.began, state.sandbox)
-            calls.append(last | _replaced_in(run, step))
+            last = _call(step.tool, args, outcome_text(state.result), state.began, state.sandbox)
+            calls.append(last | _last_attempt(state, state.result) | _replaced_in(run, step))
         if calls:
             history[str(index)] = calls
     return history
@@ -193,10 +193,23 @@ def _replaced_in(run: Run, step: Step) -> dict[str, Any]:
     return _replaced(short(step.args), decision.by if decision else "") if changed else {}
 
 
-def _short_outcome(result: Result) -> str:
-    if result.large:
-        return result.large.preview + TRUNCATED
-    return shorten(result.value) if result.ok else cut(f"Error: {result.error}")
+def _last_attempt(state: StepState, result: Result) -> dict[str, Any]:
+    """Number and time of the attempt that gave the result, if there were others in its call."""
+    before = [call.time for call in state.past if call.retried and call.call == state.calls and not call.run]
+    if not before:
+        return {}
+    began = max(before[-1], result.timestamp - timedelta(milliseconds=min(result.duration, MAX_DURATION)))
+    return {"attempt": result.attempt, "timestamp": iso(began)}
+
+
+def _past_call(call: PastCall) -> dict[str, Any]:
+    """A call without a value, with what is known of the attempt and of the run that made it."""
+    attempt, view = call.attempt, _call(call.tool, call.args, call.result, call.time, call.sandbox)
+    if attempt is not None:
+        view |= {"attempt": attempt.number, "duration": attempt.duration}
+        view |= {"code": attempt.code} if attempt.code else {}
+        view |= {"delay": attempt.delay} if attempt.delay is not None else {}
+    return view | ({"planId": call.run} if call.run else {}) | _replaced(call.asked, call.by)
 
 
 def _left(state: StepState) -> dict[str, Any]:

@@ -94,3 +94,36 @@ async def _attempts(plan: Started, activity_id: str) -> int:
         for event in events
         if event.activity_task_started_event_attributes.scheduled_event_id in scheduled
     )
+
+
+@pytest.mark.crosses_runs
+async def test_three_attempts_are_three_records_of_the_history_each_with_its_error_and_time(plans: Plans) -> None:
+    rule = {"attempts": 3, "delay": 0.05, "factor": 2.0}
+    plan = await plans.start([work("a", args={"fails": 2}, retry=rule), work("b", "a", args={"fails": 9}, retry=rule)])
+    view = await plan.ended()
+    first, second = view["step_tool_history"]["0"], view["step_tool_history"]["1"]
+    assert [call["result"] for call in first] == [
+        "Error: call 1 of a fails", "Error: call 2 of a fails", "a"
+    ]  # fmt: skip
+    assert [call["result"] for call in second] == [f"Error: call {number} of b fails" for number in (1, 2, 3)]
+    for calls in (first, second):
+        assert [(call["attempt"], call["args"]["fails"]) for call in calls] == [
+            (number, calls[0]["args"]["fails"]) for number in (1, 2, 3)
+        ]
+        assert [call.get("delay") for call in calls] == [0.05, 0.1, None]
+        times = [call["timestamp"] for call in calls]
+        assert times == sorted(times)
+    assert [call.get("code") for call in second] == ["BUSY"] * 3
+    text = await plan.handle.query("text")
+    assert text.count("work (3 calls)") == 2
+
+
+@pytest.mark.crosses_runs
+async def test_each_retry_of_an_approved_call_and_of_a_recovered_one_is_counted_once(plans: Plans) -> None:
+    rule = {"attempts": 2, "delay": 0.05}
+    plan = await plans.start([work("gate", args={"fails": 1}, retry=rule, requiresApproval=True)])
+    await plan.until_asked("gate")
+    await plan.approve("gate", args={"name": "gate", "fails": 1, "value": "changed"})
+    view = await plan.ended()
+    calls = view["step_tool_history"]["0"]
+    assert [(call["args"]["value"], call["attempt"]) for call in calls] == [("changed", 1), ("changed", 2)]

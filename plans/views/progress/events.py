@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import Field
 
-from plans.execution.tool_history import SMALL, TRUNCATED, cut, small_args
+from plans.execution.tool_history import SMALL, TRUNCATED, shorten, small_args
 from plans.log import Entry
 from plans.model import Value
 from plans.run import DONE, Change, Result, Run, Status, StepState
@@ -77,14 +77,9 @@ def events(run: Run, since: int, limit: int | None = None) -> Iterator[dict[str,
         yield head | (_of_entry(what) if isinstance(what, Entry) else _of_change(run.steps[step_id], what))
 
 
-def shorten(value: Any) -> str:
-    """A value as text, truncated to 200 characters with the suffix `...[truncated]` (seed 000)."""
-    return cut(value if isinstance(value, str) else _text(value))
-
-
 def result_view(result: Result) -> dict[str, Any]:
     """A result as JSON. An externally stored value is shown as a preview, with its reference in `large`."""
-    view = result.model_dump(mode="json", exclude_none=True)
+    view = result.model_dump(mode="json", exclude_none=True, exclude={"logs"})
     if result.large:
         view |= {"value": result.large.preview + TRUNCATED, "cut": True, "length": result.large.bytes}
     return view
