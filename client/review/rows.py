@@ -15,6 +15,7 @@ from rich.text import Text
 
 from plans.execution.tool_history import shorten
 from plans.model import Step, ToolSpec
+from plans.run import DENIED
 from plans.step_fields import On, aliases, names
 from plans.views.call_text import large_rows, proposal, warnings_of
 from plans.views.models import PendingView, PlanView, StepView
@@ -127,7 +128,13 @@ def _flags(step: StepView, faulty: set[Any], asked: set[Any]) -> str:
     if step.status in UNTOUCHED and step.requires_approval:
         return "⚠ approval"
     permanently = step.status == "blocked" and step.never
-    return "blocked" if permanently else "" if step.status in UNTOUCHED else step.status.value
+    return "blocked" if permanently else "" if step.status in UNTOUCHED else _status(step)
+
+
+def _status(step: StepView) -> str:
+    if step.awaiting:
+        return f"awaiting {step.awaiting}"
+    return "denied" if step.result and step.result.code == DENIED else step.status.value
 
 
 def _fill(text: str, width: int) -> str:
@@ -186,7 +193,12 @@ def _relations(view: PlanView, step: StepView) -> Iterator[tuple[str, str, str]]
 
 def _fate(step: StepView) -> Iterator[tuple[str, str, str]]:
     by = f", waits for {', '.join(step.blocked_by[:10])}" if step.blocked_by else ""
-    yield "status", f"{f'awaiting {step.awaiting}' if step.awaiting else step.status}{by}", ""
+    yield "status", f"{_status(step)}{by}", ""
+    if step.decision:
+        who = f" by {line(step.decision.by)}" if step.decision.by else ""
+        how = ", with changed arguments" if step.decision.changed_args else ""
+        why = f": {line(step.decision.comment)}" if step.decision.comment else ""
+        yield "decision", f"{'approved' if step.decision.approved else 'denied'}{who}{how}{why}", ""
     if step.reason:
         yield "reason", line(step.reason), ""
     if step.tasks:

@@ -60,7 +60,8 @@ def _recovery(
 ) -> list[tuple[str, Any]]:
     """The LLM's choice about a failed step in words, and the calls that it leads to."""
     action, given = choice.get("action"), {name: each for name, each in choice.items() if name != "action"}
-    steps, args = given.pop("steps", None) or [], given.pop("args", None)
+    inserted, args = given.pop("steps", None), given.pop("args", None)
+    steps = inserted if isinstance(inserted, list) else []
     count = f"{len(steps)} step{'s' * (len(steps) != 1)}"
     words = {
         "retry": "call it again, with other arguments" if args is not None else "call it again, unchanged",
