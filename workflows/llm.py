@@ -10,7 +10,7 @@ its answer was taken: the run that resumes an interrupted one continues the conv
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 
@@ -19,7 +19,7 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 
 from plans import budget
-from plans.activity_io import LargeValue
+from plans.activity_io import Attempt, LargeValue
 from plans.agents.answers import AgentAnswer, SimpleAnswer
 from plans.agents.llm_request import AgentQuestion, Asked, ChatMessage, LlmAnswer, LlmRequest, expected_of
 from plans.agents.order import limit_reached, request_text
@@ -33,7 +33,9 @@ from plans.llm.planning_prompts import correction_prompt
 from plans.llm.prompt_parts import Prompt
 from plans.log import LogKind
 from plans.run import Run
+from plans.views.live import ended_text
 from workflows import policies
+from workflows.outcomes import left_behind
 
 CORRECTIONS = 3
 """Corrections per question, so four answers at most."""
@@ -170,7 +172,7 @@ async def _ask(run: Run, question: Question, rejected: Rejected | None) -> LlmAn
     )
     started, about = _now(), question.about + (f", correction {rejected.number}" if rejected else "")
     try:
-        answer = await _call(run.llm_calls, about, request)
+        answer = await _call(run, run.llm_calls, about, request, question.step_id)
     except ActivityError as error:
         run.llm_seconds += (_now() - started).total_seconds()
         failure, usage = _failure(error)
@@ -216,7 +218,7 @@ async def _ask_agent(agent: AgentRun, question: AgentQuestion, session: int, rej
     name = {"tasks": "tasks", "simple": "simple_answer", "complex": "agent_answer"}[question.asked]
     request = LlmRequest(purpose="agent", agent=question, schema_name=name)
     try:
-        answer = await _call(agent.asked, about or agent.position, request)
+        answer = await _call(agent.run, agent.asked, about or agent.position, request)
     except ActivityError as error:
         _sent(agent, question, session, _conversation(error))
         raise _failure(error)[0] from error
@@ -231,8 +233,11 @@ async def _ask_agent(agent: AgentRun, question: AgentQuestion, session: int, rej
 _COMPACTED = "{} earlier results were shortened to a line each in the prompt; the limit is PLANS_CONTEXT_TOKENS"
 
 
-async def _call(number: int, about: str, request: LlmRequest) -> LlmAnswer:
-    """Run the `ask_llm` activity with this number. Raises ActivityError; asyncio.CancelledError when cancelled."""
+async def _call(run: Run, number: int, about: str, request: LlmRequest, step_id: str = "") -> LlmAnswer:
+    """Run the `ask_llm` activity with this number, and log attempts that failed.
+
+    Raises ActivityError; asyncio.CancelledError when cancelled.
+    """
     keyed = request.model_copy(update={"key": f"{workflow.info().workflow_id}/llm-{number}"})
     try:
         answer: LlmAnswer = await workflow.execute_activity(
@@ -248,8 +253,16 @@ async def _call(number: int, about: str, request: LlmRequest) -> LlmAnswer:
     except ActivityError as error:
         if is_cancelled_exception(error):
             raise asyncio.CancelledError from error
+        _log_attempts(run, about, left_behind(error).attempts, step_id)
         raise
+    _log_attempts(run, about, answer.attempts, step_id)
     return answer
+
+
+def _log_attempts(run: Run, about: str, attempts: Sequence[Attempt], step_id: str) -> None:
+    for attempt in attempts:
+        text = f"{about}: {ended_text(attempt, policies.ASK_LLM.retry.attempts)}"
+        run.note(LogKind.LLM, text, _now(), step_id if step_id in run.steps else None, code=attempt.code)
 
 
 def _require_budget(run: Run) -> None:

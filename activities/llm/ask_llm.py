@@ -99,7 +99,8 @@ class AskLlm:
                 answer, asked = await self._answer(asked)
                 judgement = await asyncio.to_thread(judged, answer, asked)
                 kept = await self._kept(asked, judgement, answer.text)
-                return judgement.model_copy(update={"attempt": heartbeat.errors + 1, **kept})
+                told = {"attempt": heartbeat.errors + 1, "attempts": heartbeat.attempts}
+                return judgement.model_copy(update={**told, **kept})
         except ToolError as error:
             kept = await self._kept_of(asked, error) if heartbeat.is_final(error) else {}
             raise _failure(error, heartbeat, kept) from None

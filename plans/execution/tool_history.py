@@ -13,7 +13,7 @@ from typing import Any
 
 from plans.activity_io import PREVIEW_CHARACTERS, Attempt, PastCall, Return
 from plans.model import Step
-from plans.run import Result, Run, StepState
+from plans.run import Change, Result, Run, Status, StepState
 
 SMALL = 1_000
 """Values of at most this many characters of JSON text are whole in an event: 1,000 events make one answer."""
@@ -60,7 +60,7 @@ def note_attempts(run: Run, step: Step, attempts: Sequence[Attempt], more: int =
                 sandbox=state.sandbox, attempt=_bounded(attempt), call=state.calls, retried=True,
             )
         )  # fmt: skip
-    state.more_past += min(more, MAX_COUNT)
+    state.more_past += min(more, MAX_COUNT) + max(0, len(attempts) - MAX_PAST)
     _forget_oldest(state)
 
 
@@ -68,6 +68,18 @@ def last_call(state: StepState) -> bool:
     """Whether the step's result is of a call that is not among its past ones."""
     ended = sum(not (call.retried or call.run) for call in state.past)
     return state.result is not None and state.calls > ended
+
+
+def attempts_before(state: StepState, change: Change) -> list[dict[str, Any]]:
+    """The retried attempts of the call that ended with a change of status, as JSON without their logs."""
+    ended = state.changes.index(change)
+    if ended == 0 or state.changes[ended - 1].status is not Status.RUNNING:
+        return []
+    number = sum(each.status is Status.RUNNING for each in state.changes[:ended])
+    calls = (call for call in state.past if call.call == number and call.retried and not call.run)
+    return [
+        call.attempt.model_dump(mode="json", exclude_defaults=True, exclude={"logs"}) for call in calls if call.attempt
+    ]
 
 
 def calls_before(run: Run, step: Step) -> tuple[list[PastCall], int]:
@@ -88,6 +100,7 @@ def note_files(run: Run, step_id: str, returned: Return) -> None:
     _add(state.wrote, returned.wrote)
     _add(state.deleted, returned.deleted)
     _add(state.shared, returned.shared)
+    _add(state.shared_with, returned.shared_with)
     state.more_files += returned.more_files
     state.sandbox = returned.sandbox
     _forget_deleted(state, returned)

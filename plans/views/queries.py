@@ -15,9 +15,9 @@ from plans.execution.readiness import ReadinessIndex
 from plans.run import Run
 from plans.views import text as display
 from plans.views import views
-from plans.views.logs import logs_page
 from plans.views.pending import call_view
 from plans.views.progress import events as progress
+from plans.views.progress.logs import logs_page
 from plans.views.summary import summary_of
 
 TEXT_STEPS = 100

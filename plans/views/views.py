@@ -14,10 +14,11 @@ from collections import Counter
 from datetime import datetime, timedelta
 from typing import Any
 
-from plans.activity_io import PastCall
+from plans.activity_io import MAX_DURATION, PastCall
 from plans.execution import approvals
 from plans.execution.readiness import ReadinessIndex
 from plans.execution.tool_history import last_call, outcome_text, short
+from plans.files.undo import one_of
 from plans.model import Step
 from plans.run import Decision, Result, Run, Status, StepState
 from plans.step_call import carries
@@ -25,8 +26,6 @@ from plans.views.agent_progress import tasks_of
 from plans.views.pending import iso, pending
 from plans.views.progress.events import asks, result_view
 
-MAX_DURATION = 1e11
-"""Milliseconds, three years: no attempt lasts longer, but whoever completes one by hand may say so."""
 DENIED = "denied"
 """Key of the denied steps among the counts."""
 
@@ -59,6 +58,7 @@ def plan_view(run: Run, schedule: ReadinessIndex) -> dict[str, Any]:
         "log": [entry.model_dump(mode="json", exclude_none=True) for entry in run.log],
         "step_tool_history": tool_history(run),
         "step_files": step_files(run),
+        **_step_files_shared(run),
         "agentsMd": [{"path": note.path, "bytes": note.bytes, "stepId": note.step_id} for note in run.notes],
     }
 
@@ -177,6 +177,17 @@ def step_files(run: Run) -> dict[str, list[str]]:
     return {str(index): list(run.steps[step.id].wrote) for index, step in steps if run.steps[step.id].wrote}
 
 
+def _step_files_shared(run: Run) -> dict[str, Any]:
+    """Of `step_files`, those that may be another step's: by step index and path, whose; omitted if there are none."""
+    steps = [(index, step.id, run.steps[step.id]) for index, step in enumerate(run.plan.steps)]
+    shared = {
+        str(index): {path: one_of(step_id, state.shared_with) for path in state.shared if path in state.wrote}
+        for index, step_id, state in steps
+        if state.shared_with
+    }
+    return {"step_files_shared": shared} if any(shared.values()) else {}
+
+
 def _call(tool: str, args: dict[str, Any], result: str, time: datetime | None, sandbox: str) -> dict[str, Any]:
     record = {"tool": tool, "args": args, "result": result, "timestamp": iso(time)}
     return record | ({"sandbox": sandbox} if sandbox else {})
@@ -214,7 +225,8 @@ def _past_call(call: PastCall) -> dict[str, Any]:
 
 def _left(state: StepState) -> dict[str, Any]:
     """The step's file changes besides `wrote`; empty ones are omitted."""
-    left = {"deleted": state.deleted, "sharedFiles": state.shared, "moreFiles": state.more_files}
+    left: dict[str, Any] = {"deleted": state.deleted, "sharedFiles": state.shared, "sharedWith": state.shared_with}
+    left["moreFiles"] = state.more_files
     return {name: value for name, value in left.items() if value}
 
 
@@ -232,6 +244,8 @@ def _brief_step(run: Run, step: Step) -> dict[str, Any]:
         view |= {"digest": state.digest} if state.digest and state.asked is not None else {}
     if state.awaiting:
         view["awaiting"] = state.awaiting
+    if state.deadline and state.status is Status.RUNNING:
+        view["until"] = iso(state.deadline)
     if state.never:
         view["never"] = True
     if state.tasks:

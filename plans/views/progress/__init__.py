@@ -1,4 +1,4 @@
-"""Progress of a run as it happens: numbered events, derived from the Run.
+"""What happened in a run and what happens: numbered events, the logs of every attempt.
 
 May import the other modules of `plans.views`.
 """

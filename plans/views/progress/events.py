@@ -17,7 +17,8 @@ from typing import Any
 
 from pydantic import Field
 
-from plans.execution.tool_history import SMALL, TRUNCATED, shorten, small_args
+from plans.activity_io import Attempt
+from plans.execution.tool_history import SMALL, TRUNCATED, attempts_before, shorten, small_args
 from plans.log import Entry
 from plans.model import Value
 from plans.run import DONE, Change, Result, Run, Status, StepState
@@ -61,6 +62,10 @@ class EventView(View):
     awaiting: str | None = Field(default=None, description="The step asks with this: approval or recovery.")
     digest: str | None = Field(default=None, description="Digest of what the step asks with this.")
     asked: AskedView | None = Field(default=None, description="What it asks; not of runs of older versions.")
+    attempts: list[Attempt] | None = Field(
+        default=None, description="The attempts of the call that has ended, or of the one that runs, without a value."
+    )
+    of: int | None = Field(default=None, description="Attempts allowed, in an event about a running attempt.")
 
 
 def events(run: Run, since: int, limit: int | None = None) -> Iterator[dict[str, Any]]:
@@ -127,7 +132,8 @@ def _of_change(state: StepState, change: Change) -> dict[str, Any]:
         event["awaiting"] = "recovery" if by_llm else "approval"
     if change.seq in state.asks:
         event |= {"digest": state.asks[change.seq], **({"asked": asked} if (asked := _asked(state, change)) else {})}
-    return event
+    attempts = attempts_before(state, change) if state.past else []
+    return event | ({"attempts": attempts} if attempts else {})
 
 
 def _asked(state: StepState, change: Change) -> dict[str, Any] | None:

@@ -128,3 +128,13 @@ def test_a_pending_recovery_is_shown_in_words() -> None:
     for part in ("recovery: y approves", "insert 1 step, then call it again", "1. tool", "write_file", "gone"):
         assert part in shown, part
     assert "{" not in shown
+
+
+def test_a_step_that_races_on_a_file_says_so_before_the_plan_begins() -> None:
+    steps = (
+        {"id": "c", "tool": "write_file", "args": {"path": "f", "content": ""}},
+        {"id": "d", "args": {"path": "f"}},
+    )
+    assert "steps 'c' and 'd' may run at the same time" in " ".join(full(view(*steps), 1, 200).split())
+    assert "at the same time" not in full(view(*steps), 0, 200)
+    assert "at the same time" not in full(view(*steps, status="running"), 1, 200)
