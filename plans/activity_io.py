@@ -254,6 +254,10 @@ class Facts(Value):
     binds_calls: bool = Field(
         default=False, description="Decisions are bound to the digest of a call; not in histories of older versions."
     )
+    versions_by_step: bool = Field(
+        default=False,
+        description="An approver's change of a step leaves decisions on other steps valid; not in older histories.",
+    )
     search_attributes: bool = Field(
         default=False, description="Our custom search attributes are registered on the server."
     )

@@ -154,9 +154,13 @@ class Since(Value):
 
 
 class Shown(Value):
-    """Payload of the queries that return a text. `limit`: maximum number of steps listed; None: all."""
+    """Payload of the queries that return a text. `limit`: maximum number of steps listed; None: all.
+
+    `detailed`: with the ids, values and decisions that the display of seed 000 does not show.
+    """
 
     limit: int | None = Field(default=None, ge=1)
+    detailed: bool = False
 
 
 Message = TypeVar("Message", bound=Value)

@@ -15,7 +15,11 @@ from plans.activity_io import PREVIEW_CHARACTERS, Attempt, PastCall, Return
 from plans.model import Step
 from plans.run import Change, Result, Run, Status, StepState
 
+SMALL = 1_000
+"""Values of at most this many characters of JSON text are whole in an event: 1,000 events make one answer."""
 TRUNCATED = "...[truncated]"
+MAX_SHOWED = 10
+"""Questions of one step whose arguments are kept for events; `asked` has those of the last one whole."""
 MAX_PAST = 100
 """Maximum number of calls and attempts without a value recorded per step."""
 MAX_ERROR = 500
@@ -125,6 +129,36 @@ def add_files(
 def cut(text: str) -> str:
     """The first 200 characters of a text, then `...[truncated]` if it is longer."""
     return text if len(text) <= PREVIEW_CHARACTERS else text[:PREVIEW_CHARACTERS] + TRUNCATED
+
+
+def keep_asked(state: StepState, kind: str = "") -> None:
+    """Keep the arguments of the step's last question for events, small, before others take their place."""
+    number = next(reversed(state.asks), None)
+    if number is not None and state.asked is not None and number not in state.showed:
+        state.showed[number] = small_args(state.asked, kind)
+    for first in list(state.showed)[:-MAX_SHOWED]:
+        del state.showed[first]
+
+
+def keep_proposed(state: StepState) -> None:
+    """As `keep_asked`, if the question is about a proposal, which nothing else keeps once it is decided."""
+    if state.proposal is not None:
+        keep_asked(state, next(iter(state.proposal)))
+
+
+def small_args(args: dict[str, Any], kind: str = "") -> dict[str, Any]:
+    """Arguments for events: `{args}`, or for long ones `{args, cut, length}`, with the beginning of each one's text.
+
+    `length`: characters of the JSON text of all of them. `kind`: of the proposal that they are, if any.
+    """
+    head = {"kind": kind} if kind else {}
+    text = json.dumps(args, ensure_ascii=False, default=str)
+    if len(text) <= SMALL:
+        return {**head, "args": args}
+    room = max(20, SMALL // max(1, len(args)) - 40)
+    first = list(args.items())[:20]
+    texts = ((name, value if isinstance(value, str) else json.dumps(value, default=str)) for name, value in first)
+    return {**head, "args": {name[:80]: text[:room] for name, text in texts}, "cut": True, "length": len(text)}
 
 
 def short(args: dict[str, Any]) -> dict[str, Any]:
