@@ -130,7 +130,7 @@ def _activities(
     return [
         *(tool_activity(tool, values, effects, site) for tool in tools.values() if not tool.spec.durable),
         _checker(settings, specs, indexed).check_plan,
-        AskLlm(llm, values, tools=specs).ask_llm,
+        AskLlm(llm, values, tools=specs, context_tokens=settings.context_tokens).ask_llm,
         SnapshotTaker(llm.secrets, site).snapshot_workspace,
         EndRecorder(summaries, values).record_end,
         summaries.write_summary,

@@ -82,6 +82,7 @@ class Stand:
             "PLANS_WORKSPACE": str(self.workspace),
             "PLANS_TOOLS": "benchmarks.tools",
             "PLANS_AUTO_WORKER": "off",
+            "PLANS_OUTPUT_MB": "2048",
             "PYTHONPATH": str(ROOT),
         }
 

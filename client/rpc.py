@@ -158,7 +158,7 @@ async def patiently(client: Client, plan: str, say: Callable[[str], None], quest
         try:
             return await question()
         except NotConnected as error:
-            if isinstance(error, NoWorker) and await _has_ended(client, plan):
+            if isinstance(error, NoWorker) and await has_ended(client, plan):
                 raise
             if not said:
                 say(error.message)
@@ -166,7 +166,8 @@ async def patiently(client: Client, plan: str, say: Callable[[str], None], quest
         await asyncio.sleep(1.0)
 
 
-async def _has_ended(client: Client, plan: str) -> bool:
+async def has_ended(client: Client, plan: str) -> bool:
+    """Whether the plan is over, as far as the server knows. Raises PlanNotFound, NotConnected."""
     return (await describe(client, plan)).status is not WorkflowExecutionStatus.RUNNING
 
 

@@ -34,6 +34,9 @@ from client.errors import PlanClosed
 from client.history_feed import changes
 from client.ids import plan_id, workflow_id
 from client.listing import Listed, list_plans
+from client.live.feed import with_live
+from client.live.in_flight import in_flight
+from client.live.steps import by_step
 from client.pending import Pending, pending
 from client.prune import Pruned, prune
 from client.resume import Links, interrupt, links, rerun, resume
@@ -45,16 +48,18 @@ from plans.file_stamps import Stamp
 from plans.files.undo import ChangesReport
 from plans.run import Decision, Run
 from plans.views import views
+from plans.views.live import LiveView
 from plans.views.models import BriefView, EventView, PlanView
 from plans.views.queries import BRIEF
 from plans.views.summary import Summary
 
 __all__ = [
-    "BriefView", "ChangesReport", "Choice", "Decision", "Edited", "EventView", "Links", "Listed", "Pending",
+    "BriefView", "ChangesReport", "Choice", "Decision", "Edited", "EventView", "Links", "Listed", "LiveView", "Pending",
     "PlanView", "Pruned", "Started", "Summary", "approve", "begin", "brief", "call", "cancel", "changes",
-    "decide", "deny", "drafted", "edit", "events", "file_changes", "files_changed", "history", "interrupt", "links",
-    "list_plans", "make", "pause", "pending", "plan_file", "prune", "regenerate", "rerun", "resume", "show",
-    "show_patiently", "stamps", "start", "start_agent", "summary", "text", "undo", "unpause", "wait", "watch",
+    "clear_session", "decide", "deny", "drafted", "edit", "events", "file_changes", "files_changed", "history",
+    "interrupt", "links", "list_plans", "live", "make", "pause", "pending", "plan_file", "prune", "regenerate", "rerun",
+    "resume", "show", "show_patiently", "stamps", "start", "start_agent", "summary", "text", "undo", "unpause",
+    "wait", "watch",
 ]  # fmt: skip
 
 AT_ONCE = 1_000
@@ -92,27 +97,31 @@ async def summary(client: Client, plan: str) -> Summary:
     return await ask_view(client, plan, Summary, "summary")
 
 
+async def live(client: Client, plan: str) -> dict[str, LiveView]:
+    """Attempts and progress of the steps that run at this moment, by step id; of LLM requests, under "".
+
+    Steps of which nothing is known but that they run are left out. Needs no worker, and no answer from the plan.
+    """
+    return {name: each for name, each in by_step(await in_flight(client, plan)).items() if not each.is_plain}
+
+
 async def watch(
-    client: Client, plan: str, since: int = 0, say: Callable[[str], None] = lambda _: None
+    client: Client, plan: str, since: int = 0, say: Callable[[str], None] = lambda _: None, *, live: bool = False
 ) -> AsyncIterator[EventView]:
     """All events with a sequence number above `since`, past and future, until the plan has ended.
 
     Nothing is missed or repeated while server or worker are away: the generator calls `say` and continues when they
-    are back.
+    are back. `live`: with events about running steps in between, each with the number of the one before: attempts
+    that failed and progress (`client.live.feed`); they are not stored.
     """
     ended = await _ended(client, plan)
     if ended is not None:
         for past in views.events(ended, since):
             yield EventView.read(past)
         return
-    async for _ in changes(client, plan, say):
-        more = True
-        while more:
-            found = await _events(client, plan, since, say)
-            for event in found:
-                since = event.seq
-                yield event
-            more = len(found) == AT_ONCE
+    events = _stored(client, plan, since, say)
+    async for event in with_live(client, plan, events, since) if live else events:
+        yield event
 
 
 async def approve(client: Client, plan: str, choice: Choice) -> str:
@@ -153,6 +162,15 @@ async def begin(client: Client, plan: str, by: str = "") -> str:
     return await decisions.control(client, plan, "begin", by)
 
 
+async def clear_session(client: Client, plan: str, by: str = "") -> str:
+    """Make a running plan or agent forget the files as it last saw them, and the agents.md it was shown.
+
+    Later edits are of untracked files, and the agents.md come in again with the next reads; an agent's model gets them
+    with its next request, and those of before no more. Repeating it is harmless. Returns and raises as `approve`.
+    """
+    return await decisions.control(client, plan, "clear_session", by)
+
+
 async def files_changed(client: Client, plan: str, paths: Sequence[str], by: str = "") -> None:
     """Report files or directories that someone else changed; the plan must reread them before it edits them.
 
@@ -181,6 +199,18 @@ async def cancel(client: Client, plan: str) -> None:
         raise PlanClosed(f"plan '{name}' has already ended and cannot be cancelled; see: plan summary {name}")
     with about(plan):
         await client.get_workflow_handle(workflow_id(plan)).cancel(rpc_timeout=RPC_TIMEOUT)
+
+
+async def _stored(client: Client, plan: str, since: int, say: Callable[[str], None]) -> AsyncIterator[EventView]:
+    """The events that the plan derives from its state, until it has ended."""
+    async for _ in changes(client, plan, say):
+        more = True
+        while more:
+            found = await _events(client, plan, since, say)
+            for event in found:
+                since = event.seq
+                yield event
+            more = len(found) == AT_ONCE
 
 
 async def _events(client: Client, plan: str, since: int, say: Callable[[str], None]) -> list[EventView]:

@@ -8,15 +8,18 @@ worker it runs on. `record_end` takes a Run's JSON text and returns an `EndRecor
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
 
 from plans.file_stamps import NOTES_BYTES, Stamp
 from plans.model import Plan, Problem, Retry, ToolSpec, Value
 
 MAX_VALUE_BYTES = 64 * 1024 * 1024
 """Maximum length of a value's JSON text, in bytes."""
+MAX_DURATION = 1e11
+"""Milliseconds, three years: no attempt lasts longer."""
 PREVIEW_CHARACTERS = 200
 """Length of the preview of a long value in a view (seed 000)."""
 
@@ -24,12 +27,25 @@ PREVIEW_CHARACTERS = 200
 class LargeValue(Value):
     """A reference to a value in external storage, content-addressed by the hash of its JSON text (UTF-8)."""
 
-    sha256: str = Field(description="Hex digest of the JSON text.")
+    sha256: str = Field(description="Hex digest of the JSON text, which holds the digests of `streams`.")
     claim: dict[str, str] = Field(
         default_factory=dict, description="The storage driver's claim: what it needs to retrieve the value."
     )
-    bytes: int = Field(description="Length of the JSON text, in bytes.")
+    bytes: int = Field(description="Length of the JSON text, in bytes, with the text of `streams`.")
     preview: str = Field(description="The first 200 characters of the value, for people.")
+    streams: dict[str, int] = Field(
+        default_factory=dict,
+        description="Fields of the value that are texts stored in chunks (`runtime.value_store.Stream`), with their"
+        " lengths in bytes.",
+    )
+    known: dict[str, Any] = Field(
+        default_factory=dict, description="Of a value with streams, the fields short enough for a condition."
+    )
+
+    @model_serializer(mode="wrap")
+    def _compact(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Omit what a value without streams does not have."""
+        return {name: each for name, each in handler(self).items() if each or name not in ("streams", "known")}
 
 
 class Call(Value):
@@ -59,6 +75,102 @@ class Call(Value):
     )
 
 
+STDOUT: Final = 1
+STDERR: Final = 2
+"""Number of a stream, in `Turns` and elsewhere."""
+Turns = list[tuple[Literal[1, 2], int]]
+"""The order in which output arrived: bytes of one stream, then of the other."""
+
+
+class Logs(Value):
+    """What a tool's commands wrote in one attempt: chunks in external storage, and the end that is not stored there.
+
+    Grows while the attempt runs; each one is complete in itself. `activities.outputs` writes, `client.logs` reads it.
+    """
+
+    index: dict[str, str] = Field(
+        default_factory=dict, description="The storage driver's claim of the last LogIndex; empty: nothing is stored."
+    )
+    stdout: int = Field(default=0, description="Bytes of standard output so far.")
+    stderr: int = Field(default=0, description="Bytes of standard error so far.")
+    end: list[tuple[Literal[1, 2], str]] = Field(
+        default_factory=list, description="What follows the stored chunks, in order: stream, and its bytes in base64."
+    )
+    of_value: Turns | None = Field(
+        default=None, description="The texts are those of the step's value, and stored there only; their order."
+    )
+    began: AwareDatetime | None = Field(default=None, description="When the attempt began, UTC.")
+    cut: bool = Field(default=False, description="There was more output, which is lost: the limit, or the storage.")
+
+
+def logs_of(found: Any) -> Logs | None:
+    """The Logs in a heartbeat's details, which another version of the worker may have written; None if unreadable."""
+    try:
+        return Logs.model_validate(found) if found else None
+    except ValidationError:
+        return None
+
+
+class LogPart(Value):
+    """What was stored together of an attempt's output."""
+
+    turns: Turns
+    chunks: list[tuple[Literal[1, 2], dict[str, str]]] = Field(description="Stream, and the claim of its bytes.")
+
+
+class LogIndex(Value):
+    """A list of parts, with a reference to the index of those before it."""
+
+    earlier: dict[str, str] = Field(default_factory=dict, description="The driver's claim; empty: this is the first.")
+    stdout: int = Field(default=0, description="Bytes of standard output before the first part.")
+    stderr: int = Field(default=0, description="Bytes of standard error before the first part.")
+    parts: list[LogPart] = Field(default_factory=list)
+
+
+class Attempt(Value):
+    """One attempt of a call that gave no value: its tool failed, or its worker was lost while it ran."""
+
+    number: int = Field(
+        ge=1, description="From 1. Only the tool's errors count: the attempt after a lost one has the same."
+    )
+    began: AwareDatetime = Field(
+        description="When it began, UTC. Of one that was lost before its first heartbeat: when its call was scheduled."
+    )
+    duration: float = Field(
+        default=0.0, ge=0, le=MAX_DURATION, description="Milliseconds; of a lost one, until its last heartbeat."
+    )
+    code: str | None = Field(default=None, description="Code of the error; WORKER_LOST if it was lost with its worker.")
+    error: str = Field(default="", description="The error, truncated.")
+    delay: float | None = Field(default=None, description="Seconds to the next attempt; none: the last, or a lost one.")
+    logs: Logs | None = Field(default=None, description="What its commands wrote.")
+
+    @property
+    def ended(self) -> datetime:
+        """When it ended, or was last heard of."""
+        try:
+            return self.began + timedelta(milliseconds=self.duration)
+        except OverflowError:  # in the year 9999, which a hand-made record may say
+            return self.began
+
+
+class PastCall(Value):
+    """One attempt of a call without a value (it failed, was lost, or needs approval), or a call of a step's agent."""
+
+    tool: str
+    args: dict[str, Any] = Field(description="As passed to the tool, long texts truncated.")
+    result: str = Field(description="The error, truncated; of an agent's call, the value or the error.")
+    time: datetime = Field(description="When it started.")
+    sandbox: str = Field(default="", description="Sandbox level of its commands.")
+    asked: dict[str, Any] | None = Field(
+        default=None, description="What an agent's model asked for, truncated alike, if a person replaced it."
+    )
+    by: str = Field(default="", description="Who replaced it.")
+    attempt: Attempt | None = Field(default=None, description="The attempt as its worker reported it, if it did.")
+    call: int = Field(default=0, description="Number of the step's call, from 1; 0: not known, or of an agent.")
+    retried: bool = Field(default=False, description="Another attempt of the same call followed.")
+    run: str = Field(default="", description="Id of the earlier plan that made the call, if this plan resumes it.")
+
+
 class Note(Value):
     """The agents.md text of one directory, in `text` or in `large`."""
 
@@ -85,12 +197,19 @@ class Return(Value):
     shared: list[str] = Field(
         default_factory=list, description="Those of `wrote` and `deleted` that a concurrent step may have changed."
     )
+    shared_with: list[str] = Field(default_factory=list, description="The steps that may have changed those instead.")
+    missing: list[str] = Field(default_factory=list, description="Files that the run knew, and that it found deleted.")
     more_files: int = Field(default=0, description="Number of further changed files that are not listed.")
     sandbox: str = Field(default="", description="Sandbox of the commands it ran: bwrap, landlock, none.")
     notes: list[Note] = Field(
         default_factory=list, description="agents.md that apply to the files read, parents first."
     )
     warnings: list[str] = Field(default_factory=list, description="Warnings for people.")
+    logs: Logs | None = Field(default=None, description="What the commands of the successful attempt wrote.")
+    attempts: list[Attempt] = Field(
+        default_factory=list, description="The attempts before, oldest first; the last 20 of them."
+    )
+    more_attempts: int = Field(default=0, ge=0, description="Number of attempts before those.")
 
 
 class CheckRequest(Value):
@@ -126,6 +245,9 @@ class Facts(Value):
     )
     workspace: str = Field(default="", description="Absolute directory of steps without a task queue of their own.")
     workspaces: dict[str, str] = Field(default_factory=dict, description="Workspace by task queue.")
+    queue_tools: dict[str, list[str]] = Field(
+        default_factory=dict, description="By task queue, the names of all tools of its workers, once a recovery asked."
+    )
     strict_approvals: bool = Field(default=False, description="PLANS_APPROVALS=strict: waivers are ignored.")
     binds_calls: bool = Field(
         default=False, description="Decisions are bound to the digest of a call; not in histories of older versions."

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from plans.activity_io import Facts, LargeValue, Note
+from plans.activity_io import Facts, LargeValue, Logs, Note, PastCall
 from plans.budget import Ledger
 from plans.change_log import Revision
 from plans.file_stamps import FileTracker
@@ -104,6 +104,7 @@ class Result(Value):
     duration: float = Field(default=0.0, description="Milliseconds.")
     timestamp: datetime = Field(description="When it ended, UTC.")
     attempt: int = Field(default=1, description="Attempts used; only errors of the tool count.")
+    logs: Logs | None = Field(default=None, description="What the commands of the successful attempt wrote.")
 
 
 class Change(NamedTuple):
@@ -130,16 +131,6 @@ class Decision(Value):
     source: Literal["signal", "update", "timeout"] = "signal"
 
 
-class PastCall(Value):
-    """A tool call without a value: it failed, or it reported that it needs approval."""
-
-    tool: str
-    args: dict[str, Any] = Field(description="As passed to the tool, long texts truncated.")
-    result: str = Field(description="The error, truncated.")
-    time: datetime = Field(description="When it started.")
-    sandbox: str = Field(default="", description="Sandbox level of its commands.")
-
-
 class StepState(State):
     """The state of one step."""
 
@@ -159,8 +150,9 @@ class StepState(State):
     recoveries: int = Field(default=0, description="How often the LLM was asked to recover it.")
     mended: str = Field(default="", description="How the LLM recovered it from its last failure, and why.")
     past: list[PastCall] = Field(
-        default_factory=list, description="Its tool calls before the one that gave the result."
+        default_factory=list, description="Its tool calls before the one that gave the result, each attempt."
     )
+    more_past: int = Field(default=0, description="Number of earlier ones, not listed.")
     sent: dict[str, Any] | None = Field(
         default=None, description="Arguments of the last call, long texts truncated, if other than the plan's."
     )
@@ -168,6 +160,7 @@ class StepState(State):
     wrote: list[str] = Field(default_factory=list, description="Files and directories it created or changed.")
     deleted: list[str] = Field(default_factory=list, description="Files it deleted.")
     shared: list[str] = Field(default_factory=list, description="Of these, what a concurrent step may have changed.")
+    shared_with: list[str] = Field(default_factory=list, description="The steps that may have changed those instead.")
     more_files: int = Field(default=0, description="Number of further files it changed, not listed.")
     warnings: list[str] = Field(default_factory=list, description="Warnings of its tool.")
     tasks: list[str] = Field(default_factory=list, description="The task list of its agent, in order.")

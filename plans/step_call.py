@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from plans.activity_io import LargeValue
-from plans.definition.conditions import roots_of
+from plans.definition.conditions import reaches, roots_of
 from plans.definition.evaluation import MAX_ARGS_CHARACTERS, Budget
 from plans.definition.references import INPUTS, Filled, Place, fill, find, in_text, is_literal, strings
 from plans.errors import BadExpression, BadReference
@@ -115,14 +115,20 @@ class StepValues:
                 self.inline[name] = state.result.value
 
     def loaded(self, condition: str) -> Mapping[str, Any]:
-        """The inline values, for a condition. Raises BadExpression if it uses a value stored outside history."""
+        """The inline values, for a condition. Raises BadExpression if it uses a value stored outside history.
+
+        Of a value with streams, such as the long output of a command, it may use the fields that are short.
+        """
+        known: dict[str, Any] = {}
         for name in roots_of(condition):
-            if name in self.large:
+            if name in self.large and reaches(condition, name) <= self.large[name].known.keys():
+                known[name] = self.large[name].known
+            elif name in self.large:
                 raise BadExpression(
                     f"the value of '{name}' has {self.large[name].bytes} bytes, too large for a condition;"
                     " add a step that extracts what the condition needs"
                 )
-        return self.inline
+        return {**self.inline, **known} if known else self.inline
 
     def identity(self, root: str) -> dict[str, Any]:
         """What tells a value from others: the content hash of a stored one, else the value itself."""

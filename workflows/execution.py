@@ -36,7 +36,7 @@ from plans.execution.next_action import (
     next_action,
 )
 from plans.execution.schedule import Outcome, Schedule
-from plans.execution.tool_history import note_failure, note_files
+from plans.execution.tool_history import note_attempts, note_failure, note_files
 from plans.log import LogKind
 from plans.model import DEFAULT_PARALLEL, Step
 from plans.run import PlanStatus, Run, Status
@@ -228,10 +228,11 @@ class Execution:
         if error is None:
             outcome, returned = completed(handle.result(), now, started)
             self._note(step, returned, now)
+            note_attempts(self.run, step, returned.attempts, returned.more_attempts)
             return self._end(step_id, outcome)
-        outcome = of_activity(error, now, started)
-        self._note(step, left_behind(error), now)
-        note_failure(self.run, step, outcome.result, started)
+        outcome, left = of_activity(error, now, started), left_behind(error)
+        self._note(step, left, now)
+        note_failure(self.run, step, outcome.result, started, left)
         match after_failure(self.schedule, step_id, outcome.result):
             case Ask(call):
                 self.run.note(LogKind.ASKS, outcome.result.error or "", now, step_id)

@@ -34,6 +34,7 @@ def completed(returned: Any, now: datetime, started: datetime) -> tuple[Outcome,
         duration=round(_number(parsed.duration, lasted), 3),
         timestamp=now,
         attempt=int(_number(parsed.attempt, 1)),
+        logs=parsed.logs,
     )
     return Outcome(Status.COMPLETED, result), parsed
 
@@ -71,15 +72,29 @@ def of_activity(error: BaseException, now: datetime, started: datetime) -> Outco
 
 
 def left_behind(error: BaseException) -> Return:
-    """The file changes a failed call reported in its error details; an empty Return when there are none."""
+    """The file changes and the attempts that a failed call reported; an empty Return when there are none."""
     cause = error.cause if isinstance(error, ActivityError) else error
-    details = cause.details[:1] if isinstance(cause, ApplicationError) else ()
-    reported = details[0] if details and isinstance(details[0], dict) else {}
-    names = ("wrote", "deleted", "shared", "moreFiles", "sandbox", "warnings")
+    reported = _reported(cause)
+    names = ("wrote", "deleted", "shared", "sharedWith", "missing", "moreFiles", "sandbox", "warnings")
     try:
-        return Return.model_validate({"duration": 0.0, **{name: reported[name] for name in names if name in reported}})
+        left = Return.model_validate({"duration": 0.0, **{name: reported[name] for name in names if name in reported}})
     except ValidationError:
-        return Return(duration=0.0)
+        left = Return(duration=0.0)
+    attempts = {name: reported[name] for name in ("attempts", "moreAttempts") if name in reported}
+    try:
+        told = Return.model_validate({"duration": 0.0, **attempts})
+    except ValidationError:
+        return left
+    return left.model_copy(update={"attempts": told.attempts, "more_attempts": told.more_attempts})
+
+
+def _reported(cause: BaseException | None) -> dict[str, Any]:
+    """What a failed attempt told in its error's details, or the last attempt of a lost worker in its heartbeat's."""
+    if isinstance(cause, ApplicationError):
+        details = cause.details[:1]
+    else:
+        details = cause.last_heartbeat_details[:1] if isinstance(cause, TimeoutError) else ()
+    return details[0] if details and isinstance(details[0], dict) else {}
 
 
 def _number(found: Any, otherwise: float) -> float:

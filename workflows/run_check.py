@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from plans.agents.run import AgentRun, agent_view, outcome_of, tasks_text
 from plans.errors import PlanError
 from plans.execution.schedule import Schedule
-from plans.run import DONE, ENDED, PlanStatus, Run, Status, StepState, run_of, text_of
+from plans.run import ENDED, PlanStatus, Run, Status, StepState, run_of, text_of
 from plans.views import queries
 from plans.views.markdown import details
 from plans.views.summary import summary_of
@@ -26,7 +26,7 @@ from plans.views.summary import summary_of
 MAX_SEQ = 10**9
 """Far above any number of changes and log entries that a run can have."""
 _OF_A_PLAN = frozenset((Status.PENDING, Status.COMPLETED, Status.SKIPPED))
-_OF_AN_AGENT = frozenset((Status.COMPLETED, Status.FAILED, Status.SKIPPED, Status.BLOCKED))
+_OF_AN_AGENT = frozenset((Status.PENDING, Status.COMPLETED, Status.FAILED, Status.SKIPPED, Status.BLOCKED))
 _RAISED = (PlanError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 """What code that relies on a sound Run may raise for another one."""
 
@@ -46,9 +46,12 @@ def agent_problem_of(agent: AgentRun, now: datetime) -> str | None:
         return f"run.status: an agent starts as a draft, or with its end; not as {run.status} with the end {agent.end}"
     if names != [f"call_{number}" for number in range(1, len(names) + 1)]:
         return "run.plan.steps: the steps of an agent are call_1, call_2 and so on"
-    unknown = [name for name in agent.called if name not in run.steps or run.steps[name].status not in DONE]
-    if unknown:
-        return f"called: there is no finished call '{unknown[0][:100]}'"
+    unknown = [name for name in agent.called if name not in run.steps or run.steps[name].status is Status.BLOCKED]
+    if unknown or len(set(agent.called)) < len(agent.called):
+        return f"called: there is no call '{unknown[0][:100]}'" if unknown else "called: a call is there twice"
+    lost = [name for name, state in run.steps.items() if state.status is Status.PENDING and name not in agent.called]
+    if lost:
+        return f"run.steps.{lost[0][:100]}: a call that is still to be made is in `called`"
     return next(_problems(run, _OF_AN_AGENT), None) or next(_odd_values(agent), None) or _agent_tried_out(agent, now)
 
 
@@ -84,8 +87,9 @@ def _step_problems(run: Run, state: StepState, statuses: frozenset[Status]) -> I
         state.result is None or state.result.ok is not (status is Status.COMPLETED)
     ):
         yield f"result: does not agree with the status {status}"
-    if min(state.calls, state.recoveries, state.tasks_done, state.more_files) < 0 or state.calls > MAX_SEQ:
-        yield "calls, recoveries, tasksDone, moreFiles: counts are not negative"
+    counts = (state.calls, state.recoveries, state.tasks_done, state.more_files, state.more_past)
+    if min(counts) < 0 or max(state.calls, state.more_past) > MAX_SEQ:
+        yield "calls, recoveries, tasksDone, moreFiles, morePast: counts are not negative"
 
 
 def _odd_values(value: Any) -> Iterator[str]:

@@ -38,6 +38,8 @@ class ToolEnvironment:
     secrets: Secrets = field(default_factory=lambda: Secrets([]))
     addresses: AddressPolicy = field(default_factory=AddressPolicy)
     """What HTTP requests may connect to."""
+    output_bytes: int = 256 * MEBIBYTE
+    """Maximum output of a command, stdout and stderr together, per attempt."""
     fault: Callable[[str], None] = no_fault
     """See `ToolContext.fault`."""
     names: ProtectedNames = DEFAULT
@@ -110,5 +112,7 @@ def environment_of(
     secrets = Secrets([settings.openai_api_key, SecretStr(token) if token else None])
     addresses = AddressPolicy.of(settings.http_allow, partial(own_servers, settings, temporal))
     names = ProtectedNames(settings.protected, source_files(settings.tools))
-    watcher, rules = Watcher(settings.state_dir, settings.undo, names=names), WorkspaceRules.of(settings)
-    return ToolEnvironment(sandbox_of(settings), watcher, secrets, addresses, fault, names, rules)
+    rules = WorkspaceRules.of(settings)
+    watcher = Watcher(settings.state_dir, settings.undo, names=names, trace=settings.trace)
+    output = settings.output_mb * MEBIBYTE
+    return ToolEnvironment(sandbox_of(settings), watcher, secrets, addresses, output, fault, names, rules)

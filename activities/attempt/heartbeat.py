@@ -1,82 +1,177 @@
-"""The heartbeat of an activity that may be retried: counts errors across attempts and carries a progress line.
+"""The heartbeat of an activity that may be retried: counts its errors, records its attempts and carries its progress.
 
-Details are `{"errors": N, "line": "..."}`. Workers of different versions read each other's details: fields may be added
-but never renamed, and unreadable details count as no errors. This count, not Temporal's attempt number, decides when a
-step has failed: the death of a worker must not use up an attempt (FAULTS, rule 3), so the workflow schedules these
-activities with unlimited attempts and a heartbeat timeout.
+Details are one object: `errors` (the tool's errors so far), `of` (attempts allowed), `line` and `progress` (percent) of
+the attempt that runs, `logs` of its commands, `began` and `lasted` (milliseconds) of it, `attempts` before it (an
+`Attempt` each) and `moreAttempts` (before those). Workers of different versions read each other's details: fields may
+be added but never renamed, and unreadable details count as no errors. They survive to the next attempt, so its worker
+knows of all before it; Temporal itself keeps only the last failure, and the workflow sees only the end.
+
+The count of errors, not Temporal's attempt number, decides when a step has failed: the death of a worker must not use
+up an attempt (FAULTS, rule 3), so the workflow schedules these activities with unlimited attempts and a heartbeat
+timeout. An attempt of which no error was counted was lost with its worker.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
+from activities.attempt.errors import bounded, one_line
+from plans.activity_io import Attempt, logs_of
 from plans.errors import ToolError
 from plans.model import Retry
+from plans.views.live import LOST, attempts_of
 
 BEAT_SECONDS = 1.0
+MAX_ATTEMPTS = 20
+"""Maximum number of attempts recorded one by one; those before the last 20 are counted."""
+ERROR_BYTES = 500
+"""Maximum length of the error in an attempt's record."""
+_MOST = 1_000_000_000
+"""Counts above this in details are nonsense."""
 
 
 class Heartbeat:
-    """The heartbeat of this attempt; `line` returns its progress, `errors` counts those of earlier attempts."""
+    """The heartbeat of this attempt; `errors` counts those of earlier attempts, `attempts` lists them and lost ones.
 
-    def __init__(self, line: Callable[[], str]) -> None:
-        self.errors = errors_so_far(activity.info().heartbeat_details)
-        self._line = line
+    `report` returns what changes while the attempt runs: `line`, and if known `progress` and `logs`.
+    """
+
+    def __init__(self, report: Callable[[], Mapping[str, Any]], retry: Retry) -> None:
+        info = activity.info()
+        known = _known(info.heartbeat_details)
+        self.errors = errors_so_far(info.heartbeat_details)
+        self.attempts, self.more = attempts_of(known.get("attempts"))[-MAX_ATTEMPTS:], _count(known.get("moreAttempts"))
+        self._report, self._retry = report, retry
+        self._began, self._started = info.started_time, time.monotonic()
+        self._count_unrecorded()
+        self._add_lost(info, known)
 
     @contextmanager
     def beating(self, *, at_once: bool = False) -> Iterator[None]:
-        """Heartbeat about every second until the block ends; `at_once`: also when it begins.
+        """Heartbeat about every second until the block ends; `at_once`: also when it begins, as any later attempt does.
 
         Call `failure` after the block: a later heartbeat would overwrite its count with the old one.
         """
-        task = asyncio.create_task(self._beat(at_once))
+        task = asyncio.create_task(self._beat(at_once or activity.info().attempt > 1))
         try:
             yield
         finally:
             task.cancel()
 
-    def is_final(self, error: ToolError, retry: Retry) -> bool:
+    def is_final(self, error: ToolError) -> bool:
         """Whether no further attempt follows this error."""
-        return not error.retryable or self.errors + 1 >= retry.attempts
+        return not error.retryable or self.errors + 1 >= self._retry.attempts
 
     def failure(
-        self, error: ToolError, retry: Retry, message: str, details: Mapping[str, Any], longest_wait: float
+        self, error: ToolError, message: str, details: Mapping[str, Any], longest_wait: float
     ) -> ApplicationError:
-        """The error to raise to Temporal: says whether and when to retry. Counts it in the heartbeat.
+        """The error to raise to Temporal: says whether and when to retry. Counts and records it in the heartbeat.
 
         `longest_wait` limits the delay before the next attempt, in seconds.
         """
-        failed, final = self.errors + 1, self.is_final(error, retry)
-        if not final:
-            activity.heartbeat({"errors": failed, "line": message[:200]})
+        failed, final, retry = self.errors + 1, self.is_final(error), self._retry
         wait = error.retry_after if error.retry_after is not None else retry.delay * retry.factor**self.errors
+        delay = None if final else min(max(wait, 0.001), longest_wait)
+        self._add(self._this(failed, error.code, message, delay))
+        if not final:
+            activity.heartbeat({"errors": failed, "line": message[:200], **self._before()})
         return ApplicationError(
             message,
-            {"code": error.code, "attempt": failed, **details},
+            {"code": error.code, "attempt": failed, **details, **(self._before() if final else {})},
             type=error.code,
             non_retryable=final,
-            next_retry_delay=None if final else timedelta(seconds=min(max(wait, 0.001), longest_wait)),
+            next_retry_delay=None if delay is None else timedelta(seconds=delay),
             category=ApplicationErrorCategory.BENIGN,
         )
+
+    def _this(self, number: int, code: str, message: str, delay: float | None) -> Attempt:
+        """The record of the attempt that has just failed."""
+        logs = self._report().get("logs")
+        return Attempt(
+            number=number, began=self._began, duration=self._lasted, code=code, error=_short(message), delay=delay,
+            logs=logs,
+        )  # fmt: skip
+
+    def _count_unrecorded(self) -> None:
+        """Count errors that a worker of an earlier version counted without recording their attempts."""
+        recorded = sum(attempt.code != LOST for attempt in self.attempts)
+        self.more = max(self.more, self.errors - recorded)
+
+    def _add_lost(self, info: activity.Info, known: Mapping[str, Any]) -> None:
+        """Record the attempts that Temporal counts and no worker ended: the first has the details' last progress."""
+        lost = min(info.attempt - 1 - len(self.attempts) - self.more, _MOST)
+        began, lasted = _time(known.get("began")), known.get("lasted")
+        if lost > 0 and began is not None:
+            duration = float(lasted) if isinstance(lasted, int | float) and 0 <= lasted <= _MOST else 0.0
+            self._add(self._lost(began, duration, known.get("line"), known.get("logs")))
+        for _ in range(lost - min(lost, MAX_ATTEMPTS) + (began is not None), lost):
+            self._add(self._lost(info.scheduled_time))
+        self.more += max(0, lost - MAX_ATTEMPTS)
+
+    def _lost(self, began: datetime, duration: float = 0.0, line: Any = "", logs: Any = None) -> Attempt:
+        progress = f"; its last progress was: {line}" if isinstance(line, str) and line else ""
+        text = _short(f"its worker died or was stopped{progress}")
+        found = logs_of(logs)
+        return Attempt(number=self.errors + 1, began=began, duration=duration, code=LOST, error=text, logs=found)
+
+    def _add(self, attempt: Attempt) -> None:
+        self.attempts.append(attempt)
+        self.more += max(0, len(self.attempts) - MAX_ATTEMPTS)
+        del self.attempts[:-MAX_ATTEMPTS]
+
+    def _before(self) -> dict[str, Any]:
+        """The details about the attempts that have ended, and how many are allowed."""
+        ended = [attempt.model_dump(mode="json", exclude_defaults=True) for attempt in self.attempts]
+        counted = {"attempts": ended, "moreAttempts": self.more}
+        return {"of": self._retry.attempts, **{name: value for name, value in counted.items() if value}}
+
+    @property
+    def _lasted(self) -> float:
+        return round((time.monotonic() - self._started) * 1_000, 3)
 
     async def _beat(self, at_once: bool) -> None:
         allowed = activity.info().heartbeat_timeout
         pause = min(BEAT_SECONDS, allowed.total_seconds() / 3) if allowed else BEAT_SECONDS
         while True:
             if at_once:
-                activity.heartbeat({"errors": self.errors, "line": self._line()})
+                activity.heartbeat(self._details())
             await asyncio.sleep(pause)
             at_once = True
+
+    def _details(self) -> dict[str, Any]:
+        running = {"began": self._began.astimezone(UTC).isoformat(), "lasted": self._lasted}
+        return {"errors": self.errors, **self._report(), **running, **self._before()}
 
 
 def errors_so_far(details: Sequence[Any]) -> int:
     """The error count in the heartbeat details of an earlier attempt; 0 if there is none."""
-    errors = details[0].get("errors") if details and isinstance(details[0], dict) else 0
-    return errors if isinstance(errors, int) and errors >= 0 else 0
+    return _count(_known(details).get("errors"))
+
+
+def _known(details: Sequence[Any]) -> Mapping[str, Any]:
+    return details[0] if details and isinstance(details[0], dict) else {}
+
+
+def _count(found: Any) -> int:
+    is_count = isinstance(found, int) and not isinstance(found, bool) and 0 <= found <= _MOST
+    return found if is_count else 0
+
+
+def _time(found: Any) -> datetime | None:
+    try:
+        time_ = datetime.fromisoformat(found) if isinstance(found, str) else None
+    except ValueError:
+        return None
+    return time_ if time_ and time_.tzinfo else None
+
+
+def _short(text: str) -> str:
+    return bounded(one_line(text), ERROR_BYTES)

@@ -33,6 +33,10 @@ class Secrets:
             text = text.replace(value, MASK)
         return text
 
+    def out_of_stream(self) -> StreamRedaction:
+        """Masks the secrets in a stream of bytes; of each stream its own."""
+        return StreamRedaction([value.encode() for value in self._values])
+
     def out_of_message(self, text: str) -> str:
         """A server's error text with the secrets masked, and anything that looks like an API key."""
         return _KEY_SHAPE.sub(MASK, self.out_of(text))
@@ -46,3 +50,42 @@ class Secrets:
         if isinstance(value, dict):
             return {self.out_of(name): self.out_of_value(each) for name, each in value.items()}
         return value
+
+
+class StreamRedaction:
+    """Masks secrets in bytes that arrive in pieces, a secret that lies across pieces included.
+
+    Holds back only an end that may be the beginning of a secret, so that output can be followed live.
+    """
+
+    def __init__(self, secrets: list[bytes]) -> None:
+        """`secrets`: longest first."""
+        self._secrets, self._held = secrets, b""
+        self._pattern = re.compile(b"|".join(map(re.escape, secrets))) if secrets else None
+
+    def add(self, data: bytes) -> bytes:
+        """What may be passed on now."""
+        if self._pattern is None:
+            return data
+        data = self._held + data
+        begun = min((len(data) - self._begun(secret, data) for secret in self._secrets), default=len(data))
+        out, position = bytearray(), 0
+        for match in self._pattern.finditer(data):
+            if match.start() >= begun:
+                break
+            out += data[position : match.start()] + MASK.encode()
+            position = match.end()
+        begun = max(begun, position)
+        self._held = data[begun:]
+        return bytes(out + data[position:begun])
+
+    def rest(self) -> bytes:
+        """What was held back, at the end of the stream."""
+        held, self._held = self._held, b""
+        return self._pattern.sub(MASK.encode(), held) if self._pattern else held
+
+    @staticmethod
+    def _begun(secret: bytes, data: bytes) -> int:
+        """Length of the longest end of `data` that is a beginning of the secret, but not all of it."""
+        longest = min(len(secret) - 1, len(data))
+        return next((length for length in range(longest, 0, -1) if data.endswith(secret[:length])), 0)

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from activities.attempt.redaction import Secrets
 from plans.activity_io import MAX_VALUE_BYTES, LargeValue
 from plans.errors import ToolError
+from runtime.value_store import Stream
 
 if TYPE_CHECKING:
     from runtime.value_store import ValueStore
@@ -27,8 +28,10 @@ MAX_DEPTH = 64
 async def keep(value: Any, values: ValueStore, secrets: Secrets | None = None) -> Any | LargeValue:
     """The value for history: parsed from its JSON text, or a LargeValue in the store if the text is too long.
 
-    Secrets are redacted. Raises ToolError BAD_VALUE or VALUE_TOO_LARGE.
+    Secrets are redacted. Fields that are streams are stored already. Raises ToolError BAD_VALUE or VALUE_TOO_LARGE.
     """
+    if isinstance(value, dict) and any(isinstance(each, Stream) for each in value.values()):
+        return await values.put_with_streams(value)
     text = await asyncio.to_thread(json_text, value)
     text = secrets.out_of(text) if secrets else text
     size = len(text.encode())

@@ -79,7 +79,7 @@ def put(place: Place, target: str, mode: int | None, preimages: ContentStore) ->
     if target.startswith("link:"):
         os.symlink(native(target.removeprefix("link:")), temporary, dir_fd=place.directory)
     else:
-        write_beside(place, temporary, data)
+        write_beside(place, temporary, [data])
         if mode is not None:
             os.chmod(temporary, mode & 0o777, dir_fd=place.directory)
     if place.status is None:

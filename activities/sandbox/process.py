@@ -1,8 +1,8 @@
-"""Runs a command to completion and captures its output: the worker's side of `activities.sandbox.launcher`.
+"""Runs a command to completion and passes its output on: the worker's side of `activities.sandbox.launcher`.
 
 No process of the command outlives the call: cancellation sends SIGTERM, kills the whole tree after a grace period and
-waits for that; if the worker dies, the tree is killed at once. The first and the last 128 KiB of each stream are kept,
-with a line `...[N bytes cut]...` between them, so memory is bounded; invalid UTF-8 is replaced.
+waits for that; if the worker dies, the tree is killed at once. A `Sink` takes the output; while it has no room, nothing
+is read and the command waits. It may also have the command killed.
 `activities.sandbox.sandbox` decides what the command may do. Nothing of a command is on the launcher's command line or
 in its environment: the launcher reads all of it from an inherited file in memory.
 """
@@ -19,12 +19,10 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, Protocol, cast
 
 from activities.sandbox.confinement import CONSTANT
 
-KEPT_BYTES = 128 * 1024
-"""Bytes kept of the start, and of the end, of each stream."""
 GRACE_SECONDS = 2.0
 """Seconds between SIGTERM and SIGKILL."""
 MAX_COMMAND_BYTES = 128 * 1024 - 1
@@ -39,49 +37,16 @@ _PYTHON = os.path.realpath(sys.executable)
 _PASSED_ON = ("PATH", "LANG", "TZ", "TMPDIR")
 
 
-@dataclass(frozen=True)
-class Ended:
-    """Output and exit code of a finished command."""
+class Sink(Protocol):
+    """Takes the output of a command."""
 
-    stdout: str
-    stderr: str
-    exit_code: int
+    over: asyncio.Event
+    """Set when the command is to be killed."""
+    on_room: Callable[[], None]
+    """Set by `run`; to be called when there is room again."""
 
-
-@dataclass
-class Output:
-    """The start and the end of a byte stream."""
-
-    head: bytearray = field(default_factory=bytearray)
-    tail: bytearray = field(default_factory=bytearray)
-    cut: int = 0
-
-    def add(self, data: bytes) -> None:
-        """Append the next chunk."""
-        room = KEPT_BYTES - len(self.head)
-        self.head += data[:room]
-        self.tail += data[room:] if room > 0 else data
-        if len(self.tail) > 2 * KEPT_BYTES:
-            self._shorten()
-
-    def text(self) -> str:
-        """The captured output as text."""
-        self._shorten()
-        if not self.cut:
-            return (self.head + self.tail).decode("utf-8", "replace")
-        head, tail = self.head.decode("utf-8", "replace"), self.tail.decode("utf-8", "replace")
-        return f"{head.rstrip(chr(0xFFFD))}\n...[{self.cut} bytes cut]...\n{tail.lstrip(chr(0xFFFD))}"
-
-    def last_line(self) -> str:
-        """The last non-empty line so far, possibly partial."""
-        recent = bytes((self.tail or self.head)[-1_000:]).decode("utf-8", "replace").rstrip()
-        return recent.rpartition("\n")[2].rpartition("\r")[2]
-
-    def _shorten(self) -> None:
-        extra = len(self.tail) - KEPT_BYTES
-        if extra > 0:
-            self.cut += extra
-            del self.tail[:extra]
+    def add(self, number: Literal[1, 2], data: bytes) -> bool:
+        """Take output of stdout (1) or stderr (2). False: nothing more is read until `on_room` is called."""
 
 
 @dataclass(frozen=True)
@@ -103,20 +68,27 @@ class Order:
     """Level 1: the arguments of `landlock.restrict`."""
     drop: dict[str, list[str]] = field(default_factory=dict)
     """For a root worker: the paths `owned` and `needed` by the unprivileged user, see `privileges.enter`."""
+    trace: str = ""
+    """The file to which the launcher adds the names that the command changes, see `activities.tracing.tracer`."""
 
 
-async def run(order: Order, directory: int, on_line: Callable[[str], None]) -> Ended:
-    """Run a command in an open directory. When cancelled, all its processes are dead before this returns."""
+async def run(order: Order, directory: int, sink: Sink) -> int:
+    """Run a command in an open directory; returns its exit code. All its processes are dead before this returns,
+    also when it is cancelled or killed by the sink."""
     control_out, control_in = os.pipe()
-    work = asyncio.ensure_future(_run(order, control_out, directory, on_line))
+    work = asyncio.ensure_future(_run(order, control_out, directory, sink))
+    over = asyncio.ensure_future(sink.over.wait())
     try:
+        await asyncio.wait([work, over], return_when=asyncio.FIRST_COMPLETED)
+        if not work.done():
+            _terminate(control_in)
         return await asyncio.shield(work)
     except asyncio.CancelledError:
-        with suppress(BrokenPipeError):  # the launcher has exited already
-            os.write(control_in, b"t")
+        _terminate(control_in)
         await asyncio.wait([work], timeout=GRACE_SECONDS + 2 * DRAIN_SECONDS)
         raise
     finally:
+        over.cancel()
         os.close(control_in)
         work.add_done_callback(_looked_at)
 
@@ -147,16 +119,22 @@ def environment(base: Mapping[str, str], home: str, extra: Mapping[str, str]) ->
 
 
 class _Launched(asyncio.SubprocessProtocol):
-    """Captures a launcher's output until it has exited and all pipes are closed."""
+    """Passes a launcher's output on until it has exited and all pipes are closed."""
 
-    def __init__(self, on_line: Callable[[str], None]) -> None:
-        self.outputs = {1: Output(), 2: Output()}
+    def __init__(self, sink: Sink) -> None:
         self.exited, self.silent = asyncio.Event(), asyncio.Event()
-        self._on_line = on_line
+        self.is_paused = False
+        self._sink, self._transport = sink, asyncio.SubprocessTransport()
+        sink.on_room = self._resume
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.SubprocessTransport, transport)
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        self.outputs[fd].add(data)
-        self._on_line(self.outputs[fd].last_line())
+        if not self._sink.add(1 if fd == 1 else 2, data) and not self.is_paused:
+            self.is_paused = True
+            for pipe in self._pipes():
+                pipe.pause_reading()
 
     def process_exited(self) -> None:
         self.exited.set()
@@ -164,18 +142,34 @@ class _Launched(asyncio.SubprocessProtocol):
     def connection_lost(self, _: Exception | None) -> None:
         self.silent.set()
 
+    async def drained(self) -> None:
+        """Wait for the end of the output, but not for long: if the launcher was killed, a process may hold a pipe."""
+        while not self.silent.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.silent.wait(), DRAIN_SECONDS)
+            if not self.is_paused:
+                return
 
-async def _run(order: Order, control: int, directory: int, on_line: Callable[[str], None]) -> Ended:
-    launched = _Launched(on_line)
+    def _resume(self) -> None:
+        if self.is_paused:
+            self.is_paused = False
+            for pipe in self._pipes():
+                pipe.resume_reading()
+
+    def _pipes(self) -> list[asyncio.ReadTransport]:
+        pipes = (cast("asyncio.ReadTransport | None", self._transport.get_pipe_transport(fd)) for fd in (1, 2))
+        return [pipe for pipe in pipes if pipe is not None and not pipe.is_closing()]
+
+
+async def _run(order: Order, control: int, directory: int, sink: Sink) -> int:
+    launched = _Launched(sink)
     transport = await _launch(launched, order, control, os.dup(directory))
     try:
         await launched.exited.wait()
-        with suppress(TimeoutError):  # the launcher was killed and a process still holds a pipe
-            await asyncio.wait_for(launched.silent.wait(), DRAIN_SECONDS)
+        await launched.drained()
     finally:
         transport.close()
-    stdout, stderr = (launched.outputs[fd].text() for fd in (1, 2))
-    return Ended(stdout, stderr, transport.get_returncode() or 0)
+    return transport.get_returncode() or 0
 
 
 async def _launch(launched: _Launched, order: Order, control: int, directory: int) -> asyncio.SubprocessTransport:
@@ -215,6 +209,11 @@ def _written(order: Order, control: int, directory: int) -> int:
     return descriptor
 
 
-def _looked_at(work: asyncio.Future[Ended]) -> None:
+def _terminate(control: int) -> None:
+    with suppress(BrokenPipeError):  # the launcher has exited already
+        os.write(control, b"t")
+
+
+def _looked_at(work: asyncio.Future[int]) -> None:
     if not work.cancelled():
         work.exception()

@@ -3,7 +3,7 @@
     with changing(context, path) as change:
         if change.earlier: return it     # an earlier attempt made this change
         change.check()                   # CONFLICT if the file differs from its stamp
-        change.write(data, value)
+        change.write([data], value)
 
 The new content is written to a temporary file in the same directory before the effect is logged. Then the two names
 are swapped, the file swapped out is compared with the one that should be replaced, and the swap is undone if another
@@ -24,7 +24,16 @@ import xxhash
 from activities.tools import conflicts
 from activities.tools.tool import ToolContext
 from activities.workspace.atomic_swap import exchange, put_new
-from activities.workspace.contents import MAX_FILE_BYTES, check_replaceable, read_bytes, stamp_at, token, write_beside
+from activities.workspace.contents import (
+    MAX_FILE_BYTES,
+    check_replaceable,
+    has_content,
+    read_bytes,
+    stamp_at,
+    token,
+    too_large,
+    write_beside,
+)
 from activities.workspace.effect_log import Effect, Kind, run_of
 from activities.workspace.effect_recovery import settle
 from activities.workspace.locks import locked
@@ -32,6 +41,49 @@ from activities.workspace.paths import shown
 from activities.workspace.workspace import Place
 from plans.errors import ToolError
 from plans.file_stamps import Stamp, stamp_of
+from runtime.value_store import StoredText
+
+
+@dataclass(frozen=True)
+class NewContent:
+    """The new content of a file: held in memory, or read from the value store in pieces."""
+
+    context: ToolContext
+    length: int
+    """In bytes."""
+    source: bytes | StoredText
+
+    @classmethod
+    def of(cls, content: str | StoredText, context: ToolContext) -> NewContent:
+        """The content, a text as UTF-8. Raises ToolError INVALID_ARGS if that is not valid Unicode."""
+        if isinstance(content, StoredText):
+            return cls(context, content.stream.bytes, content)
+        try:
+            data = content.encode()
+        except UnicodeEncodeError:
+            text = "the text is not valid Unicode (it contains lone surrogates); remove them"
+            raise ToolError("INVALID_ARGS", text) from None
+        return cls(context, len(data), data)
+
+    def check_length(self, place: Place) -> None:
+        """Raise ToolError FILE_TOO_LARGE. A stored text has the limit of what may be stored, PLANS_OUTPUT_MB."""
+        if isinstance(self.source, bytes) and self.length > MAX_FILE_BYTES:
+            raise too_large(place.path)
+
+    def pieces(self) -> Iterator[bytes]:
+        """The content in order. Raises InterruptedError when the call is cancelled meanwhile."""
+        for piece in [self.source] if isinstance(self.source, bytes) else self.source.pieces():
+            if self.context.cancelled:
+                raise InterruptedError("the call was cancelled")
+            yield piece
+
+    def is_that_of(self, change: Change) -> bool:
+        """Whether the file has this content already."""
+        place = change.place
+        if isinstance(self.source, bytes):
+            return change.data == self.source
+        is_as_long = place.is_regular and place.status is not None and place.status.st_size == self.length
+        return is_as_long and has_content(place, self.pieces())
 
 
 @dataclass
@@ -59,18 +111,28 @@ class Change:
             before = self.context.effects.preimages.get(seen.hash)
             raise conflicts.conflict(self.place, seen, before, self.data)
 
-    def write(self, data: bytes, value: Any) -> None:
-        """Replace the content. Raises CONFLICT if another program saves the file at the same moment."""
+    def check_exists(self) -> None:
+        """Raise CONFLICT if the file is missing, and the run has seen it before; also if the run itself deleted it."""
+        seen = self.context.call.stamps.get(self.place.path)
+        if seen is not None and self.place.status is None:
+            raise conflicts.conflict(self.place, seen, None, None)
+
+    def write(self, new: NewContent, value: Any) -> Stamp:
+        """Replace the content; returns its full hash and size. Raises CONFLICT if another program saves the file at
+        the same moment."""
         check_replaceable(self.place)
         self._keep_preimage()
         self.place.make_folders()
         self._sweep()
         self.context.fault("before_effect")
         name = self._temporary()
-        write_beside(self.place, name, data)
+        try:
+            written = write_beside(self.place, name, new.pieces())
+        except FileNotFoundError:  # its directory was removed
+            raise conflicts.meanwhile(self.place, gone=True) from None
         self.context.fault("after_temporary")
         try:
-            effect = self._begin("write", name, xxhash.xxh3_128_hexdigest(data), len(data), value)
+            effect = self._begin("write", name, written.hash, written.size, value)
         except BaseException:
             self._remove(name)
             raise
@@ -82,6 +144,7 @@ class Change:
             raise
         self.context.fault("after_swap")
         self._end(effect)
+        return written
 
     def delete(self, value: Any) -> None:
         """Delete the file or the symbolic link. Raises CONFLICT as `write` does."""
@@ -139,8 +202,8 @@ class Change:
                 return put_new(name, place.name, directory)
             if exchange(name, place.name, directory):
                 return self._verify(effect)
-        except (FileExistsError, FileNotFoundError):
-            raise conflicts.meanwhile(place) from None
+        except (FileExistsError, FileNotFoundError) as error:
+            raise conflicts.meanwhile(place, gone=isinstance(error, FileNotFoundError)) from None
         if token(place.name, directory) != effect.before:
             raise conflicts.meanwhile(place)
         return os.rename(name, place.name, src_dir_fd=directory, dst_dir_fd=directory)

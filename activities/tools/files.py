@@ -13,15 +13,16 @@ from pydantic import Field
 
 from activities.attempt.results import json_value
 from activities.tools.agents_md import collect
-from activities.tools.file_change import Change, changing
+from activities.tools.file_change import Change, NewContent, changing
 from activities.tools.text_edit import Edit, find_edit
 from activities.tools.tool import Tool, ToolContext, tool
-from activities.workspace.contents import MAX_FILE_BYTES, check_replaceable, read_bytes, read_lines, text_of, too_large
+from activities.workspace.contents import check_replaceable, read_bytes, read_lines, text_of
 from activities.workspace.effect_log import Effect
 from activities.workspace.paths import shown
 from activities.workspace.workspace import Place, not_found
 from plans.errors import ToolError
-from plans.file_stamps import Stamp, stamp_of
+from plans.file_stamps import SAMPLED_FROM, Stamp, stamp_of
+from runtime.value_store import StoredText
 
 SMALL_BYTES = 1024 * 1024
 """If only some lines of a larger file are requested, it is read in chunks."""
@@ -68,7 +69,7 @@ def read_file(path: str, context: ToolContext, offset: Count = 0, limit: Count |
     Returns:
         The text, with the line endings of the file.
     """
-    with context.workspace.file(path) as place:
+    with context.reading(path) as place:
         if limit is None or _is_small(place):
             chosen = _lines(_read(place, context), offset, limit)
         else:
@@ -89,7 +90,7 @@ def read_json(path: str, context: ToolContext) -> Any:
     Returns:
         The parsed JSON value.
     """
-    with context.workspace.file(path) as place:
+    with context.reading(path) as place:
         text = _read(place, context)
     try:
         value = json_value(text.removeprefix("\ufeff"))
@@ -101,7 +102,7 @@ def read_json(path: str, context: ToolContext) -> Any:
 
 
 @tool(effect="keyed")
-def write_file(path: str, content: str, context: ToolContext) -> Written:
+def write_file(path: str, content: str | StoredText, context: ToolContext) -> Written:
     """Create or overwrite a text file and its missing parent directories.
 
     Overwriting a file that this run has neither created nor read requires approval.
@@ -113,21 +114,21 @@ def write_file(path: str, content: str, context: ToolContext) -> Written:
     Returns:
         {path, bytes, created}; created is false if the file already existed.
     """
-    data = _encoded(content)
+    new = NewContent.of(content, context)
     with changing(context, path) as change:
         place = change.place
         if change.earlier:
             return cast(Written, _done(change, change.earlier))
         place.check_writing(context.call)
-        if len(data) > MAX_FILE_BYTES:
-            raise too_large(place.path)
-        value: Written = {"path": place.path, "bytes": len(data), "created": place.status is None}
-        if change.data != data:
+        new.check_length(place)
+        value: Written = {"path": place.path, "bytes": new.length, "created": place.status is None}
+        stamp = change.now
+        if not new.is_that_of(change):
             change.check()
             check_replaceable(place)
             _check_known(change)
-            change.write(data, value)
-    context.wrote(path, stamp_of(data, linked=place.linked))
+            stamp = change.write(new, value)
+    _record_write(context, path, stamp)
     return value
 
 
@@ -149,14 +150,13 @@ def edit_file(path: str, old_text: str, new_text: str, context: ToolContext) -> 
             return cast(Edited, _done(change, change.earlier))
         place.check_writing(context.call)
         edit = _edit(change, old_text, new_text)
-        data = _encoded(edit.result)
-        if len(data) > MAX_FILE_BYTES:
-            raise too_large(place.path)
+        new = NewContent.of(edit.result, context)
+        new.check_length(place)
         value: Edited = {
-            "path": place.path, "bytes": len(data), "created": place.status is None, "diff": edit.diff()
+            "path": place.path, "bytes": new.length, "created": place.status is None, "diff": edit.diff()
         }  # fmt: skip
-        change.write(data, value)
-    context.wrote(path, stamp_of(data, linked=place.linked))
+        stamp = change.write(new, value)
+    context.wrote(path, stamp)
     return value
 
 
@@ -236,8 +236,13 @@ def _lines(text: str, offset: int, limit: int | None) -> str:
 def _done(change: Change, effect: Effect) -> Any:
     """The value of an earlier attempt, which made the change and died before it could report it."""
     stamp = Stamp(hash=effect.after, size=effect.size, linked=change.place.linked) if effect.kind == "write" else None
-    change.context.wrote(change.place.path, stamp)
+    _record_write(change.context, change.place.path, stamp)
     return effect.value
+
+
+def _record_write(context: ToolContext, path: str, full: Stamp | None) -> None:
+    """Record a change. `full`: hash of the full content; the stamp of a very large file is another, of its samples."""
+    context.wrote(path, full if full is None or full.size <= SAMPLED_FROM else None)
 
 
 def _check_known(change: Change) -> None:
@@ -262,6 +267,7 @@ def _check_deletable(change: Change) -> None:
             "NOT_REGULAR",
             f"{shown(place.path)} is a directory; use run_command with rmdir, or with rm -r to delete its contents too",
         )
+    change.check_exists()
     if place.status is None:
         raise not_found(place.path)
     place.check_writing(change.context.call)
@@ -273,24 +279,18 @@ def _edit(change: Change, old: str, new: str) -> Edit:
     place, call = change.place, change.context.call
     if old == "":
         if place.status is None:
+            change.check()
             return Edit(place.path, "", 0, "", new)
         raise ToolError(
             "EXISTS", f"{shown(place.path)} exists, and an empty oldText creates a new file; pass the text to replace"
         )
     change.check()
-    if place.status is not None and change.context.effects.strict and place.path not in call.stamps:
+    change.check_exists()
+    seen = call.stamps.get(place.path)
+    if place.status is not None and change.context.effects.strict and (seen is None or seen.state == "deleted"):
         raise ToolError(
             "NOT_READ", f"this run has not read {shown(place.path)}; read it with read_file first (PLANS_EDITS=strict)"
         )
     text = text_of(place, read_bytes(place) if change.data is None else change.data)
     check_replaceable(place)
     return find_edit(place.path, text, old, new)
-
-
-def _encoded(text: str) -> bytes:
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        raise ToolError(
-            "INVALID_ARGS", "the text is not valid Unicode (it contains lone surrogates); remove them"
-        ) from None

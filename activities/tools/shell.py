@@ -12,16 +12,19 @@ import re
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, TypedDict
 
 from pydantic import Field
 
-from activities.sandbox.process import MAX_COMMAND_BYTES, Ended, run
+from activities.outputs.recorder import Recorder
+from activities.sandbox.process import MAX_COMMAND_BYTES, run
 from activities.sandbox.supervisor import NO_ROOM, NOT_CONFINED, TOO_MANY
 from activities.tools.tool import Tool, ToolContext, tool
+from plans.activity_io import STDERR, STDOUT
 from plans.errors import ToolError
+from runtime.value_store import Stream
 
 MAX_SECONDS = 86_400.0
 DEFAULT_SECONDS = 600.0
@@ -44,10 +47,10 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Finished(TypedDict):
-    """The value of run_command and run_python."""
+    """The value of run_command and run_python. Of long output, or such that is not UTF-8, the stored streams."""
 
-    stdout: str
-    stderr: str
+    stdout: str | Stream
+    stderr: str | Stream
     exitCode: int
 
 
@@ -72,12 +75,12 @@ async def run_command(
         network: If true, the command has network access, to download files or reach a service.
 
     Returns:
-        {stdout, stderr, exitCode}; of stdout and stderr the first and last 128 KiB each.
+        {stdout, stderr, exitCode}
     """
     _check_code("command", command)
     _check_env(env or {})
-    ended = await _run(["/bin/sh", "-c", command], context, timeout, cwd=cwd, extra=env or {}, network=network)
-    return _finished(ended, allow_failure, has_network=context.sandbox.has_network(network))
+    order = _Order(["/bin/sh", "-c", command], timeout, allow_failure, network, cwd, env or {})
+    return await _run(order, context)
 
 
 @tool(approval="always", effect="opaque", timeout=MAX_SECONDS, quoting={"code": "python"})
@@ -97,39 +100,55 @@ async def run_python(
         network: If true, the program has network access.
 
     Returns:
-        {stdout, stderr, exitCode}; of stdout and stderr the first and last 128 KiB each.
+        {stdout, stderr, exitCode}
     """
     _check_code("code", code)
-    ended = await _run([sys.executable, "-I", "-u", "-X", "utf8", "-c", code], context, timeout, network=network)
-    return _finished(ended, allow_failure, shell=False, has_network=context.sandbox.has_network(network))
+    command = [sys.executable, "-I", "-u", "-X", "utf8", "-c", code]
+    return await _run(_Order(command, timeout, allow_failure, network, is_shell=False), context)
 
 
 SHELL_TOOLS: tuple[Tool, ...] = (run_command, run_python)
 
 
-async def _run(
-    command: Sequence[str],
-    context: ToolContext,
-    timeout: float,
-    *,
-    network: bool,
-    cwd: str = ".",
-    extra: Mapping[str, str] = MappingProxyType({}),
-) -> Ended:
+@dataclass(frozen=True)
+class _Order:
+    command: Sequence[str]
+    timeout: float
+    allow_failure: bool
+    network: bool
+    cwd: str = "."
+    env: Mapping[str, str] = field(default_factory=dict)
+    is_shell: bool = True
+
+
+async def _run(order: _Order, context: ToolContext) -> Finished:
+    async with context.recorder() as recorder:
+        exit_code = await _exit_code(order, context, recorder)
+        _check_end(order, exit_code, recorder, context)
+        stdout, stderr = await recorder.texts()
+        return {"stdout": stdout, "stderr": stderr, "exitCode": exit_code}
+
+
+async def _exit_code(order: _Order, context: ToolContext, recorder: Recorder) -> int:
     root = context.workspace.root
     try:
-        async with asyncio.timeout(timeout) as limit:
-            with context.workspace.directory(cwd) as directory:
-                place = _path_of(directory, root)
-                order = context.sandbox.confine(command, root, place, context.protected, extra, network=network)
+        async with asyncio.timeout(order.timeout) as limit:
+            with context.workspace.directory(order.cwd) as directory:
+                place, network = _path_of(directory, root), order.network
+                confined = context.sandbox.confine(
+                    order.command, root, place, context.protected, order.env, network=network
+                )
                 context.level = context.sandbox.level
-                return await run(order, directory, context.progress)
+                return await run(replace(confined, trace=context.trace), directory, recorder)
     except TimeoutError:
         if not limit.expired():
             raise
+        recorder.check()
         where = f"; its last output line was: {context.line}" if context.line else ""
         raise ToolError(
-            "COMMAND_TIMEOUT", f"the command took longer than {timeout:g} seconds and was killed{where}", retryable=True
+            "COMMAND_TIMEOUT",
+            f"the command took longer than {order.timeout:g} seconds and was killed{where}",
+            retryable=True,
         ) from None
 
 
@@ -141,31 +160,33 @@ def _path_of(directory: int, root: str) -> str:
         return root
 
 
-def _finished(ended: Ended, allow_failure: bool, *, has_network: bool, shell: bool = True) -> Finished:
-    if ended.exit_code == -NOT_CONFINED:
+def _check_end(order: _Order, exit_code: int, recorder: Recorder, context: ToolContext) -> None:
+    """Raise the error of a command that failed."""
+    recorder.check()
+    if exit_code == -NOT_CONFINED:
         raise ToolError(
             "SANDBOX_UNAVAILABLE",
-            f"{_last_lines(ended.stderr)}; run the worker as an ordinary user, use a workspace on another file system,"
-            " or accept the risk with PLANS_SANDBOX=off",
+            f"{_last_lines(recorder.tail(STDERR))}; run the worker as an ordinary user, use a workspace on another file"
+            " system, or accept the risk with PLANS_SANDBOX=off",
         )
-    if ended.exit_code < 0 and ended.exit_code not in _OVER_A_LIMIT:
-        raise ToolError(
-            "COMMAND_FAILED", f"the command's launcher was killed (signal {-ended.exit_code})", retryable=True
-        )
-    if ended.exit_code < 0 or (ended.exit_code and not allow_failure):
-        raise _failure(ended, shell, has_network)
-    return {"stdout": ended.stdout, "stderr": ended.stderr, "exitCode": ended.exit_code}
+    if exit_code < 0 and exit_code not in _OVER_A_LIMIT:
+        raise ToolError("COMMAND_FAILED", f"the command's launcher was killed (signal {-exit_code})", retryable=True)
+    if exit_code < 0 or (exit_code and not order.allow_failure):
+        raise _failure(order, exit_code, recorder, context)
 
 
-def _failure(ended: Ended, shell: bool, has_network: bool) -> ToolError:
-    said = _last_lines(ended.stderr) or _last_lines(ended.stdout)
-    how = f"exit code {ended.exit_code}" if ended.exit_code >= 0 else "it was killed"
+def _failure(order: _Order, exit_code: int, recorder: Recorder, context: ToolContext) -> ToolError:
+    said = _last_lines(recorder.tail(STDERR)) or _last_lines(recorder.tail(STDOUT))
+    how = f"exit code {exit_code}" if exit_code >= 0 else "it was killed"
     message = how + (f": {said}" if said else "")
-    if ended.exit_code in _OVER_A_LIMIT:
-        return ToolError("RESOURCE_LIMIT", f"{_OVER_A_LIMIT[ended.exit_code]}; {message}")
-    if shell and ended.exit_code == 127:
+    if len(said) < len(recorder.tail(STDERR).strip() or recorder.tail(STDOUT).strip()):
+        message += f"\n(only its end; all of it: plan logs {context.call.plan_id} {context.call.step_id})"
+    shell, has_network = order.is_shell, context.sandbox.has_network(order.network)
+    if exit_code in _OVER_A_LIMIT:
+        return ToolError("RESOURCE_LIMIT", f"{_OVER_A_LIMIT[exit_code]}; {message}")
+    if shell and exit_code == 127:
         return ToolError("COMMAND_NOT_FOUND", f"{message}; install the program or correct its name")
-    if shell and ended.exit_code == 126:
+    if shell and exit_code == 126:
         return ToolError("NO_PERMISSION", f"{message}; the file is not executable")
     if not has_network and _OF_NO_NETWORK.search(said):
         message += "; it ran without network access; if it needs it, add `network: true` to the step's arguments"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
@@ -109,15 +109,20 @@ def token(name: str, directory: int) -> str:
         return ""
 
 
-def write_beside(place: Place, name: str, data: bytes) -> None:
-    """Write `data` to a new file beside the place, with the permissions of the existing file; synced on return.
+def has_content(place: Place, pieces: Iterable[bytes]) -> bool:
+    """Whether the pieces are the file's content, one after the other. Raises ToolError NOT_FOUND or NOT_REGULAR."""
+    with _opened(place) as file:
+        return all(_read(file, len(piece)) == piece for piece in pieces) and not _read(file, 1)
 
-    Raises ToolError FILE_TOO_LARGE, or OSError; the new file is removed then.
+
+def write_beside(place: Place, name: str, pieces: Iterable[bytes]) -> Stamp:
+    """Write a new file beside the place, with the permissions of the existing file; synced on return.
+
+    Returns the hash of the full content, and its size. If anything is raised, also by `pieces`, the new file is
+    removed.
     """
-    if len(data) > MAX_FILE_BYTES:
-        raise too_large(place.path)
     try:
-        _write_new(place, name, data)
+        return _write_new(place, name, pieces)
     except BaseException:
         with suppress(FileNotFoundError):
             os.unlink(name, dir_fd=place.directory)
@@ -148,10 +153,14 @@ def too_large(path: str) -> ToolError:
 # Not `runtime.atomic_file.write_whole`: the directory is an open descriptor that no link can redirect, the effect log
 # holds the temporary name, mode and owner are those of the replaced file, and the caller does the swap, after logging
 # the effect.
-def _write_new(place: Place, name: str, data: bytes) -> None:
+def _write_new(place: Place, name: str, pieces: Iterable[bytes]) -> Stamp:
+    hasher, size = xxhash.xxh3_128(), 0
     descriptor = os.open(name, _CREATE, 0o666, dir_fd=place.directory)
     with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
+        for piece in pieces:
+            file.write(piece)
+            hasher.update(piece)
+            size += len(piece)
         file.flush()
         if place.status is not None:
             if (place.status.st_uid, place.status.st_gid) != (os.geteuid(), os.getegid()):
@@ -159,6 +168,7 @@ def _write_new(place: Place, name: str, data: bytes) -> None:
                     os.fchown(descriptor, place.status.st_uid, place.status.st_gid)
             os.fchmod(descriptor, place.status.st_mode & 0o777)
         os.fsync(descriptor)
+    return Stamp(hash=hasher.hexdigest(), size=size, linked=place.linked)
 
 
 @contextmanager

@@ -20,6 +20,8 @@ from plans.errors import BadExpression
 
 MAX_CHARACTERS = 1_000
 MAX_DEPTH = 64
+_CHAINS = ("subexpression", "index_expression", "pipe", "projection", "value_projection", "filter_projection")
+"""Expressions whose first part alone is evaluated on the value itself."""
 _FUNCTIONS = tuple(sorted(Functions.FUNCTION_TABLE))
 
 
@@ -67,16 +69,48 @@ def roots_of(expression: str | None) -> list[str]:
     return list(_distinct_roots(expression)) if expression else []
 
 
+def field_of(path: str, *, is_all: bool = False) -> str:
+    """The one field of an object that an expression on it begins with; with `is_all`, only if it is all of it.
+
+    Empty if it may use others too, or does not parse.
+    """
+    try:
+        return _first_field(compiled(path).parsed, is_all=is_all) if path else ""
+    except BadExpression:
+        return ""
+
+
+def reaches(expression: str, root: str) -> set[str]:
+    """The fields of a root's value that an expression begins with; with an empty one if it may use others too."""
+    found, pending = set[str](), [compiled(expression).parsed]
+    while pending:
+        node = pending.pop()
+        kind, children = node["type"], [child for child in node.get("children", []) if isinstance(child, dict)]
+        if kind == "subexpression" and _first_field(children[0], is_all=True) == root:
+            found.add(_first_field(children[1]))
+        elif kind == "field" and node["value"] == root:
+            found.add("")
+        else:
+            pending += children[:1] if kind in _CHAINS else children  # what follows the first looks at its value
+    return found
+
+
 @lru_cache(maxsize=5_000)
 def _distinct_roots(expression: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_roots(compiled(expression).parsed)))
+
+
+def _first_field(node: dict[str, Any], *, is_all: bool = False) -> str:
+    while not is_all and node["type"] in _CHAINS:
+        node = node["children"][0]
+    return str(node["value"]) if node["type"] == "field" else ""
 
 
 def _roots(node: dict[str, Any]) -> list[str]:
     kind, children = node["type"], node.get("children", [])
     if kind == "field":
         return [str(node["value"])]
-    if kind in ("subexpression", "index_expression", "pipe", "projection", "value_projection", "filter_projection"):
+    if kind in _CHAINS:
         return _roots(children[0])
     if kind in ("current", "identity"):
         return ["@"]

@@ -58,17 +58,17 @@ class Decide(Approve):
 
 
 class Control(Value):
-    """Payload of the signals that begin, pause, unpause or interrupt a plan."""
+    """Payload of the signals that begin, pause, unpause or interrupt a plan, or clear its session."""
 
     by: str = Field(default="", max_length=200)
     signature: Signature | None = Field(default=None, description="Where the worker asks for signed decisions.")
 
 
-Action = Literal["begin", "pause", "unpause", "interrupt"]
+Action = Literal["begin", "pause", "unpause", "interrupt", "clear_session"]
 
 
 class ControlPlan(Control):
-    """Begin, pause, unpause or interrupt a plan, as an update, which reports a refusal."""
+    """Begin, pause, unpause or interrupt a plan, or clear its session, as an update, which reports a refusal."""
 
     action: Action
 
@@ -90,6 +90,13 @@ class StepAsked(Value):
     """Payload of the query for the call of a step."""
 
     step_id: str = Field(min_length=1, max_length=200)
+
+
+class LogsAsked(Value):
+    """Payload of the query for logs: of one step, or of all from number `since` in the plan's order on."""
+
+    step_id: str = Field(default="", max_length=200)
+    since: int = Field(default=0, ge=0)
 
 
 class AgentProgress(Value):

@@ -26,6 +26,7 @@ from plans.errors import Refused
 from plans.execution.approvals import RULE
 from plans.execution.regeneration import as_it_stands
 from plans.execution.schedule import left_out, reset_to_draft
+from plans.execution.tool_history import calls_before
 from plans.log import LogKind
 from plans.model import Plan, Step, Value
 from plans.run import DENIED, Decision, Result, Run, Status, StepState
@@ -68,6 +69,8 @@ def resumed(run: Run, new_id: str, now: datetime, by: str = "") -> Run:
     sentence = _sentence(f"resumes plan '{run.plan.id}'", run, again, by)
     new = _next(run, _plan_of(run), again, new_id, sentence, now)
     new.agents = {name: agent for name, agent in run.agents.items() if name in again}
+    for name in new.agents:  # an agent that continues tells of its earlier calls itself
+        new.steps[name].past, new.steps[name].more_past = [], 0
     return new
 
 
@@ -94,9 +97,11 @@ def rerun_only(
     plan = _changed(_plan_of(run), changes, {step_id})
     sentence = _sentence(f"reruns only '{step_id}' of plan '{run.plan.id}'", run, {step_id}, by)
     new = _next(run, plan, {step_id}, new_id, sentence, now)
-    for name, state in run.steps.items():
-        if name != step_id and not _is_done(state):
-            new.steps[name] = _not_wanted(f"this run reruns only '{step_id}'", now)
+    for other in run.plan.steps:
+        if (name := other.id) != step_id and not _is_done(run.steps[name]):
+            left = _not_wanted(f"this run reruns only '{step_id}'", now)
+            left.past, left.more_past = calls_before(run, other)
+            new.steps[name] = left
     return new
 
 
@@ -122,10 +127,13 @@ def _next(run: Run, plan: Plan, again: Collection[str], new_id: str, sentence: s
     denials = (name for name, decision in run.decisions.items() if name in again and not decision.approved)
     before = (name for name in run.denied if not (name in run.decisions and run.decisions[name].approved))
     new.denied = list(dict.fromkeys([*before, *denials]))
+    steps = {step.id: step for step in run.plan.steps}
     for name in again:
         if name in new.decisions and not _stands(new.decisions[name], run.steps[name]):
             del new.decisions[name]
-        new.steps[name] = StepState(args=run.steps[name].args if name in new.decisions else None)
+        past, more = calls_before(run, steps[name])
+        kept = run.steps[name].args if name in new.decisions else None
+        new.steps[name] = StepState(args=kept, past=past, more_past=more)
     new.note(LogKind.RESUMES, sentence, now)
     return new
 

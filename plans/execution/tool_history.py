@@ -7,32 +7,87 @@ from __future__ import annotations
 
 import json
 import posixpath
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from plans.activity_io import PREVIEW_CHARACTERS, Return
+from plans.activity_io import PREVIEW_CHARACTERS, Attempt, PastCall, Return
 from plans.model import Step
-from plans.run import PastCall, Result, Run, StepState
+from plans.run import Change, Result, Run, Status, StepState
 
 TRUNCATED = "...[truncated]"
 MAX_PAST = 100
-"""Maximum number of calls without a value recorded per step."""
+"""Maximum number of calls and attempts without a value recorded per step."""
+MAX_ERROR = 500
+"""Maximum length of the error in the record of an attempt."""
+MAX_COUNT = 1_000_000_000
 
 
 def note_call(run: Run, step: Step, args: dict[str, Any]) -> None:
     """Record the start of a call with these arguments."""
     state = run.steps[step.id]
-    state.sent = None if args == run.args_of(step) else _short(args)
+    state.sent = None if args == run.args_of(step) else short(args)
     state.sandbox = ""
 
 
-def note_failure(run: Run, step: Step, result: Result, began: datetime) -> None:
-    """Record a call that ended without a value."""
+def note_failure(run: Run, step: Step, result: Result, began: datetime, returned: Return) -> None:
+    """Record a call that ended without a value, and each attempt of it that its worker reported."""
     state = run.steps[step.id]
-    args = _short(run.args_of(step)) if state.sent is None else state.sent
+    attempts = list(returned.attempts)
+    last = attempts.pop() if attempts and _is_last(attempts[-1], result) else None
+    note_attempts(run, step, attempts, returned.more_attempts)
     text = cut(f"Error: {result.error}")
-    state.past.append(PastCall(tool=step.tool, args=args, result=text, time=began, sandbox=state.sandbox))
-    del state.past[:-MAX_PAST]
+    state.past.append(
+        PastCall(
+            tool=step.tool, args=_sent(run, step), result=text, time=last.began if last else began,
+            sandbox=state.sandbox, attempt=last and _bounded(last), call=state.calls,
+        )
+    )  # fmt: skip
+    _forget_oldest(state)
+
+
+def note_attempts(run: Run, step: Step, attempts: Sequence[Attempt], more: int = 0) -> None:
+    """Record attempts of a call that were followed by another one; `more` of them were not reported."""
+    state = run.steps[step.id]
+    for attempt in attempts[-MAX_PAST:]:
+        state.past.append(
+            PastCall(
+                tool=step.tool, args=_sent(run, step), result=cut(f"Error: {attempt.error}"), time=attempt.began,
+                sandbox=state.sandbox, attempt=_bounded(attempt), call=state.calls, retried=True,
+            )
+        )  # fmt: skip
+    state.more_past += min(more, MAX_COUNT) + max(0, len(attempts) - MAX_PAST)
+    _forget_oldest(state)
+
+
+def last_call(state: StepState) -> bool:
+    """Whether the step's result is of a call that is not among its past ones."""
+    ended = sum(not (call.retried or call.run) for call in state.past)
+    return state.result is not None and state.calls > ended
+
+
+def attempts_before(state: StepState, change: Change) -> list[dict[str, Any]]:
+    """The retried attempts of the call that ended with a change of status, as JSON without their logs."""
+    ended = state.changes.index(change)
+    if ended == 0 or state.changes[ended - 1].status is not Status.RUNNING:
+        return []
+    number = sum(each.status is Status.RUNNING for each in state.changes[:ended])
+    calls = (call for call in state.past if call.call == number and call.retried and not call.run)
+    return [
+        call.attempt.model_dump(mode="json", exclude_defaults=True, exclude={"logs"}) for call in calls if call.attempt
+    ]
+
+
+def calls_before(run: Run, step: Step) -> tuple[list[PastCall], int]:
+    """For a run that resumes this one: the calls of the step so far, each with its run, and how many more."""
+    state = run.steps[step.id]
+    past, began = list(state.past), state.began
+    if last_call(state) and state.result and began:
+        text, args = outcome_text(state.result), _sent(run, step)
+        past.append(PastCall(tool=step.tool, args=args, result=text, time=began, sandbox=state.sandbox))
+    dropped = past[:-MAX_PAST]
+    kept = [call if call.run else call.model_copy(update={"run": run.plan.id or ""}) for call in past[-MAX_PAST:]]
+    return kept, state.more_past + len(dropped)
 
 
 def note_files(run: Run, step_id: str, returned: Return) -> None:
@@ -41,6 +96,7 @@ def note_files(run: Run, step_id: str, returned: Return) -> None:
     _add(state.wrote, returned.wrote)
     _add(state.deleted, returned.deleted)
     _add(state.shared, returned.shared)
+    _add(state.shared_with, returned.shared_with)
     state.more_files += returned.more_files
     state.sandbox = returned.sandbox
     _forget_deleted(state, returned)
@@ -51,6 +107,23 @@ def cut(text: str) -> str:
     return text if len(text) <= PREVIEW_CHARACTERS else text[:PREVIEW_CHARACTERS] + TRUNCATED
 
 
+def short(args: dict[str, Any]) -> dict[str, Any]:
+    """Arguments as in a record: long texts truncated."""
+    return {name: _cut_value(value) for name, value in args.items()}
+
+
+def shorten(value: Any) -> str:
+    """A value as text, truncated to 200 characters with the suffix `...[truncated]` (seed 000)."""
+    return cut(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))
+
+
+def outcome_text(result: Result) -> str:
+    """A result as the text of a record: the value, or the error."""
+    if result.large:
+        return result.large.preview + TRUNCATED
+    return shorten(result.value) if result.ok else cut(f"Error: {result.error}")
+
+
 def relative(path: str, workspace: str) -> str:
     """A path as recorded in the run: relative to the workspace, without `.` and doubled slashes."""
     if workspace and path.startswith(workspace.rstrip("/") + "/"):
@@ -58,8 +131,29 @@ def relative(path: str, workspace: str) -> str:
     return posixpath.normpath(path)
 
 
-def _short(args: dict[str, Any]) -> dict[str, Any]:
-    return {name: _cut_value(value) for name, value in args.items()}
+def _is_last(attempt: Attempt, result: Result) -> bool:
+    """Whether the attempt is the one that ended the call, rather than one followed by another."""
+    return attempt.delay is None and attempt.code == result.code and attempt.number == result.attempt
+
+
+def _sent(run: Run, step: Step) -> dict[str, Any]:
+    sent = run.steps[step.id].sent
+    return short(run.args_of(step)) if sent is None else sent
+
+
+def _bounded(attempt: Attempt) -> Attempt:
+    """The attempt with a short error: whoever completes an activity by hand may write anything."""
+    return (
+        attempt if len(attempt.error) <= MAX_ERROR else attempt.model_copy(update={"error": attempt.error[:MAX_ERROR]})
+    )
+
+
+def _forget_oldest(state: StepState) -> None:
+    """Drop the oldest records beyond MAX_PAST, of earlier runs and of retried attempts first, and count them."""
+    while len(state.past) > MAX_PAST:
+        index = next((index for index, call in enumerate(state.past) if call.retried or call.run), 0)
+        del state.past[index]
+        state.more_past += 1
 
 
 def _cut_value(value: Any) -> Any:

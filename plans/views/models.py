@@ -12,12 +12,13 @@ from typing import Any, Literal, Self
 
 from pydantic import Field
 
-from plans.activity_io import LargeValue
+from plans.activity_io import Attempt, LargeValue
 from plans.agents.order import AgentLimits, AgentUsage
 from plans.agents.tasks import Task
 from plans.budget import Usage
 from plans.model import Budget, Defaults, Problem, Step, Value
 from plans.run import PlanStatus, Status, gc_disabled
+from plans.views.live import LiveView
 
 
 class View(Value):
@@ -74,6 +75,7 @@ class StepView(Step):
     reason: str = Field(default="", description="Why it is permanently blocked, or was skipped.")
     deleted: list[str] = Field(default_factory=list, description="Files it deleted.")
     shared_files: list[str] = Field(default_factory=list, description="Files that a concurrent step may have changed.")
+    shared_with: list[str] = Field(default_factory=list, description="The steps that may have changed those instead.")
     more_files: int = Field(default=0, description="Number of further changed files that are not listed.")
     warnings: list[str] = Field(default_factory=list, description="Warnings of its tool.")
     awaiting: str | None = Field(default=None, description="approval: of a person; recovery: a decision of the LLM.")
@@ -99,6 +101,8 @@ class BriefStep(Value):
     awaiting: str | None = None
     never: bool = False
     tasks: list[TaskView] = Field(default_factory=list)
+    until: datetime | None = Field(default=None, description="When its sleep ends.")
+    live: LiveView | None = Field(default=None, description="What clients add about its running attempt.")
     result: ResultView | None = None
     started_at: datetime | None = None
     ended_at: datetime | None = None
@@ -167,13 +171,18 @@ class TokensView(Usage):
 
 
 class ToolCallView(Value):
-    """A tool call, with long texts truncated."""
+    """A tool call, with long texts truncated. Each attempt of a call is one."""
 
     tool: str
     args: dict[str, Any]
     result: str
-    timestamp: datetime | None = None
+    timestamp: datetime | None = Field(default=None, description="When it began.")
     sandbox: str = Field(default="", description="Sandbox of its commands: bwrap, landlock, none.")
+    attempt: int | None = Field(default=None, description="Number of the attempt; only the tool's errors count.")
+    duration: float | None = Field(default=None, description="Milliseconds, of an attempt without a value.")
+    code: str | None = Field(default=None, description="Code of its error; WORKER_LOST if it ended with its worker.")
+    delay: float | None = Field(default=None, description="Seconds to the next attempt.")
+    plan_id: str | None = Field(default=None, description="The earlier plan that made the call.")
 
 
 class NoteView(Value):
@@ -254,6 +263,9 @@ class PlanView(View):
     step_files: dict[str, list[str]] = Field(
         default_factory=dict, alias="step_files", description="Files written by step index."
     )
+    step_files_shared: dict[str, dict[str, str]] = Field(
+        default_factory=dict, alias="step_files_shared", description="Of those, whose they may be, by index and path."
+    )
     agents_md: list[NoteView] = Field(default_factory=list)
     agent: AgentView | None = Field(default=None, description="For an agent's run: its state.")
 
@@ -284,3 +296,7 @@ class EventView(View):
     result: ResultView | None = None
     logs: list[LogLine] | None = Field(default=None, description="One line, for a log entry.")
     digest: str | None = Field(default=None, description="Digest of what the step asks with this.")
+    attempts: list[Attempt] | None = Field(
+        default=None, description="The attempts of the call that has ended, or of the one that runs, without a value."
+    )
+    of: int | None = Field(default=None, description="Attempts allowed, in an event about a running attempt.")

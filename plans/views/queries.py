@@ -10,11 +10,12 @@ from types import MappingProxyType
 from typing import Any
 
 from plans.execution import file_tracking
-from plans.execution.messages import FilesAsked, Shown, Since, StepAsked, read
+from plans.execution.messages import FilesAsked, LogsAsked, Shown, Since, StepAsked, read
 from plans.execution.readiness import ReadinessIndex
 from plans.run import Run
 from plans.views import text as display
 from plans.views import views
+from plans.views.logs import logs_page
 from plans.views.pending import call_view
 from plans.views.summary import summary_of
 
@@ -70,6 +71,12 @@ def tools(run: Run) -> dict[str, Any]:
     return {name: spec.model_dump(mode="json") for name, spec in run.facts.tools.items()}
 
 
+def logs(run: Run, arguments: Sequence[Any]) -> dict[str, Any]:
+    """The attempts of one step, or of as many as fit into an answer, and where their output is stored."""
+    page = logs_page(run, read(LogsAsked, arguments, optional=True))
+    return page.model_dump(mode="json", exclude_defaults=True)
+
+
 QUERIES: Mapping[str, Callable[[Run, Sequence[Any]], Any]] = MappingProxyType({
     "plan": view,
     "text": text,
@@ -80,5 +87,6 @@ QUERIES: Mapping[str, Callable[[Run, Sequence[Any]], Any]] = MappingProxyType({
     "state": lambda run, _: state(run),
     "file": lambda run, _: file(run),
     "tools": lambda run, _: tools(run),
+    "logs": logs,
 })  # fmt: skip
 """The queries that can be answered from a Run alone."""

@@ -8,17 +8,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 
 from plans.execution.readiness import needed
+from plans.execution.tool_history import last_call
+from plans.files.undo import one_of
 from plans.model import Step
 from plans.run import Run, Status, StepState
 from plans.views.abridged import folded, foremost, rank
 from plans.views.agent_progress import MARKS as TASK_MARKS
 from plans.views.agent_progress import tasks_of
 from plans.views.call_text import CALL_CHARACTERS, call_rows, characters
+from plans.views.live import ended_text
 from plans.views.markdown import MARKS
 from plans.views.models import PendingView
 from plans.views.pending import asked
 from plans.views.safe_text import line
 
+ATTEMPTS = 5
+"""Maximum number of a step's retried attempts that are listed."""
 _NOT_BEGUN = frozenset({Status.PENDING, Status.BLOCKED, Status.READY})
 
 
@@ -68,8 +73,32 @@ def _step_rows(run: Run, step: Step, positions: Mapping[str, int]) -> list[str]:
         *(f"      [{TASK_MARKS[task.status]}] {line(task.objective)}" for task in tasks_of(state)),
         f"      Notes: {notes or '-'}",
         f"      Tools: {tools or '-'}",
-        f"      Files: {', '.join(map(line, state.wrote)) or '-'}",
+        *_attempts(state),
+        f"      Files: {', '.join(line(path) + _whose(step, state, path) for path in state.wrote) or '-'}",
+        *_long_output(run, step, state),
     ]
+
+
+def _attempts(state: StepState) -> list[str]:
+    """A row for each of the last retried attempts, and the number of those before them."""
+    retried = [call for call in state.past if call.retried and call.attempt]
+    texts = [ended_text(call.attempt, None) for call in retried[-ATTEMPTS:] if call.attempt]
+    rows = [f"      A{text.removeprefix('a')}" for text in texts]
+    more = len(retried) - len(rows) + state.more_past
+    return [*([f"      {more} earlier attempts"] if more else []), *(line(row) for row in rows)]
+
+
+def _long_output(run: Run, step: Step, state: StepState) -> list[str]:
+    """Where all of the output is, if it is not in the history."""
+    large = state.result.large if state.result else None
+    if large is None or not large.streams:
+        return []
+    return [f"      Output: {sum(large.streams.values()):,} bytes: plan logs {run.plan.id} {step.id}"]
+
+
+def _whose(step: Step, state: StepState, path: str) -> str:
+    """Whose a file may be, where that is not known."""
+    return f" ({line(one_of(step.id, state.shared_with))})" if path in state.shared else ""
 
 
 def _asked(run: Run, step: Step) -> list[str]:
@@ -92,7 +121,8 @@ def _notes(step: Step, state: StepState) -> str:
 def _tools(step: Step, state: StepState) -> str:
     """The tools called for the step, with the number of calls."""
     called = [call.tool for call in state.past]
-    if state.result is not None and state.calls > len(state.past):
+    if last_call(state):
         called.append(step.tool)
     counts = {name: called.count(name) for name in called}
+    counts |= {step.tool: counts.get(step.tool, 0) + state.more_past} if state.more_past else {}
     return ", ".join(f"{name} ({count} call{'s' * (count != 1)})" for name, count in counts.items())

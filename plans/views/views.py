@@ -11,16 +11,17 @@ plan of any size. Events are derived from the run's status changes: there is no 
 from __future__ import annotations
 
 import heapq
-import json
 from collections import Counter
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from operator import itemgetter
 from typing import Any
 
+from plans.activity_io import MAX_DURATION, PastCall
 from plans.execution import approvals
 from plans.execution.readiness import ReadinessIndex
-from plans.execution.tool_history import TRUNCATED, cut
+from plans.execution.tool_history import TRUNCATED, attempts_before, last_call, outcome_text, short, shorten
+from plans.files.undo import one_of
 from plans.log import Entry
 from plans.model import Step
 from plans.run import DONE, Change, Result, Run, Status, StepState
@@ -59,6 +60,7 @@ def plan_view(run: Run, schedule: ReadinessIndex) -> dict[str, Any]:
         "log": [entry.model_dump(mode="json", exclude_none=True) for entry in run.log],
         "step_tool_history": tool_history(run),
         "step_files": step_files(run),
+        **_step_files_shared(run),
         "agentsMd": [{"path": note.path, "bytes": note.bytes, "stepId": note.step_id} for note in run.notes],
     }
 
@@ -142,7 +144,7 @@ def needs_mark(run: Run, index: int) -> bool:
 
 def result_view(result: Result) -> dict[str, Any]:
     """A result as JSON. An externally stored value is shown as a preview, with its reference in `large`."""
-    view = result.model_dump(mode="json", exclude_none=True)
+    view = result.model_dump(mode="json", exclude_none=True, exclude={"logs"})
     if result.large:
         view["value"] = result.large.preview + TRUNCATED
     return view
@@ -168,20 +170,16 @@ def events(run: Run, since: int, limit: int | None = None) -> Iterator[dict[str,
         yield head | (_of_entry(what) if isinstance(what, Entry) else _of_change(run.steps[step_id], what))
 
 
-def shorten(value: Any) -> str:
-    """A value as text, truncated to 200 characters with the suffix `...[truncated]` (seed 000)."""
-    return cut(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))
-
-
 def tool_history(run: Run) -> dict[str, list[dict[str, Any]]]:
     """The tool calls by step index."""
     history: dict[str, list[dict[str, Any]]] = {}
     for index, step in enumerate(run.plan.steps):
         state = run.steps[step.id]
-        calls = [_call(call.tool, call.args, call.result, call.time, call.sandbox) for call in state.past]
-        if state.result is not None and state.calls > len(state.past):
+        calls = [_past_call(call) for call in state.past]
+        if last_call(state) and state.result is not None:
             args = run.args_of(step) if state.sent is None else state.sent
-            calls.append(_call(step.tool, args, _short_outcome(state.result), state.began, state.sandbox))
+            last = _call(step.tool, args, outcome_text(state.result), state.began, state.sandbox)
+            calls.append(last | _last_attempt(state, state.result) | _replaced_in(run, step))
         if calls:
             history[str(index)] = calls
     return history
@@ -193,20 +191,56 @@ def step_files(run: Run) -> dict[str, list[str]]:
     return {str(index): list(run.steps[step.id].wrote) for index, step in steps if run.steps[step.id].wrote}
 
 
+def _step_files_shared(run: Run) -> dict[str, Any]:
+    """Of `step_files`, those that may be another step's: by step index and path, whose; omitted if there are none."""
+    steps = [(index, step.id, run.steps[step.id]) for index, step in enumerate(run.plan.steps)]
+    shared = {
+        str(index): {path: one_of(step_id, state.shared_with) for path in state.shared if path in state.wrote}
+        for index, step_id, state in steps
+        if state.shared_with
+    }
+    return {"step_files_shared": shared} if any(shared.values()) else {}
+
+
 def _call(tool: str, args: dict[str, Any], result: str, time: datetime | None, sandbox: str) -> dict[str, Any]:
     record = {"tool": tool, "args": args, "result": result, "timestamp": iso(time)}
     return record | ({"sandbox": sandbox} if sandbox else {})
 
 
-def _short_outcome(result: Result) -> str:
-    if result.large:
-        return result.large.preview + TRUNCATED
-    return shorten(result.value) if result.ok else cut(f"Error: {result.error}")
+def _replaced(asked: dict[str, Any] | None, by: str) -> dict[str, Any]:
+    """Of a call whose arguments a person replaced: what was asked for instead, and who did it, if known."""
+    return {} if asked is None else {"asked": asked, **({"changedBy": by} if by else {})}
+
+
+def _replaced_in(run: Run, step: Step) -> dict[str, Any]:
+    state, decision = run.steps[step.id], run.decisions.get(step.id)
+    changed = state.args is not None and state.args != step.args
+    return _replaced(short(step.args), decision.by if decision else "") if changed else {}
+
+
+def _last_attempt(state: StepState, result: Result) -> dict[str, Any]:
+    """Number and time of the attempt that gave the result, if there were others in its call."""
+    before = [call.time for call in state.past if call.retried and call.call == state.calls and not call.run]
+    if not before:
+        return {}
+    began = max(before[-1], result.timestamp - timedelta(milliseconds=min(result.duration, MAX_DURATION)))
+    return {"attempt": result.attempt, "timestamp": iso(began)}
+
+
+def _past_call(call: PastCall) -> dict[str, Any]:
+    """A call without a value, with what is known of the attempt and of the run that made it."""
+    attempt, view = call.attempt, _call(call.tool, call.args, call.result, call.time, call.sandbox)
+    if attempt is not None:
+        view |= {"attempt": attempt.number, "duration": attempt.duration}
+        view |= {"code": attempt.code} if attempt.code else {}
+        view |= {"delay": attempt.delay} if attempt.delay is not None else {}
+    return view | ({"planId": call.run} if call.run else {}) | _replaced(call.asked, call.by)
 
 
 def _left(state: StepState) -> dict[str, Any]:
     """The step's file changes besides `wrote`; empty ones are omitted."""
-    left = {"deleted": state.deleted, "sharedFiles": state.shared, "moreFiles": state.more_files}
+    left: dict[str, Any] = {"deleted": state.deleted, "sharedFiles": state.shared, "sharedWith": state.shared_with}
+    left["moreFiles"] = state.more_files
     return {name: value for name, value in left.items() if value}
 
 
@@ -226,6 +260,8 @@ def _brief_step(run: Run, step: Step) -> dict[str, Any]:
         view["args"] = run.args_of(step)
     if state.awaiting:
         view["awaiting"] = state.awaiting
+    if state.deadline and state.status is Status.RUNNING:
+        view["until"] = iso(state.deadline)
     if state.never:
         view["never"] = True
     if state.tasks:
@@ -258,7 +294,8 @@ def _of_change(state: StepState, change: Change) -> dict[str, Any]:
         event |= {"progress": 100, "result": _short_result(state.result)}
     if change.seq in state.asks:
         event["digest"] = state.asks[change.seq]
-    return event
+    attempts = attempts_before(state, change) if state.past else []
+    return event | ({"attempts": attempts} if attempts else {})
 
 
 def _of_entry(entry: Entry) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 from tests.driving import Plans, Started, work
 from tests.replay.agents import AGENTS
 from tests.replay.agents import TALKS as AGENT_TALKS
+from tests.replay.outputs import OUTPUTS
 
 Scenario = Callable[[Plans], Awaitable[Started]]
 REFUSE = {"id": "bad", "tool": "refuse", "args": {"code": "CONFLICT"}}
@@ -261,6 +262,10 @@ SCENARIOS: dict[str, Scenario] = {
     "decide": decided,
     "overwrite": overwritten,
     "retry": run(work("a", args={"fails": 1}, retry={"attempts": 3, "delay": 0.05}), work("b", "a")),
+    "attempts": run(
+        work("a", args={"fails": 2}, retry={"delay": 0.05}), work("b", args={"fails": 9}, retry={"delay": 0.05})
+    ),
+    "recovery-tools": run(MISSING, defaults={"onFailure": "ask_llm"}),
     "failure": run(REFUSE, work("after", "bad"), work("beside")),
     "critical": run({**REFUSE, "critical": True}, work("slow", seconds=0.3), work("after", "slow")),
     "timeout": run(work("slow", seconds=9.0, timeout=0.2, retry={"attempts": 1})),
@@ -291,4 +296,5 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "end-record": run(work("a"), work("b", "a"), title="Its record is named by the memo"),
     **AGENTS,
+    **OUTPUTS,
 }

@@ -31,6 +31,7 @@ MUTATIONS = {
         "        summary = await recorded(execution.run)\n",
         "        summary = self.summary()\n",
     ),
+    "no tools learned for a recovery": ("recovery.py", "        await self._learn(step)\n", ""),
     "no memo of a plan's end": ("completion.py", "if record.claim is not None:", "if record is None:"),
 }
 

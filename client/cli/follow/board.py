@@ -15,7 +15,9 @@ from rich.table import Table
 from rich.text import Text
 
 from client.cli.output import seconds
+from client.live.steps import percent
 from plans.views.abridged import chosen, folded
+from plans.views.live import attempt_text
 from plans.views.models import BriefStep, BriefView, ResultView, TaskView
 from plans.views.safe_text import line
 
@@ -66,8 +68,11 @@ def remark(step: BriefStep, now: datetime) -> str:
         return "awaiting approval"
     if status == "running":
         tasks = step.tasks
-        done = f"{sum(task.status == 'done' for task in tasks)}/{len(tasks)} tasks  " if tasks else ""
-        return done + seconds(_elapsed(step, now))
+        done = f"{sum(task.status == 'done' for task in tasks)}/{len(tasks)} tasks" if tasks else ""
+        share = percent(step, now)
+        attempt = attempt_text(step.live, now) if step.live else ""
+        lasted = "" if step.live and step.live.next_at else seconds(_elapsed(step, now))
+        return "  ".join(part for part in (done, "" if share is None else f"{share}%", attempt, lasted) if part)
     if status == "completed":
         return seconds(result.duration / 1000)
     if status == "failed":
@@ -110,12 +115,15 @@ def _rows(steps: Sequence[BriefStep], now: datetime, spare: int) -> RenderableTy
     for step in steps:
         sign, style = mark(step)
         quiet = "dim" if step.status in ("pending", "blocked", "skipped") else ""
-        error = step.result.error if step.result and step.status == "failed" else None
+        error = _error(step)
         table.add_row(
             Text(sign, style=style),
             Text(step.id, style=quiet),
             Text(line(step.tool), style="dim"),
-            Text(line(error or step.description), style="red" if error else quiet),
+            Text(
+                line(error or (step.live.line if step.live else "") or step.description),
+                style="red" if error else quiet,
+            ),
             Text(line(remark(step, now)), style=style),
         )
         tasks = step.tasks if step.status == "running" else []
@@ -124,6 +132,13 @@ def _rows(steps: Sequence[BriefStep], now: datetime, spare: int) -> RenderableTy
             for task in tasks:
                 table.add_row("", "", "", _task(task))
     return table
+
+
+def _error(step: BriefStep) -> str | None:
+    """The error of a failed step, or the last one of a step that waits for its next attempt."""
+    if step.live and step.live.next_at and step.live.attempts:
+        return step.live.attempts[-1].error
+    return step.result.error if step.result and step.status == "failed" else None
 
 
 def _task(task: TaskView) -> Text:

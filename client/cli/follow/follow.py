@@ -80,7 +80,7 @@ def exit_code(summary: Summary) -> int:
 
 
 async def _print_events(here: Connected, plan: str) -> None:
-    async for event in runs.watch(here.client, plan, say=say):
+    async for event in runs.watch(here.client, plan, say=say, live=True):
         show_json(event.to_json(), on_one_line=True)
 
 
@@ -90,7 +90,8 @@ async def _print_lines(here: Connected, plan: str) -> None:
     for event in past(view) if lines.is_big else []:
         for row in lines.of(event):
             show(row)
-    async for event in runs.watch(here.client, plan, since=view.seq if lines.is_big else 0, say=say):
+    since = view.seq if lines.is_big else 0
+    async for event in runs.watch(here.client, plan, since=since, say=say, live=True):
         if not lines.knows(event):
             lines.learn(await runs.brief(here.client, plan, say))
         for row in lines.of(event):

@@ -6,14 +6,20 @@ what the plan's brief view says of the steps.
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from client.cli.follow.board import ASKING, MARKS
 from client.cli.output import seconds
+from client.live.feed import PROGRESS
 from client.runs import BriefView, EventView
 from plans.log import LogKind
 from plans.views.call_text import call_rows
+from plans.views.live import ended_text
 from plans.views.models import BriefStep, PendingView, ResultView
 from plans.views.safe_text import line
 
+SHARE = 10
+"""Percent of progress between two lines about a step."""
 DETAILS = 20
 """How many lines of an error are printed below its first one."""
 
@@ -24,6 +30,8 @@ class Lines:
     def __init__(self, plan: str, view: BriefView) -> None:
         self._plan = plan
         self._ready: set[str] = set()
+        self._shares: dict[str, int] = {}
+        self._attempts: set[tuple[str, datetime]] = set()
         self.learn(view)
 
     def learn(self, view: BriefView) -> None:
@@ -47,7 +55,11 @@ class Lines:
         """Lines to print for an event; often none."""
         self.take(event)
         if event.logs:
-            return [self._row(event, " ", line(entry.text)) for entry in event.logs]
+            return [self._row(event, " ", line(entry.text)) for entry in event.logs if self._is_due(event, entry.kind)]
+        return [*self._attempted(event), *self._moved(event)]
+
+    def _moved(self, event: EventView) -> list[str]:
+        """Lines about a change of a step's status."""
         step = self._steps.get(event.step_id) or BriefStep(id=event.step_id, tool="")
         if event.status == "ready":
             return self._asks(event, step)
@@ -63,6 +75,26 @@ class Lines:
             self._ready.discard(event.step_id)  # edited, or in recovery: it will become ready again
         elif event.status == "running" and not event.logs:
             self._ready.add(event.step_id)  # if it becomes ready again, it awaits approval
+            self._shares.pop(event.step_id, None)
+
+    def _is_due(self, event: EventView, kind: str) -> bool:
+        """Whether a log line is printed: of progress, one per ten percent, and of each attempt, one."""
+        self._attempts |= {(event.step_id, attempt.began) for attempt in event.attempts or ()}
+        if kind != PROGRESS:
+            return True
+        before, share = self._shares.get(event.step_id, 0), (event.progress or 0) // SHARE
+        self._shares[event.step_id] = max(before, share)
+        return share > before
+
+    def _attempted(self, event: EventView) -> list[str]:
+        """Lines about the attempts of an ended call that have no line yet: it is past, or they were short."""
+        rows = []
+        for attempt in event.attempts or ():
+            if (event.step_id, attempt.began) not in self._attempts:
+                self._attempts.add((event.step_id, attempt.began))
+                then = event.model_copy(update={"time": attempt.ended})
+                rows.append(self._row(then, " ", line(ended_text(attempt, None))))
+        return rows
 
     def _asks(self, event: EventView, step: BriefStep) -> list[str]:
         if event.step_id not in self._ready:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.tools.file_change import changing
+from activities.tools.file_change import NewContent, changing
 from plans.errors import ToolError
 from plans.file_stamps import FileTracker, Stamp, stamp_of
 from tests.activities.attempts import Attempts
@@ -239,7 +239,7 @@ def test_a_save_between_our_look_and_our_swap_stays(attempts: Attempts, before: 
     with changing(attempts.context("edit_file"), "x") as change:
         save(path, "theirs")
         with pytest.raises(ToolError, match="modified since last read") as caught:
-            change.write(b"new", {})
+            change.write(NewContent.of("new", change.context), {})
     assert caught.value.code == "CONFLICT"
     assert path.read_text() == "theirs"
     assert names(attempts.workspace) == ["x"]

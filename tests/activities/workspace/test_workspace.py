@@ -241,7 +241,7 @@ def test_a_directory_swapped_for_a_link_never_leads_outside(workspace: Path, swa
             with inside.file("dir/x") as place:
                 assert read_bytes(place) != b"secret"
             with inside.file(f"dir/new{number % 20}") as place:
-                write_beside(place, f"temporary{number}", b"new")
+                write_beside(place, f"temporary{number}", [b"new"])
                 os.rename(f"temporary{number}", place.name, src_dir_fd=place.directory, dst_dir_fd=place.directory)
         except ToolError as error:
             assert error.code in ("PATH_OUTSIDE", "NOT_REGULAR"), error  # noqa: PT017

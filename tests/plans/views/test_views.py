@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from plans.activity_io import Facts, LargeValue
 from plans.execution.schedule import Schedule
-from plans.execution.tool_history import TRUNCATED
+from plans.execution.tool_history import TRUNCATED, shorten
 from plans.log import LogKind
 from plans.model import Step
 from plans.run import Options, Result, Run, Status
 from plans.views.pending import pending
-from plans.views.views import brief_view, events, plan_view, result_view, shorten, step_files, tool_history
+from plans.views.views import brief_view, events, plan_view, result_view, step_files, tool_history
 from tests.plans.building import NOW, TOOLS, begun, completed, failed, later, plan_of, run_of, skipped, statuses, step
 from tests.plans.execution.test_schedule_model import do, do_naively, naive_of, plans, possible
 

@@ -1,0 +1,72 @@
+"""Fills in the references that a workflow left to the activity, because the values are stored outside history.
+
+Only what the references select is loaded: of `$build.exitCode` nothing of 200 MB of output. An argument that is a whole
+stream, such as write_file's `content: $build.stdout`, is not loaded at all if the tool takes a `StoredText`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any, get_args
+
+from activities.tools.tool import Tool
+from plans.activity_io import Call, LargeValue
+from plans.definition.conditions import field_of
+from plans.definition.references import Reference, fill_at, in_text
+from runtime.value_store import StoredText, ValueStore
+
+
+async def filled(tool: Tool, call: Call, values: ValueStore) -> dict[str, Any]:
+    """The arguments of the call with all references filled in.
+
+    Raises BadReference, or ToolError: VALUE_MISSING, VALUE_CORRUPT, VALUE_TOO_LARGE.
+    """
+    if not call.deferred:
+        return call.args
+    args, whole = dict(call.args), dict[str, StoredText]()
+    for name in _receivers(tool):
+        stream = _stream(args.get(name), call) if [name] in call.deferred else None
+        if stream is not None:
+            stored = await values.stream(*stream)
+            whole[name] = StoredText(stored.stream, values, asyncio.get_running_loop())
+    places = [place for place in call.deferred if place[0] not in whole]
+    found = [reference for place in places for reference in in_text(_at(args, place))]
+    known = dict(call.values)
+    for root, large in call.large.items():
+        used = [reference for reference in found if reference.root == root]
+        if used:
+            known[root] = await values.get(large, _fields(used, large))
+    return await asyncio.to_thread(fill_at, args, places, known, call.quoting) | whole
+
+
+def as_texts(args: dict[str, Any]) -> dict[str, Any]:
+    """The arguments with a text in place of a stored one, for checks of their form."""
+    return {name: "" if isinstance(value, StoredText) else value for name, value in args.items()}
+
+
+def _receivers(tool: Tool) -> list[str]:
+    """Names of the arguments that take a StoredText."""
+    fields = tool.arguments.model_fields
+    return [each.alias or name for name, each in fields.items() if StoredText in get_args(each.annotation)]
+
+
+def _stream(text: Any, call: Call) -> tuple[LargeValue, str] | None:
+    """The value and its field, if the text is a reference to a stream and nothing else."""
+    references = in_text(text) if isinstance(text, str) else []
+    if len(references) != 1 or not references[0].whole or references[0].root not in call.large:
+        return None
+    large, name = call.large[references[0].root], field_of(references[0].path, is_all=True)
+    return (large, name) if name in large.streams else None
+
+
+def _fields(references: Iterable[Reference], large: LargeValue) -> set[str]:
+    """The streams of the value that the references may reach."""
+    named = {field_of(reference.path) for reference in references}
+    return set(large.streams) if "" in named else named & set(large.streams)
+
+
+def _at(args: Any, place: list[str | int]) -> str:
+    for key in place:
+        args = args[key]
+    return str(args)

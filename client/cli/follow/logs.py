@@ -1,0 +1,219 @@
+"""The command `logs`: what the commands of a plan write, attempt by attempt.
+
+Output is shown line by line, each with its step, made safe for a terminal; of a line that rewrites itself with carriage
+returns, the last state. `--stdout`, `--stderr` and `--json` change nothing in it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from client.cli import output, session
+from client.cli.follow.ctrl_c import INTERRUPTED
+from client.cli.options import AsJson, Id
+from client.cli.session import Connected
+from client.ids import plan_id
+from client.logs.attempts import Shown
+from client.logs.feed import Began, Ended, Event, Wrote, feed, raw
+from plans.activity_io import STDERR, STDOUT
+from plans.views.safe_text import line, safe
+from runtime.connect import storage
+from runtime.value_store import ValueStore
+
+MAX_LINE = 64 * 1024
+"""Bytes of a line after which it is shown in parts."""
+_NAMES = {STDOUT: "stdout", STDERR: "stderr"}
+_MARKS = {STDOUT: "|", STDERR: "!"}
+"""Between the step and its line."""
+
+
+def logs(
+    plan: Id,
+    step: Annotated[str | None, typer.Argument(metavar="STEP", help="Id of the step; default: all steps.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Until the plan ends, as it is written.")] = False,
+    out: Annotated[bool, typer.Option("--stdout", help="Only what STEP's last attempt wrote there, exactly.")] = False,
+    err: Annotated[bool, typer.Option("--stderr", help="The same for standard error.")] = False,
+    attempt: Annotated[
+        int | None, typer.Option("--attempt", metavar="N", min=1, help="With --stdout or --stderr: of that attempt.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what the commands of a plan write: every attempt, also while it runs."""
+    if out or err:
+        _check_raw(step, both=out and err, other=follow or as_json)
+        session.look(plan, "logs", lambda here: _write_raw(here, plan, step or "", STDOUT if out else STDERR, attempt))
+        return
+    if attempt is not None:
+        raise typer.BadParameter("--attempt needs --stdout or --stderr")
+    shown = _Json(plan_id(plan)) if as_json else _Lines()
+
+    async def show(here: Connected) -> None:
+        store = ValueStore(storage(here.settings))
+        async for event in feed(here.client, store, plan, step or "", follow=follow, say=output.say):
+            shown.show(event)
+
+    try:
+        session.look(plan, "logs", show)
+    except KeyboardInterrupt:
+        again = " ".join(filter(None, ("plan logs", plan_id(plan), step, "-f")))
+        output.say(f"\nThe plan continues in the background.\n  follow its output again  {again}")
+        raise typer.Exit(INTERRUPTED) from None
+    if not shown.has_output:
+        output.say(_nothing(plan_id(plan), step, shown.attempts))
+
+
+def _check_raw(step: str | None, *, both: bool, other: bool) -> None:
+    if step is None:
+        raise typer.BadParameter("--stdout and --stderr need a STEP")
+    if both or other:
+        raise typer.BadParameter("--stdout and --stderr exclude each other, --follow and --json")
+
+
+async def _write_raw(here: Connected, plan: str, step: str, stream: Any, attempt: int | None) -> None:
+    """Write the bytes as they are; to a terminal, as safe text."""
+    async for data in raw(here.client, ValueStore(storage(here.settings)), plan, step, stream, attempt):
+        if sys.stdout.isatty():
+            sys.stdout.write(safe(data.decode("utf-8", "replace")))
+        else:
+            await asyncio.to_thread(sys.stdout.buffer.write, data)
+    sys.stdout.flush()
+
+
+def _nothing(plan: str, step: str | None, attempts: int) -> str:
+    if step is None:
+        return "No step of this plan has written output."
+    if not attempts:
+        return f"Step '{line(step)}' has not begun, or wrote nothing; see: plan show {plan}"
+    return f"Step '{line(step)}' wrote no output; its result: plan show {plan}"
+
+
+@dataclass
+class _Json:
+    """Prints events as lines of JSON."""
+
+    plan: str
+    has_output: bool = False
+    attempts: int = 0
+    _lines: _Splitter = field(default_factory=lambda: _Splitter())
+
+    def show(self, event: Event) -> None:
+        """Print an event."""
+        for stream, text in self._lines.of(event):
+            self.has_output = True
+            output.show_json({**self._head(event), "stream": _NAMES[stream], "text": text}, on_one_line=True)
+        if isinstance(event, Began):
+            self.attempts += 1
+            before = event.before.attempt if event.before else None
+            after = {"after": before.code, "waited": before.delay} if before else {}
+            output.show_json({**self._head(event), "event": "began", "of": event.of.step.of, **after}, on_one_line=True)
+        elif isinstance(event, Ended):
+            attempt = event.of.attempt
+            fields = {"code": attempt.code, "error": attempt.error, "delay": attempt.delay, "problem": event.problem}
+            found = {name: value for name, value in fields.items() if value}
+            head = {**self._head(event), "event": "ended", "duration": attempt.duration}
+            output.show_json(head | found | ({"cut": True} if _is_cut(event.of) else {}), on_one_line=True)
+
+    def _head(self, event: Event) -> dict[str, Any]:
+        attempt = event.of.attempt
+        began = attempt.began and attempt.began.isoformat()
+        return {"planId": self.plan, "stepId": event.of.label, "attempt": attempt.number, "began": began}
+
+
+@dataclass
+class _Lines:
+    """Prints events as text."""
+
+    has_output: bool = False
+    attempts: int = 0
+    _lines: _Splitter = field(default_factory=lambda: _Splitter())
+    _is_terminal: bool = field(default_factory=lambda: sys.stdout.isatty())
+
+    def show(self, event: Event) -> None:
+        """Print an event."""
+        label = line(event.of.label)
+        for stream, text in self._lines.of(event):
+            self.has_output = True
+            self._print(f"{label} {_MARKS[stream]} ", safe(text.rpartition("\r")[2]), "red" if stream == STDERR else "")
+        if isinstance(event, Began):
+            self.attempts += 1
+            self._print("", f"{label}: {_beginning(event)}", "bold")
+        elif isinstance(event, Ended):
+            self._print("", f"{label}: {_end(event)}", "bold" if event.of.attempt.code is None else "bold red")
+
+    def _print(self, label: str, text: str, style: str) -> None:
+        if self._is_terminal:
+            output.out().print(Text.assemble((label, "dim"), (text, style)), soft_wrap=True)
+        else:
+            sys.stdout.write(f"{label}{text}\n")
+            sys.stdout.flush()
+
+
+class _Splitter:
+    """Cuts what attempts write into lines."""
+
+    def __init__(self) -> None:
+        self._begun: dict[tuple[object, Any], bytes] = {}
+
+    def of(self, event: Event) -> Iterator[tuple[Any, str]]:
+        """The lines that an event completes, each with its stream."""
+        if isinstance(event, Wrote):
+            place = (event.of.key, event.stream)
+            *whole, rest = (self._begun.pop(place, b"") + event.data).split(b"\n")
+            while len(rest) > MAX_LINE:
+                whole.append(rest[:MAX_LINE])
+                rest = rest[MAX_LINE:]
+            if rest:
+                self._begun[place] = rest
+            yield from ((event.stream, _text(each)) for each in whole)
+        elif isinstance(event, Ended):
+            for stream in _NAMES:
+                if (event.of.key, stream) in self._begun:
+                    yield stream, _text(self._begun.pop((event.of.key, stream)))
+
+
+def _text(data: bytes) -> str:
+    return data.removesuffix(b"\r").decode("utf-8", "replace")
+
+
+def _beginning(event: Began) -> str:
+    """`attempt 2 of 3, after exit code 1, waited 1 s`."""
+    attempt = event.of.attempt
+    of = f" of {event.of.step.of}" if attempt.number <= event.of.step.of else ""
+    found = f"attempt {attempt.number}{of}"
+    if attempt.run:
+        found += f" in plan {line(attempt.run)}"
+    if event.before is not None:
+        before = event.before.attempt
+        found += f", after {line(_reason(event.before))}"
+        found += f", waited {before.delay:.3g} s" if before.delay is not None else ""
+    return found
+
+
+def _reason(shown: Shown) -> str:
+    """The beginning of an error: `exit code 1` of `exit code 1: its last lines`."""
+    attempt = shown.attempt
+    return "its worker was lost" if attempt.code == "WORKER_LOST" else attempt.error.partition(":")[0][:80]
+
+
+def _end(event: Ended) -> str:
+    attempt = event.of.attempt
+    if event.problem:
+        return f"its output cannot be read here: {line(event.problem)}"
+    rest = "; output beyond this was not kept" if _is_cut(event.of) else ""
+    if event.of.runs:
+        return f"ended without a record{rest}"
+    if attempt.code is None:
+        return f"completed in {output.seconds(attempt.duration / 1_000)}{rest}"
+    wait = f"; next attempt in {attempt.delay:.3g} s" if attempt.delay is not None else ""
+    return f"{line(attempt.code)} {line(attempt.error)}{rest}{wait}"
+
+
+def _is_cut(shown: Shown) -> bool:
+    return shown.attempt.logs is not None and shown.attempt.logs.cut

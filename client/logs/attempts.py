@@ -1,0 +1,161 @@
+"""The attempts of a plan's steps, those of its agents included: recorded ones, and those that run at this moment.
+
+What runs is known from the heartbeats of its activity, which the server tells without a worker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+from temporalio.api.workflow.v1 import PendingActivityInfo
+from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus
+
+from client.errors import PlanNotFound
+from client.rpc import ask, describe
+from plans.activity_io import Attempt, logs_of
+from plans.errors import PlanError
+from plans.run import Status
+from plans.views.logs import LoggedAttempt, LoggedStep, LogsPage
+
+DEPTH = 5
+"""Agents within agents that are followed."""
+_LAST = datetime.max.replace(tzinfo=UTC)
+
+
+class Shown(NamedTuple):
+    """An attempt and whose it is."""
+
+    label: str
+    """The step; of an agent's call, the steps that lead to it: `research.call_2`."""
+    step: LoggedStep
+    attempt: LoggedAttempt
+    runs: bool = False
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What tells it from all others, while it runs and afterwards."""
+        attempt = self.attempt
+        return (self.label, attempt.began or (attempt.run, attempt.call, attempt.number))
+
+
+class Known(NamedTuple):
+    """What is known of a plan at one moment."""
+
+    attempts: list[Shown]
+    """In the order in which they began."""
+    steps: list[LoggedStep]
+    """Of the plan itself, as far as they have begun, or the one that was asked for."""
+    has_ended: bool
+
+
+class Attempts:
+    """Reads the attempts of a plan again and again; the plan is queried only when its history has grown."""
+
+    def __init__(self, client: Client, plan: str, step: str = "") -> None:
+        """`step`: only of this one."""
+        self._client, self._plan, self._step = client, plan, step
+        self._recorded: dict[str, tuple[object, list[LoggedStep]]] = {}
+
+    async def known(self) -> Known:
+        """The attempts now.
+
+        Raises PlanNotFound, NotConnected, NoWorker, and PlanError UNKNOWN_STEP if there is no such step.
+        """
+        description = await describe(self._client, self._plan)
+        found = await self._of(description, self._plan, self._step, "", DEPTH)
+        steps = self._recorded[self._plan][1]
+        ordered = sorted(found, key=lambda each: each.attempt.began or _LAST)
+        return Known(ordered, steps, description.status is not WorkflowExecutionStatus.RUNNING)
+
+    async def _of(
+        self, description: WorkflowExecutionDescription, plan: str, step: str, prefix: str, depth: int
+    ) -> list[Shown]:
+        # The running ones were read first: one that ends in between is then found twice, not never.
+        steps = await self._steps(description, plan, step)
+        found = [Shown(prefix + each.step_id, each, attempt) for each in steps for attempt in each.attempts]
+        agents = [(agent, f"{prefix}{each.step_id}.") for each in steps for agent in each.agents if depth]
+        for of_agent in await asyncio.gather(*(self._of_agent(name, label, depth - 1) for name, label in agents)):
+            found += of_agent
+        recorded = {each.key for each in found}
+        running = await _running(description, steps, step, prefix)
+        return found + [each for each in running if each.key not in recorded]
+
+    async def _of_agent(self, agent: str, prefix: str, depth: int) -> list[Shown]:
+        try:
+            return await self._of(await describe(self._client, agent), agent, "", prefix, depth)
+        except PlanNotFound:
+            return []  # it has not begun, or the server has forgotten it
+
+    async def _steps(self, description: WorkflowExecutionDescription, plan: str, step: str) -> list[LoggedStep]:
+        state = (description.run_id, description.history_length)
+        if plan in self._recorded and self._recorded[plan][0] == state:
+            return self._recorded[plan][1]
+        found, since = list[LoggedStep](), 0
+        while True:
+            asked = {"stepId": step} if step else {"since": since}
+            page = LogsPage.model_validate(await ask(self._client, plan, "logs", asked))
+            found += page.steps
+            if step and not found:
+                raise PlanError(f"the plan has no step '{step}'; `plan show` lists its steps", "UNKNOWN_STEP")
+            if page.next is None:
+                break
+            since = page.next
+        self._recorded[plan] = state, found
+        return found
+
+
+async def _running(
+    description: WorkflowExecutionDescription, steps: list[LoggedStep], only: str, prefix: str
+) -> list[Shown]:
+    """The attempts of the calls in flight, those included that another one follows."""
+    found, owners = list[Shown](), {each.step_id: each for each in steps}
+    for pending in description.raw_description.pending_activities:
+        step, _, number = pending.activity_id.partition("#")
+        if only not in ("", step):
+            continue
+        details = await _details(pending, description)
+        of = details.get("of")
+        owner = owners.get(step) or LoggedStep(
+            step_id=step, tool=pending.activity_type.name, status=Status.RUNNING, of=of if isinstance(of, int) else 1
+        )
+        for attempt in _attempts(details, int(number) if number.isdecimal() else 1):
+            found.append(Shown(prefix + step, owner, attempt, runs=attempt.code is None))
+    return found
+
+
+async def _details(pending: PendingActivityInfo, description: WorkflowExecutionDescription) -> Mapping[str, Any]:
+    """The details of the last heartbeat; empty if there was none, or if it cannot be read."""
+    if not pending.HasField("heartbeat_details"):
+        return {}
+    try:
+        found = await description.data_converter.decode(pending.heartbeat_details.payloads)
+    except Exception:  # decoding alone: whatever a parser raises for the bytes of a payload
+        return {}
+    return found[0] if found and isinstance(found[0], dict) else {}
+
+
+def _attempts(details: Mapping[str, Any], call: int) -> Iterator[LoggedAttempt]:
+    """The attempts of a call before the one that runs, and that one, as its worker reported them."""
+    before, errors = details.get("attempts"), details.get("errors")
+    for each in before if isinstance(before, list) else ():
+        try:
+            attempt = Attempt.model_validate(each)
+        except ValidationError:
+            continue  # of another version of the worker
+        yield LoggedAttempt(call=call, logs=attempt.logs, **attempt.model_dump(exclude={"logs"}))
+    logs, began = logs_of(details.get("logs")), _time(details.get("began"))
+    if began is not None:
+        number = errors + 1 if isinstance(errors, int) and 0 <= errors < 1_000 else 1
+        yield LoggedAttempt(call=call, number=number, began=began, logs=logs)
+
+
+def _time(text: Any) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+    return found if found and found.tzinfo else None

@@ -1,0 +1,149 @@
+"""What `plan logs` shows, in order: attempts begin, write and end. What is known now, or until the plan has ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+
+from temporalio.client import Client
+
+from client.errors import NoWorker
+from client.logs.attempts import Attempts, Known, Shown
+from client.logs.reading import Number, Position, output
+from client.rpc import has_ended
+from plans.activity_io import STDERR, STDOUT
+from plans.errors import PlanError, ToolError
+from runtime.errors import NotConnected
+from runtime.value_store import ValueStore
+
+POLL_SECONDS = 0.5
+"""Seconds between two looks at a plan that is followed."""
+
+
+@dataclass(frozen=True)
+class Began:
+    """An attempt begins. `before`: the attempt of the same call that it repeats."""
+
+    of: Shown
+    before: Shown | None
+
+
+@dataclass(frozen=True)
+class Wrote:
+    """An attempt has written."""
+
+    of: Shown
+    stream: Number
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Ended:
+    """An attempt has ended. `problem`: why not all of its output could be read."""
+
+    of: Shown
+    problem: str = ""
+
+
+Event = Began | Wrote | Ended
+
+
+@dataclass
+class _State:
+    shown: Shown
+    position: Position = field(default_factory=lambda: {STDOUT: 0, STDERR: 0})
+    has_begun: bool = False
+    has_ended: bool = False
+
+
+async def feed(
+    client: Client,
+    store: ValueStore,
+    plan: str,
+    step: str = "",
+    *,
+    follow: bool = False,
+    say: Callable[[str], None] = lambda _: None,
+) -> AsyncIterator[Event]:
+    """The attempts of a plan's steps, or of one step, with their output. `follow`: until the plan has ended.
+
+    Of all steps, those are left out that neither wrote anything nor failed. While the server or the worker of a plan
+    that is followed are away, `say` is called once; otherwise raises as `Attempts.known`.
+    """
+    attempts, states, is_away = Attempts(client, plan, step), dict[tuple[object, ...], _State](), False
+    while True:
+        try:
+            known, is_away = await attempts.known(), False
+        except NotConnected as error:
+            if not follow or (isinstance(error, NoWorker) and await has_ended(client, plan)):
+                raise
+            if not is_away:
+                say(error.message)
+            is_away = True
+            await asyncio.sleep(2 * POLL_SECONDS)
+            continue
+        async for event in _news(known, states, store, is_one_step=bool(step)):
+            yield event
+        if known.has_ended or not follow:
+            break
+        await asyncio.sleep(POLL_SECONDS)
+    for state in states.values():  # cancelled, or taken from a worker that does not record output
+        if follow and state.has_begun and not state.has_ended:
+            yield Ended(state.shown)
+
+
+async def _news(
+    known: Known, states: dict[tuple[object, ...], _State], store: ValueStore, *, is_one_step: bool
+) -> AsyncIterator[Event]:
+    for number, shown in enumerate(known.attempts):
+        state = states.setdefault(_key(shown, states), _State(shown))
+        state.shown, logs = shown, shown.attempt.logs
+        if state.has_ended or not (is_one_step or shown.attempt.code or (logs and logs.stdout + logs.stderr)):
+            continue
+        if not state.has_begun:
+            state.has_begun = True
+            yield Began(shown, _before(shown, known.attempts[:number]))
+        problem = ""
+        try:
+            async for piece in output(shown.attempt, store, state.position):
+                yield Wrote(shown, piece.stream, piece.data)
+        except ToolError as error:
+            problem = error.message
+        except (OSError, ValueError) as error:  # a storage that is away, or an index of another version
+            problem = str(error)
+        if problem or not shown.runs:
+            state.has_ended = True
+            yield Ended(shown, problem)
+
+
+def _key(shown: Shown, states: dict[tuple[object, ...], _State]) -> tuple[object, ...]:
+    """The attempt's own key, or that under which it was seen running: one without output is recorded without a time."""
+    if shown.attempt.began is None and shown.key not in states:
+        open_ = [key for key, state in states.items() if state.shown.runs and state.shown.label == shown.label]
+        return open_[-1] if open_ else shown.key
+    return shown.key
+
+
+def _before(shown: Shown, earlier: Sequence[Shown]) -> Shown | None:
+    """The attempt of the same call before this one."""
+    call = (shown.label, shown.attempt.run, shown.attempt.call)
+    same = [each for each in earlier if (each.label, each.attempt.run, each.attempt.call) == call]
+    return same[-1] if same else None
+
+
+async def raw(
+    client: Client, store: ValueStore, plan: str, step: str, stream: Number, attempt: int | None = None
+) -> AsyncIterator[bytes]:
+    """The exact bytes of one stream: of the attempt with that number in the order of time, from 1; None: the last one.
+
+    Raises as `Attempts.known`, ToolError if the storage does not have them, and PlanError NO_SUCH_ATTEMPT.
+    """
+    found = (await Attempts(client, plan, step).known()).attempts
+    number = len(found) if attempt is None else attempt
+    if not 1 <= number <= len(found):
+        raise PlanError(f"step '{step}' has {len(found)} recorded attempt{'s' * (len(found) != 1)}", "NO_SUCH_ATTEMPT")
+    position: Position = {STDOUT: 0, STDERR: 0}
+    async for piece in output(found[number - 1].attempt, store, position):
+        if piece.stream == stream:
+            yield piece.data

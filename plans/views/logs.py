@@ -1,0 +1,109 @@
+"""The query `logs`: every attempt of every step, with where the output of its commands is stored (DESIGN 2.1).
+
+The texts themselves are in the storage; `client.logs` reads them. Of an agent's step it names the agents: the calls of
+an agent are steps of its own workflow.
+"""
+
+from __future__ import annotations
+
+from pydantic import AwareDatetime, Field
+
+from plans.activity_io import LargeValue, Logs, PastCall
+from plans.agents.as_plan import TOOL as AGENT
+from plans.agents.order import agent_of_step
+from plans.execution.messages import LogsAsked
+from plans.execution.tool_history import last_call
+from plans.model import Retry, Step, Value
+from plans.run import Result, Run, Status
+
+PAGE_BYTES = 1_000_000
+"""Length of an answer, as JSON, from which on the other steps are left to the next query."""
+
+
+class LoggedAttempt(Value):
+    """One attempt of a step."""
+
+    call: int = Field(default=0, description="Number of the step's call; 0: not known, or of an earlier run.")
+    number: int = 1
+    began: AwareDatetime | None = None
+    duration: float = Field(default=0.0, description="Milliseconds.")
+    code: str | None = Field(default=None, description="Code of the error; none: it succeeded, or it runs.")
+    error: str = Field(default="", description="The error, truncated.")
+    delay: float | None = Field(default=None, description="Seconds to the next attempt.")
+    run: str = Field(default="", description="Id of the earlier plan that made the attempt, if this plan resumes it.")
+    logs: Logs | None = Field(default=None, description="The output; none: there was none.")
+    texts: dict[str, str] = Field(default_factory=dict, description="The output, if it is the step's value.")
+    value: LargeValue | None = Field(default=None, description="The step's value, if that holds the output.")
+
+
+class LoggedStep(Value):
+    """A step and its attempts, oldest first."""
+
+    step_id: str
+    tool: str
+    status: Status
+    of: int = Field(description="Attempts allowed.")
+    attempts: list[LoggedAttempt] = Field(default_factory=list)
+    agents: list[str] = Field(default_factory=list, description="Ids of the agents that worked on it.")
+
+
+class LogsPage(Value):
+    """The answer to the query."""
+
+    steps: list[LoggedStep] = Field(description="Those that have begun; a step that was asked for in any case.")
+    next: int | None = Field(default=None, description="`since` of the query for the other steps.")
+
+
+def logs_page(run: Run, asked: LogsAsked) -> LogsPage:
+    """The steps from number `asked.since` on, or the one that is asked for, if there is one."""
+    found, size = list[LoggedStep](), 0
+    for number, step in enumerate(run.plan.steps[asked.since :], asked.since):
+        if asked.step_id not in ("", step.id):
+            continue
+        each = _step(run, step)
+        if not (each.attempts or each.agents or asked.step_id):
+            continue
+        size += len(each.model_dump_json(exclude_defaults=True))
+        if found and size > PAGE_BYTES:
+            return LogsPage(steps=found, next=number)
+        found.append(each)
+    return LogsPage(steps=found)
+
+
+def _step(run: Run, step: Step) -> LoggedStep:
+    state, spec = run.steps[step.id], run.facts.tools.get(step.tool)
+    retry = step.retry or run.plan.defaults.retry or (spec and spec.retry) or Retry()
+    found = LoggedStep(step_id=step.id, tool=step.tool, status=state.status, of=retry.attempts)
+    if step.tool == AGENT:
+        agents = [agent_of_step(run.plan.id or "", step.id, call) for call in range(1, state.calls + 1)]
+        return found.model_copy(update={"agents": agents})
+    attempts = [_past(call) for call in state.past]
+    if state.result is not None and state.result.ok and last_call(state):
+        attempts.append(_last(state.result, state.calls))
+    return found.model_copy(update={"attempts": attempts})
+
+
+def _past(call: PastCall) -> LoggedAttempt:
+    attempt = call.attempt
+    if attempt is None:
+        error = call.result.removeprefix("Error: ")
+        return LoggedAttempt(call=call.call, began=call.time, code="TOOL_FAILED", error=error, run=call.run)
+    return LoggedAttempt(
+        call=call.call, number=attempt.number, began=attempt.began, duration=attempt.duration, code=attempt.code,
+        error=attempt.error, delay=attempt.delay, run=call.run, logs=attempt.logs,
+    )  # fmt: skip
+
+
+def _last(result: Result, call: int) -> LoggedAttempt:
+    """The attempt that gave the step's value."""
+    logs = result.logs
+    found = LoggedAttempt(
+        call=call, number=result.attempt, began=logs and logs.began, duration=result.duration, logs=logs
+    )
+    if logs is None or logs.of_value is None:
+        return found
+    if result.large is not None:
+        return found.model_copy(update={"value": result.large})
+    value = result.value if isinstance(result.value, dict) else {}
+    texts = {name: text for name, text in value.items() if name in ("stdout", "stderr") and isinstance(text, str)}
+    return found.model_copy(update={"texts": texts})
