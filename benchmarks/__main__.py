@@ -26,6 +26,7 @@ from benchmarks import (
     snapshots,
     speed,
     startup,
+    tracing,
 )
 from benchmarks.bench import Bench
 from benchmarks.tables import Table
@@ -40,6 +41,7 @@ MEASUREMENTS = {
     "startup": startup.measure,
     "reads": reads.measure,
     "snapshots": snapshots.measure,
+    "tracing": tracing.measure,
     "scale": scale.measure,
     "others": alternatives.measure,
 }
