@@ -50,7 +50,7 @@ def show(
         text = runs.text(here.client, plan, None if full else TEXT_STEPS)
         found, linked, live = await asyncio.gather(text, runs.links(here.client, plan), runs.live(here.client, plan))
         now = datetime.now(UTC)
-        rows = [f"Now: {name or 'LLM request'}: {line(in_words(each, now))}" for name, each in live.items()]
+        rows = [f"Now: {line(name or 'LLM request')}: {line(in_words(each, now))}" for name, each in live.items()]
         rows += [f"Resumes: {linked.resumes}"] if linked.resumes else []
         rows += [f"Resumed by: {', '.join(linked.resumed_by)}"] if linked.resumed_by else []
         return "\n".join([found, *([""] if rows else []), *rows])
