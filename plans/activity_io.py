@@ -197,6 +197,8 @@ class Return(Value):
     shared: list[str] = Field(
         default_factory=list, description="Those of `wrote` and `deleted` that a concurrent step may have changed."
     )
+    shared_with: list[str] = Field(default_factory=list, description="The steps that may have changed those instead.")
+    missing: list[str] = Field(default_factory=list, description="Files that the run knew, and that it found deleted.")
     more_files: int = Field(default=0, description="Number of further changed files that are not listed.")
     sandbox: str = Field(default="", description="Sandbox of the commands it ran: bwrap, landlock, none.")
     notes: list[Note] = Field(

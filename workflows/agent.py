@@ -240,6 +240,7 @@ class AgentWorkflow(MessageHandlers):
         summary = summary_of(self._started().run).to_json() | {"agent": agent_run.agent_view(agent)}
         summary["value"] = agent_run.answer_value(agent) if agent.end == "completed" else None
         summary |= {"wrote": agent_reporting.wrote(agent), "calls": agent_reporting.calls(agent)}
+        summary |= agent_reporting.shared(agent)
         await agent_reporting.ended(agent)
         if agent.end == "failed":
             text = f"the agent failed: {agent.run.stopped}"

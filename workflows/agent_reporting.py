@@ -77,6 +77,14 @@ def wrote(agent: AgentRun) -> dict[str, Any]:
     return {name: stamps[name].model_dump(mode="json") if name in stamps else None for name in dict.fromkeys(names)}
 
 
+def shared(agent: AgentRun) -> dict[str, Any]:
+    """Of `wrote`, what others may have changed instead, and who; empty if there is nothing of the kind."""
+    states = agent.run.steps.values()
+    paths = dict.fromkeys(path for state in states for path in state.shared)
+    others = dict.fromkeys(name for state in states for name in state.shared_with)
+    return {"shared": list(paths), "sharedWith": list(others)} if paths else {}
+
+
 def calls(agent: AgentRun) -> list[dict[str, Any]]:
     """The agent's last MAX_PAST tool calls and attempts, truncated, as PastCalls for the parent's step."""
     done = [step for step in agent.run.plan.steps if agent.run.steps[step.id].calls][-MAX_PAST:]

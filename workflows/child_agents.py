@@ -94,16 +94,16 @@ class ChildAgents:
         if end != "completed":
             code = f"AGENT_{str(end).upper()}"
             text = f"agent '{result['planId']}' stopped: {result['stopped']}"
-            raise ApplicationError(text, {"wrote": result["wrote"]}, type=code)
-        return {"value": result["value"], "duration": duration, "wrote": result["wrote"]}
+            raise ApplicationError(text, _files(result), type=code)
+        return {"value": result["value"], "duration": duration, **_files(result)}
 
     def _failure(self, step: Step, name: str, cause: BaseException | None) -> ApplicationError:
-        wrote: dict[str, Any] = {}
+        left: dict[str, Any] = {"wrote": {}}
         if isinstance(cause, ApplicationError) and cause.details and isinstance(cause.details[0], dict):
             self._record(step, cause.details[0])
-            wrote = cause.details[0].get("wrote", {})
+            left |= _files(cause.details[0])
         text = f"agent '{name}': {getattr(cause, 'message', cause)}"
-        return ApplicationError(text[:4_000], {"wrote": wrote}, type=getattr(cause, "type", None) or "AGENT_FAILED")
+        return ApplicationError(text[:4_000], left, type=getattr(cause, "type", None) or "AGENT_FAILED")
 
     def _agent(self, step: Step, args: dict[str, Any]) -> AgentRun:
         run = self._run
@@ -156,3 +156,8 @@ async def _cancel(agent_id: str) -> None:
 async def _interrupt(child: workflow.ChildWorkflowHandle[Any, Any]) -> None:
     with suppress(ApplicationError):  # it has already ended
         await child.signal("interrupt", {"by": "its plan"})
+
+
+def _files(result: dict[str, Any]) -> dict[str, Any]:
+    """The files that an agent reports, as fields of a Return."""
+    return {name: result[name] for name in ("wrote", "shared", "sharedWith") if name in result}

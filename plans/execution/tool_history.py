@@ -100,6 +100,7 @@ def note_files(run: Run, step_id: str, returned: Return) -> None:
     _add(state.wrote, returned.wrote)
     _add(state.deleted, returned.deleted)
     _add(state.shared, returned.shared)
+    _add(state.shared_with, returned.shared_with)
     state.more_files += returned.more_files
     state.sandbox = returned.sandbox
     _forget_deleted(state, returned)

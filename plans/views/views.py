@@ -21,6 +21,7 @@ from plans.activity_io import MAX_DURATION, PastCall
 from plans.execution import approvals
 from plans.execution.readiness import ReadinessIndex
 from plans.execution.tool_history import TRUNCATED, attempts_before, last_call, outcome_text, short, shorten
+from plans.files.undo import one_of
 from plans.log import Entry
 from plans.model import Step
 from plans.run import DONE, Change, Result, Run, Status, StepState
@@ -59,6 +60,7 @@ def plan_view(run: Run, schedule: ReadinessIndex) -> dict[str, Any]:
         "log": [entry.model_dump(mode="json", exclude_none=True) for entry in run.log],
         "step_tool_history": tool_history(run),
         "step_files": step_files(run),
+        **_step_files_shared(run),
         "agentsMd": [{"path": note.path, "bytes": note.bytes, "stepId": note.step_id} for note in run.notes],
     }
 
@@ -189,6 +191,17 @@ def step_files(run: Run) -> dict[str, list[str]]:
     return {str(index): list(run.steps[step.id].wrote) for index, step in steps if run.steps[step.id].wrote}
 
 
+def _step_files_shared(run: Run) -> dict[str, Any]:
+    """Of `step_files`, those that may be another step's: by step index and path, whose; omitted if there are none."""
+    steps = [(index, step.id, run.steps[step.id]) for index, step in enumerate(run.plan.steps)]
+    shared = {
+        str(index): {path: one_of(step_id, state.shared_with) for path in state.shared if path in state.wrote}
+        for index, step_id, state in steps
+        if state.shared_with
+    }
+    return {"step_files_shared": shared} if any(shared.values()) else {}
+
+
 def _call(tool: str, args: dict[str, Any], result: str, time: datetime | None, sandbox: str) -> dict[str, Any]:
     record = {"tool": tool, "args": args, "result": result, "timestamp": iso(time)}
     return record | ({"sandbox": sandbox} if sandbox else {})
@@ -226,7 +239,8 @@ def _past_call(call: PastCall) -> dict[str, Any]:
 
 def _left(state: StepState) -> dict[str, Any]:
     """The step's file changes besides `wrote`; empty ones are omitted."""
-    left = {"deleted": state.deleted, "sharedFiles": state.shared, "moreFiles": state.more_files}
+    left: dict[str, Any] = {"deleted": state.deleted, "sharedFiles": state.shared, "sharedWith": state.shared_with}
+    left["moreFiles"] = state.more_files
     return {name: value for name, value in left.items() if value}
 
 
