@@ -216,6 +216,7 @@ class Run(State):
     created: datetime | None = Field(default=None, description="When its plan's first run began to exist.")
     started: datetime | None = None
     ended: datetime | None = None
+    retried: int = Field(default=0, description="Retried attempts recorded one by one (`execution.tool_history`).")
     stopped: str = Field(default="", description="Why no further step may start: a critical failure, a cancellation.")
     interrupted: bool = Field(default=False, description="Interrupted by a person; can be resumed.")
     denied: list[str] = Field(default_factory=list, description="Denied in the run before: they ask, waived or not.")

@@ -52,7 +52,7 @@ def show(
             text, runs.links(here.client, plan), runs.live(here.client, plan), runs.summary(here.client, plan)
         )
         now = datetime.now(UTC)
-        rows = [f"Now: {name or 'LLM request'}: {line(in_words(each, now))}" for name, each in live.items()]
+        rows = [f"Now: {line(name or 'LLM request')}: {line(in_words(each, now))}" for name, each in live.items()]
         rows += [f"Resumes: {linked.resumes}"] if linked.resumes else []
         rows += [f"Resumed by: {', '.join(linked.resumed_by)}"] if linked.resumed_by else []
         later = [(f"plan show {name}", "the run that resumed it") for name in linked.resumed_by[-1:]]

@@ -22,6 +22,8 @@ MAX_SHOWED = 10
 """Questions of one step whose arguments are kept for events; `asked` has those of the last one whole."""
 MAX_PAST = 100
 """Maximum number of calls and attempts without a value recorded per step."""
+MAX_RETRIED = 5_000
+"""Maximum number of retried attempts recorded per run; further ones are counted. A Run is sent whole."""
 MAX_ERROR = 500
 """Maximum length of the error in the record of an attempt."""
 MAX_COUNT = 1_000_000_000
@@ -52,15 +54,17 @@ def note_failure(run: Run, step: Step, result: Result, began: datetime, returned
 
 def note_attempts(run: Run, step: Step, attempts: Sequence[Attempt], more: int = 0) -> None:
     """Record attempts of a call that were followed by another one; `more` of them were not reported."""
-    state = run.steps[step.id]
-    for attempt in attempts[-MAX_PAST:]:
+    state, room = run.steps[step.id], min(MAX_PAST, MAX_RETRIED - run.retried)
+    kept = attempts[-room:] if room > 0 else []
+    run.retried += len(kept)
+    for attempt in kept:
         state.past.append(
             PastCall(
                 tool=step.tool, args=_sent(run, step), result=cut(f"Error: {attempt.error}"), time=attempt.began,
                 sandbox=state.sandbox, attempt=bounded(attempt), call=state.calls, retried=True,
             )
         )  # fmt: skip
-    state.more_past += min(more, MAX_COUNT) + max(0, len(attempts) - MAX_PAST)
+    state.more_past += min(more, MAX_COUNT) + len(attempts) - len(kept)
     _forget_oldest(state)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from plans.activity_io import Attempt, Return
-from plans.execution.tool_history import MAX_ERROR, MAX_PAST, last_call, note_attempts, note_failure
+from plans.execution.tool_history import MAX_ERROR, MAX_PAST, MAX_RETRIED, last_call, note_attempts, note_failure
 from plans.run import Result
 from plans.views.text import text
 from tests.driving import Plans, Started, step, work
@@ -150,6 +150,17 @@ async def test_attempts_before_a_cancellation_are_recorded(plans: Plans) -> None
     assert (view["status"], step(view, "a")["result"]["code"]) == ("cancelled", "CANCELLED")
     calls = view["step_tool_history"]["0"]
     assert [(call["attempt"], call["code"]) for call in calls] == [(1, "COMMAND_FAILED"), (2, "CANCELLED")]
+
+
+def test_a_run_with_very_many_retries_counts_the_later_ones() -> None:
+    schedule = begun(step_of("a"), step_of("b"))
+    run = schedule.run
+    run.retried = MAX_RETRIED - 1
+    attempts = [Attempt(number=number, began=NOW, code="BUSY", error="busy", delay=1.0) for number in (1, 2)]
+    for name in ("a", "b"):
+        note_attempts(run, schedule.step(name), attempts)
+    kept = [(len(run.steps[name].past), run.steps[name].more_past) for name in ("a", "b")]
+    assert kept == [(1, 1), (0, 2)]
 
 
 def test_a_step_with_more_attempts_than_are_listed_counts_the_rest() -> None:
