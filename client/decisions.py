@@ -1,4 +1,4 @@
-"""Sends decisions and controls (approve, deny, begin, pause, unpause) to a plan, as updates that the plan answers.
+"""Sends decisions and controls (approve, deny, begin, pause, clear_session, ...) to a plan, as updates that it answers.
 
 An update needs a worker. Without one, the message is sent as a signal, which the server stores until a worker handles
 it, and NoWorker says so. The signal is also the fallback where the update is not possible (an older worker does not
@@ -28,7 +28,7 @@ from plans.views.queries import BRIEF
 from runtime.wait import until
 
 Verb = Literal["approve", "deny"]
-Control = Literal["begin", "pause", "unpause"]
+Control = Literal["begin", "pause", "unpause", "clear_session"]
 METADATA = "__temporal_workflow_metadata"
 """Built-in query of the SDK that lists the workflow's message handlers; Temporal's UI uses it too."""
 _SIGNAL_INSTEAD = frozenset((NoWorker.code, SERVER_REFUSED))
@@ -36,7 +36,7 @@ _SIGNAL_INSTEAD = frozenset((NoWorker.code, SERVER_REFUSED))
 (the server allows 10 in flight and 2,000 per run). If the plan gets both, it refuses the second, which is harmless."""
 _DONE = {
     "approve": LogKind.APPROVED, "deny": LogKind.DENIED,
-    "begin": LogKind.BEGUN, "pause": LogKind.PAUSED, "unpause": LogKind.UNPAUSED,
+    "begin": LogKind.BEGUN, "pause": LogKind.PAUSED, "unpause": LogKind.UNPAUSED, "clear_session": LogKind.CLEARED,
 }  # fmt: skip
 
 
@@ -92,7 +92,7 @@ async def send_decision(client: Client, plan: str, verb: Verb, choice: Choice) -
 
 
 async def control(client: Client, plan: str, verb: Control, by: str = "") -> str:
-    """Begin, pause or unpause a plan; returns and raises as `send_decision`."""
+    """Begin, pause or unpause a plan, or clear its session; returns and raises as `send_decision`."""
     message = {"by": by} if by else {}
     answer = await _answer(client, plan, "control", {"action": verb, **message}, _Signal(verb, message))
     return answer if isinstance(answer, str) else str(answer["text"])

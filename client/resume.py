@@ -20,8 +20,8 @@ from client.rpc import RPC_TIMEOUT, about, ask, describe, memo_of
 from client.start import Started, start_agent, start_run
 from plans.agents.as_plan import TOOL as AGENT_TOOL
 from plans.agents.order import agent_of_step
+from plans.agents.resume import resumed as resumed_agent
 from plans.agents.run import AgentRun
-from plans.agents.run import resumed as resumed_agent
 from plans.errors import PlanError, Refused
 from plans.execution import resume as resumption
 from plans.execution.resume import Replacement, base_id, rerun_from, rerun_only, run_id

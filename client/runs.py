@@ -56,9 +56,10 @@ from plans.views.summary import Summary
 __all__ = [
     "BriefView", "ChangesReport", "Choice", "Decision", "Edited", "EventView", "Links", "Listed", "LiveView", "Pending",
     "PlanView", "Pruned", "Started", "Summary", "approve", "begin", "brief", "call", "cancel", "changes",
-    "decide", "deny", "drafted", "edit", "events", "file_changes", "files_changed", "history", "interrupt", "links",
-    "list_plans", "live", "make", "pause", "pending", "plan_file", "prune", "regenerate", "rerun", "resume", "show",
-    "show_patiently", "stamps", "start", "start_agent", "summary", "text", "undo", "unpause", "wait", "watch",
+    "clear_session", "decide", "deny", "drafted", "edit", "events", "file_changes", "files_changed", "history",
+    "interrupt", "links", "list_plans", "live", "make", "pause", "pending", "plan_file", "prune", "regenerate", "rerun",
+    "resume", "show", "show_patiently", "stamps", "start", "start_agent", "summary", "text", "undo", "unpause",
+    "wait", "watch",
 ]  # fmt: skip
 
 AT_ONCE = 1_000
@@ -159,6 +160,15 @@ async def unpause(client: Client, plan: str, by: str = "") -> str:
 async def begin(client: Client, plan: str, by: str = "") -> str:
     """Begin a plan that is in review. Returns and raises as `approve`."""
     return await decisions.control(client, plan, "begin", by)
+
+
+async def clear_session(client: Client, plan: str, by: str = "") -> str:
+    """Make a running plan or agent forget the files as it last saw them, and the agents.md it was shown.
+
+    Later edits are of untracked files, and the agents.md come in again with the next reads; an agent's model gets them
+    with its next request, and those of before no more. Repeating it is harmless. Returns and raises as `approve`.
+    """
+    return await decisions.control(client, plan, "clear_session", by)
 
 
 async def files_changed(client: Client, plan: str, paths: Sequence[str], by: str = "") -> None:

@@ -154,13 +154,17 @@ class Attempt(Value):
 
 
 class PastCall(Value):
-    """One attempt of a tool call without a value: it failed, was lost, or reported that it needs approval."""
+    """One attempt of a call without a value (it failed, was lost, or needs approval), or a call of a step's agent."""
 
     tool: str
     args: dict[str, Any] = Field(description="As passed to the tool, long texts truncated.")
-    result: str = Field(description="The error, truncated.")
+    result: str = Field(description="The error, truncated; of an agent's call, the value or the error.")
     time: datetime = Field(description="When it started.")
     sandbox: str = Field(default="", description="Sandbox level of its commands.")
+    asked: dict[str, Any] | None = Field(
+        default=None, description="What an agent's model asked for, truncated alike, if a person replaced it."
+    )
+    by: str = Field(default="", description="Who replaced it.")
     attempt: Attempt | None = Field(default=None, description="The attempt as its worker reported it, if it did.")
     call: int = Field(default=0, description="Number of the step's call, from 1; 0: not known, or of an agent.")
     retried: bool = Field(default=False, description="Another attempt of the same call followed.")
@@ -193,6 +197,8 @@ class Return(Value):
     shared: list[str] = Field(
         default_factory=list, description="Those of `wrote` and `deleted` that a concurrent step may have changed."
     )
+    shared_with: list[str] = Field(default_factory=list, description="The steps that may have changed those instead.")
+    missing: list[str] = Field(default_factory=list, description="Files that the run knew, and that it found deleted.")
     more_files: int = Field(default=0, description="Number of further changed files that are not listed.")
     sandbox: str = Field(default="", description="Sandbox of the commands it ran: bwrap, landlock, none.")
     notes: list[Note] = Field(

@@ -33,6 +33,7 @@ class LogKind(StrEnum):
     AGENT = "agent"  # progress of the agent that does a step
     TASK = "task"  # an agent's task list
     FILES_CHANGED = "files_changed"  # reported by a person or program
+    CLEARED = "cleared"  # file stamps and agents.md shown were forgotten
     CHANGED = "changed"  # files that changed between a run and its resume
     WARNING = "warning"
 

@@ -160,6 +160,7 @@ class StepState(State):
     wrote: list[str] = Field(default_factory=list, description="Files and directories it created or changed.")
     deleted: list[str] = Field(default_factory=list, description="Files it deleted.")
     shared: list[str] = Field(default_factory=list, description="Of these, what a concurrent step may have changed.")
+    shared_with: list[str] = Field(default_factory=list, description="The steps that may have changed those instead.")
     more_files: int = Field(default=0, description="Number of further files it changed, not listed.")
     warnings: list[str] = Field(default_factory=list, description="Warnings of its tool.")
     tasks: list[str] = Field(default_factory=list, description="The task list of its agent, in order.")

@@ -28,7 +28,7 @@ REMEMBERED = 1_000
 """Number of used signatures that a run remembers; older ones are refused by their time."""
 ADDED: Mapping[str, Mapping[str, Any]] = MappingProxyType({
     "approve": {"approved": True}, "deny": {"approved": False},
-    "begin": {"action": "begin"}, "unpause": {"action": "unpause"},
+    "begin": {"action": "begin"}, "unpause": {"action": "unpause"}, "clear_session": {"action": "clear_session"},
 })  # fmt: skip
 """What the name of a signal says, in the words of the update of the same kind: one form is signed."""
 _DOMAIN = "plans: signed message, 1"

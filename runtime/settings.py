@@ -27,7 +27,7 @@ from pydantic import (
 from plans.definition.receivers import Receiver
 from plans.errors import PlanError
 from plans.files.name_patterns import pattern_problem
-from plans.llm.endpoint import OPENAI, endpoint_problem
+from plans.llm.endpoint import CONTEXT_TOKENS, OPENAI, endpoint_problem
 
 PREFIX = "PLANS_"
 
@@ -132,10 +132,14 @@ class Settings(BaseModel):
     """Stored for undo: nothing; files that steps read and write; the whole workspace before each command."""
     undo_mb: int = Field(default=256, ge=1, le=1_048_576)
     """Limit on that storage in MB; the oldest contents are removed first."""
+    trace: bool = True
+    """Trace the processes of commands, to tell which of concurrent steps changed which file."""
     model: str | None = Field(default=None, min_length=1, max_length=200)
     """Name of the LLM model."""
     llm_timeout: float = Field(default=120.0, ge=1, le=1_800, allow_inf_nan=False)
     """Timeout of an LLM request in seconds."""
+    context_tokens: int = Field(default=CONTEXT_TOKENS, ge=1_000, le=100_000_000)
+    """The model's context window in tokens; an agent's older results are compacted when a prompt nears it."""
     openai_api_key: SecretStr | None = None
     """API key of the LLM endpoint; without one, only endpoints on this machine can be used."""
     openai_base_url: str = OPENAI

@@ -36,7 +36,7 @@ KEY = "decisions.key"
 SIGNED_WORKFLOWS = ("PlanWorkflow", "AgentWorkflow")
 SIGNED_MESSAGES: Mapping[str, str] = {
     "approve": "decide", "deny": "decide", "decide": "decide", "begin": "control", "unpause": "control",
-    "control": "control", "edit": "edit", "regenerate": "regenerate",
+    "clear_session": "control", "control": "control", "edit": "edit", "regenerate": "regenerate",
 }  # fmt: skip
 """Names of the signals and updates that are signed, and the kind that their signature is for."""
 

@@ -54,6 +54,21 @@ def append(text: str, context: ToolContext) -> None:
     _write(context, text)
 
 
+@tool(effect="keyed", approval="always")
+def sign(text: str, context: ToolContext, path: str = "") -> str:
+    """Write `signed TEXT` into the ledger, once a person has approved it.
+
+    Args:
+        text: What to sign.
+        path: Calls with different paths are made at the same time.
+
+    Returns:
+        The line.
+    """
+    _write(context, f"signed {text}")
+    return f"signed {text}"
+
+
 @tool(effect="keyed")
 async def report(percents: list[float], until: str, context: ToolContext) -> str:
     """Report each percentage in turn, a new one as soon as the file `until` has as many bytes.

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
+from plans.agents import resume
 from plans.agents import run as agent_run
 from plans.agents.answers import SimpleAnswer, ToolUse
 from plans.agents.order import AgentEnd, limit_reached
@@ -46,7 +47,6 @@ class AgentWorkflow(MessageHandlers):
     def __init__(self, *arguments: Any) -> None:
         self._index = search_attributes.Index()
         self._reported, self._listed = "", False
-        self._decided: tuple[Decision, TaskList | None] | None = None
         try:
             self._open(read_agent_request(arguments))
             self._proof = signed.opened(self._agent.run, *signed.proof_of(arguments))
@@ -92,9 +92,20 @@ class AgentWorkflow(MessageHandlers):
         if unknown:
             agent.run.note(LogKind.WARNING, f"unknown tools, ignored: {', '.join(unknown)[:500]}", workflow.now())
         if agent.run.resumes:
-            agent.notice = "\n".join(filter(None, [agent.notice, *await resume_check.compare_files(agent.run)]))
+            self._leave_out()
+            lines = [*agent.notice.splitlines(), *await resume_check.compare_files(agent.run)]
+            agent.notice = "\n".join(dict.fromkeys(lines))
         execution.schedule.begin(workflow.now())
         await agent_reporting.begun(agent)
+
+    def _leave_out(self) -> None:
+        """Drop calls of the earlier run that cannot be made, or whose results were reported by an older version."""
+        agent = self._agent
+        resume.leave_out(agent, resume.without_tool(agent), "its tool is no longer there")
+        told = resume.told_already(agent)
+        if told and workflow.patched("calls-reported-once"):
+            resume.leave_out(agent, told, resume.NOT_MADE)
+        self._started().append([])
 
     async def _work(self) -> None:
         """Alternate tool calls and LLM requests until an answer, a limit or an interrupt ends the run."""
@@ -128,13 +139,14 @@ class AgentWorkflow(MessageHandlers):
     def _take_outcomes(self) -> None:
         """Queue the outcomes of the calls for the next LLM request. A task is done only if its last calls succeeded."""
         agent = self._agent
-        agent.unsent += [agent_run.outcome_of(agent, name) for name in agent.called]
-        if self._decided is not None:
-            decision, before = self._decided
-            if before is not None:
-                decision = after_calls(decision, before, agent_run.failed_tools(agent, agent.called))
+        if not resume.take_outcomes(agent):
+            return  # interrupted: the run that resumes this one makes the rest, and then takes the outcomes
+        if agent.decided is not None:
+            decision = agent.decided
+            if agent.before is not None:
+                decision = after_calls(decision, agent.before, agent_run.failed_tools(agent, agent.called))
             self._accept(decision)
-        agent.called, self._decided = [], None
+        agent.called, agent.decided, agent.before = [], None, None
 
     def _is_over(self) -> bool:
         """Whether the run has ended; concludes it when it was interrupted or reached a limit."""
@@ -157,7 +169,7 @@ class AgentWorkflow(MessageHandlers):
             self._add_time((workflow.now() - began).total_seconds())
         if agent.run.stopped:
             return  # interrupted meanwhile: the answer is dropped, and the run that resumes this one asks again
-        agent.unsent, agent.notice = [], ""
+        agent.unsent, agent.notice = [], ""  # histories from before answers brought a conversation clear `unsent` here
         self._decide(reply)
 
     def _decide(self, reply: AgentReply) -> None:
@@ -180,7 +192,7 @@ class AgentWorkflow(MessageHandlers):
             self._finish(decision, decision.end, reply.form_problem)
         elif decision.calls:
             self._call(decision.calls)
-            self._decided = decision, before
+            agent.decided, agent.before = decision.without_args(), before
         else:
             self._accept(decision)
 
@@ -197,7 +209,8 @@ class AgentWorkflow(MessageHandlers):
         """Take over the decided task list and notice; a finished task is added to the log."""
         agent = self._agent
         done = agent.tasks.remaining if agent.tasks else 0
-        agent.tasks, agent.notice = decision.tasks or agent.tasks, decision.notice
+        agent.tasks = decision.tasks or agent.tasks
+        agent.notice = "\n".join(filter(None, [agent.notice, decision.notice]))  # a resumed run has one of its own
         if agent.tasks is not None and agent.tasks.remaining < done:
             agent.run.note(LogKind.TASK, agent.position, workflow.now())
 
@@ -227,6 +240,7 @@ class AgentWorkflow(MessageHandlers):
         summary = summary_of(self._started().run).to_json() | {"agent": agent_run.agent_view(agent)}
         summary["value"] = agent_run.answer_value(agent) if agent.end == "completed" else None
         summary |= {"wrote": agent_reporting.wrote(agent), "calls": agent_reporting.calls(agent)}
+        summary |= agent_reporting.shared(agent)
         await agent_reporting.ended(agent)
         if agent.end == "failed":
             text = f"the agent failed: {agent.run.stopped}"
@@ -256,6 +270,10 @@ class AgentWorkflow(MessageHandlers):
 
     def _text(self, arguments: Sequence[Any]) -> str:
         return super()._text(arguments) + agent_run.tasks_text(self._agent)
+
+    def _clear_session(self, text: str) -> None:
+        super()._clear_session(text)
+        self._agent.guides_sent, self._agent.cleared = [], self._agent.cleared + 1
 
     def _state(self) -> dict[str, Any]:
         return self._agent.model_dump(mode="json", exclude_defaults=True)

@@ -15,9 +15,9 @@ from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_
 from plans.activity_io import PastCall, SummaryFile
 from plans.agents.history import DEFAULT_TYPE, AgentEvent, Entry, written
 from plans.agents.history_file import run_summary
-from plans.agents.run import AgentRun, outcome_of, tasks_text
+from plans.agents.run import AgentRun, asked_args, outcome_of, ran_args, tasks_text
 from plans.execution.resume import base_id
-from plans.execution.tool_history import MAX_PAST, cut
+from plans.execution.tool_history import MAX_PAST, cut, short
 from plans.log import LogKind
 from plans.model import Step
 from plans.run import Status
@@ -77,6 +77,14 @@ def wrote(agent: AgentRun) -> dict[str, Any]:
     return {name: stamps[name].model_dump(mode="json") if name in stamps else None for name in dict.fromkeys(names)}
 
 
+def shared(agent: AgentRun) -> dict[str, Any]:
+    """Of `wrote`, what others may have changed instead, and who; empty if there is nothing of the kind."""
+    states = agent.run.steps.values()
+    paths = dict.fromkeys(path for state in states for path in state.shared)
+    others = dict.fromkeys(name for state in states for name in state.shared_with)
+    return {"shared": list(paths), "sharedWith": list(others)} if paths else {}
+
+
 def calls(agent: AgentRun) -> list[dict[str, Any]]:
     """The agent's last MAX_PAST tool calls and attempts, truncated, as PastCalls for the parent's step."""
     done = [step for step in agent.run.plan.steps if agent.run.steps[step.id].calls][-MAX_PAST:]
@@ -92,11 +100,15 @@ def _retried(agent: AgentRun, step: Step) -> list[dict[str, Any]]:
 def _call(agent: AgentRun, step: Step) -> dict[str, Any]:
     state = agent.run.steps[step.id]
     began = next((change.time for change in state.changes if change.status is Status.RUNNING), workflow.now())
-    args = {name: cut(value) if isinstance(value, str) else value for name, value in step.args.items()}
+    asked, decision = asked_args(agent, step.id), agent.run.decisions.get(step.id)
     result = cut(
         outcome_of(agent, step.id).text or (state.result.large.preview if state.result and state.result.large else "")
     )
-    return PastCall(tool=step.tool, args=args, result=result, time=began).model_dump(mode="json", exclude_defaults=True)
+    record = PastCall(
+        tool=step.tool, args=short(ran_args(agent, step.id)), result=result, time=began,
+        asked=None if asked is None else short(asked), by=decision.by if decision and asked is not None else "",
+    )  # fmt: skip
+    return record.model_dump(mode="json", exclude_defaults=True)
 
 
 async def _track(agent: AgentRun, kind: Kind, resumes: str = "") -> None:

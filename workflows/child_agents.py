@@ -16,8 +16,10 @@ from temporalio.exceptions import ApplicationError, ChildWorkflowError, is_cance
 
 from plans.activity_io import PastCall
 from plans.agents.order import AgentOrder, agent_of_step, asks_the_same, order_of_step
-from plans.agents.run import AgentRun, for_step
+from plans.agents.resume import for_step
+from plans.agents.run import AgentRun
 from plans.budget import Usage
+from plans.execution.file_tracking import stamps_for
 from plans.execution.tool_history import MAX_PAST
 from plans.log import LogKind
 from plans.model import Step
@@ -92,16 +94,16 @@ class ChildAgents:
         if end != "completed":
             code = f"AGENT_{str(end).upper()}"
             text = f"agent '{result['planId']}' stopped: {result['stopped']}"
-            raise ApplicationError(text, {"wrote": result["wrote"]}, type=code)
-        return {"value": result["value"], "duration": duration, "wrote": result["wrote"]}
+            raise ApplicationError(text, _files(result), type=code)
+        return {"value": result["value"], "duration": duration, **_files(result)}
 
     def _failure(self, step: Step, name: str, cause: BaseException | None) -> ApplicationError:
-        wrote: dict[str, Any] = {}
+        left: dict[str, Any] = {"wrote": {}}
         if isinstance(cause, ApplicationError) and cause.details and isinstance(cause.details[0], dict):
             self._record(step, cause.details[0])
-            wrote = cause.details[0].get("wrote", {})
+            left |= _files(cause.details[0])
         text = f"agent '{name}': {getattr(cause, 'message', cause)}"
-        return ApplicationError(text[:4_000], {"wrote": wrote}, type=getattr(cause, "type", None) or "AGENT_FAILED")
+        return ApplicationError(text[:4_000], left, type=getattr(cause, "type", None) or "AGENT_FAILED")
 
     def _agent(self, step: Step, args: dict[str, Any]) -> AgentRun:
         run = self._run
@@ -114,9 +116,8 @@ class ChildAgents:
         agent = self._earlier(step, order, name) or AgentRun.of(order, name, options)
         agent.run.options, agent.run.unsigned = options, run.unsigned
         agent.run.plan = agent.run.plan.model_copy(update={"queue": run.queue_of(step)})
-        known = run.files.model_copy(deep=True)
-        agent.run.files.stamps = known.stamps | agent.run.files.stamps
-        agent.run.files.notes_seen = list(dict.fromkeys(known.notes_seen + agent.run.files.notes_seen))
+        # What a file was like is known to all; what its agents.md says, only to the conversation that was shown it.
+        agent.run.files.stamps = stamps_for(run, step) | agent.run.files.stamps
         return agent
 
     def _earlier(self, step: Step, order: AgentOrder, name: str) -> AgentRun | None:
@@ -155,3 +156,8 @@ async def _cancel(agent_id: str) -> None:
 async def _interrupt(child: workflow.ChildWorkflowHandle[Any, Any]) -> None:
     with suppress(ApplicationError):  # it has already ended
         await child.signal("interrupt", {"by": "its plan"})
+
+
+def _files(result: dict[str, Any]) -> dict[str, Any]:
+    """The files that an agent reports, as fields of a Return."""
+    return {name: result[name] for name in ("wrote", "shared", "sharedWith") if name in result}

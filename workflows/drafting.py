@@ -14,7 +14,7 @@ from temporalio.exceptions import ActivityError, is_cancelled_exception
 
 from plans.agents.as_plan import plan_of_tasks
 from plans.agents.llm_request import Snapshot, SnapshotRequest
-from plans.agents.prompts import decomposition_prompt, decomposition_system
+from plans.agents.prompts import decomposition_end, decomposition_system, request_section
 from plans.agents.run import NOT_FOR_AGENTS
 from plans.agents.tasks import TaskList
 from plans.definition.validation import errors, problems
@@ -25,7 +25,7 @@ from plans.llm.answers import Expected, Parsed, PlanAnswer
 from plans.llm.drafts import Draft, draft_of
 from plans.llm.json_extraction import AnswerProblem
 from plans.llm.planning_prompts import planning_prompt, planning_system, regenerate_prompt
-from plans.llm.prompt_parts import Prompt
+from plans.llm.prompt_parts import Prompt, joined
 from plans.log import LogKind
 from plans.model import Plan, Problem
 from plans.run import Run
@@ -66,7 +66,8 @@ async def _split(run: Run, args: dict[str, Any]) -> Drafted:
     wanted = args.get("tools")
     offered = [spec for name, spec in run.facts.tools.items() if name not in NOT_FOR_AGENTS]
     tools = [spec for spec in offered if spec.name in wanted] if isinstance(wanted, list) else offered
-    prompt = Prompt(system=decomposition_system(tools), user=decomposition_prompt(run.request))
+    user = joined([request_section(run.request), decomposition_end()])
+    prompt = Prompt(system=decomposition_system(tools), user=user)
     question = Question("plan_actions", prompt, Expected(kind="tasks"), "split the request into tasks")
     try:
         tasks = await answered(run, question, _tasks)

@@ -41,11 +41,12 @@ from workflows.execution import Execution
 from workflows.inputs import invalid, refusal, require_stored, undecodable
 
 _LOG_TEXTS: Mapping[Action, str] = MappingProxyType({
-    "begin": "review ended", "pause": "paused", "unpause": "unpaused", "interrupt": INTERRUPTED
+    "begin": "review ended", "pause": "paused", "unpause": "unpaused", "interrupt": INTERRUPTED,
+    "clear_session": "session cleared",
 })  # fmt: skip
 """Log entry of each control message that was carried out."""
-_SIGNED: tuple[Action, ...] = ("begin", "unpause")
-"""The control messages that let steps start; to stop a plan, no signature is needed."""
+_SIGNED: tuple[Action, ...] = ("begin", "unpause", "clear_session")
+"""The control messages that let steps do more: start, or edit files they have not read. Stopping a plan needs none."""
 
 
 class MessageHandlers:
@@ -119,6 +120,11 @@ class MessageHandlers:
         """End the review and start the plan."""
         self._signal_control("begin", arguments)
 
+    @workflow.signal(description="Forget file stamps and the agents.md shown; both come in again with the next reads.")
+    def clear_session(self, *arguments: Any) -> None:
+        """Forget the files as last seen and the agents.md shown, as at the start."""
+        self._signal_control("clear_session", arguments)
+
     @workflow.signal(description='Report files that others have changed: {"paths": ["src/main.py"]}')
     def files_changed(self, *arguments: Any) -> None:
         """Mark the stamps of these files or directories as outdated."""
@@ -167,11 +173,9 @@ class MessageHandlers:
         except PlanError as error:
             raise ApplicationError(error.message, type=error.code, non_retryable=True) from error
 
-    @workflow.update(
-        description='Begin, pause, unpause or interrupt; returns the status: {"action": "pause", "by": "..."}'
-    )
+    @workflow.update(description='Begin, pause, unpause, interrupt or clear_session: {"action": "pause", "by": "..."}')
     def control(self, *arguments: Any) -> dict[str, Any]:
-        """Begin, pause, unpause or interrupt. Returns the action, its log text and the plan's status."""
+        """Begin, pause, unpause, interrupt or clear the session. Returns action, log text and status."""
         require_stored(arguments)
         message = read(ControlPlan, arguments)
         if message.action in _SIGNED:
@@ -256,10 +260,15 @@ class MessageHandlers:
             execution.schedule.pause(now, text)
         elif action == "unpause":
             execution.schedule.unpause(now, text)
+        elif action == "clear_session":
+            self._clear_session(text)
         else:
             execution.schedule.begin(now)
             execution.run.note(LogKind.BEGUN, text, now)
         return text
+
+    def _clear_session(self, text: str) -> None:
+        file_tracking.clear(self._started().run, text, workflow.now())
 
 
 def _step_of(arguments: Sequence[Any]) -> str | None:

@@ -3,7 +3,8 @@
 Each request is an `ask_llm` activity with its own number and idempotency key, which returns the answer parsed and
 validated. Its usage is added to the run's ledger, even if it failed. An unusable answer is sent back with all its
 problems, CORRECTIONS times at most; then `Unanswered` is raised. An agent's request refers to its conversation
-(`plans.agents.llm_request`), which is stored outside the history.
+(`plans.agents.conversation`), which is stored outside the history. An agent's conversation includes a request only if
+its answer was taken: the run that resumes an interrupted one continues the conversation before it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 
 from plans import budget
-from plans.activity_io import Attempt
+from plans.activity_io import Attempt, LargeValue
 from plans.agents.answers import AgentAnswer, SimpleAnswer
 from plans.agents.llm_request import AgentQuestion, Asked, ChatMessage, LlmAnswer, LlmRequest, expected_of
 from plans.agents.order import limit_reached, request_text
@@ -93,13 +94,14 @@ async def answered(run: Run, question: Question, accept: Callable[[Parsed], Acce
 
 async def agent_answered(agent: AgentRun) -> AgentReply:
     """The first usable answer of an agent's LLM. Raises Unanswered, also when a limit is reached while correcting."""
-    question = _agent_question(agent)
+    question, session = _agent_question(agent), agent.cleared
+    before, shown = (agent.conversation, agent.guides_of, agent.unsent), list(agent.guides_sent)
 
     async def ask(rejected: Rejected | None) -> LlmAnswer:
-        return await _ask_agent(agent, question, rejected)
+        return await _ask_agent(agent, question, session, rejected)
 
     def judge(answer: LlmAnswer) -> AgentReply | AnswerProblem:
-        value = _value(answer, expected_of(question, agent.run.facts.tools))
+        value = _value(answer, expected_of(question, agent.run.facts.tools, text_only=True))
         if isinstance(value, TaskList | AgentAnswer | SimpleAnswer):
             return AgentReply(value, answer.form_problem)
         return value if isinstance(value, AnswerProblem) else AnswerProblem(message="The answer is of another kind.")
@@ -111,7 +113,15 @@ async def agent_answered(agent: AgentRun) -> AgentReply:
     def is_over() -> bool:
         return limit_reached(agent.order.limits, agent.usage) is not None
 
-    return await _corrected(ask, judge, note, is_over)
+    taken = False
+    try:
+        reply = await _corrected(ask, judge, note, is_over)
+        taken = not agent.run.stopped
+    finally:
+        if not taken:
+            agent.conversation, agent.guides_of, agent.unsent = before
+            agent.guides_sent = shown if agent.cleared == session else []
+    return reply
 
 
 async def _corrected(
@@ -182,6 +192,7 @@ def _agent_question(agent: AgentRun) -> AgentQuestion:
         conversation=agent.conversation,
         request="" if agent.conversation else request_text(agent.order),
         output_schema=None if agent.conversation else agent.order.output_schema,
+        forget_guides=agent.guides_of != agent.cleared,
         guides=[note for note in agent.run.notes if note.path not in agent.guides_sent],
         outcomes=agent.unsent,
         tasks=agent.tasks,
@@ -189,15 +200,18 @@ def _agent_question(agent: AgentRun) -> AgentQuestion:
     )
 
 
-async def _ask_agent(agent: AgentRun, question: AgentQuestion, rejected: Rejected | None) -> LlmAnswer:
-    """Send one LLM request of an agent with everything the conversation lacks so far. Raises Unanswered."""
+async def _ask_agent(agent: AgentRun, question: AgentQuestion, session: int, rejected: Rejected | None) -> LlmAnswer:
+    """Send one LLM request of an agent with everything the conversation lacks so far. Raises Unanswered.
+
+    `session`: the one that the question's agents.md are of, as counted by `AgentRun.cleared`.
+    """
     if rejected is not None:
         problems = [line[:1_000] for line in rejected.problems[:20]]
         changes = {"last": rejected.text[:8_000], "problems": problems, "left": rejected.left}
         question = question.model_copy(update=changes)
-        if agent.conversation != question.conversation:  # the request before was answered, so the conversation holds it
-            sent: dict[str, Any] = {"request": "", "output_schema": None, "guides": [], "outcomes": []}
-            question = question.model_copy(update={"conversation": agent.conversation} | sent)
+        if agent.conversation != question.conversation:  # it holds what was sent before
+            sent: dict[str, Any] = {"request": "", "output_schema": None, "outcomes": [], "notice": "", "guides": []}
+            question = question.model_copy(update={"conversation": agent.conversation, "forget_guides": False} | sent)
     agent.asked += 1
     agent.usage = agent.usage.model_copy(update={"iterations": agent.usage.iterations + 1})
     about = {"tasks": "split the request into tasks", "simple": "work on the request"}.get(question.asked)
@@ -206,12 +220,17 @@ async def _ask_agent(agent: AgentRun, question: AgentQuestion, rejected: Rejecte
     try:
         answer = await _call(agent.run, agent.asked, about or agent.position, request)
     except ActivityError as error:
+        _sent(agent, question, session, _conversation(error))
         raise _failure(error)[0] from error
     agent.run.ledger = agent.run.ledger.plus(answer.usage, model=answer.model)
     agent.usage = agent.usage.model_copy(update={"tokens": agent.usage.tokens + answer.usage.total_tokens})
-    agent.conversation = answer.conversation or agent.conversation
-    agent.guides_sent += [note.path for note in question.guides]
+    _sent(agent, question, session, answer.conversation)
+    if answer.compacted:
+        agent.run.note(LogKind.AGENT, _COMPACTED.format(answer.compacted), _now())
     return answer
+
+
+_COMPACTED = "{} earlier results were shortened to a line each in the prompt; the limit is PLANS_CONTEXT_TOKENS"
 
 
 async def _call(run: Run, number: int, about: str, request: LlmRequest, step_id: str = "") -> LlmAnswer:
@@ -269,6 +288,25 @@ def _failure(error: ActivityError) -> tuple[Unanswered, Usage]:
     except ValidationError:
         usage = Usage()
     return Unanswered(cause.message, cause.type or "LLM_UNAVAILABLE", text=str(detail.get("said") or "")), usage
+
+
+def _sent(agent: AgentRun, question: AgentQuestion, session: int, conversation: LargeValue | None) -> None:
+    """Record that the model was sent a question: the conversation holds its outcomes and guides from now on."""
+    if conversation is None:
+        return
+    agent.conversation, agent.guides_of, agent.unsent = conversation, session, []
+    if session == agent.cleared:  # else the session was cleared meanwhile: what was sent has to come in again
+        agent.guides_sent += [note.path for note in question.guides]
+
+
+def _conversation(error: ActivityError) -> LargeValue | None:
+    """The conversation that a failed request of an agent stored; None if it did not."""
+    details = error.cause.details if isinstance(error.cause, ApplicationError) else ()
+    stored = details[0].get("conversation") if details and isinstance(details[0], dict) else None
+    try:
+        return LargeValue.model_validate(stored) if stored else None
+    except ValidationError:
+        return None
 
 
 def _now() -> datetime:

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from plans.agents.run import AgentRun, agent_view, outcome_of, tasks_text
 from plans.errors import PlanError
 from plans.execution.schedule import Schedule
-from plans.run import DONE, ENDED, PlanStatus, Run, Status, StepState, run_of, text_of
+from plans.run import ENDED, PlanStatus, Run, Status, StepState, run_of, text_of
 from plans.views import queries
 from plans.views.markdown import details
 from plans.views.summary import summary_of
@@ -26,7 +26,7 @@ from plans.views.summary import summary_of
 MAX_SEQ = 10**9
 """Far above any number of changes and log entries that a run can have."""
 _OF_A_PLAN = frozenset((Status.PENDING, Status.COMPLETED, Status.SKIPPED))
-_OF_AN_AGENT = frozenset((Status.COMPLETED, Status.FAILED, Status.SKIPPED, Status.BLOCKED))
+_OF_AN_AGENT = frozenset((Status.PENDING, Status.COMPLETED, Status.FAILED, Status.SKIPPED, Status.BLOCKED))
 _RAISED = (PlanError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 """What code that relies on a sound Run may raise for another one."""
 
@@ -46,9 +46,12 @@ def agent_problem_of(agent: AgentRun, now: datetime) -> str | None:
         return f"run.status: an agent starts as a draft, or with its end; not as {run.status} with the end {agent.end}"
     if names != [f"call_{number}" for number in range(1, len(names) + 1)]:
         return "run.plan.steps: the steps of an agent are call_1, call_2 and so on"
-    unknown = [name for name in agent.called if name not in run.steps or run.steps[name].status not in DONE]
-    if unknown:
-        return f"called: there is no finished call '{unknown[0][:100]}'"
+    unknown = [name for name in agent.called if name not in run.steps or run.steps[name].status is Status.BLOCKED]
+    if unknown or len(set(agent.called)) < len(agent.called):
+        return f"called: there is no call '{unknown[0][:100]}'" if unknown else "called: a call is there twice"
+    lost = [name for name, state in run.steps.items() if state.status is Status.PENDING and name not in agent.called]
+    if lost:
+        return f"run.steps.{lost[0][:100]}: a call that is still to be made is in `called`"
     return next(_problems(run, _OF_AN_AGENT), None) or next(_odd_values(agent), None) or _agent_tried_out(agent, now)
 
 

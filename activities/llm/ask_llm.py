@@ -3,6 +3,10 @@
 The request's `expected` (`plans.llm.answers.Expected`) decides how the text is parsed; a workflow only receives values
 and problems.
 
+An agent's prompt is composed here (`plans.agents.conversation`) and kept within the model's context window
+(`plans.agents.compaction`). What was asked and answered is stored, and only a reference returned. If the endpoint
+refuses the prompt as too long all the same, it is compacted further and sent once more.
+
 It heartbeats while it waits, and closes its connection when cancelled. Errors of the endpoint are counted in the
 heartbeat (`activities.attempt.heartbeat`): the death of a worker uses up no attempt, and a busy endpoint's Retry-After
 is the next delay. The codes are listed in `plans.agents.llm_request`. API keys are redacted from everything returned or
@@ -12,6 +16,7 @@ raised.
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,19 +32,25 @@ from activities.llm.errors import LONGEST_WAIT, LlmError
 from activities.llm.model import LanguageModel
 from plans.activity_io import LargeValue, Note
 from plans.agents.answers import AgentAnswer, SimpleAnswer
+from plans.agents.compaction import Fit, bytes_of, counted, fitted, refused
+from plans.agents.conversation import Conversation, Messages
 from plans.agents.llm_request import (
+    BAD_ANSWER,
+    TOO_LONG,
+    TRUNCATED,
     AgentQuestion,
     ChatMessage,
-    Conversation,
     LlmAnswer,
     LlmRequest,
     Outcome,
     expected_of,
-    prompt_of,
+    messages_of,
+    repeated,
 )
 from plans.definition.output_schema import form_problem
 from plans.errors import ToolError
-from plans.llm.answers import PlanAnswer, Recovery, as_json, parsed, schema_of
+from plans.llm.answers import Expected, PlanAnswer, Recovery, as_json, parsed, schema_of, typed
+from plans.llm.endpoint import CONTEXT_TOKENS
 from plans.llm.json_extraction import AnswerProblem
 from plans.llm.prompt_parts import RESULT_CHARACTERS, Guide, ToolOutcome
 from plans.model import Retry, ToolSpec
@@ -52,13 +63,12 @@ RETRY = Retry(attempts=5, delay=2.0, factor=2.0)
 
 
 class Composed(NamedTuple):
-    """A complete request, with its output schema and the stored conversation."""
+    """A complete request; for an agent with the conversation it is made of, and the schema of the final answer."""
 
     request: LlmRequest
     output_schema: dict[str, Any] | None = None
     """JSON Schema of an agent's final answer, if the request has one."""
-    conversation: LargeValue | None = None
-    """The stored conversation, for the next request to continue."""
+    fit: Fit | None = None
 
 
 @dataclass(frozen=True)
@@ -70,6 +80,8 @@ class AskLlm:
     tools: Mapping[str, ToolSpec] = field(default_factory=dict)
     """The worker's tools, for agent prompts."""
     retry: Retry = RETRY
+    context_tokens: int = CONTEXT_TOKENS
+    """The model's context window, in tokens."""
 
     @activity.defn(name="ask_llm")
     async def ask_llm(self, request: LlmRequest) -> LlmAnswer:
@@ -79,17 +91,56 @@ class AskLlm:
         """
         started = time.monotonic()
         heartbeat = Heartbeat(lambda: {"line": f"waiting for the LLM, {time.monotonic() - started:.0f} s"}, self.retry)
+        asked = Composed(request)
         try:
             with heartbeat.beating(at_once=True):
-                asked = Composed(request)
                 if request.agent is not None:
-                    asked = await compose(request, request.agent, self.values, self.tools)
-                answer = await self.model.ask(_with_schema(asked.request), self._messages(asked.request))
-                answer = await asyncio.to_thread(judged, answer, asked)
+                    asked = await compose(request, request.agent, self.values, self.tools, self.context_tokens)
+                answer, asked = await self._answer(asked)
+                judgement = await asyncio.to_thread(judged, answer, asked)
+                kept = await self._kept(asked, judgement, answer.text)
                 told = {"attempt": heartbeat.errors + 1, "attempts": heartbeat.attempts}
-                return answer.model_copy(update={**told, "conversation": asked.conversation})
+                return judgement.model_copy(update={**told, **kept})
         except ToolError as error:
-            raise _failure(error, heartbeat) from None
+            kept = await self._kept_of(asked, error) if heartbeat.is_final(error) else {}
+            raise _failure(error, heartbeat, kept) from None
+
+    async def _answer(self, asked: Composed) -> tuple[LlmAnswer, Composed]:
+        """The answer, and the request that was answered: a second one if the first was too long."""
+        try:
+            return await self._send(asked.request), asked
+        except LlmError as error:
+            if error.code != TOO_LONG:
+                raise
+            shorter = await asyncio.to_thread(_shorter, asked, self.tools, self.context_tokens)
+            if shorter is None:
+                raise
+            return await self._send(shorter.request), shorter
+
+    async def _send(self, request: LlmRequest) -> LlmAnswer:
+        return await self.model.ask(_with_schema(request), self._messages(request))
+
+    async def _kept(self, asked: Composed, answer: LlmAnswer, text: str) -> dict[str, Any]:
+        """The stored conversation, with the answer if it is usable: the next request continues it."""
+        question = asked.request.agent
+        if asked.fit is None or question is None:
+            return {}
+        sent = bytes_of(asked.fit.messages) + _schema_bytes(asked.request.expected)
+        said = counted(asked.fit.said, sent, answer.usage.prompt_tokens)
+        if answer.parsed is not None:
+            number = None if question.tasks is None else (question.tasks.position or 0) + 1
+            said = said.answered(repeated(typed(answer.parsed, question.asked), text), number)
+        return {"conversation": await self._stored(said), "compacted": asked.fit.compacted}
+
+    async def _kept_of(self, asked: Composed, error: ToolError) -> dict[str, Any]:
+        """The conversation as detail of a failure that a correction may follow."""
+        if asked.fit is None or error.code not in (TRUNCATED, BAD_ANSWER):
+            return {}
+        return {"conversation": (await self._stored(asked.fit.said)).model_dump(mode="json", by_alias=True)}
+
+    async def _stored(self, said: Conversation) -> LargeValue:
+        stored = await self.values.put(json_text(said))
+        return stored.model_copy(update={"preview": ""})
 
     def _messages(self, request: LlmRequest) -> list[ChatMessage]:
         """The messages with the worker's secrets redacted."""
@@ -100,20 +151,60 @@ class AskLlm:
 
 
 async def compose(
-    request: LlmRequest, question: AgentQuestion, values: ValueStore, tools: Mapping[str, ToolSpec]
+    request: LlmRequest,
+    question: AgentQuestion,
+    values: ValueStore,
+    tools: Mapping[str, ToolSpec],
+    context_tokens: int = CONTEXT_TOKENS,
 ) -> Composed:
-    """An agent's request with its messages and the expected form of the answer; stores the conversation."""
+    """An agent's request with its messages and the expected form of the answer. Raises LlmError LLM_TOO_LONG."""
     earlier = await values.get(question.conversation) if question.conversation else {}
     guides = [await _guide(note, values) for note in question.guides]
     outcomes = await _outcomes(question.outcomes, values)
-    said = Conversation.model_validate(earlier).plus(question, guides, outcomes)
-    messages = [ChatMessage.model_validate(message) for message in prompt_of(question, said, tools).messages]
-    stored = await values.put(json_text(said))
-    return Composed(
-        request.model_copy(update={"messages": messages, "expected": expected_of(question, tools)}),
-        said.output_schema,
-        stored.model_copy(update={"preview": ""}),
-    )
+    said = Conversation.model_validate(earlier).about(question.request, question.output_schema)
+    if question.forget_guides:
+        said = said.model_copy(update={"guides": []})
+    said = said.plus(guides, outcomes, question.notice, limit=context_tokens)
+    if question.problems:
+        said = said.rejected(question.last, question.problems)
+    return await asyncio.to_thread(_composed, request, question, said, tools, context_tokens)
+
+
+def _composed(
+    request: LlmRequest, question: AgentQuestion, said: Conversation, tools: Mapping[str, ToolSpec], window: int
+) -> Composed:
+    expected = expected_of(question, tools)
+
+    def messages(of: Conversation) -> Messages:
+        return messages_of(question, of, tools)
+
+    number = None if question.tasks is None else (question.tasks.position or 0) + 1
+    fit = fitted(said, window, messages, _schema_bytes(expected), number)
+    if fit.tokens > window:
+        raise LlmError(
+            TOO_LONG,
+            f"the prompt has about {fit.tokens:,} tokens although all earlier results were compacted; the context"
+            f" window is {window:,} (PLANS_CONTEXT_TOKENS): use a model with a larger one, fewer tools, shorter"
+            " agents.md files or a shorter request",
+        )
+    changes = {"messages": [ChatMessage.model_validate(each) for each in fit.messages], "expected": expected}
+    return Composed(request.model_copy(update=changes), said.output_schema, fit)
+
+
+def _shorter(asked: Composed, tools: Mapping[str, ToolSpec], window: int) -> Composed | None:
+    """The request with its conversation compacted further, with a key of its own; None if nothing can be compacted."""
+    question = asked.request.agent
+    if asked.fit is None or question is None:
+        return None
+    again = _composed(asked.request, question, refused(asked.fit), tools, window)
+    if again.fit is None or again.fit.messages == asked.fit.messages:
+        return None
+    fit = again.fit._replace(compacted=again.fit.compacted + asked.fit.compacted)
+    return again._replace(request=again.request.model_copy(update={"key": f"{asked.request.key}:compacted"}), fit=fit)
+
+
+def _schema_bytes(expected: Expected | None) -> int:
+    return len(json.dumps(schema_of(expected))) if expected else 0
 
 
 async def _outcomes(outcomes: Sequence[Outcome], values: ValueStore) -> list[ToolOutcome]:
@@ -164,11 +255,11 @@ def _with_schema(request: LlmRequest) -> LlmRequest:
     return request.model_copy(update={"json_schema": schema_of(request.expected)})
 
 
-def _failure(error: ToolError, heartbeat: Heartbeat) -> ApplicationError:
+def _failure(error: ToolError, heartbeat: Heartbeat, kept: Mapping[str, Any]) -> ApplicationError:
     message, failed = bounded(error.message), heartbeat.errors + 1
     if error.retryable and heartbeat.is_final(error):
         message += f" (given up after {failed} attempt{'s' * (failed != 1)})"
-    return heartbeat.failure(error, message, _details(error), LONGEST_WAIT)
+    return heartbeat.failure(error, message, {**_details(error), **kept}, LONGEST_WAIT)
 
 
 def _details(error: ToolError) -> dict[str, Any]:

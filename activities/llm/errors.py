@@ -6,6 +6,9 @@
     413, context exceeded    LLM_TOO_LONG    3xx                  LLM_UNAVAILABLE, final: not followed
     any other 4xx            LLM_REQUEST
 
+Endpoints report an exceeded context window by code (OpenAI), or only in words: vLLM ("maximum context length is"),
+llama.cpp ("exceeds the available context size", with 400 or 500), Anthropic's ("prompt is too long").
+
 An `x-should-retry` header takes precedence over the status. The message for a rejected key (401) quotes nothing of the
 response, because servers repeat parts of the key in it.
 """
@@ -14,6 +17,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -31,6 +35,11 @@ _BUSY = (408, 409, 425, 429)
 _NO_QUOTA = ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active")
 _FILTERED = ("content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation")
 _TOO_LONG = ("context_length_exceeded", "string_above_max_length", "request_too_large")
+_TOO_LONG_WORDS = re.compile(
+    r"maximum context length|exceeds? (the )?(available |model'?s? )?context (size|window|length)"
+    r"|exceed_context_size_error|prompt is too long|input is too long for",
+    re.IGNORECASE,
+)
 _NO_MODEL = ("model_not_found", "DeploymentNotFound")
 
 
@@ -104,11 +113,12 @@ def failure_of(reply: Reply, origin: str, model: str) -> LlmError:
         )
     if said.code in _FILTERED:
         return LlmError("LLM_REFUSED", f"a content filter at {origin} rejected the request{quoted}")
-    if status == 413 or said.code in _TOO_LONG:
+    if status == 413 or said.code in _TOO_LONG or (status in (400, 422, 500) and _TOO_LONG_WORDS.search(said.text)):
         return LlmError(
             "LLM_TOO_LONG",
             f"the request is too long for {origin} ({status}){quoted};"
-            " use a model with a larger context window (PLANS_MODEL), or split the request",
+            " use a model with a larger context window (PLANS_MODEL), or split the request; for agents, set"
+            " PLANS_CONTEXT_TOKENS to the model's context window",
         )
     if 300 <= status < 400:
         return LlmError(

@@ -12,7 +12,7 @@ import re
 import signal
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, TypedDict
 
@@ -139,7 +139,7 @@ async def _exit_code(order: _Order, context: ToolContext, recorder: Recorder) ->
                     order.command, root, place, context.protected, order.env, network=network
                 )
                 context.level = context.sandbox.level
-                return await run(confined, directory, recorder)
+                return await run(replace(confined, trace=context.trace), directory, recorder)
     except TimeoutError:
         if not limit.expired():
             raise

@@ -22,7 +22,8 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, overload
@@ -37,7 +38,7 @@ from activities.tools.tool_schema import bad_tool, describe
 from activities.workspace.contents import stamp_at
 from activities.workspace.effect_log import Effects
 from activities.workspace.file_names import is_shown_as_bytes, visible
-from activities.workspace.workspace import Workspace
+from activities.workspace.workspace import Place, Workspace
 from plans.activity_io import Call, Logs, Note
 from plans.errors import ToolError
 from plans.file_stamps import Stamp
@@ -69,9 +70,15 @@ class ToolContext:
     files_read: dict[str, Stamp] = field(default_factory=dict)
     files_written: dict[str, Stamp | None] = field(default_factory=dict)
     files_deleted: list[str] = field(default_factory=list)
+    files_missing: list[str] = field(default_factory=list)
+    """Files that the run knew, and that a tool found deleted when it read them again."""
     notes: list[Note] = field(default_factory=list)
     files_shared: list[str] = field(default_factory=list)
     """Files written or deleted that a concurrent step may have changed instead."""
+    shared_with: list[str] = field(default_factory=list)
+    """The steps that may have done so."""
+    trace: str = ""
+    """The file for the trace of the tool's commands, see `activities.tracing`; empty: they are not traced."""
     more_files: int = 0
     """Number of further changed files, beyond those listed."""
     warnings: list[str] = field(default_factory=list)
@@ -98,6 +105,14 @@ class ToolContext:
         stamp = stamp or self._stamp(path)
         if stamp is not None:
             self.files_read[self._relative(path)] = stamp
+
+    @contextmanager
+    def reading(self, path: str) -> Iterator[Place]:
+        """Open the place of a file to read it; notes if it is gone, so that the run may create it again."""
+        with self.workspace.file(path) as place:
+            if place.status is None and place.path in self.call.stamps:
+                self.files_missing.append(place.path)
+            yield place
 
     def wrote(self, path: str, stamp: Stamp | None = None) -> None:
         """Record that the tool created or changed a file or directory; `stamp` defaults to its present stamp."""

@@ -41,6 +41,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "regenerate": ("edit:regenerate", "Have the LLM revise the steps that have not started."),
     "pause": ("control:pause", "Pause a plan; running steps continue."),
     "unpause": ("control:unpause", "Continue a paused plan."),
+    "clear-session": ("control:clear_session", "Forget which files and agents.md a plan has seen."),
     "cancel": ("control:cancel", "Cancel a plan; running steps clean up first."),
     "interrupt": ("resume:interrupt", "Stop a plan so that it can be resumed."),
     "resume": ("resume:resume", "Continue an ended plan in a new run."),

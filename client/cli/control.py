@@ -1,4 +1,4 @@
-"""Commands that control a plan: approve, deny, begin, pause, unpause, cancel."""
+"""Commands that control a plan: approve, deny, begin, pause, unpause, clear-session, cancel."""
 
 from __future__ import annotations
 
@@ -60,6 +60,11 @@ def pause(plan: Id, by: By = None, as_json: AsJson = False) -> None:
 def unpause(plan: Id, by: By = None, as_json: AsJson = False) -> None:
     """Continue a paused plan."""
     _control(plan, runs.unpause, by, as_json)
+
+
+def clear_session(plan: Id, by: By = None, as_json: AsJson = False) -> None:
+    """Forget which files and agents.md a plan has seen. An agent has a session of its own: name its id."""
+    _control(plan, runs.clear_session, by, as_json)
 
 
 def cancel(plan: Id, as_json: AsJson = False) -> None:

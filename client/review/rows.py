@@ -13,6 +13,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.table import Table
 from rich.text import Text
 
+from client.plan_file import races_among
 from plans.execution.tool_history import shorten
 from plans.model import Step, ToolSpec
 from plans.step_fields import On, aliases, names
@@ -139,6 +140,9 @@ def _facts(view: PlanView, step: StepView, tools: Mapping[str, ToolSpec]) -> Ite
     for problem in view.problems:
         if problem.step_id == step.id:
             yield "problem", f"✗ {line(problem.field or '')}: {line(problem.message)}", "bold red"
+    for problem in races_among(view.steps) if view.status == "review" else ():
+        if problem.step_id == step.id:
+            yield "race", f"! {line(problem.message)}", "bold yellow"
     if item:
         yield "awaiting", f"? {line(item.kind)}: y approves, n denies", "bold yellow"
     if step.description:

@@ -20,30 +20,38 @@ Failures are application errors with one of these codes; LLM_UNAVAILABLE and LLM
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from plans.activity_io import Attempt, LargeValue, Note
+from plans.agents.answers import AgentAnswer, SimpleAnswer
+from plans.agents.conversation import Conversation, Messages
 from plans.agents.prompts import (
     PLAN_ACTIONS_TOOL,
     READ_RESULT_TOOL,
-    complex_prompt,
+    complex_end,
     complex_system,
-    decomposition_prompt,
+    decomposition_end,
     decomposition_system,
-    simple_prompt,
+    simple_end,
     simple_system,
 )
-from plans.agents.tasks import TaskList
+from plans.agents.tasks import PLAN_ACTIONS, TaskList
 from plans.budget import Usage
-from plans.llm.answers import Expected
-from plans.llm.planning_prompts import correction_prompt
-from plans.llm.prompt_parts import RESULT_CHARACTERS, RESULTS_CHARACTERS, Guide, Prompt, ToolOutcome
+from plans.llm.answers import Expected, Parsed
+from plans.llm.json_extraction import json_object
+from plans.llm.planning_prompts import correction_section
+from plans.llm.prompt_parts import READ_RESULT, RESULT_CHARACTERS, ToolOutcome, joined
+from plans.llm.shortened import ARGS_CHARACTERS, CHANGED_CHARACTERS, answer_line, args_line
 from plans.model import ToolSpec, Value
 
 BAD_ANSWER = "LLM_BAD_ANSWER"
+TRUNCATED = "LLM_TRUNCATED"
+TOO_LONG = "LLM_TOO_LONG"
+TEXT_CHARACTERS = 16_000
+"""Characters of a value that its outcome has; a model that reads on gets the rest."""
 MAX_TEXT_BYTES = 1024 * 1024
 """Maximum length of an answer, in bytes."""
 
@@ -54,40 +62,53 @@ Asked = Literal["simple", "tasks", "complex"]
 """The kind of answer expected from an agent's model."""
 
 
+CallEnd = Literal["done", "failed", "denied", "interrupted", "unknown"]
+"""How a tool call ended. `failed`: with an error; also when it was not made because a call that it waits for failed.
+`interrupted`: before it began, and the run that resumed its own could not make it either. `unknown`: it was running
+when its run or its worker ended, so it may have happened, wholly or in part."""
+
+
 class Outcome(Value):
-    """The result of a tool call: inline text, or a reference to the stored value."""
+    """The result of a tool call: inline text, or a reference to the stored value. Every call has exactly one."""
 
     tool: str
     ok: bool = True
+    state: CallEnd = Field(default="done", description="Default: by `ok`, as in histories that lack it.")
     call: int | None = None
+    args: dict[str, Any] | None = Field(
+        default=None, description="The arguments that ran, long ones truncated; the model's if none ran."
+    )
+    asked: dict[str, Any] | None = Field(
+        default=None, description="The model's arguments, truncated alike, if a person replaced them."
+    )
+    by: str = Field(default="", description="The person who approved or denied it, if one did and gave a name.")
     text: str = Field(default="", description="The value as text, or the error.")
+    length: int | None = Field(default=None, description="Characters of the whole text, if `text` is truncated.")
     large: LargeValue | None = Field(default=None, description="Reference to a value stored outside history.")
     offset: int = Field(default=0, ge=0, description="Characters to skip, for `read_result`.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_state(cls, given: Any) -> Any:
+        lacks = isinstance(given, dict) and given.get("ok") is False and "state" not in given
+        return {**given, "state": "failed"} if lacks else given
 
     def shown(self, value: Any = None) -> ToolOutcome:
         """The result as shown in a prompt. `value`: the stored value that `large` refers to."""
         whole = (as_text(value) if self.large else self.text)[self.offset :]
         cut = whole[:RESULT_CHARACTERS]
-        length = len(whole) if len(whole) > len(cut) else None
-        return ToolOutcome(tool=self.tool, ok=self.ok, text=cut, call=self.call, length=length)
-
-
-class Conversation(Value):
-    """The conversation so far, as far as the next prompt needs it."""
-
-    request: str = ""
-    output_schema: dict[str, Any] | None = Field(default=None, description="JSON Schema of the final answer.")
-    guides: list[Guide] = Field(default_factory=list)
-    outcomes: list[ToolOutcome] = Field(default_factory=list)
-
-    def plus(self, question: AgentQuestion, guides: Sequence[Guide], outcomes: Sequence[ToolOutcome]) -> Conversation:
-        """Add what is new, and drop the texts of results that are too old to be shown in a prompt."""
-        merged = sorted([*self.guides, *guides], key=lambda guide: (guide.path.count("/"), guide.path))
-        return Conversation(
-            request=question.request or self.request,
-            output_schema=question.output_schema or self.output_schema,
-            guides=merged,
-            outcomes=_bounded([*self.outcomes, *outcomes]),
+        read = self.args.get("call") if self.tool == READ_RESULT and self.args else None
+        return ToolOutcome(
+            tool=self.tool,
+            ok=self.ok,
+            text=cut,
+            call=read if isinstance(read, int) else self.call,
+            length=self.length or (len(whole) if len(whole) > len(cut) else None),
+            offset=self.offset,
+            args=args_line(self.args or {}, ARGS_CHARACTERS if self.asked is None else CHANGED_CHARACTERS),
+            asked=args_line(self.asked or {}),
+            by=self.by,
+            state=self.state,
         )
 
 
@@ -100,6 +121,9 @@ class AgentQuestion(Value):
     request: str = Field(default="", description="The user's request; only in the first question.")
     output_schema: dict[str, Any] | None = Field(
         default=None, description="JSON Schema of the final answer; only in the first question."
+    )
+    forget_guides: bool = Field(
+        default=False, description="Drop the conversation's agents.md: the session was cleared. They come in again."
     )
     guides: list[Note] = Field(default_factory=list, description="agents.md texts that are new.")
     outcomes: list[Outcome] = Field(default_factory=list, description="Tool results that are new.")
@@ -159,6 +183,7 @@ class LlmAnswer(Value):
     conversation: LargeValue | None = Field(
         default=None, description="For an agent: reference to the stored Conversation."
     )
+    compacted: int = Field(default=0, description="For an agent: results compacted in its prompt this time.")
     attempt: int = Field(default=1, description="Number of the successful attempt; only endpoint errors count.")
     attempts: list[Attempt] = Field(default_factory=list, description="The attempts before, oldest first.")
 
@@ -184,35 +209,44 @@ def offered(names: Iterable[str], tools: Mapping[str, ToolSpec], asked: Asked) -
     return [*(tools[name] for name in names if name in tools), *own]
 
 
-def prompt_of(question: AgentQuestion, said: Conversation, tools: Mapping[str, ToolSpec]) -> Prompt:
-    """Compose the prompt for a question in a conversation."""
+def messages_of(question: AgentQuestion, said: Conversation, tools: Mapping[str, ToolSpec]) -> Messages:
+    """Compose the messages for a question in a conversation."""
     specs = offered(question.tools, tools, question.asked)
+    notice = "" if question.problems else question.notice
     if question.asked == "tasks":
-        first = Prompt(system=decomposition_system(specs, said.guides), user=decomposition_prompt(said.request))
+        system, end = decomposition_system(specs, said.guides), decomposition_end()
     elif question.asked == "simple" or question.tasks is None:
-        user = simple_prompt(said.request, said.outcomes, question.notice)
-        first = Prompt(system=simple_system(specs, said.guides), user=user)
+        system, end = simple_system(specs, said.guides), simple_end(said.has_begun, notice)
     else:
-        user = complex_prompt(said.request, question.tasks, said.outcomes, question.notice)
-        first = Prompt(system=complex_system(specs, said.guides), user=user)
-    return correction_prompt(first, question.last, question.problems, question.left) if question.problems else first
+        system, end = complex_system(specs, said.guides), complex_end(question.tasks, notice)
+    correction = correction_section(question.left) if question.problems else ""
+    return said.messages(system, joined([end, correction]))
 
 
-def expected_of(question: AgentQuestion, tools: Mapping[str, ToolSpec]) -> Expected:
-    """The expected answer. `tools`: the worker's tools by name."""
-    return Expected(kind=question.asked, tools=offered(question.tools, tools, question.asked))
+def repeated(answer: Parsed, text: str) -> str:
+    """A usable answer as the model will see it again: its fields, with its reasoning whatever the mode."""
+    if not isinstance(answer, AgentAnswer | SimpleAnswer):
+        tasks = [task.objective for task in answer.tasks] if isinstance(answer, TaskList) else []
+        return answer_line({"tasks": tasks})
+    fields = answer.model_dump(mode="json", by_alias=False)
+    given = json_object(text)
+    reasoning = given.get("reasoning") if isinstance(given, dict) else None
+    return answer_line({"reasoning": reasoning if isinstance(reasoning, str) else "", **fields})
+
+
+def expected_of(question: AgentQuestion, tools: Mapping[str, ToolSpec], *, text_only: bool = False) -> Expected:
+    """The expected answer. `tools`: the worker's tools by name.
+
+    `text_only`: for an answer that is in history as text, judged as when it was recorded: `plan_actions` took a reason.
+    """
+    specs = offered(question.tools, tools, question.asked)
+    if text_only:
+        schema = PLAN_ACTIONS_TOOL.args_schema | {"required": ["reason"]}
+        strict = PLAN_ACTIONS_TOOL.model_copy(update={"args_schema": schema})
+        specs = [strict if spec.name == PLAN_ACTIONS else spec for spec in specs]
+    return Expected(kind=question.asked, tools=specs)
 
 
 def as_text(value: Any) -> str:
     """A tool's value as shown to a model: a string unchanged, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _bounded(outcomes: Sequence[ToolOutcome]) -> list[ToolOutcome]:
-    """Drop the oldest texts. Twice the size of a prompt is retained, since outcomes are added in between."""
-    bounded, size = list(outcomes), 0
-    for index in range(len(bounded) - 1, -1, -1):
-        size += len(bounded[index].text)
-        if size > 2 * RESULTS_CHARACTERS and bounded[index].text:
-            bounded[index] = bounded[index].model_copy(update={"text": "", "length": 1})
-    return bounded

@@ -1,8 +1,10 @@
-"""Prompts of an agent's model: the system prompt of a run, and one user prompt per LLM request (seed 002).
+"""Parts of an agent's prompts: the system prompt of a mode, the request, and the end of each prompt (seed 002).
 
-The user prompt has the sections and marks of seed 002, in that order; empty sections are omitted. The system prompt is
-the same for all requests of a mode (so that it can be cached): rules, tools, fields of the answer, agents.md texts. The
-task list shown is the orchestrator's; every prompt states the current task and how many remain.
+The sections and marks are those of seed 002; empty sections are omitted. The system prompt is the same for all requests
+of a mode: rules, tools, fields of the answer, agents.md texts. Only the end differs from request to request: task list,
+current task, completed tasks, notice and instructions. `plans.agents.conversation` puts what was said between the two,
+so that a prompt begins like the one before it. The task list shown is the orchestrator's; every prompt states the
+current task and how many remain.
 """
 
 from __future__ import annotations
@@ -14,12 +16,10 @@ from plans.llm.prompt_parts import (
     DATA_RULE,
     READ_RESULT,
     Guide,
-    ToolOutcome,
     clean,
     guidance,
     joined,
     one_line,
-    outcomes_text,
     section,
     tools_text,
 )
@@ -32,14 +32,14 @@ PLAN_ACTIONS_TOOL = ToolSpec(
     args_schema={
         "type": "object",
         "properties": {"reason": {"type": "string", "description": "Why the request needs a task list."}},
-        "required": ["reason"],
+        "required": [],
         "additionalProperties": False,
     },
     effect="pure",
 )
 READ_RESULT_TOOL = ToolSpec(
     name=READ_RESULT,
-    description="Read more of the result of an earlier tool call that was cut or left out.",
+    description="Read the result of an earlier tool call, for example of one that was cut, shortened or left out.",
     args_schema={
         "type": "object",
         "properties": {
@@ -69,44 +69,55 @@ def decomposition_system(tools: Iterable[ToolSpec], guides: Sequence[Guide] = ()
     return joined([section("RULES", _DECOMPOSE_ROLE), section("TOOLS", tools_text(tools)), answer, guidance(guides)])
 
 
-def simple_prompt(request: str, outcomes: Sequence[ToolOutcome] = (), notice: str = "") -> str:
-    """The user prompt in simple mode."""
-    ask = "Continue with tool_calls, or provide your answer." if outcomes else "Call the tools you need, or answer."
-    results = section("TOOL RESULTS", outcomes_text(outcomes)) if outcomes else ""
-    return joined([_request(request), results, _notice(notice), section("INSTRUCTIONS", ask)])
+def request_section(request: str) -> str:
+    """The user's request, with which the messages of every prompt begin."""
+    return section("USER REQUEST", clean(request))
 
 
-def decomposition_prompt(request: str) -> str:
-    """The user prompt that requests the task list."""
-    return joined(
-        [_request(request), section("INSTRUCTIONS", "Split the request into tasks, in the order to do them.")]
-    )
+def simple_end(has_begun: bool, notice: str = "") -> str:
+    """The end of a prompt in simple mode; `has_begun`: the model has answered before."""
+    ask = "Continue with tool_calls, or provide your answer." if has_begun else "Call the tools you need, or answer."
+    return joined([notice_section(notice), section("INSTRUCTIONS", ask)])
 
 
-def complex_prompt(request: str, tasks: TaskList, outcomes: Sequence[ToolOutcome] = (), notice: str = "") -> str:
-    """The user prompt in complex mode, for the current state of the task list."""
+def decomposition_end() -> str:
+    """The end of the prompt that requests the task list."""
+    return section("INSTRUCTIONS", "Split the request into tasks, in the order to do them.")
+
+
+def complex_end(tasks: TaskList, notice: str = "") -> str:
+    """The end of a prompt in complex mode, for the current state of the task list."""
     return joined(
         [
-            _request(request),
             section("TASK LIST", "\n".join(_row(number, task) for number, task in enumerate(tasks.tasks, 1))),
             section("CURRENT TASK", _current(tasks)),
             _completed(tasks),
-            section("TOOL RESULTS", outcomes_text(outcomes)) if outcomes else "",
-            _notice(notice),
+            notice_section(notice),
             section("INSTRUCTIONS", _instructions(tasks)),
         ]
     )
 
 
+def notice_section(notice: str) -> str:
+    """What the orchestrator tells the model; empty without a notice."""
+    return section("NOTICE", clean(notice)) if notice else ""
+
+
+_CUT_RULE = (
+    "Your earlier answers are repeated to you with long texts cut, and old results shortened to one line; write"
+    f" arguments in full all the same. {READ_RESULT} shows the result of any earlier call."
+)
 _SIMPLE_ROLE = f"""\
 You carry out a user's request with tools. Handle a request with one objective directly: call tools, look at their
 results, then answer. For a request with several objectives, first call {PLAN_ACTIONS} on its own.
 Answer with one JSON object in the format below and nothing else. Tool calls in one answer may run at the same time.
+{_CUT_RULE}
 {DATA_RULE}"""
 _COMPLEX_ROLE = f"""\
 You carry out a user's request with tools, one task of the TASK LIST at a time. The list is maintained for you: work on
 the CURRENT TASK, report when it is complete, and continue until every task is complete. Never stop early.
 Answer with one JSON object in the format below and nothing else. Tool calls in one answer may run at the same time.
+{_CUT_RULE}
 {DATA_RULE}"""
 _DECOMPOSE_ROLE = f"""\
 You split a user's request into a task list. One task is one objective; it may take several tool calls. Leave nothing
@@ -129,14 +140,6 @@ def _system(
             guidance(guides),
         ]
     )
-
-
-def _request(request: str) -> str:
-    return section("USER REQUEST", clean(request))
-
-
-def _notice(notice: str) -> str:
-    return section("NOTICE", clean(notice)) if notice else ""
 
 
 def _row(number: int, task: Task) -> str:

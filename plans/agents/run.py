@@ -15,18 +15,22 @@ from pydantic import Field
 
 from plans.activity_io import Facts, LargeValue
 from plans.agents.answers import Confidence, ToolUse
-from plans.agents.llm_request import Outcome, as_text
+from plans.agents.llm_request import TEXT_CHARACTERS, CallEnd, Outcome, as_text
 from plans.agents.order import AgentEnd, AgentOrder, AgentUsage
-from plans.agents.tasks import TaskList, TaskStatus
+from plans.agents.tasks import Decision, TaskList, TaskStatus
 from plans.definition.output_schema import form_problem, value_of
 from plans.execution import schedule
 from plans.llm.prompt_parts import READ_RESULT
-from plans.log import LogKind
 from plans.model import Plan, Step, ToolSpec
-from plans.run import DONE, Options, PlanStatus, Run, State, Status
+from plans.run import DONE, Options, PlanStatus, Run, State, Status, StepState
 
 KEPT_CHARACTERS = 500
-"""Characters retained of each argument of a finished tool call at continue-as-new."""
+"""Characters of each argument of a tool call that its outcome has, and that are retained at continue-as-new."""
+LOST = "LOST"
+"""Code of a call that was running when its run ended without a trace of how the call did."""
+UNCERTAIN = frozenset(("CANCELLED", "WORKER_LOST", "OUTCOME_UNKNOWN", LOST))
+"""Codes of calls that were running when they were given up: whether they happened, nobody knows."""
+MAY_HAVE_HAPPENED = "it may have happened, wholly or in part"
 NOT_FOR_AGENTS = frozenset(("agent", "ask", "plan"))
 """Tools that only plans may use: an agent does the work itself, and answers the person who started it."""
 
@@ -45,7 +49,11 @@ class AgentRun(State):
     conversation: LargeValue | None = None
     unsent: list[Outcome] = Field(default_factory=list, description="Tool results that the model has not seen yet.")
     guides_sent: list[str] = Field(default_factory=list, description="Paths of the agents.md that the model was shown.")
+    cleared: int = Field(default=0, description="How often its session was cleared.")
+    guides_of: int = Field(default=0, description="The session, as counted by `cleared`, that `conversation` shows.")
     called: list[str] = Field(default_factory=list, description="Steps called whose results are not in `unsent` yet.")
+    decided: Decision | None = Field(default=None, description="What follows once the steps in `called` have ended.")
+    before: TaskList | None = Field(default=None, description="The task list before `decided`.")
     usage: AgentUsage = Field(default_factory=AgentUsage)
     nudges: int = 0
     notice: str = ""
@@ -95,33 +103,59 @@ def steps_of(agent: AgentRun, calls: Sequence[ToolUse]) -> list[Step]:
     return steps
 
 
+def ran_args(agent: AgentRun, step_id: str) -> dict[str, Any]:
+    """The arguments a call ran with: those of the person who replaced the model's, if one did; the model's if none ran.
+
+    The one place that decides this: every record of an agent's call, and what the model is told, go by it.
+    """
+    state, decision = agent.run.steps[step_id], agent.run.decisions.get(step_id)
+    replaced = state.args is not None and state.calls > 0 and (decision is None or decision.approved)
+    return agent.run.args_of(_step(agent, step_id)) if replaced else _step(agent, step_id).args
+
+
+def asked_args(agent: AgentRun, step_id: str) -> dict[str, Any] | None:
+    """The model's arguments, if a person replaced them and the call ran with other ones."""
+    asked = _step(agent, step_id).args
+    return None if asked == ran_args(agent, step_id) else asked
+
+
 def outcome_of(agent: AgentRun, step_id: str) -> Outcome:
-    """The result of a finished tool call, for the model."""
-    step = next(step for step in agent.run.plan.steps if step.id == step_id)
-    state = agent.run.steps[step_id]
-    head = {"tool": step.tool, "call": number_of(step_id)}
-    result = state.result
-    if result is not None and result.ok:
+    """The result of a tool call that has ended, for the model."""
+    run, state = agent.run, agent.run.steps[step_id]
+    decision, result, end = run.decisions.get(step_id), state.result, _end_of(state)
+    asked = asked_args(agent, step_id)
+    head: dict[str, Any] = {
+        "tool": _step(agent, step_id).tool, "call": number_of(step_id), "ok": end == "done", "state": end,
+        "args": short_args(ran_args(agent, step_id)), "asked": None if asked is None else short_args(asked),
+        "by": decision.by if decision else "",
+    }  # fmt: skip
+    if result is not None and end == "done":
         text = "" if result.large else as_text(result.value)
-        return Outcome.model_validate({**head, "text": text[:16_000], "large": result.large})
-    why = (result.error if result else None) or state.reason or "the call was not made"
+        length = len(text) if len(text) > TEXT_CHARACTERS else None
+        return Outcome.model_validate({**head, "text": text[:TEXT_CHARACTERS], "length": length, "large": result.large})
+    why = (result.error if result else None) or state.reason or "it has not ended"
     # A denied call is reported with the person's comment, so that the model can react to it.
-    comment = agent.run.decisions[step_id].comment if step_id in agent.run.decisions else ""
-    text = f"{why}{f': {comment}' if comment and state.status is Status.SKIPPED else ''}"
-    return Outcome.model_validate({**head, "ok": False, "text": text[:4_000]})
+    comment = f": {decision.comment}" if decision and decision.comment and end == "denied" else ""
+    made = "not made: " if state.status in (Status.BLOCKED, Status.SKIPPED) and end != "denied" else ""
+    text = f"{made}{why}{comment}" + (f"; {MAY_HAVE_HAPPENED}" if end == "unknown" else "")
+    return Outcome.model_validate({**head, "text": text[:4_000]})
 
 
 def read_on(agent: AgentRun, call: ToolUse) -> Outcome:
     """The result of the orchestrator's own tool `read_result`."""
-    number, offset = call.args.get("call"), call.args.get("offset") or 0
+    number, offset = int(call.args.get("call") or 0), int(call.args.get("offset") or 0)
+    args = short_args(call.args)
     step_id = f"call_{number}"
-    if step_id not in agent.run.steps or agent.run.steps[step_id].status not in DONE:
-        return Outcome(tool=READ_RESULT, ok=False, text=f"there is no result of call {number}")
+    if step_id not in agent.run.steps:  # each has ended or cannot begin: the model answers after all calls of an answer
+        return Outcome(
+            tool=READ_RESULT, ok=False, state="failed", args=args, text=f"there is no result of call {number}"
+        )
     whole = outcome_of(agent, step_id)
     state = agent.run.steps[step_id]
     if state.result is not None and state.result.ok and state.result.large is None:
-        whole = whole.model_copy(update={"text": as_text(state.result.value)})
-    return whole.model_copy(update={"tool": READ_RESULT, "offset": int(offset), "call": None})
+        whole = whole.model_copy(update={"text": as_text(state.result.value), "length": None})
+    own = {"tool": READ_RESULT, "offset": offset, "call": None, "args": args, "asked": None, "by": ""}
+    return whole.model_copy(update=own)
 
 
 def number_of(step_id: str) -> int:
@@ -205,51 +239,35 @@ def lightened(agent: AgentRun) -> AgentRun:
     """Truncate long arguments of finished tool calls, for continue-as-new. Changes `agent`."""
     run = agent.run
     done = {name for name, state in run.steps.items() if state.status in DONE}
-    steps = [step.model_copy(update={"args": _cut(step.args)}) if step.id in done else step for step in run.plan.steps]
+    steps = [
+        step.model_copy(update={"args": short_args(step.args)}) if step.id in done else step for step in run.plan.steps
+    ]
     run.plan = run.plan.model_copy(update={"steps": steps})
+    for state in run.steps.values():
+        if state.status in DONE and state.args is not None:
+            state.args = short_args(state.args)
     return agent
 
 
-def resumed(agent: AgentRun, new_id: str, now: datetime, by: str = "") -> AgentRun:
-    """A new run that resumes an ended one, with its task list, conversation and file state."""
-    new = agent.model_copy(deep=True)
-    run, old = new.run, agent.run.plan.id or ""
-    run.plan = run.plan.model_copy(update={"id": new_id})
-    schedule.reset_to_draft(run)
-    run.resumes, run.interrupted, run.remembered = old, False, {}
-    new.end, new.nudges, new.usage = None, 0, AgentUsage()
-    pending = [name for name in new.called if run.steps[name].status not in DONE]
-    new.unsent += [
-        outcome_of(new, name) if name not in pending else Outcome(
-            tool=_tool(run, name), ok=False, call=number_of(name), text="not made: the run was interrupted"
-        )
-        for name in new.called
-    ]  # fmt: skip
-    new.called = []
-    for name in pending:
-        run.steps[name] = schedule.left_out("the run was interrupted", opens=False)
-    run.note(LogKind.RESUMES, f"resumes '{old}'{f' by {by}' if by else ''}: {new.position}", now)
-    return new
-
-
-def for_step(earlier: AgentRun, order: AgentOrder, new_id: str, now: datetime) -> AgentRun:
-    """The run for a step of a resumed plan: resumes the step's agent, or takes over its answer if it has one."""
-    if earlier.end == "completed":
-        new = earlier.model_copy(deep=True)
-        new.run.plan = new.run.plan.model_copy(update={"id": new_id})
-    else:
-        new = resumed(earlier, new_id, now)
-    new.order = order
-    return new
-
-
-def _tool(run: Run, step_id: str) -> str:
-    return next(step.tool for step in run.plan.steps if step.id == step_id)
-
-
-def _cut(args: Mapping[str, Any]) -> dict[str, Any]:
+def short_args(args: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments with long ones truncated. Truncating twice is as truncating once."""
     cut = {name: value for name, value in args.items() if len(as_text(value)) > KEPT_CHARACTERS}
     return {**args, **{name: as_text(value)[:KEPT_CHARACTERS] + "...[truncated]" for name, value in cut.items()}}
+
+
+def _step(agent: AgentRun, step_id: str) -> Step:
+    return next(step for step in agent.run.plan.steps if step.id == step_id)
+
+
+def _end_of(state: StepState) -> CallEnd:
+    """How a call ended. One that was left out of a resumed run never began."""
+    if state.result is not None and state.result.ok:
+        return "done"
+    if state.is_denied:
+        return "denied"
+    if state.status is Status.SKIPPED:
+        return "interrupted"
+    return "unknown" if state.result is not None and state.result.code in UNCERTAIN else "failed"
 
 
 def _conflict(step: Step, call: ToolUse, specs: Mapping[str, ToolSpec], workspace: str) -> bool:

@@ -110,6 +110,10 @@ class Decision(Value):
     note: str = Field(default="", description="For the log: what was accepted or omitted, and why.")
     nudges: int = Field(default=0, description="Consecutive reminders so far; pass it to the next `meaning_of`.")
 
+    def without_args(self) -> Decision:
+        """The decision to keep while its calls are made: their arguments are in the steps."""
+        return self.model_copy(update={"calls": [ToolUse(tool=call.tool) for call in self.calls]})
+
 
 class Meaning(StrEnum):
     """What to do for a combination of answer fields."""

@@ -53,7 +53,7 @@ def track(run: Run, step: Step, returned: Return, now: datetime) -> None:
     for path, stamp in [*returned.read.items(), *returned.wrote.items()]:
         if stamp is not None:
             files.track_read(scope + path, stamp)
-    for path in returned.deleted:
+    for path in (*returned.deleted, *returned.missing):
         files.track_deleted(scope + path)
     notes = [note.model_copy(update={"path": scope + note.path, "step_id": step.id}) for note in returned.notes]
     left_out = [sentence for note in notes if (sentence := _add_agents_md(run, note))]
@@ -70,10 +70,33 @@ def changed(run: Run, paths: list[str], by: str, now: datetime) -> None:
         run.note(LogKind.FILES_CHANGED, f"changed by {by or 'others'}: {', '.join(stale[:10])}{more}", now)
 
 
+def clear(run: Run, text: str, now: datetime) -> None:
+    """Forget all file stamps and agents.md shown: the session begins again. `text`: the log entry, saying by whom.
+
+    Later edits are then of untracked files, and the agents.md come in again with the next read.
+    """
+    files = run.files
+    number = len(files.stamps)
+    forgot = f"{text}: {number} file stamp{'s' * (number != 1)} and {len(files.notes_seen)} agents.md forgotten"
+    files.clear_session()
+    run.notes.clear()
+    run.note(LogKind.CLEARED, forgot, now)
+
+
 def stamps(run: Run, paths: list[str] | None = None) -> dict[str, Stamp]:
     """The file stamps of a run: all of them, or those of `paths`."""
     seen = run.files.stamps
     return dict(seen) if paths is None else {path: seen[path] for path in paths if path in seen}
+
+
+def stamps_for(run: Run, step: Step) -> dict[str, Stamp]:
+    """The file stamps that concern an agent working on the step, by path in the workspace that it works in."""
+    scope, others = _scope(run, step), tuple(f"{queue}:" for queue in run.facts.workspaces)
+    return {
+        name.removeprefix(scope): stamp
+        for name, stamp in run.files.stamps.items()
+        if (name.startswith(scope) if scope else not name.startswith(others))
+    }
 
 
 def _left(run: Run) -> int:

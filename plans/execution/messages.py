@@ -58,17 +58,17 @@ class Decide(Approve):
 
 
 class Control(Value):
-    """Payload of the signals that begin, pause, unpause or interrupt a plan."""
+    """Payload of the signals that begin, pause, unpause or interrupt a plan, or clear its session."""
 
     by: str = Field(default="", max_length=200)
     signature: Signature | None = Field(default=None, description="Where the worker asks for signed decisions.")
 
 
-Action = Literal["begin", "pause", "unpause", "interrupt"]
+Action = Literal["begin", "pause", "unpause", "interrupt", "clear_session"]
 
 
 class ControlPlan(Control):
-    """Begin, pause, unpause or interrupt a plan, as an update, which reports a refusal."""
+    """Begin, pause, unpause or interrupt a plan, or clear its session, as an update, which reports a refusal."""
 
     action: Action
 

@@ -26,7 +26,7 @@ MAX_COUNT = 1_000_000_000
 def note_call(run: Run, step: Step, args: dict[str, Any]) -> None:
     """Record the start of a call with these arguments."""
     state = run.steps[step.id]
-    state.sent = None if args == run.args_of(step) else _short(args)
+    state.sent = None if args == run.args_of(step) else short(args)
     state.sandbox = ""
 
 
@@ -96,6 +96,7 @@ def note_files(run: Run, step_id: str, returned: Return) -> None:
     _add(state.wrote, returned.wrote)
     _add(state.deleted, returned.deleted)
     _add(state.shared, returned.shared)
+    _add(state.shared_with, returned.shared_with)
     state.more_files += returned.more_files
     state.sandbox = returned.sandbox
     _forget_deleted(state, returned)
@@ -104,6 +105,11 @@ def note_files(run: Run, step_id: str, returned: Return) -> None:
 def cut(text: str) -> str:
     """The first 200 characters of a text, then `...[truncated]` if it is longer."""
     return text if len(text) <= PREVIEW_CHARACTERS else text[:PREVIEW_CHARACTERS] + TRUNCATED
+
+
+def short(args: dict[str, Any]) -> dict[str, Any]:
+    """Arguments as in a record: long texts truncated."""
+    return {name: _cut_value(value) for name, value in args.items()}
 
 
 def shorten(value: Any) -> str:
@@ -132,7 +138,7 @@ def _is_last(attempt: Attempt, result: Result) -> bool:
 
 def _sent(run: Run, step: Step) -> dict[str, Any]:
     sent = run.steps[step.id].sent
-    return _short(run.args_of(step)) if sent is None else sent
+    return short(run.args_of(step)) if sent is None else sent
 
 
 def _bounded(attempt: Attempt) -> Attempt:
@@ -148,10 +154,6 @@ def _forget_oldest(state: StepState) -> None:
         index = next((index for index, call in enumerate(state.past) if call.retried or call.run), 0)
         del state.past[index]
         state.more_past += 1
-
-
-def _short(args: dict[str, Any]) -> dict[str, Any]:
-    return {name: _cut_value(value) for name, value in args.items()}
 
 
 def _cut_value(value: Any) -> Any:

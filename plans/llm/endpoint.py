@@ -10,6 +10,8 @@ import ipaddress
 import re
 from urllib.parse import SplitResult, urlsplit
 
+CONTEXT_TOKENS = 64_000
+"""Default context window of a model: less than what hosted models have, so it is safe; more than most runs need."""
 OPENAI = "https://api.openai.com/v1"
 """The default endpoint."""
 _METADATA_NAMES = frozenset(

@@ -56,14 +56,19 @@ def planning_prompt(system: str, request: str, snapshot: str) -> Prompt:
 def correction_prompt(first: Prompt, answer: str, problems: Sequence[str], attempts_left: int) -> Prompt:
     """Repeat the request with the last answer and all its problems."""
     rows = [f"- {one_line(problem)}" for problem in problems]
-    left = f"{attempts_left} attempt{'s' * (attempts_left != 1)} left"
     parts = [
         first.user,
         section("YOUR LAST ANSWER", data("It was not accepted:", answer, ANSWER_CHARACTERS)),
         section("PROBLEMS", "\n".join(rows)),
-        section("CORRECTION", f"Return the complete answer again, with every problem above fixed ({left})."),
+        correction_section(attempts_left),
     ]
     return Prompt(system=first.system, user=joined(parts))
+
+
+def correction_section(attempts_left: int) -> str:
+    """The end of a request for a correction."""
+    left = f"{attempts_left} attempt{'s' * (attempts_left != 1)} left"
+    return section("CORRECTION", f"Return the complete answer again, with every problem above fixed ({left}).")
 
 
 def regenerate_prompt(

@@ -14,16 +14,19 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import Field
 
+from plans.llm.shortened import json_line
 from plans.model import ToolSpec, Value
 
 RESULT_CHARACTERS = 4_000
 """Maximum characters of one tool result in a prompt."""
 RESULTS_CHARACTERS = 40_000
-"""Maximum characters of all tool results in a prompt; the oldest are omitted first."""
+"""Maximum characters of the tool results that come in together; each is cut to its share."""
 GUIDANCE_CHARACTERS = 32_768
 """Maximum characters of all agents.md texts in a prompt (FAULTS T2)."""
 INLINE_CHARACTERS = 500
 """Maximum length of a one-line result that is shown inline instead of as a block (seed 002)."""
+COMPACTED_CHARACTERS = 120
+"""Maximum length of a one-line result that a compacted prompt still shows."""
 READ_RESULT = "read_result"
 """The tool with which a model reads the rest of a truncated tool result."""
 DATA_RULE = (
@@ -59,6 +62,11 @@ class ToolOutcome(Value):
     text: str = Field(default="", description="The value as JSON or plain text, or the error; may be truncated.")
     call: int | None = Field(default=None, description="Number of the call in the run, for `read_result`.")
     length: int | None = Field(default=None, description="Characters of the complete result, if `text` is truncated.")
+    offset: int = Field(default=0, description="Characters of the complete result that were skipped.")
+    args: str = Field(default="", description="The arguments that ran, as JSON on one line (`shortened.args_line`).")
+    asked: str = Field(default="", description="The model's own arguments, if a person changed them.")
+    by: str = Field(default="", description="Who decided about the call, if a person did.")
+    state: str = Field(default="", description="How it ended where `ok` is not enough: denied, interrupted, unknown.")
 
 
 def section(title: str, body: str) -> str:
@@ -95,7 +103,7 @@ def outcomes_text(outcomes: Sequence[ToolOutcome]) -> str:
     rows: list[str] = []
     size = 0
     for outcome in reversed(outcomes):
-        row = _outcome(outcome)
+        row = outcome_text(outcome)
         size += len(row)
         if rows and size > RESULTS_CHARACTERS:
             break
@@ -104,6 +112,37 @@ def outcomes_text(outcomes: Sequence[ToolOutcome]) -> str:
     if left:
         rows.insert(0, f"[{left} earlier result{'s' * (left != 1)} left out; {READ_RESULT} shows them by call number]")
     return "\n".join(rows)
+
+
+def outcome_text(outcome: ToolOutcome) -> str:
+    """One tool result: the call, how it ended, and the value or the error, in a block unless it fits on the line."""
+    head, text = _head(outcome), outcome.text
+    length = outcome.length or len(text)
+    if len(text) >= length and length <= INLINE_CHARACTERS and len(text.splitlines()) <= 1:
+        return f"{head} {text.encode('utf-8', 'replace').decode().strip()}".rstrip()
+    how = ""
+    if outcome.call is not None:
+        rest = json.dumps({"call": outcome.call, "offset": outcome.offset + len(text[:RESULT_CHARACTERS])})
+        how = f"; for the rest call {READ_RESULT} with {rest}"
+    if not text:  # one of so many that there was no space for it
+        return f"{head} [left out{f': {length:,} characters' if length > 1 else ''}{how}]"
+    shown = text[:RESULT_CHARACTERS]
+    block = data(head, shown, RESULT_CHARACTERS)
+    if len(shown) >= length:
+        return block
+    part = f"the first {len(shown)} of {length} characters"
+    if outcome.offset:
+        part = f"characters {outcome.offset} to {outcome.offset + len(shown)} of {outcome.offset + length}"
+    return f"{block}\n[cut: {part}{how}]"
+
+
+def compacted_text(outcome: ToolOutcome) -> str:
+    """One tool result on one line: the call with its number, how it ended, and the length unless the text is short."""
+    text, length = outcome.text, outcome.length or len(outcome.text)
+    number = "" if outcome.call is None or outcome.tool == READ_RESULT else f"call {outcome.call}: "
+    is_short = len(text) >= length and length <= COMPACTED_CHARACTERS and len(text.splitlines()) <= 1
+    shown = text.encode("utf-8", "replace").decode().strip() if is_short else f"{length:,} characters"
+    return f"{number}{_head(outcome)} {shown}".rstrip()
 
 
 def tools_text(tools: Iterable[ToolSpec]) -> str:
@@ -126,20 +165,20 @@ def guidance(guides: Sequence[Guide]) -> str:
     return section("WORKSPACE GUIDANCE", "\n".join(rows))
 
 
-def _outcome(outcome: ToolOutcome) -> str:
-    head = f"{one_line(outcome.tool)} [{'SUCCESS' if outcome.ok else 'ERROR'}]:"
-    text, length = outcome.text, outcome.length or len(outcome.text)
-    if length <= INLINE_CHARACTERS and len(text.splitlines()) <= 1:
-        return f"{head} {text.encode('utf-8', 'replace').decode().strip()}".rstrip()
-    shown = text[:RESULT_CHARACTERS]
-    block = data(head, shown, RESULT_CHARACTERS)
-    if len(shown) >= length:
-        return block
-    how = ""
-    if outcome.call is not None:
-        rest = json.dumps({"call": outcome.call, "offset": len(shown)})
-        how = f"; for the rest call {READ_RESULT} with {rest}"
-    return f"{block}\n[cut: the first {len(shown)} of {length} characters{how}]"
+def _head(outcome: ToolOutcome) -> str:
+    """The call and how it ended: `read_file {"path": "a.txt"} [SUCCESS]:` (seed 002)."""
+    mark = "[SUCCESS]:" if outcome.ok else "[ERROR]:"
+    return " ".join(filter(None, [one_line(outcome.tool), outcome.args, _remark(outcome), mark]))
+
+
+def _remark(outcome: ToolOutcome) -> str:
+    who = json_line(one_line(outcome.by)[:100]) if outcome.by else ""
+    if outcome.state == "denied":
+        return f"(denied by {who})" if who else "(denied)"
+    said = {"interrupted": "interrupted before it began", "unknown": "interrupted; unknown whether it took effect"}
+    changed = f"{who or 'a person'} changed the arguments; you asked for {outcome.asked}" if outcome.asked else ""
+    remarks = "; ".join(filter(None, [changed, said.get(outcome.state, "")]))
+    return f"({remarks})" if remarks else ""
 
 
 def _tool(spec: ToolSpec) -> str:

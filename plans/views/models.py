@@ -75,6 +75,7 @@ class StepView(Step):
     reason: str = Field(default="", description="Why it is permanently blocked, or was skipped.")
     deleted: list[str] = Field(default_factory=list, description="Files it deleted.")
     shared_files: list[str] = Field(default_factory=list, description="Files that a concurrent step may have changed.")
+    shared_with: list[str] = Field(default_factory=list, description="The steps that may have changed those instead.")
     more_files: int = Field(default=0, description="Number of further changed files that are not listed.")
     warnings: list[str] = Field(default_factory=list, description="Warnings of its tool.")
     awaiting: str | None = Field(default=None, description="approval: of a person; recovery: a decision of the LLM.")
@@ -261,6 +262,9 @@ class PlanView(View):
     )
     step_files: dict[str, list[str]] = Field(
         default_factory=dict, alias="step_files", description="Files written by step index."
+    )
+    step_files_shared: dict[str, dict[str, str]] = Field(
+        default_factory=dict, alias="step_files_shared", description="Of those, whose they may be, by index and path."
     )
     agents_md: list[NoteView] = Field(default_factory=list)
     agent: AgentView | None = Field(default=None, description="For an agent's run: its state.")

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Set
 
 from plans.execution.readiness import needed
 from plans.execution.tool_history import last_call
+from plans.files.undo import one_of
 from plans.model import Step
 from plans.run import Run, Status, StepState
 from plans.views.abridged import folded, foremost, rank
@@ -73,7 +74,7 @@ def _step_rows(run: Run, step: Step, positions: Mapping[str, int]) -> list[str]:
         f"      Notes: {notes or '-'}",
         f"      Tools: {tools or '-'}",
         *_attempts(state),
-        f"      Files: {', '.join(map(line, state.wrote)) or '-'}",
+        f"      Files: {', '.join(line(path) + _whose(step, state, path) for path in state.wrote) or '-'}",
         *_long_output(run, step, state),
     ]
 
@@ -93,6 +94,11 @@ def _long_output(run: Run, step: Step, state: StepState) -> list[str]:
     if large is None or not large.streams:
         return []
     return [f"      Output: {sum(large.streams.values()):,} bytes: plan logs {run.plan.id} {step.id}"]
+
+
+def _whose(step: Step, state: StepState, path: str) -> str:
+    """Whose a file may be, where that is not known."""
+    return f" ({line(one_of(step.id, state.shared_with))})" if path in state.shared else ""
 
 
 def _asked(run: Run, step: Step) -> list[str]:

@@ -20,7 +20,8 @@ from typing import Any
 from plans.activity_io import MAX_DURATION, PastCall
 from plans.execution import approvals
 from plans.execution.readiness import ReadinessIndex
-from plans.execution.tool_history import TRUNCATED, attempts_before, last_call, outcome_text, shorten
+from plans.execution.tool_history import TRUNCATED, attempts_before, last_call, outcome_text, short, shorten
+from plans.files.undo import one_of
 from plans.log import Entry
 from plans.model import Step
 from plans.run import DONE, Change, Result, Run, Status, StepState
@@ -59,6 +60,7 @@ def plan_view(run: Run, schedule: ReadinessIndex) -> dict[str, Any]:
         "log": [entry.model_dump(mode="json", exclude_none=True) for entry in run.log],
         "step_tool_history": tool_history(run),
         "step_files": step_files(run),
+        **_step_files_shared(run),
         "agentsMd": [{"path": note.path, "bytes": note.bytes, "stepId": note.step_id} for note in run.notes],
     }
 
@@ -177,7 +179,7 @@ def tool_history(run: Run) -> dict[str, list[dict[str, Any]]]:
         if last_call(state) and state.result is not None:
             args = run.args_of(step) if state.sent is None else state.sent
             last = _call(step.tool, args, outcome_text(state.result), state.began, state.sandbox)
-            calls.append(last | _last_attempt(state, state.result))
+            calls.append(last | _last_attempt(state, state.result) | _replaced_in(run, step))
         if calls:
             history[str(index)] = calls
     return history
@@ -189,9 +191,31 @@ def step_files(run: Run) -> dict[str, list[str]]:
     return {str(index): list(run.steps[step.id].wrote) for index, step in steps if run.steps[step.id].wrote}
 
 
+def _step_files_shared(run: Run) -> dict[str, Any]:
+    """Of `step_files`, those that may be another step's: by step index and path, whose; omitted if there are none."""
+    steps = [(index, step.id, run.steps[step.id]) for index, step in enumerate(run.plan.steps)]
+    shared = {
+        str(index): {path: one_of(step_id, state.shared_with) for path in state.shared if path in state.wrote}
+        for index, step_id, state in steps
+        if state.shared_with
+    }
+    return {"step_files_shared": shared} if any(shared.values()) else {}
+
+
 def _call(tool: str, args: dict[str, Any], result: str, time: datetime | None, sandbox: str) -> dict[str, Any]:
     record = {"tool": tool, "args": args, "result": result, "timestamp": iso(time)}
     return record | ({"sandbox": sandbox} if sandbox else {})
+
+
+def _replaced(asked: dict[str, Any] | None, by: str) -> dict[str, Any]:
+    """Of a call whose arguments a person replaced: what was asked for instead, and who did it, if known."""
+    return {} if asked is None else {"asked": asked, **({"changedBy": by} if by else {})}
+
+
+def _replaced_in(run: Run, step: Step) -> dict[str, Any]:
+    state, decision = run.steps[step.id], run.decisions.get(step.id)
+    changed = state.args is not None and state.args != step.args
+    return _replaced(short(step.args), decision.by if decision else "") if changed else {}
 
 
 def _last_attempt(state: StepState, result: Result) -> dict[str, Any]:
@@ -210,12 +234,13 @@ def _past_call(call: PastCall) -> dict[str, Any]:
         view |= {"attempt": attempt.number, "duration": attempt.duration}
         view |= {"code": attempt.code} if attempt.code else {}
         view |= {"delay": attempt.delay} if attempt.delay is not None else {}
-    return view | ({"planId": call.run} if call.run else {})
+    return view | ({"planId": call.run} if call.run else {}) | _replaced(call.asked, call.by)
 
 
 def _left(state: StepState) -> dict[str, Any]:
     """The step's file changes besides `wrote`; empty ones are omitted."""
-    left = {"deleted": state.deleted, "sharedFiles": state.shared, "moreFiles": state.more_files}
+    left: dict[str, Any] = {"deleted": state.deleted, "sharedFiles": state.shared, "sharedWith": state.shared_with}
+    left["moreFiles"] = state.more_files
     return {name: value for name, value in left.items() if value}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -25,6 +26,7 @@ from plans.views.live import attempt_text, live_of
 from plans.views.models import BriefView
 from runtime.settings import Settings
 from tests import ledger_tools
+from tests.client.cli.command import line_with, plan, running
 from tests.driving import terminated
 from tests.waiting import until
 from worker import build
@@ -116,6 +118,29 @@ async def test_a_tool_of_ones_own_reports_percent_which_the_watcher_sees_before_
     assert told == [(0, "part 1 of 3"), (42, "part 2 of 3"), (100, "part 3 of 3")]
     assert [event.seq for event in seen] == sorted(event.seq for event in seen)
     assert [event.progress for event in seen if event.status == "completed" and event.step_id] == [100]
+
+
+async def test_the_command_line_shows_an_attempt_that_is_awaited_and_the_lines_of_a_watcher_tell_why(
+    temporal_client: Client, environ: dict[str, str], start: Start
+) -> None:
+    plan_id = await start(flaky(9, 600.0))
+
+    async def waits() -> bool:
+        return "a" in await runs.live(temporal_client, plan_id)
+
+    await until(waits, "the second attempt is awaited")
+    text = (await plan(environ, "show", plan_id)).out
+    [row] = [row for row in text.splitlines() if row.startswith("Now: a: ")]
+    assert re.fullmatch(r"Now: a: attempt 2 of 3 in \d+ s  after BUSY: call 1 of a fails", row)
+    live = (await plan(environ, "show", plan_id, "--json")).json["live"]["a"]
+    assert (live["attempt"], live["of"], live["attempts"][0]["code"]) == (2, 3, "BUSY")
+    async with running(environ, "watch", plan_id) as process:
+        told = await line_with(process, "attempt 1 of 3 failed: BUSY call 1 of a fails; next in 600 s")
+        await runs.cancel(temporal_client, plan_id)
+        assert await process.wait() == 1
+    assert " a " in told
+    ended = (await plan(environ, "show", plan_id, "--json")).json
+    assert "live" not in ended
 
 
 async def test_an_agents_busy_llm_is_seen_while_it_waits(

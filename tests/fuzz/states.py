@@ -9,8 +9,8 @@ from typing import Any
 
 from plans.activity_io import Facts
 from plans.agents.order import AgentOrder
+from plans.agents.resume import resumed as resumed_agent
 from plans.agents.run import AgentRun
-from plans.agents.run import resumed as resumed_agent
 from plans.execution.resume import resumed
 from plans.execution.schedule import Outcome, Schedule
 from plans.model import Plan, Step

@@ -45,7 +45,17 @@ GOOD: dict[str, Any] = {
 }  # fmt: skip
 """By workflow, an argument that is accepted."""
 PLACES = ("argument", "second argument", "memo", "header", "signal with start")
-SIGNALS = ("approve", "deny", "pause", "unpause", "begin", "files_changed", "agent_progress", "nonsense")
+SIGNALS = (
+    "approve",
+    "deny",
+    "pause",
+    "unpause",
+    "begin",
+    "files_changed",
+    "clear_session",
+    "agent_progress",
+    "nonsense",
+)
 UPDATES = ("decide", "control", "edit", "regenerate", "nonsense")
 QUERIES = ("plan", "events", "stamps", "text", "summary", "state", "file", "tools", "nonsense")
 

@@ -10,8 +10,8 @@ import pytest
 
 from plans.activity_io import Facts
 from plans.agents.order import AgentOrder
+from plans.agents.resume import resumed as resumed_agent
 from plans.agents.run import AgentRun
-from plans.agents.run import resumed as resumed_agent
 from plans.edits import EditPlan, Regenerate
 from plans.execution import approvals
 from plans.execution.apply_edits import revise

@@ -38,6 +38,10 @@ JUDGED = [
     says({"answer": "three", "confidence": "low"}),
     says({"answer": '{"n": 3}', "confidence": "high"}),
 ]
+PENDING = [
+    says({"tool_calls": [call("read_file", path="a.txt"), call("sign", text="it"), call("work", name="after")]}),
+    says({"answer": "It is signed.", "confidence": "high"}),
+]
 STEP = {"id": "agent", "tool": "agent", "args": {"objective": "Do one and two."}}
 
 
@@ -110,6 +114,24 @@ async def gone_on(plans: Plans) -> Started:
     return await resumed(plans, await interrupted(plans))
 
 
+async def pending_resumed(plans: Plans) -> Started:
+    """An agent that goes on from one that was interrupted while a call awaited approval, its session just cleared."""
+    (plans.workspace / "a.txt").write_text("a")
+    (plans.workspace / "agents.md").write_text("Sign twice.")
+    earlier = await start(plans)
+    await earlier.until(lambda view: view["pending"], "a call asks")
+    await earlier.signal("clear_session", {"by": "ann"})
+    await earlier.signal("interrupt", {"by": "ann"})
+    await earlier.ended()
+    later = await resume.resume(plans.client, earlier.id, "ann")
+    started = Started(plans.client, later.workflow_id)
+    await started.until(lambda view: view["pending"], "the call asks again")
+    await started.handle.execute_update("control", {"action": "clear_session", "by": "ann"})
+    await started.approve("call_2", by="ann", args={"text": "that"})
+    await started.ended()
+    return started
+
+
 async def delegated(plans: Plans) -> Started:
     """A plan with an agent as a step."""
     started = await plans.start([STEP])
@@ -142,6 +164,7 @@ AGENTS: dict[str, Callable[[Plans], Awaitable[Started]]] = {
     "agent-step-resumed": delegated_again,
     "agent-split": split,
     "agent-judged": judged,
+    "agent-pending-resumed": pending_resumed,
 }
 _DONE = says({"answer": "done", "confidence": "high"}, times=0)
 TALKS: dict[str, list[dict[str, Any]]] = dict.fromkeys(AGENTS, STEADY) | {
@@ -149,5 +172,6 @@ TALKS: dict[str, list[dict[str, Any]]] = dict.fromkeys(AGENTS, STEADY) | {
     "agent-complex": COMPLEX,
     "agent-split": [SPLITS, _DONE],
     "agent-judged": JUDGED,
+    "agent-pending-resumed": PENDING,
 }
 """What the model of each says."""

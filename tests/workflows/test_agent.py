@@ -79,7 +79,7 @@ async def test_a_simple_request_is_answered_after_its_tool_calls(serve: Serving)
         scheduled = await started.scheduled()
     assert (view["agent"]["answer"], view["agent"]["confidence"]) == ("It says hello.", "high")
     assert statuses(view) == {"call_1": "completed", "call_2": "completed"}
-    assert "read_file [SUCCESS]: hello $step_1 {{x}}" in agents.prompts[1]
+    assert 'read_file {"path": "a.txt"} [SUCCESS]: hello $step_1 {{x}}' in agents.prompts[1]
     types = [each.activity_type.name for each in scheduled.values()]
     assert [name for name in types if name in ("ask_llm", "read_file", "list_directory")] != []
     assert "read_file" in types
@@ -115,7 +115,10 @@ async def test_a_command_waits_for_approval_and_a_denial_is_told_to_the_model(se
         assert (agents.plans.workspace / "one.txt").exists()
         assert not (agents.plans.workspace / "two.txt").exists()
     assert view["status"] == "completed"
-    assert "run_command [ERROR]: User denied approval: one is enough" in agents.prompts[2]
+    told = (
+        'run_command {"command": "echo two > two.txt"} (denied by "ann") [ERROR]: User denied approval: one is enough'
+    )
+    assert told in agents.prompts[2]
 
 
 async def test_calls_on_one_path_follow_each_other_and_others_do_not_wait(serve: Serving) -> None:

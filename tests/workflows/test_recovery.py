@@ -227,3 +227,16 @@ async def test_the_whole_story_from_a_request_to_a_mended_end(idle: Plans, make_
     assert view["status"] == "completed"
     assert view["tokens"]["calls"] == 2
     assert (idle.workspace / "copy.txt").read_text() == "x"
+
+
+@pytest.mark.modes("plain")
+async def test_each_attempt_at_a_busy_llm_is_in_the_log_with_its_reason(idle: Plans, make_worker: MakeWorker) -> None:
+    busy = {"status": 503, "error": "overloaded", "headers": {"retry-after-ms": "20"}}
+    async with talking(make_worker, busy, busy, says("skip")):
+        view = await (await started(idle, READ)).ended()
+    assert statuses(view) == {"read": "skipped"}
+    told = [(entry["code"], entry["text"]) for entry in view["log"] if "attempt" in entry["text"]]
+    assert [code for code, _ in told] == ["LLM_UNAVAILABLE"] * 2
+    assert [text.partition(" failed: ")[0] for _, text in told] == [
+        f"recovery of 'read' 1 of 2: attempt {number} of 5" for number in (1, 2)
+    ]

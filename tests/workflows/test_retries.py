@@ -14,6 +14,7 @@ from plans.views.text import text
 from tests.driving import Plans, Started, step, work
 from tests.plans.building import NOW, begun
 from tests.plans.building import step as step_of
+from tests.waiting import until
 
 COUNT = "date +%s.%N >> tries; exit 3"
 
@@ -136,6 +137,19 @@ async def test_each_attempt_has_the_arguments_that_the_approver_put_in_place(pla
     view = await plan.ended()
     calls = view["step_tool_history"]["0"]
     assert [(call["args"]["value"], call["attempt"]) for call in calls] == [("changed", 1), ("changed", 2)]
+
+
+async def test_attempts_before_a_cancellation_are_recorded(plans: Plans) -> None:
+    command = "echo x >> tries; [ $(wc -l < tries) -gt 1 ] || exit 3; touch second; sleep 600"
+    rule = {"attempts": 3, "delay": 0.05}
+    tool = {"id": "a", "tool": "run_command", "args": {"command": command}, "requiresApproval": False, "retry": rule}
+    plan = await plans.start([tool])
+    await until((plans.workspace / "second").exists, "the second attempt runs")
+    await plan.handle.cancel()
+    view = await plan.ended()
+    assert (view["status"], step(view, "a")["result"]["code"]) == ("cancelled", "CANCELLED")
+    calls = view["step_tool_history"]["0"]
+    assert [(call["attempt"], call["code"]) for call in calls] == [(1, "COMMAND_FAILED"), (2, "CANCELLED")]
 
 
 def test_a_step_with_more_attempts_than_are_listed_counts_the_rest() -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from plans.agents.resume import resumed as resumed_agent
 from plans.agents.run import AgentRun
-from plans.agents.run import resumed as resumed_agent
 from plans.errors import Refused
 from plans.execution.resume import rerun_from, rerun_only, resumed
 from plans.run import Change, Decision, PlanStatus, Run, Status, StepState

@@ -74,10 +74,12 @@ async def test_an_unsigned_decision_counts_for_nothing_and_is_told(
         assert await refused(plan, "edit", edit) == "UNSIGNED"
         assert await refused(plan, "regenerate", {"feedback": "run it"}) == "UNSIGNED"
         await plan.signal("pause")
-        assert await refused(plan, "control", {"action": "unpause"}) == "UNSIGNED"
+        for action in ("unpause", "clear_session"):
+            assert await refused(plan, "control", {"action": action}) == "UNSIGNED"
         assert "awaiting" in step(await plan.view(), "gate")
         assert not (idle.workspace / "made").exists()
         # Control: the owner's messages, by update and by signal.
+        assert await decisions.control(owner, plan.id, "clear_session", "ann") == "session cleared by ann"
         await decisions.control(owner, plan.id, "unpause")
         await decisions.send_decision(owner, plan.id, "approve", Choice(step_id="gate", by="ann"))
         assert (await plan.ended())["status"] == "completed"

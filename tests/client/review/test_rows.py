@@ -109,3 +109,13 @@ def test_the_task_list_of_a_steps_agent_stands_in_its_detail() -> None:
     assert "▸ current Task" in shown
     assert "· open    Task" in shown
     assert "\x1b[2J" not in shown
+
+
+def test_a_step_that_races_on_a_file_says_so_before_the_plan_begins() -> None:
+    steps = (
+        {"id": "c", "tool": "write_file", "args": {"path": "f", "content": ""}},
+        {"id": "d", "args": {"path": "f"}},
+    )
+    assert "steps 'c' and 'd' may run at the same time" in " ".join(full(view(*steps), 1, 200).split())
+    assert "at the same time" not in full(view(*steps), 0, 200)
+    assert "at the same time" not in full(view(*steps, status="running"), 1, 200)

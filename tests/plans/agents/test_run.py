@@ -8,14 +8,12 @@ import pytest
 
 from plans.activity_io import Facts
 from plans.agents.answers import ToolUse
-from plans.agents.llm_request import AgentQuestion, Conversation, Outcome, expected_of, prompt_of
 from plans.agents.order import AgentOrder
-from plans.agents.run import AgentRun, answer_problem, conclude, lightened, outcome_of, read_on, resumed, steps_of
+from plans.agents.resume import resumed, take_outcomes
+from plans.agents.run import AgentRun, answer_problem, conclude, lightened, outcome_of, read_on, steps_of
 from plans.agents.tasks import TaskList
 from plans.execution.schedule import Outcome as Ended
 from plans.execution.schedule import Schedule
-from plans.llm.answers import schema_of
-from plans.llm.prompt_parts import Guide
 from plans.run import Options, Result, Status
 from tests.plans.building import NOW, TOOLS, completed
 
@@ -66,7 +64,7 @@ def test_the_model_is_told_values_errors_and_what_was_not_made() -> None:
     failure = Result(ok=False, error="it broke", code="TOOL_FAILED", timestamp=NOW)
     schedule.settle("call_1", Ended(Status.FAILED, failure), NOW)
     told = [outcome_of(agent, name) for name in agent.called]
-    assert [(each.ok, each.text) for each in told] == [(False, "it broke"), (False, "'call_1' failed")]
+    assert [(each.ok, each.text) for each in told] == [(False, "it broke"), (False, "not made: 'call_1' failed")]
 
 
 def test_a_model_reads_on_where_a_result_was_cut() -> None:
@@ -78,57 +76,24 @@ def test_a_model_reads_on_where_a_result_was_cut() -> None:
     assert read_on(agent, _use("read_result", call=7)).ok is False
 
 
-def _question(**fields: object) -> AgentQuestion:
-    return AgentQuestion.model_validate({"asked": "simple", "tools": ["note"], **fields})
-
-
-def test_the_schema_of_the_final_answer_is_sent_once() -> None:
-    schema = {"type": "object", "required": ["n"]}
-    said = Conversation().plus(_question(request="Do it.", outputSchema=schema), [], [])
-    assert said.plus(_question(), [], []).output_schema == schema
-
-
-def test_a_conversation_keeps_what_the_next_prompt_needs() -> None:
-    said = Conversation().plus(_question(request="Do it."), [Guide(path="a/agents.md", text="deep")], [])
-    said = said.plus(
-        _question(), [Guide(path="agents.md", text="top")], [Outcome(tool="note", call=1, text="y" * 9_000).shown()]
-    )
-    assert [guide.path for guide in said.guides] == ["agents.md", "a/agents.md"]
-    assert (len(said.outcomes[0].text), said.outcomes[0].length) == (4_000, 9_000)
-    question = AgentQuestion(asked="complex", tools=["note"], tasks=TaskList.of(["one"]).begin(), notice="Go on.")
-    prompt = prompt_of(question, said, TOOLS)
-    assert "Do it." in prompt.user
-    assert "Go on." in prompt.user
-    assert "deep" in prompt.system
-    assert set(schema_of(expected_of(question, TOOLS))["properties"]) == {
-        "reasoning", "tool_calls", "task_completed", "final_answer",
-    }  # fmt: skip
-
-
-def test_old_results_leave_the_conversation_when_no_prompt_shows_them() -> None:
-    said = Conversation()
-    for number in range(100):
-        said = said.plus(_question(), [], [Outcome(tool="note", call=number, text="z" * 4_000).shown()])
-    assert sum(len(outcome.text) for outcome in said.outcomes) <= 80_000
-    assert len(said.outcomes) == 100
-
-
-def test_a_resumed_run_keeps_its_task_list_and_tells_the_model_what_was_not_made() -> None:
+def test_a_resumed_run_keeps_its_task_list_and_makes_the_calls_that_had_not_begun() -> None:
     agent, schedule = _agent(_use("note", text="a"), _use("note", text="b"))
     agent.tasks = TaskList.of(["one", "two"]).begin().complete("one is done")
     schedule.start("call_1", NOW)
     schedule.settle("call_1", completed("done"), NOW)
     schedule.stop("interrupted by ann", NOW)
+    assert not take_outcomes(agent)
     conclude(agent, "interrupted", agent.run.stopped, NOW)
     made = resumed(agent, "agent-a-r2", LATER, "ann")
     assert (made.run.plan.id, made.run.resumes, made.end, made.run.stopped) == ("agent-a-r2", "agent-a", None, "")
     assert made.position == "1/2 tasks done, now: two"
-    assert [(each.ok, each.text) for each in made.unsent] == [
-        (True, "done"),
-        (False, "not made: the run was interrupted"),
-    ]
-    assert agent.end == "interrupted"
-    Schedule(made.run).begin(LATER)
+    assert (made.unsent, agent.end) == ([], "interrupted")
+    schedule = Schedule(made.run)
+    assert schedule.begin(LATER) == ["call_2"]
+    schedule.start("call_2", LATER)
+    schedule.settle("call_2", completed("made"), LATER)
+    assert take_outcomes(made)
+    assert [(each.call, each.text) for each in made.unsent] == [(1, "done"), (2, "made")]
 
 
 def test_an_answer_is_of_the_form_that_was_ordered() -> None:
