@@ -49,7 +49,7 @@ def logs(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what the commands of a plan write: every attempt, also while it runs."""
+    """Show what commands write, attempt by attempt."""
     if out or err:
         _check_raw(step, both=out and err, other=follow or as_json)
         session.look(plan, "logs", lambda here: _write_raw(here, plan, step or "", STDOUT if out else STDERR, attempt))
