@@ -27,8 +27,8 @@ from pydantic import ConfigDict, Field, model_validator
 
 from plans.activity_io import Attempt, LargeValue, Note
 from plans.agents.answers import AgentAnswer, SimpleAnswer
-from plans.agents.conversation import Conversation, Messages
-from plans.agents.prompts import (
+from plans.agents.prompting.conversation import Conversation, Messages
+from plans.agents.prompting.prompts import (
     PLAN_ACTIONS_TOOL,
     READ_RESULT_TOOL,
     complex_end,
