@@ -44,12 +44,14 @@ from client.rpc import LOST, RPC_TIMEOUT, about, ask, ask_view, describe, patien
 from client.start import Started, start
 from client.summary import wait
 from client.undo import file_changes, undo
+from plans.errors import PlanError
 from plans.file_stamps import Stamp
 from plans.files.undo import ChangesReport
 from plans.run import Decision, Run
-from plans.views import views
 from plans.views.live import LiveView
-from plans.views.models import BriefView, EventView, PlanView
+from plans.views.models import BriefView, PlanView
+from plans.views.progress import events as progress
+from plans.views.progress.events import EventView
 from plans.views.queries import BRIEF
 from plans.views.summary import Summary
 
@@ -87,9 +89,19 @@ async def events(client: Client, plan: str, since: int = 0, limit: int = AT_ONCE
     return [EventView.read(each) for each in found]
 
 
-async def text(client: Client, plan: str, limit: int | None = None) -> str:
-    """The plan as text, one line per step. `limit`: list at most this many steps, the active ones first."""
-    return str(await ask(client, plan, "text", *([{"limit": limit}] if limit else [])))
+async def text(client: Client, plan: str, limit: int | None = None, *, detailed: bool = False) -> str:
+    """The plan as text, one line per step. `limit`: list at most this many steps, the active ones first.
+
+    `detailed`: with ids, values and decisions, as `plan show` prints it, if the plan's worker is new enough.
+    """
+    brief = [{"limit": limit}] if limit else []
+    if detailed:
+        try:
+            return str(await ask(client, plan, "text", {**(brief[0] if brief else {}), "detailed": True}))
+        except PlanError as error:
+            if error.code != "QUERY_FAILED":
+                raise
+    return str(await ask(client, plan, "text", *brief))
 
 
 async def summary(client: Client, plan: str) -> Summary:
@@ -116,7 +128,7 @@ async def watch(
     """
     ended = await _ended(client, plan)
     if ended is not None:
-        for past in views.events(ended, since):
+        for past in progress.events(ended, since):
             yield EventView.read(past)
         return
     events = _stored(client, plan, since, say)

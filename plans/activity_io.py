@@ -169,6 +169,8 @@ class PastCall(Value):
     call: int = Field(default=0, description="Number of the step's call, from 1; 0: not known, or of an agent.")
     retried: bool = Field(default=False, description="Another attempt of the same call followed.")
     run: str = Field(default="", description="Id of the earlier plan that made the call, if this plan resumes it.")
+    agent: str = Field(default="", description="Id of the agent that made it, if one did.")
+    number: int = Field(default=0, description="Its number among the calls of that agent.")
 
 
 class Note(Value):
@@ -251,6 +253,10 @@ class Facts(Value):
     strict_approvals: bool = Field(default=False, description="PLANS_APPROVALS=strict: waivers are ignored.")
     binds_calls: bool = Field(
         default=False, description="Decisions are bound to the digest of a call; not in histories of older versions."
+    )
+    versions_by_step: bool = Field(
+        default=False,
+        description="An approver's change of a step leaves decisions on other steps valid; not in older histories.",
     )
     search_attributes: bool = Field(
         default=False, description="Our custom search attributes are registered on the server."

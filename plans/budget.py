@@ -1,22 +1,34 @@
 """LLM usage and budget: whether another LLM request may be made (warn, then ask a person, then stop).
 
-`Usage` is additive; a `Ledger` keeps totals by step and by model for one run. `decide` compares them with a `Budget`
-before the next request. It never reads a clock: the seconds spent are passed in.
+`Usage` is additive; a `Ledger` keeps totals by step and by model for one run, those of its agents included: each agent
+has an `Account` with what it reported last. An agent asks its plan before each request. `decide` compares what is spent
+with a `Budget`; `judge` also counts the requests under way, so that steps side by side exceed a limit by one request at
+most. Nothing here reads a clock: the seconds spent are passed in.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Collection
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from plans.model import Budget, Value
 
-__all__ = ["OVERRUN_CODE", "Budget", "Judgement", "Ledger", "Usage", "Verdict", "decide"]
+__all__ = [
+    "OVERRUN_CODE", "Account", "Budget", "Judgement", "Ledger", "Position", "Spent", "Usage", "Verdict", "decide",
+    "estimate", "extended", "judge",
+]  # fmt: skip
 
-Verdict = Literal["ok", "warn", "ask", "stop"]
+Verdict = Literal["ok", "warn", "wait", "ask", "stop"]
 OVERRUN_CODE = "LLM_BUDGET"
 """Error code of a step or run that ended because its budget was exhausted."""
+ANSWER_TOKENS = 4_096
+"""Tokens expected of an answer, before one has been seen."""
+MAX_REPORTED = 10**12
+"""Far above what any run can spend: larger numbers in a message are no report."""
+MAX_MODELS = 50
+"""Models that one run reports by name."""
 
 
 class Usage(Value):
@@ -36,26 +48,164 @@ class Usage(Value):
             total_tokens=self.total_tokens + other.total_tokens,
         )
 
+    def minus(self, other: Usage) -> Usage:
+        """What remains without `other`; nothing is negative."""
+        return Usage(
+            calls=max(0, self.calls - other.calls),
+            prompt_tokens=max(0, self.prompt_tokens - other.prompt_tokens),
+            completion_tokens=max(0, self.completion_tokens - other.completion_tokens),
+            total_tokens=max(0, self.total_tokens - other.total_tokens),
+        )
+
+
+def _plausible(usage: Usage) -> Usage:
+    if max(usage.calls, usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) > MAX_REPORTED:
+        raise ValueError(f"no run spends more than {MAX_REPORTED:,}")
+    return usage
+
+
+class Spent(Value):
+    """What a run that works for a step has spent since it began: each report holds all of it, so none counts twice."""
+
+    by_model: dict[Annotated[str, Field(max_length=200)], Annotated[Usage, AfterValidator(_plausible)]] = Field(
+        default_factory=dict, max_length=MAX_MODELS
+    )
+    seconds: float = Field(default=0.0, ge=0, le=MAX_REPORTED, allow_inf_nan=False, description="Time of its requests.")
+    largest: int = Field(default=0, ge=0, le=MAX_REPORTED, description="Tokens of its largest request.")
+    longest: float = Field(default=0.0, ge=0, le=MAX_REPORTED, allow_inf_nan=False, description="Of the longest one.")
+
+    @property
+    def total(self) -> Usage:
+        """The sum over all models."""
+        return _sum(self.by_model.values())
+
+    def since(self, earlier: Spent) -> Spent:
+        """What was spent after `earlier`, with the largest and the longest request of all."""
+        rest = {name: usage.minus(earlier.by_model.get(name, Usage())) for name, usage in self.by_model.items()}
+        return self.model_copy(
+            update={
+                "by_model": {name: usage for name, usage in rest.items() if usage != Usage()},
+                "seconds": max(0.0, round(self.seconds - earlier.seconds, 3)),
+            }
+        )
+
+
+class Account(Value):
+    """What the plan knows of the agent that works on a step: what it has spent, and the request it may send."""
+
+    child: str = Field(description="Workflow id of the agent.")
+    asks: bool = Field(default=False, description="It was started under a budget, or told of one: it asks first.")
+    spent: Spent = Field(default_factory=Spent, description="As last reported.")
+    finished: int = Field(default=0, description="Number of its last request that was answered or failed.")
+    granted: int = Field(default=0, description="Number of the last request it may send.")
+    waiting: int = Field(default=0, description="Number of the request it asks for; 0: it asks for none.")
+    since: int = Field(default=0, description="Sequence number of its question: who asked first is answered first.")
+    estimate: int = Field(default=0, description="Tokens expected of the request asked for or granted last.")
+    told: int = Field(default=0, description="All its tool calls up to this number are recorded.")
+    called: dict[str, int] = Field(default_factory=dict, description="Its recorded tool calls, by tool.")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a request was granted whose end it has not reported."""
+        return self.granted > self.finished
+
 
 class Ledger(Value):
     """Usage of one run by step and by model. Requests not made for a step (planning) are under the empty step id."""
 
     by_step: dict[str, Usage] = Field(default_factory=dict)
     by_model: dict[str, Usage] = Field(default_factory=dict)
+    largest: int = Field(default=0, description="Tokens of the largest request.")
+    longest: float = Field(default=0.0, description="Seconds of the longest request.")
+    agents: int = Field(default=0, description="Requests of agents, which the plan's own number does not count.")
+    open: dict[str, int] = Field(default_factory=dict, description="The plan's own requests under way, with estimates.")
+    accounts: dict[str, Account] = Field(default_factory=dict, description="By step, the account of its agent.")
 
     @property
     def total(self) -> Usage:
         """Usage of the whole run."""
-        total = Usage()
-        for usage in self.by_step.values():
-            total = total.plus(usage)
-        return total
+        return _sum(self.by_step.values())
 
-    def plus(self, usage: Usage, *, model: str, step_id: str = "") -> Ledger:
-        """A new ledger with `usage` added."""
+    def plus(self, usage: Usage, *, model: str, step_id: str = "", seconds: float = 0.0) -> Ledger:
+        """A new ledger with the usage of one request added; `seconds`: how long it took."""
+        return self.added(usage, model, step_id).model_copy(
+            update={"largest": max(self.largest, usage.total_tokens), "longest": max(self.longest, seconds)}
+        )
+
+    def opened(self, key: str, estimate: int) -> Ledger:
+        """A new ledger with one of the plan's own requests under way."""
+        return self.model_copy(update={"open": {**self.open, key: max(estimate, 0)}})
+
+    def closed(self, key: str) -> Ledger:
+        """A new ledger in which that request has ended."""
+        return self.model_copy(update={"open": {name: size for name, size in self.open.items() if name != key}})
+
+    def account(self, step_id: str, account: Account | None) -> Ledger:
+        """A new ledger with the account of a step's agent opened, changed, or (None) closed; its usage remains."""
+        rest = {name: each for name, each in self.accounts.items() if name != step_id}
+        return self.model_copy(update={"accounts": rest if account is None else {**rest, step_id: account}})
+
+    def reported(self, step_id: str, spent: Spent) -> Ledger:
+        """A new ledger in which `spent` replaces what the step's agent reported before."""
+        account, ledger = self.accounts[step_id], self
+        for model, usage in account.spent.by_model.items():
+            ledger = ledger._taken_back(usage, model, step_id)
+        for model, usage in spent.by_model.items():
+            ledger = ledger.added(usage, model, step_id)
+        return ledger.account(step_id, account.model_copy(update={"spent": spent})).model_copy(
+            update={
+                "agents": max(0, self.agents - account.spent.total.calls) + spent.total.calls,
+                "largest": max(self.largest, spent.largest),
+                "longest": max(self.longest, spent.longest),
+            }
+        )
+
+    def added(self, usage: Usage, model: str, step_id: str) -> Ledger:
+        """A new ledger with the usage of any number of requests added."""
         steps = self.by_step | {step_id: self.by_step.get(step_id, Usage()).plus(usage)}
         models = self.by_model | {model: self.by_model.get(model, Usage()).plus(usage)}
-        return Ledger(by_step=steps, by_model=models)
+        return self.model_copy(update={"by_step": steps, "by_model": models})
+
+    def _taken_back(self, usage: Usage, model: str, step_id: str) -> Ledger:
+        steps = self.by_step | {step_id: self.by_step.get(step_id, Usage()).minus(usage)}
+        models = self.by_model | {model: self.by_model.get(model, Usage()).minus(usage)}
+        return self.model_copy(
+            update={
+                "by_step": {name: each for name, each in steps.items() if each != Usage()},
+                "by_model": {name: each for name, each in models.items() if each != Usage()},
+            }
+        )
+
+    def to_json(self, seconds: float) -> dict[str, Any]:
+        """The usage in total, and the tokens by step (planning has the id "") and by model; `seconds` it took."""
+        by_step = {name: usage.total_tokens for name, usage in self.by_step.items()}
+        by_model = {name: usage.total_tokens for name, usage in self.by_model.items()}
+        return {
+            **self.total.model_dump(mode="json"), "seconds": round(seconds, 3), "byStep": by_step, "byModel": by_model
+        }  # fmt: skip
+
+    def position(self, own_calls: int, seconds: float) -> Position:
+        """What is spent and under way. `own_calls`: requests of the plan itself, those under way included."""
+        total, asking = self.total, [each for each in self.accounts.values() if each.is_open]
+        calls = max(total.calls, own_calls + self.agents)
+        sizes = [*self.open.values(), *(each.estimate for each in asking)]
+        return Position(
+            spent=total.model_copy(update={"calls": calls}),
+            seconds=seconds,
+            uncounted=len(asking),
+            sizes=[max(size, self.largest) for size in sizes],
+            longest=self.longest,
+        )
+
+
+class Position(Value):
+    """What is spent, and which requests are under way."""
+
+    spent: Usage = Field(default_factory=Usage)
+    seconds: float = 0.0
+    uncounted: int = Field(default=0, description="Requests under way that `spent.calls` does not count.")
+    sizes: list[int] = Field(default_factory=list, description="Tokens expected of each request under way.")
+    longest: float = Field(default=0.0, description="Seconds of the longest request so far; 0: none has ended.")
 
 
 class Judgement(Value):
@@ -80,3 +230,47 @@ def decide(budget: Budget, spent: Usage, seconds: float = 0.0) -> Judgement:
     if share < 1:
         return Judgement(verdict="warn", reason=reason)
     return Judgement(verdict="ask" if budget.ask else "stop", reason=reason)
+
+
+def judge(budget: Budget, position: Position) -> Judgement:
+    """Judge the next request while others are under way, so that all together exceed a limit by one request at most.
+
+    A call that was granted counts as spent. Tokens and seconds of a request are known only when it ends: another one
+    may start beside it while what the others are expected to need stays below the limit; else it waits for them.
+    """
+    counted = position.spent.model_copy(update={"calls": position.spent.calls + position.uncounted})
+    judgement = decide(budget, counted, position.seconds)
+    if judgement.verdict in ("ask", "stop") or not position.sizes:
+        return judgement
+    tokens = position.spent.total_tokens + sum(position.sizes)
+    if budget.tokens is not None and tokens >= budget.tokens:
+        return Judgement(verdict="wait", reason="requests under way may use up the tokens of the LLM budget")
+    seconds = position.seconds + position.longest * len(position.sizes)
+    if budget.seconds is not None and (not position.longest or seconds >= budget.seconds):
+        return Judgement(verdict="wait", reason="requests under way may use up the seconds of the LLM budget")
+    return judgement
+
+
+def extended(budget: Budget, position: Position) -> Budget:
+    """The budget after a person extended it: every limit raised by half of itself, and beyond what is spent."""
+    more = budget.granted()
+    calls, tokens = position.spent.calls + position.uncounted, position.spent.total_tokens
+    return more.model_copy(
+        update={
+            "calls": more.calls if more.calls is None else max(more.calls, calls + 1),
+            "tokens": more.tokens if more.tokens is None else max(more.tokens, tokens + (budget.tokens or 0) // 2 + 1),
+            "seconds": more.seconds if more.seconds is None else max(more.seconds, position.seconds * 1.5),
+        }
+    )
+
+
+def estimate(characters: int) -> int:
+    """Tokens expected of a request whose prompt has so many characters: three to a token, so rather too many."""
+    return characters // 3 + ANSWER_TOKENS
+
+
+def _sum(usages: Collection[Usage]) -> Usage:
+    total = Usage()
+    for usage in usages:
+        total = total.plus(usage)
+    return total

@@ -145,14 +145,14 @@ class StepState(State):
     deadline: datetime | None = Field(default=None, description="When the approval expires or the sleep ends.")
     asked: dict[str, Any] | None = Field(default=None, description="The arguments shown to the approver.")
     asks: dict[int, str] = Field(default_factory=dict, description="Digests shown to approvers, by number of change.")
+    showed: dict[int, dict[str, Any]] = Field(default_factory=dict, description="Arguments shown before `asked`, cut.")
     failure: Result | None = Field(default=None, description="Its last failure, while it awaits recovery.")
     proposal: dict[str, Any] | None = Field(default=None, description="The LLM's recovery, while a person decides.")
     recoveries: int = Field(default=0, description="How often the LLM was asked to recover it.")
     mended: str = Field(default="", description="How the LLM recovered it from its last failure, and why.")
-    past: list[PastCall] = Field(
-        default_factory=list, description="Its tool calls before the one that gave the result, each attempt."
-    )
+    past: list[PastCall] = Field(default_factory=list, description="Its calls before the one with its value.")
     more_past: int = Field(default=0, description="Number of earlier ones, not listed.")
+    earlier: dict[str, int] = Field(default_factory=dict, description="Of these, how many by tool, as far as known.")
     sent: dict[str, Any] | None = Field(
         default=None, description="Arguments of the last call, long texts truncated, if other than the plan's."
     )
@@ -175,7 +175,7 @@ class StepState(State):
     @property
     def is_denied(self) -> bool:
         """Whether a person, or the time limit of its approval, denied it."""
-        return self.result is not None and self.result.code == DENIED
+        return self.status is Status.SKIPPED and self.result is not None and self.result.code == DENIED
 
     @property
     def began(self) -> datetime | None:
@@ -213,6 +213,7 @@ class Run(State):
     notes: list[Note] = Field(default_factory=list, description="The agents.md texts in use, parents before children.")
     log: list[Entry] = Field(default_factory=list)
     seq: int = 0
+    created: datetime | None = Field(default=None, description="When its plan's first run began to exist.")
     started: datetime | None = None
     ended: datetime | None = None
     stopped: str = Field(default="", description="Why no further step may start: a critical failure, a cancellation.")
@@ -227,8 +228,9 @@ class Run(State):
     @classmethod
     def of(cls, plan: Plan, options: Options, facts: Facts, inputs: dict[str, Any]) -> Run:
         """A new run, with all steps pending."""
-        steps = {step.id: StepState() for step in plan.steps}
-        return cls(plan=plan, options=options, facts=facts, inputs=inputs, steps=steps)
+        return cls(
+            plan=plan, options=options, facts=facts, inputs=inputs, steps={s.id: StepState() for s in plan.steps}
+        )
 
     @property
     def paused(self) -> bool:
@@ -245,14 +247,11 @@ class Run(State):
         code: str | None = None, subject: str | None = None, progress: int | None = None,
     ) -> None:  # fmt: skip
         """Add a log entry; drops the oldest one when the log is full."""
-        status, seq = self.steps[step_id].status if step_id else self.status, self.next_seq()
-        entry = Entry(
-            seq=seq, time=time, kind=kind, text=text[:1_000], code=code, subject=subject, step_id=step_id,
-            status=status, progress=progress,
-        )  # fmt: skip
-        self.log.append(entry)
-        if len(self.log) > LOG_ENTRIES:
-            del self.log[0]
+        self.log.append(Entry(
+            seq=self.next_seq(), time=time, kind=kind, text=text[:1_000], code=code, subject=subject, step_id=step_id,
+            status=self.steps[step_id].status if step_id else self.status, progress=progress,
+        ))  # fmt: skip
+        del self.log[:-LOG_ENTRIES]
 
     def queue_of(self, step: Step) -> str | None:
         """The task queue the step is bound to; None: the workflow's own."""

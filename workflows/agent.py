@@ -19,10 +19,13 @@ from plans.agents import resume
 from plans.agents import run as agent_run
 from plans.agents.answers import SimpleAnswer, ToolUse
 from plans.agents.order import AgentEnd, limit_reached
+from plans.agents.reports.report import last_report
 from plans.agents.run import AgentRun
 from plans.agents.tasks import Decision, TaskList, after_calls, meaning_of, meaning_of_simple
+from plans.budget import OVERRUN_CODE
 from plans.definition.validation import errors
 from plans.errors import InvalidPlan, PlanError, Unanswered
+from plans.execution.messages import BudgetAnswer, read
 from plans.llm.prompt_parts import READ_RESULT
 from plans.log import LogKind
 from plans.run import PlanStatus
@@ -46,7 +49,7 @@ class AgentWorkflow(MessageHandlers):
     @workflow.init
     def __init__(self, *arguments: Any) -> None:
         self._index = search_attributes.Index()
-        self._reported, self._listed = "", False
+        self._reporter = agent_reporting.Reporter()
         try:
             self._open(read_agent_request(arguments))
             self._proof = signed.opened(self._agent.run, *signed.proof_of(arguments))
@@ -59,6 +62,7 @@ class AgentWorkflow(MessageHandlers):
         if self._invalid:
             raise invalid(self._invalid)
         agent, execution = self._agent, self._started()
+        agent.run.created = agent.run.created or workflow.info().workflow_start_time
         try:
             if agent.run.status is PlanStatus.DRAFT:
                 await self._begin()
@@ -67,6 +71,7 @@ class AgentWorkflow(MessageHandlers):
         except asyncio.CancelledError:
             await execution.cancel()
             agent_run.conclude(agent, "cancelled", "it was cancelled", workflow.now())
+            await agent_reporting.report_the_rest(agent)
             await self._end()
             raise
         return await self._end()
@@ -131,7 +136,7 @@ class AgentWorkflow(MessageHandlers):
             if execution.schedule.idle:
                 break
             waited = waited or bool(execution.schedule.awaiting) or agent.run.paused
-            await self._report()
+            await self._report(within_turn=True)
             await workflow.wait_condition(lambda: execution.has_news)
         if not waited:
             self._add_time((workflow.now() - began).total_seconds())
@@ -163,7 +168,10 @@ class AgentWorkflow(MessageHandlers):
         try:
             reply = await agent_answered(agent)
         except Unanswered as error:
-            agent_run.conclude(agent, "failed", f"{error.code}: {error.message}"[:2_000], workflow.now())
+            if error.code == OVERRUN_CODE:
+                agent_run.conclude(agent, "budget", error.message[:2_000], workflow.now())
+            elif error.code != agent_reporting.INTERRUPTED:
+                agent_run.conclude(agent, "failed", f"{error.code}: {error.message}"[:2_000], workflow.now())
             return
         finally:
             self._add_time((workflow.now() - began).total_seconds())
@@ -239,27 +247,24 @@ class AgentWorkflow(MessageHandlers):
         self._publish()
         summary = summary_of(self._started().run).to_json() | {"agent": agent_run.agent_view(agent)}
         summary["value"] = agent_run.answer_value(agent) if agent.end == "completed" else None
-        summary |= {"wrote": agent_reporting.wrote(agent), "calls": agent_reporting.calls(agent)}
-        summary |= agent_reporting.shared(agent)
+        summary |= last_report(agent)
         await agent_reporting.ended(agent)
         if agent.end == "failed":
             text = f"the agent failed: {agent.run.stopped}"
             raise ApplicationError(text, summary, type="AGENT_FAILED", category=ApplicationErrorCategory.BENIGN)
         return summary
 
-    async def _report(self) -> None:
-        """Signal the parent plan when the agent's position, or what awaits approval, has changed."""
-        awaiting = list(self._started().schedule.awaiting)
-        name = self._agent.run.plan.id
-        line = (
-            f"{name} is awaiting approval of {', '.join(awaiting)}: plan approve {name} {awaiting[0]}"
-            if awaiting
-            else self._agent.position
-        )
-        if line != self._reported:
-            self._reported = line
-            await agent_reporting.report_to_parent(self._agent, line, is_new=not self._listed)
-            self._listed = self._agent.tasks is not None
+    @workflow.signal(description="Sent by its plan: whether the agent may send its next LLM request.")
+    def budget_answer(self, *arguments: Any) -> None:
+        """Take over whether the plan's budget allows the LLM request that the agent waits to send."""
+
+        def take() -> None:
+            agent_reporting.answered(self._agent, read(BudgetAnswer, arguments))
+
+        self._try("budget_answer", None, arguments, take)
+
+    async def _report(self, within_turn: bool = False) -> None:
+        await self._reporter.report(self._agent, list(self._started().schedule.awaiting), within_turn)
 
     def _add_time(self, seconds: float) -> None:
         usage = self._agent.usage

@@ -6,25 +6,29 @@ A failing report becomes a warning in the agent's log; it never fails the run.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Literal
 
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 
-from plans.activity_io import PastCall, SummaryFile
+from plans import budget
+from plans.activity_io import SummaryFile
 from plans.agents.history import DEFAULT_TYPE, AgentEvent, Entry, written
 from plans.agents.history_file import run_summary
-from plans.agents.run import AgentRun, asked_args, outcome_of, ran_args, tasks_text
+from plans.agents.reports import report as reports
+from plans.agents.run import AgentRun, tasks_text
+from plans.errors import Refused, Unanswered
+from plans.execution.messages import BudgetAnswer
 from plans.execution.resume import base_id
-from plans.execution.tool_history import MAX_PAST, cut, short
 from plans.log import LogKind
-from plans.model import Step
-from plans.run import Status
 from plans.views.agent_progress import progress_of
 from plans.views.safe_text import safe
 from workflows import policies
 
+INTERRUPTED = "INTERRUPTED"
+"""Code of a request that was not sent, because the agent was interrupted while it waited."""
 Kind = Literal["spawned", "completed", "failed", "timeout", "interrupted", "resumed"]
 _KINDS: dict[str, Kind] = {
     "completed": "completed", "timeout": "timeout", "interrupted": "interrupted", "cancelled": "interrupted",
@@ -60,55 +64,105 @@ async def ended(agent: AgentRun) -> None:
     await _do(agent, "write_summary", file, "write SUMMARY.md")
 
 
-async def report_to_parent(agent: AgentRun, text: str, is_new: bool) -> None:
-    """Signal `agent_progress` to the parent plan, if there is one. `is_new`: the parent has no task list yet."""
-    parent = workflow.info().parent
-    if parent is None or not agent.order.step_id:
+class Reporter:
+    """Reports to the parent plan in the course of an agent's run, and remembers what was said last."""
+
+    def __init__(self) -> None:
+        self._line, self._has_listed, self._in_turn = "", False, False
+
+    async def report(self, agent: AgentRun, awaiting: Sequence[str], within_turn: bool) -> None:
+        """Signal the plan when the agent's position, or what awaits approval, has changed; or with its calls."""
+        name, line = agent.run.plan.id, agent.position
+        if awaiting:
+            line = f"{name} is awaiting approval of {', '.join(awaiting)}: plan approve {name} {awaiting[0]}"
+        is_new, again = line != self._line, within_turn and self._in_turn
+        self._in_turn = again
+        if is_new or is_due(agent, within_turn, again):
+            self._line, self._in_turn = line, within_turn
+            await report_to_parent(agent, line if is_new else "", is_new=not self._has_listed)
+            self._has_listed = agent.tasks is not None
+
+
+async def report_to_parent(agent: AgentRun, text: str, is_new: bool = False, **more: Any) -> None:
+    """Signal `agent_progress` to the parent plan, if there is one, with the calls and usage since the last report.
+
+    `text`: a line for the plan's log, or nothing. `is_new`: the parent has no task list yet. `more`: further fields.
+    """
+    parent = _parent(agent)
+    if parent is None:
         return
-    message = {"stepId": agent.order.step_id, "line": text[:500], **progress_of(agent.tasks, is_new)}
+    message = {"stepId": agent.order.step_id, **({"line": text[:500]} if text else {})}
+    message |= {**progress_of(agent.tasks, is_new), **more}
+    if _reports_calls(agent):
+        report = reports.report_of(agent)
+        reports.noted(agent, report)
+        message |= report
     with suppress(ApplicationError):  # the plan has already ended
-        await workflow.get_external_workflow_handle(parent.workflow_id).signal("agent_progress", message)
+        await workflow.get_external_workflow_handle(parent).signal("agent_progress", message)
 
 
-def wrote(agent: AgentRun) -> dict[str, Any]:
-    """Files created or changed by the agent's calls, by path with their stamps; None where a file has no stamp."""
-    names = [name for state in agent.run.steps.values() for name in state.wrote]
-    stamps = agent.run.files.stamps
-    return {name: stamps[name].model_dump(mode="json") if name in stamps else None for name in dict.fromkeys(names)}
+def is_due(agent: AgentRun, within_turn: bool, again: bool) -> bool:
+    """Whether to report to the parent plan without a line for its log: once per turn, and once within a turn.
+
+    Within a turn (calls are running) only finished calls are news; `again`: they were reported in it before. Under a
+    budget the plan learns at once that a request has ended: it may grant the next one to another agent.
+    """
+    if _parent(agent) is None:
+        return False
+    if agent.link.asks:
+        ended = agent.link.requests < agent.asked
+        return within_turn and (ended or (not again and reports.has_news(agent, within_turn)))
+    return not again and reports.has_news(agent, within_turn) and _reports_calls(agent)
 
 
-def shared(agent: AgentRun) -> dict[str, Any]:
-    """Of `wrote`, what others may have changed instead, and who; empty if there is nothing of the kind."""
-    states = agent.run.steps.values()
-    paths = dict.fromkeys(path for state in states for path in state.shared)
-    others = dict.fromkeys(name for state in states for name in state.shared_with)
-    return {"shared": list(paths), "sharedWith": list(others)} if paths else {}
+async def report_the_rest(agent: AgentRun) -> None:
+    """Report all once more, of an agent that was cancelled: it returns no result."""
+    if _parent(agent) is not None and _reports_calls(agent):
+        await report_to_parent(agent, "")
 
 
-def calls(agent: AgentRun) -> list[dict[str, Any]]:
-    """The agent's last MAX_PAST tool calls and attempts, truncated, as PastCalls for the parent's step."""
-    done = [step for step in agent.run.plan.steps if agent.run.steps[step.id].calls][-MAX_PAST:]
-    return [call for step in done for call in (*_retried(agent, step), _call(agent, step))][-MAX_PAST:]
+async def permitted(agent: AgentRun, characters: Callable[[], int]) -> None:
+    """Wait until the parent plan grants the next LLM request, if it has a budget. The wait is not the agent's time.
 
-
-def _retried(agent: AgentRun, step: Step) -> list[dict[str, Any]]:
-    """The attempts of a call before its last one."""
-    past = (call.model_copy(update={"call": 0}) for call in agent.run.steps[step.id].past if call.retried)
-    return [call.model_dump(mode="json", exclude_defaults=True) for call in past]
-
-
-def _call(agent: AgentRun, step: Step) -> dict[str, Any]:
-    state = agent.run.steps[step.id]
-    began = next((change.time for change in state.changes if change.status is Status.RUNNING), workflow.now())
-    asked, decision = asked_args(agent, step.id), agent.run.decisions.get(step.id)
-    result = cut(
-        outcome_of(agent, step.id).text or (state.result.large.preview if state.result and state.result.large else "")
+    `characters`: the length of the prompt. Raises Unanswered: LLM_BUDGET when the plan refuses, INTERRUPTED when the
+    agent is to stop.
+    """
+    if not agent.link.asks or _parent(agent) is None:
+        return
+    number, began, run = agent.asked + 1, workflow.now(), agent.run
+    await report_to_parent(agent, "", request=number, estimate=budget.estimate(characters()))
+    await workflow.wait_condition(
+        lambda: bool(run.stopped or agent.link.refusal or (agent.link.permitted >= number and not run.paused))
     )
-    record = PastCall(
-        tool=step.tool, args=short(ran_args(agent, step.id)), result=result, time=began,
-        asked=None if asked is None else short(asked), by=decision.by if decision and asked is not None else "",
-    )  # fmt: skip
-    return record.model_dump(mode="json", exclude_defaults=True)
+    if run.stopped:
+        raise Unanswered(run.stopped, INTERRUPTED)
+    if agent.link.refusal:
+        raise Unanswered(agent.link.refusal, budget.OVERRUN_CODE)
+    waited = (workflow.now() - began).total_seconds()  # `AgentWorkflow` adds the time of the whole question
+    agent.usage = agent.usage.model_copy(update={"seconds": round(agent.usage.seconds - waited, 3)})
+
+
+def answered(agent: AgentRun, message: BudgetAnswer) -> None:
+    """Take over the plan's answer to a request. Raises Refused if nothing was asked."""
+    if message.number == 0 and _parent(agent) is not None:
+        agent.link = agent.link.model_copy(update={"asks": True, "permitted": agent.asked})
+    elif not agent.link.asks or message.number != agent.asked + 1:
+        raise Refused(f"LLM request {message.number} was not asked for", "NOT_ASKED")
+    elif message.granted:
+        agent.link = agent.link.model_copy(update={"permitted": message.number})
+    else:
+        agent.link = agent.link.model_copy(update={"refusal": message.reason or "the plan's LLM budget is used up"})
+
+
+def _parent(agent: AgentRun) -> str | None:
+    """The workflow id of the plan that the agent works for; None if it works for none."""
+    parent = workflow.info().parent
+    return parent.workflow_id if parent is not None and agent.order.step_id else None
+
+
+def _reports_calls(agent: AgentRun) -> bool:
+    """False in histories recorded before agents reported. Asked once: the mark takes two events of every run."""
+    return agent.link.reports > 0 or workflow.patched("agents-report-calls")
 
 
 async def _track(agent: AgentRun, kind: Kind, resumes: str = "") -> None:

@@ -6,6 +6,7 @@ An agent starts with the plan's file stamps, and its approvals are requested and
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
 
@@ -14,25 +15,30 @@ from temporalio import workflow
 from temporalio.common import TypedSearchAttributes
 from temporalio.exceptions import ApplicationError, ChildWorkflowError, is_cancelled_exception
 
-from plans.activity_io import PastCall
 from plans.agents.order import AgentOrder, agent_of_step, asks_the_same, order_of_step
+from plans.agents.reports import accounts
 from plans.agents.resume import for_step
 from plans.agents.run import AgentRun
-from plans.budget import Usage
+from plans.budget import OVERRUN_CODE
 from plans.execution.file_tracking import stamps_for
-from plans.execution.tool_history import MAX_PAST
+from plans.execution.messages import AgentProgress
+from plans.execution.schedule import Schedule
 from plans.log import LogKind
 from plans.model import Step
 from plans.run import Options, PlanStatus, Run
-from plans.views.agent_progress import note_end
+from plans.step_call import digest_of, upcoming
+from plans.views.agent_progress import note_end, note_progress
 from workflows import search_attributes
+
+ENDING_SECONDS = 60.0
+"""How long a cancelled plan waits for an agent to end: what it reports until then is in the plan's record."""
 
 
 class ChildAgents:
     """The agents of one Run's steps."""
 
-    def __init__(self, run: Run) -> None:
-        self._run = run
+    def __init__(self, schedule: Schedule) -> None:
+        self._schedule = schedule
         self._children: dict[str, workflow.ChildWorkflowHandle[Any, Any]] = {}
         self._sending: set[asyncio.Task[None]] = set()  # asyncio holds tasks weakly
         self._interrupted = False
@@ -46,10 +52,71 @@ class ChildAgents:
         """Signal the agent to stop at its next safe point; its step ends then."""
         self._interrupted = True
         if step_id in self._children:
-            self._send_interrupt(self._children[step_id])
+            self._send(_interrupt(self._children[step_id]))
 
-    def _send_interrupt(self, child: workflow.ChildWorkflowHandle[Any, Any]) -> None:
-        task = asyncio.create_task(_interrupt(child))
+    def received(self, message: AgentProgress) -> None:
+        """Take over an agent's report. Raises Refused if it is not from the agent that works on the step."""
+        if message.agent_id:
+            accounts.received(self._run, message, workflow.now())
+        note_progress(self._run, message, workflow.now())
+
+    def turn(self) -> None:
+        """Answer the agents that ask whether the budget allows their next request, in the order they asked."""
+        run, budget = self._run, self._run.plan.budget
+        if budget is not None:
+            for step_id in [name for name, account in run.ledger.accounts.items() if not account.asks]:
+                self._tell_of_budget(step_id)
+        for step_id in accounts.waiting(run):
+            judgement = accounts.verdict(run)
+            if judgement.verdict in ("ok", "warn"):
+                if judgement.verdict == "warn":
+                    _note_once(run, judgement.reason)
+                self._answer(step_id, True, "")
+            elif judgement.verdict == "stop":
+                self._answer(step_id, False, f"{judgement.reason}; raise it with: plan edit ID --set budget.calls=N")
+            elif judgement.verdict == "ask":
+                return self._ask(step_id, judgement.reason)
+            else:  # whoever asked first waits, and those behind it: a later one must not take its place
+                return None
+        return None
+
+    def _tell_of_budget(self, step_id: str) -> None:
+        """Let an agent that began without a budget ask from now on."""
+        if step_id in self._children and workflow.patched("budget-reaches-running-agents"):
+            accounts.told_of_budget(self._run, step_id)
+            self._send(_answer(self._children[step_id], {"number": 0, "granted": True}))
+
+    def _answer(self, step_id: str, granted: bool, reason: str) -> None:
+        run, state = self._run, self._run.steps[step_id]
+        number = accounts.answered(run, step_id, granted)
+        if accounts.question(state):  # a larger budget, or the end of another request, has answered it
+            state.proposal = state.asked = None
+            self._schedule.answered(step_id)
+        if reason:
+            run.note(LogKind.BUDGET, reason, workflow.now(), step_id, code=OVERRUN_CODE)
+        if step_id in self._children:
+            message = {"number": number, "granted": granted, **({"reason": reason[:1_000]} if reason else {})}
+            self._send(_answer(self._children[step_id], message))
+
+    def _ask(self, step_id: str, reason: str) -> None:
+        """Have a person asked whether the budget may be extended: one question, however many agents wait."""
+        run, budget, now = self._run, self._run.plan.budget, workflow.now()
+        if budget is None or any(accounts.question(run.steps[name]) for name in run.ledger.accounts):
+            return
+        state, step = run.steps[step_id], self._schedule.step(step_id)
+        run.decisions.pop(step_id, None)  # it was about the start of the agent
+        self._schedule.ask_beside(step_id)
+        state.proposal = {"budget": reason, "since": now.isoformat().replace("+00:00", "Z")}
+        state.asked = {
+            "budget": reason, "approve": f"the limits become: {accounts.raised(run, budget)}",
+            "deny": f"the agent ends with what it has done, and its step fails with {OVERRUN_CODE}",
+        }  # fmt: skip
+        state.asks[state.changes[-1].seq] = digest_of(upcoming(run, step).call, state.asked)
+        how = f"to extend it: plan approve {run.plan.id} {step_id}   or: plan deny {run.plan.id} {step_id}"
+        run.note(LogKind.BUDGET, f"{reason}; a person is asked {how}", now, step_id, code=OVERRUN_CODE)
+
+    def _send(self, sending: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(sending)
         self._sending.add(task)
         task.add_done_callback(self._sending.discard)
 
@@ -60,28 +127,42 @@ class ChildAgents:
         earlier = f", resuming '{agent.run.resumes}'" if agent.run.resumes else ""
         self._run.note(LogKind.AGENT, f"agent '{name}' started{earlier}", began, step.id, subject=name)
         try:
-            child = await workflow.start_child_workflow(
-                "AgentWorkflow",
-                {"agent": agent.model_dump(mode="json", exclude_defaults=True)},
-                id=name,
-                cancellation_type=workflow.ChildWorkflowCancellationType.ABANDON,
-                parent_close_policy=workflow.ParentClosePolicy.REQUEST_CANCEL,
-                memo=_memo(agent),
-                search_attributes=self._index(agent),
-                static_summary=f"{step.id} · {agent.run.plan.title}"[:150],
-            )
-            self._children[step.id] = child
-            if self._interrupted:  # while it was starting: there was no handle to signal yet
-                self._send_interrupt(child)
-            result = await child
+            result = await self._result(step, agent, name)
         except (ChildWorkflowError, asyncio.CancelledError) as error:
             if is_cancelled_exception(error) or not isinstance(error, ChildWorkflowError):
                 await _cancel(name)
+                await self._until_ended(step.id)
                 raise asyncio.CancelledError from error
             raise self._failure(step, name, error.cause) from error
         finally:
             self._children.pop(step.id, None)
         return self._returned(step, result, (workflow.now() - began).total_seconds() * 1_000)
+
+    async def _result(self, step: Step, agent: AgentRun, name: str) -> dict[str, Any]:
+        accounts.opened(self._run, step, agent)
+        child: workflow.ChildWorkflowHandle[Any, dict[str, Any]] = await workflow.start_child_workflow(
+            "AgentWorkflow",
+            {"agent": agent.model_dump(mode="json", exclude_defaults=True)},
+            id=name,
+            cancellation_type=workflow.ChildWorkflowCancellationType.ABANDON,
+            parent_close_policy=workflow.ParentClosePolicy.REQUEST_CANCEL,
+            memo=_memo(agent),
+            search_attributes=self._index(agent),
+            static_summary=f"{step.id} · {agent.run.plan.title}"[:150],
+        )
+        self._children[step.id] = child
+        if self._interrupted:  # while it was starting: there was no handle to signal yet
+            self._send(_interrupt(child))
+        return await asyncio.shield(child)  # so that a cancelled step can wait for its agent's last report
+
+    async def _until_ended(self, step_id: str) -> None:
+        """Wait until a cancelled agent has ended: before that it reports its last calls, files and tokens."""
+        child = self._children.get(step_id)
+        if child is None or not workflow.patched("waits-for-cancelled-agents"):
+            return
+        done, _ = await workflow.wait([child], timeout=ENDING_SECONDS)
+        if done:  # else the account stays open, for `plan resume` to settle
+            accounts.closed(self._run, step_id, lost=False)
 
     def _index(self, agent: AgentRun) -> TypedSearchAttributes | None:
         """The agent's search attributes; None when they are not registered on the server."""
@@ -91,20 +172,23 @@ class ChildAgents:
 
     def _returned(self, step: Step, result: dict[str, Any], duration: float) -> dict[str, Any]:
         end = result["agent"]["end"]
-        self._record(step, result)
+        accounts.ended(self._run, step.id, result, workflow.now())
+        self._note_tasks(step, result)
         if end != "completed":
-            code = f"AGENT_{str(end).upper()}"
-            text = f"agent '{result['planId']}' stopped: {result['stopped']}"
-            raise ApplicationError(text, _files(result), type=code)
+            code = OVERRUN_CODE if end == "budget" else f"AGENT_{str(end).upper()}"
+            text = f"agent '{result['planId']}' stopped: {result['stopped']}{_done_so_far(result)}"
+            raise ApplicationError(text[:4_000], _files(result), type=code)
         return {"value": result["value"], "duration": duration, **_files(result)}
 
     def _failure(self, step: Step, name: str, cause: BaseException | None) -> ApplicationError:
-        left: dict[str, Any] = {"wrote": {}}
+        files: dict[str, Any] = {"wrote": {}}
         if isinstance(cause, ApplicationError) and cause.details and isinstance(cause.details[0], dict):
-            self._record(step, cause.details[0])
-            left |= _files(cause.details[0])
+            accounts.ended(self._run, step.id, cause.details[0], workflow.now())
+            self._note_tasks(step, cause.details[0])
+            files = _files(cause.details[0])
+        accounts.closed(self._run, step.id, lost=True)
         text = f"agent '{name}': {getattr(cause, 'message', cause)}"
-        return ApplicationError(text[:4_000], left, type=getattr(cause, "type", None) or "AGENT_FAILED")
+        return ApplicationError(text[:4_000], files, type=getattr(cause, "type", None) or "AGENT_FAILED")
 
     def _agent(self, step: Step, args: dict[str, Any]) -> AgentRun:
         run = self._run
@@ -130,16 +214,34 @@ class ChildAgents:
             return None  # written by another version of this program: the step starts over
         return for_step(agent, order, name, workflow.now()) if agent and asks_the_same(agent.order, order) else None
 
-    def _record(self, step: Step, result: dict[str, Any]) -> None:
-        """Add the agent's tool calls, finished tasks and tokens to the step."""
-        run, state = self._run, self._run.steps[step.id]
-        state.past += [PastCall.model_validate(call) for call in result.get("calls", [])]
-        del state.past[:-MAX_PAST]
+    def _note_tasks(self, step: Step, result: dict[str, Any]) -> None:
+        state = self._run.steps[step.id]
         note_end(state, result["agent"])
         state.tasks_done = min(len(state.tasks), sum(task["status"] == "done" for task in result["agent"]["tasks"]))
-        usage = result["agent"]["usage"]
-        spent = Usage(calls=usage["iterations"], total_tokens=usage["tokens"])
-        run.ledger = run.ledger.plus(spent, model="agent", step_id=step.id)
+
+    @property
+    def _run(self) -> Run:
+        return self._schedule.run
+
+
+def _files(result: dict[str, Any]) -> dict[str, Any]:
+    """What an agent's result says about files, in the fields of a Return."""
+    return {name: result[name] for name in ("wrote", "deleted", "shared", "sharedWith", "moreFiles") if name in result}
+
+
+def _done_so_far(result: dict[str, Any]) -> str:
+    """What an agent that did not complete has done, for people: the tasks, the calls, the files."""
+    tasks = [task for task in result["agent"]["tasks"] if task["status"] == "done"]
+    parts = [f"{len(tasks)} of {len(result['agent']['tasks'])} tasks"] if result["agent"]["tasks"] else []
+    called = sum(result.get("called", {}).values())
+    parts += [f"{called} tool call{'s' * (called != 1)}", f"{len(result['wrote'])} files written"] if called else []
+    summaries = "".join(f"\n- {task['objective']}: {task.get('summary') or 'done'}" for task in tasks)
+    return f"; done so far: {', '.join(parts)}{summaries}" if parts else ""
+
+
+def _note_once(run: Run, reason: str) -> None:
+    if not any(entry.kind is LogKind.BUDGET for entry in run.log):
+        run.note(LogKind.BUDGET, reason, workflow.now())
 
 
 def _memo(agent: AgentRun) -> dict[str, Any]:
@@ -160,6 +262,6 @@ async def _interrupt(child: workflow.ChildWorkflowHandle[Any, Any]) -> None:
         await child.signal("interrupt", {"by": "its plan"})
 
 
-def _files(result: dict[str, Any]) -> dict[str, Any]:
-    """The files that an agent reports, as fields of a Return."""
-    return {name: result[name] for name in ("wrote", "shared", "sharedWith") if name in result}
+async def _answer(child: workflow.ChildWorkflowHandle[Any, Any], message: dict[str, Any]) -> None:
+    with suppress(ApplicationError):  # it has already ended
+        await child.signal("budget_answer", message)

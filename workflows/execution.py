@@ -21,7 +21,7 @@ from plans.errors import Refused
 from plans.execution import approvals, revision
 from plans.execution.apply_edits import Revised
 from plans.execution.file_tracking import track
-from plans.execution.messages import Decide
+from plans.execution.messages import AgentProgress, Decide
 from plans.execution.next_action import (
     Ask,
     Call,
@@ -63,7 +63,7 @@ class Execution:
         self._finished: deque[tuple[str, asyncio.Future[Any]]] = deque()
         self._timers = ApprovalTimers()
         self._recovery = StepRecovery(self)
-        self._agents = child_agents.ChildAgents(run)
+        self._agents = child_agents.ChildAgents(self.schedule)
         self._sent = 0
         self._worked, self._task = 0, -1
         self._rest: asyncio.Task[None] | None = None
@@ -100,6 +100,7 @@ class Execution:
             self._timers.stop(name)
             if not self._recovery.decided(name):  # a decision about a recovery is not an approval of the step
                 self.schedule.answered(name)
+        self._agents.turn()
         if starting and self.run.status is PlanStatus.RUNNING:
             self._start_ready()
         self._seen = self.run.seq
@@ -135,6 +136,10 @@ class Execution:
                 handle.cancel()
             elif self.schedule.step(name).tool == AGENT:
                 self._agents.interrupt(name)
+
+    def received(self, report: AgentProgress) -> None:
+        """Take over the report of a step's agent. Raises Refused."""
+        self._agents.received(report)
 
     async def cancel(self) -> None:
         """Cancel every running step, wait until each has cleaned up, and settle them."""

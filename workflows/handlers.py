@@ -18,6 +18,7 @@ from temporalio.exceptions import ApplicationError
 from plans.errors import PlanError, Refused
 from plans.execution import approvals, file_tracking
 from plans.execution.messages import (
+    AGENT_BYTES,
     Action,
     AgentProgress,
     Approve,
@@ -34,7 +35,6 @@ from plans.log import LogKind
 from plans.model import Problem
 from plans.run import ENDED, Run
 from plans.views import queries
-from plans.views.agent_progress import note_progress
 from plans.views.summary import summary_of
 from workflows import signed
 from workflows.execution import Execution
@@ -137,10 +137,10 @@ class MessageHandlers:
 
     @workflow.signal(description="Sent by agents: progress of the agent that works on a step.")
     def agent_progress(self, *arguments: Any) -> None:
-        """Store the agent's task list as the step's progress and add its line to the log."""
+        """Store the agent's task list, calls, files and usage as the step's, and add its line to the log."""
 
         def note() -> None:
-            note_progress(self._started().run, read(AgentProgress, arguments), workflow.now())
+            self._started().received(read(AgentProgress, arguments, max_bytes=AGENT_BYTES))
 
         self._try("agent_progress", None, arguments, note)
 

@@ -25,7 +25,7 @@ from plans.agents.llm_request import AgentQuestion, Asked, ChatMessage, LlmAnswe
 from plans.agents.order import limit_reached, request_text
 from plans.agents.run import AgentRun
 from plans.agents.tasks import TaskList
-from plans.budget import Budget, Usage
+from plans.budget import Usage
 from plans.errors import Unanswered
 from plans.llm.answers import Expected, Parsed, parsed, typed
 from plans.llm.json_extraction import AnswerProblem
@@ -35,6 +35,8 @@ from plans.log import LogKind
 from plans.run import Run
 from plans.views.live import ended_text
 from workflows import policies
+from workflows.agent_reporting import permitted
+from workflows.llm_budget import characters, count, require_budget
 from workflows.outcomes import left_behind
 
 CORRECTIONS = 3
@@ -161,7 +163,7 @@ def _value(answer: LlmAnswer, expected: Expected) -> Parsed | AnswerProblem:
 
 async def _ask(run: Run, question: Question, rejected: Rejected | None) -> LlmAnswer:
     """Send one LLM request on behalf of a plan, within its budget. Raises Unanswered."""
-    _require_budget(run)
+    await require_budget(run)
     run.llm_calls += 1
     prompt = question.prompt if rejected is None else correction_prompt(question.prompt, *rejected)
     request = LlmRequest(
@@ -171,16 +173,17 @@ async def _ask(run: Run, question: Question, rejected: Rejected | None) -> LlmAn
         schema_name=question.expected.kind,
     )
     started, about = _now(), question.about + (f", correction {rejected.number}" if rejected else "")
+    number, length = run.llm_calls, sum(len(message.content) for message in request.messages)
+    run.ledger = run.ledger.opened(str(number), budget.estimate(length))
     try:
-        answer = await _call(run, run.llm_calls, about, request, question.step_id)
+        answer = await _call(run, number, about, request, question.step_id)
     except ActivityError as error:
-        run.llm_seconds += (_now() - started).total_seconds()
         failure, usage = _failure(error)
-        if usage.calls:
-            run.ledger = run.ledger.plus(usage, model="", step_id=question.step_id)
+        count(run, usage, "", (_now() - started).total_seconds(), question.step_id)
         raise failure from error
-    run.llm_seconds += answer.duration / 1000
-    run.ledger = run.ledger.plus(answer.usage, model=answer.model, step_id=question.step_id)
+    finally:
+        run.ledger = run.ledger.closed(str(number))
+    count(run, answer.usage, answer.model, answer.duration / 1000, question.step_id)
     return answer
 
 
@@ -212,17 +215,22 @@ async def _ask_agent(agent: AgentRun, question: AgentQuestion, session: int, rej
         if agent.conversation != question.conversation:  # it holds what was sent before
             sent: dict[str, Any] = {"request": "", "output_schema": None, "outcomes": [], "notice": "", "guides": []}
             question = question.model_copy(update={"conversation": agent.conversation, "forget_guides": False} | sent)
+    await permitted(agent, lambda: characters(agent, question))
     agent.asked += 1
     agent.usage = agent.usage.model_copy(update={"iterations": agent.usage.iterations + 1})
     about = {"tasks": "split the request into tasks", "simple": "work on the request"}.get(question.asked)
     name = {"tasks": "tasks", "simple": "simple_answer", "complex": "agent_answer"}[question.asked]
     request = LlmRequest(purpose="agent", agent=question, schema_name=name)
+    began = _now()
     try:
         answer = await _call(agent.run, agent.asked, about or agent.position, request)
-    except ActivityError as error:
-        _sent(agent, question, session, _conversation(error))
-        raise _failure(error)[0] from error
-    agent.run.ledger = agent.run.ledger.plus(answer.usage, model=answer.model)
+    except (ActivityError, asyncio.CancelledError) as error:
+        failure, usage = _failure(error) if isinstance(error, ActivityError) else (error, Usage())
+        count(agent.run, usage.model_copy(update={"calls": 1}), "", (_now() - began).total_seconds())
+        if isinstance(error, ActivityError):
+            _sent(agent, question, session, _conversation(error))
+        raise failure from error
+    count(agent.run, answer.usage.model_copy(update={"calls": 1}), answer.model, answer.duration / 1000)
     agent.usage = agent.usage.model_copy(update={"tokens": agent.usage.tokens + answer.usage.total_tokens})
     _sent(agent, question, session, answer.conversation)
     if answer.compacted:
@@ -263,18 +271,6 @@ def _log_attempts(run: Run, about: str, attempts: Sequence[Attempt], step_id: st
     for attempt in attempts:
         text = f"{about}: {ended_text(attempt, policies.ASK_LLM.retry.attempts)}"
         run.note(LogKind.LLM, text, _now(), step_id if step_id in run.steps else None, code=attempt.code)
-
-
-def _require_budget(run: Run) -> None:
-    """Raise Unanswered when the LLM budget allows no further request; log once when it is nearly used up."""
-    spent = run.ledger.total
-    spent = spent.model_copy(update={"calls": max(spent.calls, run.llm_calls)})
-    judgement = budget.decide(run.plan.budget or Budget(), spent, run.llm_seconds)
-    if judgement.verdict == "warn" and not any(entry.kind is LogKind.BUDGET for entry in run.log):
-        run.note(LogKind.BUDGET, judgement.reason, _now())
-    if judgement.verdict in ("ask", "stop"):
-        run.note(LogKind.BUDGET, judgement.reason, _now(), code=budget.OVERRUN_CODE)
-        raise Unanswered(f"{judgement.reason}; raise it with: plan edit ID --set budget.calls=N", budget.OVERRUN_CODE)
 
 
 def _failure(error: ActivityError) -> tuple[Unanswered, Usage]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from temporalio import workflow
 
+from plans.agents.reports import accounts
 from plans.budget import OVERRUN_CODE, Budget
 from plans.change_log import Revision, logged
 from plans.errors import PlanError
@@ -182,8 +183,12 @@ class StepRecovery:
     def _budget_decided(self, step_id: str, approved: bool) -> None:
         run = self._run
         budget = run.plan.budget or Budget()
-        run.plan = run.plan.model_copy(update={"budget": budget.granted() if approved else budget.refused()})
-        if approved:
+        is_agent = run.steps[step_id].status is Status.RUNNING  # it waits; `ChildAgents.turn` answers it
+        more = accounts.extended(run, budget) if is_agent else budget.granted()
+        run.plan = run.plan.model_copy(update={"budget": more if approved else budget.refused()})
+        if is_agent:
+            self._execution.schedule.answered(step_id)
+        elif approved:
             self._execution.schedule.answered(step_id)
             self._execution.schedule.ask(step_id, workflow.now(), awaiting="recovery")
             self.ask(step_id)

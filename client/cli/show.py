@@ -31,7 +31,7 @@ from plans.views.call_text import warnings_of
 from plans.views.markdown import Node, dot, mermaid
 from plans.views.queries import TEXT_STEPS
 from plans.views.safe_text import line
-from plans.views.summary import summary_markdown
+from plans.views.summary import next_commands, summary_markdown
 
 _UNDRAWN = ("UNKNOWN_DEPENDENCY", "BAD_REFERENCE", "PLAN_CYCLE", "PLAN_DUPLICATE_ID")
 """Problems that a graph would not show."""
@@ -47,12 +47,16 @@ def show(
     """Show a plan: its steps, results and files."""
 
     async def linked_text(here: Connected) -> str:
-        text = runs.text(here.client, plan, None if full else TEXT_STEPS)
-        found, linked, live = await asyncio.gather(text, runs.links(here.client, plan), runs.live(here.client, plan))
+        text = runs.text(here.client, plan, None if full else TEXT_STEPS, detailed=True)
+        found, linked, live, so_far = await asyncio.gather(
+            text, runs.links(here.client, plan), runs.live(here.client, plan), runs.summary(here.client, plan)
+        )
         now = datetime.now(UTC)
         rows = [f"Now: {name or 'LLM request'}: {line(in_words(each, now))}" for name, each in live.items()]
         rows += [f"Resumes: {linked.resumes}"] if linked.resumes else []
         rows += [f"Resumed by: {', '.join(linked.resumed_by)}"] if linked.resumed_by else []
+        later = [(f"plan show {name}", "the run that resumed it") for name in linked.resumed_by[-1:]]
+        rows += [f"Next: {command}   {what}" for command, what in later or next_commands(so_far)]
         return "\n".join([found, *([""] if rows else []), *rows])
 
     async def view(here: Connected) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from plans.activity_io import Attempt
 from plans.errors import PlanError
 from plans.run import Status
 from plans.views.live import ended_text
-from plans.views.models import EventView, LogLine
+from plans.views.progress.events import EventView, LogLine
 
 LOOK_SECONDS = 0.5
 """Seconds between two looks at the activities in flight: a retry may follow after one."""

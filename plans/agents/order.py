@@ -57,6 +57,19 @@ def limit_reached(limits: AgentLimits, used: AgentUsage) -> AgentEnd | None:
     return next((end for end, is_reached in reached.items() if is_reached), None)
 
 
+class PlanLink(Value):
+    """What an agent has told the plan it works for, and what the plan allowed it."""
+
+    asks: bool = Field(default=False, description="The plan has a budget: it is asked before each LLM request.")
+    permitted: int = Field(default=0, description="Number of the last LLM request that the plan granted.")
+    refusal: str = Field(default="", description="Why the plan grants no further LLM request.")
+    since: int = Field(default=0, description="Tool calls up to this number were made before: the plan knows them.")
+    known: list[int] = Field(default_factory=list, description="Numbers of further calls that were made before.")
+    told: int = Field(default=0, description="All tool calls up to this number were reported.")
+    requests: int = Field(default=0, description="LLM requests that the last report counted.")
+    reports: int = Field(default=0, description="Number of reports; the more there are, the rarer they become.")
+
+
 class AgentOrder(Value):
     """What an agent should do, with which tools and limits."""
 

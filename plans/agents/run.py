@@ -16,7 +16,7 @@ from pydantic import Field
 from plans.activity_io import Facts, LargeValue
 from plans.agents.answers import Confidence, ToolUse
 from plans.agents.llm_request import TEXT_CHARACTERS, CallEnd, Outcome, as_text
-from plans.agents.order import AgentEnd, AgentOrder, AgentUsage
+from plans.agents.order import AgentEnd, AgentOrder, AgentUsage, PlanLink
 from plans.agents.tasks import Decision, TaskList, TaskStatus
 from plans.definition.output_schema import form_problem, value_of
 from plans.execution import schedule
@@ -34,7 +34,7 @@ MAY_HAVE_HAPPENED = "it may have happened, wholly or in part"
 NOT_FOR_AGENTS = frozenset(("agent", "ask", "plan"))
 """Tools that only plans may use: an agent does the work itself, and answers the person who started it."""
 
-End = Literal["completed", "stalled", "iterations", "tokens", "timeout", "interrupted", "cancelled", "failed"]
+End = Literal["completed", "stalled", "iterations", "tokens", "timeout", "budget", "interrupted", "cancelled", "failed"]
 
 
 class AgentRun(State):
@@ -58,6 +58,7 @@ class AgentRun(State):
     nudges: int = 0
     notice: str = ""
     asked: int = Field(default=0, description="LLM requests attempted; numbers the requests.")
+    link: PlanLink = Field(default_factory=PlanLink, description="Between it and the plan it works for, if any.")
     end: End | None = None
     answer: str = ""
     confidence: Confidence | None = None

@@ -12,6 +12,8 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
+from plans.activity_io import PastCall
+from plans.budget import Spent
 from plans.definition.parsing import Unreadable, check_depth, check_values
 from plans.edits import EditPlan, Regenerate
 from plans.errors import Refused, Undecodable
@@ -21,6 +23,12 @@ from plans.signatures import Signature
 
 MAX_BYTES = 16_384
 """Maximum size of a message as JSON (FAULTS, rule 6)."""
+
+AGENT_BYTES = 65_536
+"""Maximum size of an agent's report as JSON: it holds several tool calls."""
+MAX_COUNT = 10**9
+"""Far above any number of requests, calls or tokens of a request."""
+ReportedPath = Annotated[str, Field(max_length=4_096)]
 
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -100,15 +108,42 @@ class LogsAsked(Value):
 
 
 class AgentProgress(Value):
-    """Progress of the agent that does a step, reported to the plan."""
+    """Report of the agent that does a step to its plan: its task list, and since the last report its calls and files.
+
+    `spent` holds all that it has spent. With `request` it asks whether it may send its next LLM request, and waits for
+    the answer: the signal `budget_answer`.
+    """
 
     step_id: str = Field(min_length=1, max_length=200)
-    line: str = Field(max_length=1_000)
+    line: str = Field(default="", max_length=1_000, description="For the log; empty: nothing to say.")
     tasks: list[Annotated[str, Field(max_length=500)]] | None = Field(
         default=None, max_length=100, description="The task list, if it has changed."
     )
     done: int | None = Field(default=None, ge=0, description="Number of tasks done.")
     notes: str | None = Field(default=None, max_length=1_000, description="What the agent said, if it has changed.")
+    agent_id: str = Field(
+        default="", max_length=1_000, description="Workflow id of the agent; needed for what follows."
+    )
+    calls: list[PastCall] = Field(default_factory=list, max_length=1_000, description="Finished tool calls.")
+    told: int = Field(default=0, ge=0, le=MAX_COUNT, description="All calls up to this number have been reported.")
+    wrote: list[ReportedPath] = Field(default_factory=list, max_length=1_000)
+    deleted: list[ReportedPath] = Field(default_factory=list, max_length=1_000)
+    shared: list[ReportedPath] = Field(default_factory=list, max_length=1_000)
+    shared_with: list[ReportedPath] = Field(default_factory=list, max_length=1_000)
+    spent: Spent | None = Field(default=None, description="All that it has spent on LLM requests.")
+    finished: int = Field(default=0, ge=0, le=MAX_COUNT, description="Number of the last LLM request that has ended.")
+    request: int | None = Field(default=None, ge=1, le=MAX_COUNT, description="Number of the LLM request it asks for.")
+    estimate: int = Field(default=0, ge=0, le=MAX_COUNT, description="Tokens that this request may need.")
+
+
+class BudgetAnswer(Value):
+    """A plan's answer to its agent, which asked whether it may send an LLM request."""
+
+    number: int = Field(
+        ge=0, le=MAX_COUNT, description="Of the request; 0: the plan has a budget now, ask from now on."
+    )
+    granted: bool = Field(strict=True)
+    reason: str = Field(default="", max_length=1_000, description="Why it was refused.")
 
 
 class Since(Value):
@@ -119,9 +154,13 @@ class Since(Value):
 
 
 class Shown(Value):
-    """Payload of the queries that return a text. `limit`: maximum number of steps listed; None: all."""
+    """Payload of the queries that return a text. `limit`: maximum number of steps listed; None: all.
+
+    `detailed`: with the ids, values and decisions that the display of seed 000 does not show.
+    """
 
     limit: int | None = Field(default=None, ge=1)
+    detailed: bool = False
 
 
 Message = TypeVar("Message", bound=Value)

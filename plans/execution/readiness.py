@@ -31,6 +31,7 @@ class ReadinessIndex:
         """Derive every counter and list from the Run."""
         run = self.run
         self.counts = Counter(state.status for state in run.steps.values())
+        self.denied = sum(state.is_denied for state in run.steps.values())
         self._position = {step.id: index for index, step in enumerate(run.plan.steps)}
         self._needs: dict[str, dict[str, bool]] = {}
         self._dependents: dict[str, list[str]] = {step.id: [] for step in run.plan.steps}
@@ -64,6 +65,8 @@ class ReadinessIndex:
             (self._awaiting if state.awaiting else self._ready)[step_id] = None
         elif state.status is Status.RUNNING:
             self._running[step_id] = None
+            if state.awaiting:
+                self._awaiting[step_id] = None
         elif state.status in DONE:
             self._recent.append(step_id)
 
@@ -74,7 +77,7 @@ class ReadinessIndex:
 
     @property
     def awaiting(self) -> Mapping[str, None]:
-        """Steps awaiting approval, in the order they began to wait."""
+        """Steps awaiting approval, in the order they began to wait; with them running agents that await a budget."""
         return self._awaiting
 
     @property
@@ -99,7 +102,7 @@ class ReadinessIndex:
     def moving(self, limit: int) -> list[str]:
         """At most `limit` steps to show of a large plan: awaiting, running, ready, then the last finished."""
         names = [*islice(self._awaiting, limit), *islice(self._running, limit), *islice(self._ready, limit)]
-        return [*names, *reversed(self._recent)][:limit]
+        return list(dict.fromkeys([*names, *reversed(self._recent)]))[:limit]
 
     def open_needs(self, step_id: str) -> list[str]:
         """The dependencies that block a step: not done yet, or done in a way that blocks it."""

@@ -20,13 +20,14 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
+from plans.agents.reports.accounts import caught_up
 from plans.definition.dependencies import dependencies
 from plans.definition.json_path import PathError, put
 from plans.errors import Refused
 from plans.execution.approvals import RULE
 from plans.execution.regeneration import as_it_stands
 from plans.execution.schedule import left_out, reset_to_draft
-from plans.execution.tool_history import calls_before
+from plans.execution.tool_history import begun_again
 from plans.log import LogKind
 from plans.model import Plan, Step, Value
 from plans.run import DENIED, Decision, Result, Run, Status, StepState
@@ -100,7 +101,8 @@ def rerun_only(
     for other in run.plan.steps:
         if (name := other.id) != step_id and not _is_done(run.steps[name]):
             left = _not_wanted(f"this run reruns only '{step_id}'", now)
-            left.past, left.more_past = calls_before(run, other)
+            before = begun_again(run, other)
+            left.past, left.more_past, left.earlier = before.past, before.more_past, before.earlier
             new.steps[name] = left
     return new
 
@@ -118,6 +120,7 @@ def _is_done(state: StepState) -> bool:
 
 
 def _next(run: Run, plan: Plan, again: Collection[str], new_id: str, sentence: str, now: datetime) -> Run:
+    run = caught_up(run, run.agents, now)
     new = run.model_copy(deep=True)
     new.plan = plan.model_copy(update={"id": new_id, "task_id": plan.task_id or plan.id})
     new.options = run.options.model_copy(update={"review": False})
@@ -131,9 +134,8 @@ def _next(run: Run, plan: Plan, again: Collection[str], new_id: str, sentence: s
     for name in again:
         if name in new.decisions and not _stands(new.decisions[name], run.steps[name]):
             del new.decisions[name]
-        past, more = calls_before(run, steps[name])
-        kept = run.steps[name].args if name in new.decisions else None
-        new.steps[name] = StepState(args=kept, past=past, more_past=more)
+        new.steps[name] = begun_again(run, steps[name])
+        new.steps[name].args = run.steps[name].args if name in new.decisions else None
     new.note(LogKind.RESUMES, sentence, now)
     return new
 

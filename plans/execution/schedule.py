@@ -142,8 +142,15 @@ class Schedule(ReadinessIndex):
         state.awaiting, state.deadline = awaiting, deadline
         self._list(step_id)
 
+    def ask_beside(self, step_id: str) -> None:
+        """Mark a running step as awaiting a person's decision. It stays running, as its agent does."""
+        if self._state(step_id).status is not Status.RUNNING:
+            raise IllegalMove(f"step '{step_id}' is not running")
+        self.run.steps[step_id].awaiting = "approval"
+        self._list(step_id)
+
     def answered(self, step_id: str) -> None:
-        """End the wait for approval or recovery: the step is ready to start again."""
+        """End the wait for approval or recovery: the step is ready to start again, or still running."""
         if step_id in self._awaiting or step_id in self._recovering:
             self.run.steps[step_id].awaiting = self.run.steps[step_id].deadline = None
             self._list(step_id)
@@ -160,6 +167,7 @@ class Schedule(ReadinessIndex):
         if outcome.status is Status.SKIPPED:
             state.reason = outcome.result.error or ""
             state.never = not outcome.opens
+            self.denied += state.is_denied
         if outcome.status is Status.FAILED and self._is_critical(step_id):
             self.stop(f"critical step '{step_id}' failed", now)
         return self._release(step_id, now)
@@ -171,7 +179,8 @@ class Schedule(ReadinessIndex):
         self.run.stopped = reason
         self.run.note(LogKind.STOPPED, reason, now)
         # In plan order: continue-as-new does not preserve that of `_ready`, and `seq` must not depend on it.
-        for name in sorted([*self._ready, *self._awaiting], key=self._position.__getitem__):
+        waiting = [name for name in [*self._ready, *self._awaiting] if name not in self._running]
+        for name in sorted(waiting, key=self._position.__getitem__):
             state = self.run.steps[name]
             if state.failure is not None:  # it failed and was being recovered: that failure is final now
                 self._move(name, Status.FAILED, now)

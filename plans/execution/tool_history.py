@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import posixpath
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -15,7 +15,11 @@ from plans.activity_io import PREVIEW_CHARACTERS, Attempt, PastCall, Return
 from plans.model import Step
 from plans.run import Change, Result, Run, Status, StepState
 
+SMALL = 1_000
+"""Values of at most this many characters of JSON text are whole in an event: 1,000 events make one answer."""
 TRUNCATED = "...[truncated]"
+MAX_SHOWED = 10
+"""Questions of one step whose arguments are kept for events; `asked` has those of the last one whole."""
 MAX_PAST = 100
 """Maximum number of calls and attempts without a value recorded per step."""
 MAX_ERROR = 500
@@ -40,7 +44,7 @@ def note_failure(run: Run, step: Step, result: Result, began: datetime, returned
     state.past.append(
         PastCall(
             tool=step.tool, args=_sent(run, step), result=text, time=last.began if last else began,
-            sandbox=state.sandbox, attempt=last and _bounded(last), call=state.calls,
+            sandbox=state.sandbox, attempt=last and bounded(last), call=state.calls,
         )
     )  # fmt: skip
     _forget_oldest(state)
@@ -53,10 +57,16 @@ def note_attempts(run: Run, step: Step, attempts: Sequence[Attempt], more: int =
         state.past.append(
             PastCall(
                 tool=step.tool, args=_sent(run, step), result=cut(f"Error: {attempt.error}"), time=attempt.began,
-                sandbox=state.sandbox, attempt=_bounded(attempt), call=state.calls, retried=True,
+                sandbox=state.sandbox, attempt=bounded(attempt), call=state.calls, retried=True,
             )
         )  # fmt: skip
     state.more_past += min(more, MAX_COUNT) + max(0, len(attempts) - MAX_PAST)
+    _forget_oldest(state)
+
+
+def add_past(state: StepState, calls: Iterable[PastCall]) -> None:
+    """Record calls of a step's agent."""
+    state.past += calls
     _forget_oldest(state)
 
 
@@ -78,33 +88,77 @@ def attempts_before(state: StepState, change: Change) -> list[dict[str, Any]]:
     ]
 
 
-def calls_before(run: Run, step: Step) -> tuple[list[PastCall], int]:
-    """For a run that resumes this one: the calls of the step so far, each with its run, and how many more."""
+def begun_again(run: Run, step: Step) -> StepState:
+    """The state of the step in a run that resumes this one: new, with the calls so far, each with its run."""
     state = run.steps[step.id]
     past, began = list(state.past), state.began
     if last_call(state) and state.result and began:
         text, args = outcome_text(state.result), _sent(run, step)
         past.append(PastCall(tool=step.tool, args=args, result=text, time=began, sandbox=state.sandbox))
-    dropped = past[:-MAX_PAST]
-    kept = [call if call.run else call.model_copy(update={"run": run.plan.id or ""}) for call in past[-MAX_PAST:]]
-    return kept, state.more_past + len(dropped)
+    kept = [call if call.run else call.model_copy(update={"run": run.plan.id or ""}) for call in past]
+    new = StepState(past=kept, more_past=state.more_past, earlier=dict(state.earlier))
+    _forget_oldest(new)
+    return new
 
 
 def note_files(run: Run, step_id: str, returned: Return) -> None:
     """Record the files one call changed. A path is listed once per step."""
     state = run.steps[step_id]
-    _add(state.wrote, returned.wrote)
-    _add(state.deleted, returned.deleted)
-    _add(state.shared, returned.shared)
-    _add(state.shared_with, returned.shared_with)
+    add_files(state, returned.wrote, returned.deleted, returned.shared, returned.shared_with)
     state.more_files += returned.more_files
     state.sandbox = returned.sandbox
-    _forget_deleted(state, returned)
+
+
+def add_files(
+    state: StepState, wrote: Iterable[str], deleted: Iterable[str], shared: Iterable[str], shared_with: Iterable[str]
+) -> None:
+    """Add to the files of a step those of one call. A file deleted later no longer counts as written, nor reversed."""
+    wrote, deleted = list(wrote), list(deleted)
+    _add(state.wrote, wrote)
+    _add(state.deleted, deleted)
+    _add(state.shared, shared)
+    _add(state.shared_with, shared_with)
+    if deleted and state.wrote:
+        gone = set(deleted) - set(wrote)
+        state.wrote = [path for path in state.wrote if path not in gone]
+    if wrote and state.deleted:
+        back = set(wrote)
+        state.deleted = [path for path in state.deleted if path not in back]
 
 
 def cut(text: str) -> str:
     """The first 200 characters of a text, then `...[truncated]` if it is longer."""
     return text if len(text) <= PREVIEW_CHARACTERS else text[:PREVIEW_CHARACTERS] + TRUNCATED
+
+
+def keep_asked(state: StepState, kind: str = "") -> None:
+    """Keep the arguments of the step's last question for events, small, before others take their place."""
+    number = next(reversed(state.asks), None)
+    if number is not None and state.asked is not None and number not in state.showed:
+        state.showed[number] = small_args(state.asked, kind)
+    for first in list(state.showed)[:-MAX_SHOWED]:
+        del state.showed[first]
+
+
+def keep_proposed(state: StepState) -> None:
+    """As `keep_asked`, if the question is about a proposal, which nothing else keeps once it is decided."""
+    if state.proposal is not None:
+        keep_asked(state, next(iter(state.proposal)))
+
+
+def small_args(args: dict[str, Any], kind: str = "") -> dict[str, Any]:
+    """Arguments for events: `{args}`, or for long ones `{args, cut, length}`, with the beginning of each one's text.
+
+    `length`: characters of the JSON text of all of them. `kind`: of the proposal that they are, if any.
+    """
+    head = {"kind": kind} if kind else {}
+    text = json.dumps(args, ensure_ascii=False, default=str)
+    if len(text) <= SMALL:
+        return {**head, "args": args}
+    room = max(20, SMALL // max(1, len(args)) - 40)
+    first = list(args.items())[:20]
+    texts = ((name, value if isinstance(value, str) else json.dumps(value, default=str)) for name, value in first)
+    return {**head, "args": {name[:80]: text[:room] for name, text in texts}, "cut": True, "length": len(text)}
 
 
 def short(args: dict[str, Any]) -> dict[str, Any]:
@@ -141,7 +195,7 @@ def _sent(run: Run, step: Step) -> dict[str, Any]:
     return short(run.args_of(step)) if sent is None else sent
 
 
-def _bounded(attempt: Attempt) -> Attempt:
+def bounded(attempt: Attempt) -> Attempt:
     """The attempt with a short error: whoever completes an activity by hand may write anything."""
     return (
         attempt if len(attempt.error) <= MAX_ERROR else attempt.model_copy(update={"error": attempt.error[:MAX_ERROR]})
@@ -152,8 +206,13 @@ def _forget_oldest(state: StepState) -> None:
     """Drop the oldest records beyond MAX_PAST, of earlier runs and of retried attempts first, and count them."""
     while len(state.past) > MAX_PAST:
         index = next((index for index, call in enumerate(state.past) if call.retried or call.run), 0)
-        del state.past[index]
-        state.more_past += 1
+        forget(state, state.past.pop(index).tool)
+
+
+def forget(state: StepState, tool: str, number: int = 1) -> None:
+    """Count calls that are not listed."""
+    state.more_past += number
+    state.earlier[tool] = state.earlier.get(tool, 0) + number
 
 
 def _cut_value(value: Any) -> Any:
@@ -168,12 +227,3 @@ def _cut_value(value: Any) -> Any:
 def _add(known: list[str], paths: Any) -> None:
     seen = set(known)
     known += [path for path in paths if path not in seen]
-
-
-def _forget_deleted(state: StepState, returned: Return) -> None:
-    """A file that a later call deleted no longer counts as written, nor one written again as deleted."""
-    if returned.deleted and state.wrote:
-        gone = set(returned.deleted) - set(returned.wrote)
-        state.wrote = [path for path in state.wrote if path not in gone]
-    if returned.wrote and state.deleted:
-        state.deleted = [path for path in state.deleted if path not in returned.wrote]

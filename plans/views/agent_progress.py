@@ -48,7 +48,8 @@ def note_progress(run: Run, message: AgentProgress, now: datetime) -> None:
     state.tasks_done = state.tasks_done if message.done is None else min(message.done, len(state.tasks))
     state.notes = state.notes if message.notes is None else message.notes
     percent = 100 * state.tasks_done // len(state.tasks) if state.tasks else None
-    run.note(LogKind.AGENT, message.line, now, message.step_id, progress=percent)
+    if message.line:
+        run.note(LogKind.AGENT, message.line, now, message.step_id, progress=percent)
 
 
 def note_end(state: StepState, agent: Mapping[str, Any]) -> None:

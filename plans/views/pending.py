@@ -19,7 +19,7 @@ def pending(run: Run) -> list[dict[str, Any]]:
     return [
         {
             **asked(run, step),
-            "since": iso(run.steps[step.id].changes[-1].time),
+            "since": (run.steps[step.id].proposal or {}).get("since") or iso(run.steps[step.id].changes[-1].time),
             "deadline": iso(run.steps[step.id].deadline),
         }
         for step in waiting

@@ -1,36 +1,33 @@
-"""Builds the views of a run for clients: full view, brief view, progress events, pending decisions.
+"""Builds the views of a run for clients: the full view and the brief view.
 
 The result is JSON data in the shapes of `plans.views.models`, which clients parse. Building the models first would take
 twice as long for 10,000 steps, and queries block the workflow.
 
 The full view is seed 004's Plan with status and result per step, plus `status`, `pending`, `counts`, `log`,
 `step_tool_history` and `step_files` (seed 000; their keys are step indexes, from 0). The brief view is for following a
-plan of any size. Events are derived from the run's status changes: there is no separate store of progress.
+plan of any size. `plans.views.progress.events` has the progress events: there is no separate store of progress.
 """
 
 from __future__ import annotations
 
-import heapq
 from collections import Counter
-from collections.abc import Iterator
 from datetime import datetime, timedelta
-from operator import itemgetter
 from typing import Any
 
 from plans.activity_io import MAX_DURATION, PastCall
 from plans.execution import approvals
 from plans.execution.readiness import ReadinessIndex
-from plans.execution.tool_history import TRUNCATED, attempts_before, last_call, outcome_text, short, shorten
+from plans.execution.tool_history import last_call, outcome_text, short
 from plans.files.undo import one_of
-from plans.log import Entry
 from plans.model import Step
-from plans.run import DONE, Change, Result, Run, Status, StepState
+from plans.run import Decision, Result, Run, Status, StepState
 from plans.step_call import carries
 from plans.views.agent_progress import notes_of, tasks_of
 from plans.views.pending import iso, pending
+from plans.views.progress.events import asks, result_view
 
-_LOG_FIELDS = {"kind", "text", "code", "subject"}
-"""Fields of a log entry in an event, besides its time."""
+DENIED = "denied"
+"""Key of the denied steps among the counts."""
 
 
 def plan_view(run: Run, schedule: ReadinessIndex) -> dict[str, Any]:
@@ -39,6 +36,7 @@ def plan_view(run: Run, schedule: ReadinessIndex) -> dict[str, Any]:
     steps = [step_view(run, schedule, index) for index in range(len(plan.steps))]
     head = plan.model_dump(mode="json", exclude={"steps"}, exclude_none=True)
     return head | {
+        **origin(run),
         "status": run.status.value,
         "seq": run.seq,
         "startedAt": iso(run.started),
@@ -55,7 +53,7 @@ def plan_view(run: Run, schedule: ReadinessIndex) -> dict[str, Any]:
         "request": run.request,
         "problems": [problem.model_dump(mode="json", exclude_none=True) for problem in run.problems],
         "draft": run.draft,
-        "changes": [each.model_dump(mode="json", exclude={"before"}) for each in run.revisions],
+        "changes": [each.model_dump(mode="json", exclude={"before", "step_id"}) for each in run.revisions],
         "tokens": tokens(run),
         "log": [entry.model_dump(mode="json", exclude_none=True) for entry in run.log],
         "step_tool_history": tool_history(run),
@@ -72,6 +70,7 @@ def brief_view(run: Run) -> dict[str, Any]:
     """
     return {
         "id": run.plan.id,
+        **origin(run),
         "title": run.plan.title,
         "version": run.plan.version,
         "status": run.status.value,
@@ -81,8 +80,15 @@ def brief_view(run: Run) -> dict[str, Any]:
         "counts": counts(run),
         "steps": [_brief_step(run, step) for step in run.plan.steps],
         "pending": pending(run),
+        **({"tokens": used} if (used := tokens(run)) else {}),
         "log": [entry.model_dump(mode="json", exclude_none=True) for entry in run.log],
     }
+
+
+def origin(run: Run) -> dict[str, Any]:
+    """The task that the plan serves, and when the plan was created: as it says itself, else when its run began."""
+    created = run.plan.created_at or run.created or run.started
+    return {"taskId": run.plan.task_id or run.plan.id, "createdAt": iso(created)}
 
 
 def duration(run: Run) -> float:
@@ -91,14 +97,8 @@ def duration(run: Run) -> float:
 
 
 def tokens(run: Run) -> dict[str, Any]:
-    """LLM usage in total, by step (planning has the id "") and by model; empty if there was no LLM request."""
-    if not run.llm_calls:
-        return {}
-    ledger = run.ledger
-    total = ledger.total.model_dump(mode="json")
-    by_step = {name: usage.total_tokens for name, usage in ledger.by_step.items()}
-    by_model = {name: usage.total_tokens for name, usage in ledger.by_model.items()}
-    return {**total, "seconds": round(run.llm_seconds, 3), "byStep": by_step, "byModel": by_model}
+    """LLM usage so far, that of the plan's agents included (a TokensView); empty if there was no LLM request."""
+    return run.ledger.to_json(run.llm_seconds) if run.llm_calls or run.ledger.by_step else {}
 
 
 def step_view(run: Run, schedule: ReadinessIndex, index: int) -> dict[str, Any]:
@@ -121,6 +121,8 @@ def step_view(run: Run, schedule: ReadinessIndex, index: int) -> dict[str, Any]:
         view["warnings"] = list(state.warnings)
     if state.awaiting:
         view["awaiting"] = state.awaiting
+    if step.id in run.decisions:
+        view["decision"] = _decision(run.decisions[step.id])
     if state.failure:
         view["failure"] = result_view(state.failure)
     if state.notes:
@@ -144,32 +146,11 @@ def needs_mark(run: Run, index: int) -> bool:
     return spec is not None and spec.asks_by_default(run.args_of(step), carries(run, step))
 
 
-def result_view(result: Result) -> dict[str, Any]:
-    """A result as JSON. An externally stored value is shown as a preview, with its reference in `large`."""
-    view = result.model_dump(mode="json", exclude_none=True, exclude={"logs"})
-    if result.large:
-        view["value"] = result.large.preview + TRUNCATED
-    return view
-
-
 def counts(run: Run) -> dict[str, int]:
-    """Number of steps by status, without zeros, and in total."""
-    number = Counter(state.status for state in run.steps.values())
-    return {"total": number.total()} | {status.value: number[status] for status in Status if number[status]}
-
-
-def events(run: Run, since: int, limit: int | None = None) -> Iterator[dict[str, Any]]:
-    """Progress events with a number above `since`, in order, at most `limit` (seed 004 plus `seq` and `time`).
-
-    A log entry is an event with `logs`; one about the plan has an empty `stepId` and the plan's status. A generator,
-    because a big plan has 40,000 events.
-    """
-    number, happened = itemgetter(0), _happened(run, since)
-    chosen = sorted(happened, key=number) if limit is None else heapq.nsmallest(limit, happened, key=number)
-    task = run.plan.task_id or run.plan.id
-    for seq, step_id, what in chosen:
-        head = {"seq": seq, "time": iso(what.time), "taskId": task, "stepId": step_id}
-        yield head | (_of_entry(what) if isinstance(what, Entry) else _of_change(run.steps[step_id], what))
+    """Number of steps by status, without zeros, and in total. Denied steps are `denied`, not `skipped`."""
+    number = Counter(DENIED if state.is_denied else state.status.value for state in run.steps.values())
+    names = [*(status.value for status in Status), DENIED]
+    return {"total": number.total()} | {name: number[name] for name in names if number[name]}
 
 
 def tool_history(run: Run) -> dict[str, list[dict[str, Any]]]:
@@ -236,13 +217,14 @@ def _past_call(call: PastCall) -> dict[str, Any]:
         view |= {"attempt": attempt.number, "duration": attempt.duration}
         view |= {"code": attempt.code} if attempt.code else {}
         view |= {"delay": attempt.delay} if attempt.delay is not None else {}
+    view |= {"agent": call.agent, "call": call.number} if call.agent else {}
     return view | ({"planId": call.run} if call.run else {}) | _replaced(call.asked, call.by)
 
 
 def _left(state: StepState) -> dict[str, Any]:
-    """The step's file changes besides `wrote`; empty ones are omitted."""
+    """The step's file changes besides `wrote`, and how many calls are not listed; empty ones are omitted."""
     left: dict[str, Any] = {"deleted": state.deleted, "sharedFiles": state.shared, "sharedWith": state.shared_with}
-    left["moreFiles"] = state.more_files
+    left |= {"moreFiles": state.more_files, "moreCalls": state.more_past}
     return {name: value for name, value in left.items() if value}
 
 
@@ -255,11 +237,9 @@ def _brief_step(run: Run, step: Step) -> dict[str, Any]:
         "status": state.status.value,
         "seq": state.changes[-1].seq if state.changes else 0,
     }
-    was_asked = (
-        sum(change.status is Status.READY for change in state.changes) > 1
-    )  # requesting approval makes the step ready a second time
-    if was_asked:
-        view["args"] = run.args_of(step)
+    if asks(state):
+        view["args"] = run.args_of(step) if state.asked is None else state.asked
+        view |= {"digest": state.digest} if state.digest and state.asked is not None else {}
     if state.awaiting:
         view["awaiting"] = state.awaiting
     if state.deadline and state.status is Status.RUNNING:
@@ -273,6 +253,12 @@ def _brief_step(run: Run, step: Step) -> dict[str, Any]:
     return view | _times(state)
 
 
+def _decision(decision: Decision) -> dict[str, Any]:
+    """Who decided, and what about: with arguments of the approver's own, by a time limit, or by an earlier decision."""
+    view = decision.model_dump(mode="json", include={"approved", "by", "comment", "time", "source", "remembered"})
+    return view | {"changedArgs": decision.args is not None}
+
+
 def _tasks(state: StepState) -> list[dict[str, Any]]:
     return [task.model_dump(mode="json") for task in tasks_of(state)]
 
@@ -280,36 +266,6 @@ def _tasks(state: StepState) -> list[dict[str, Any]]:
 def _brief_result(result: Result) -> dict[str, Any]:
     view: dict[str, Any] = {"ok": result.ok, "duration": result.duration}
     return view if result.ok else view | {"error": result.error, "code": result.code}
-
-
-def _happened(run: Run, since: int) -> Iterator[tuple[int, str, Change | Entry]]:
-    """Status changes and log entries after `since`, as (number, step id or "" for the plan, change); unordered."""
-    for step_id, state in run.steps.items():
-        if state.changes and state.changes[-1].seq > since:
-            yield from ((change.seq, step_id, change) for change in state.changes if change.seq > since)
-    yield from ((entry.seq, entry.step_id or "", entry) for entry in run.log if entry.seq > since)
-
-
-def _of_change(state: StepState, change: Change) -> dict[str, Any]:
-    event: dict[str, Any] = {"status": change.status.value}
-    if change.status in DONE and state.result and change is state.changes[-1]:
-        event |= {"progress": 100, "result": _short_result(state.result)}
-    if change.seq in state.asks:
-        event["digest"] = state.asks[change.seq]
-    attempts = attempts_before(state, change) if state.past else []
-    return event | ({"attempts": attempts} if attempts else {})
-
-
-def _of_entry(entry: Entry) -> dict[str, Any]:
-    line = {"time": iso(entry.time), **entry.model_dump(mode="json", include=_LOG_FIELDS, exclude_none=True)}
-    return {"status": entry.status, "logs": [line]} | ({} if entry.progress is None else {"progress": entry.progress})
-
-
-def _short_result(result: Result) -> dict[str, Any]:
-    view = result_view(result)
-    if "value" in view:
-        view["value"] = shorten(view["value"]) if not result.large else view["value"]
-    return view
 
 
 def _times(state: StepState) -> dict[str, Any]:

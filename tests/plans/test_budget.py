@@ -1,4 +1,4 @@
-"""Budgets of LLM calls: sums, warning, asking, stopping."""
+"""Budgets of LLM calls: sums, warning, asking, stopping; and one budget for requests side by side."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plans.budget import Budget, Ledger, Usage, decide
+from plans.budget import Account, Budget, Ledger, Position, Spent, Usage, decide, extended, judge
 
 
 def used(calls: int = 0, tokens: int = 0) -> Usage:
@@ -63,3 +63,87 @@ def test_spending_more_never_makes_the_verdict_milder(limit: int, spent: int, mo
     budget = Budget(calls=None, tokens=limit)
     before, after = decide(budget, used(1, spent)), decide(budget, used(2, spent + more))
     assert order.index(before.verdict) <= order.index(after.verdict)
+
+
+def spent(tokens: int, calls: int = 1, model: str = "m", largest: int = 0) -> Spent:
+    return Spent(by_model={model: used(calls, tokens)}, largest=largest or tokens, seconds=1.0, longest=1.0)
+
+
+def test_a_report_replaces_the_one_before_so_that_nothing_counts_twice() -> None:
+    ledger = Ledger().plus(used(1, 10), model="m").account("a", Account(child="agent-a"))
+    once = ledger.reported("a", spent(100))
+    assert once.reported("a", spent(100)) == once
+    later = once.reported("a", spent(300, calls=2))
+    assert (later.total, later.by_step["a"], later.agents) == (used(3, 310), used(2, 300), 2)
+    assert later.by_model == {"m": used(3, 310)}
+
+
+def test_a_wrong_report_is_corrected_by_the_next_one() -> None:
+    ledger = Ledger().account("a", Account(child="agent-a")).reported("a", spent(10**9, calls=10**6, model="forged"))
+    corrected = ledger.reported("a", spent(100))
+    assert (corrected.total, corrected.by_model, corrected.agents) == (used(1, 100), {"m": used(1, 100)}, 1)
+
+
+def test_what_a_resumed_agent_had_spent_before_is_not_added_again() -> None:
+    before = spent(500, calls=5)
+    ledger = Ledger().plus(used(5, 500), model="m", step_id="a").account("a", Account(child="agent-a-2", spent=before))
+    assert ledger.reported("a", before).total == used(5, 500)
+    assert ledger.reported("a", spent(700, calls=6)).total == used(6, 700)
+
+
+def test_a_granted_call_counts_before_it_ends() -> None:
+    ledger = Ledger().plus(used(1, 10), model="m")
+    asking = ledger.account("a", Account(child="agent-a", granted=1, estimate=5))
+    assert judge(Budget(calls=2, ask=False), asking.position(1, 0.0)).verdict == "stop"
+    assert judge(Budget(calls=3, ask=False, warn_at=1), asking.position(1, 0.0)).verdict == "ok"
+
+
+def test_near_the_limit_of_tokens_or_seconds_requests_go_one_by_one() -> None:
+    open_one = Position(spent=used(1, 500), seconds=1.0, uncounted=1, sizes=[400], longest=1.0)
+    assert judge(Budget(tokens=1_000), open_one).verdict == "ok"
+    assert judge(Budget(tokens=900), open_one).verdict == "wait"
+    assert judge(Budget(tokens=900), open_one.model_copy(update={"sizes": [], "uncounted": 0})).verdict == "ok"
+    assert judge(Budget(seconds=9), open_one).verdict == "ok"
+    assert judge(Budget(seconds=2), open_one).verdict == "wait"
+    assert judge(Budget(seconds=9), open_one.model_copy(update={"longest": 0.0})).verdict == "wait"
+
+
+def test_an_extended_budget_is_beyond_what_is_spent() -> None:
+    position = Position(spent=used(5, 9_000), seconds=40.0)
+    more = extended(Budget(calls=2, tokens=100, seconds=10), position)
+    assert decide(more, position.spent, position.seconds).verdict in ("ok", "warn")
+
+
+@given(st.data())
+def test_however_requests_interleave_all_together_exceed_a_limit_by_one_request_at_most(data: st.DataObject) -> None:
+    largest = data.draw(st.integers(1, 1_000), label="largest request")
+    budget = Budget(
+        tokens=data.draw(st.none() | st.integers(1, 10_000), label="tokens"),
+        calls=data.draw(st.none() | st.integers(1, 20), label="calls"),
+        ask=False,
+    )
+    names = [f"s{number}" for number in range(data.draw(st.integers(1, 6), label="agents"))]
+    ledger = Ledger()
+    for name in names:
+        ledger = ledger.account(name, Account(child=name))
+    total, calls, own, own_open = 0, 0, 0, 0
+    for _ in range(data.draw(st.integers(1, 60), label="moves")):
+        verdict = judge(budget, ledger.position(own, 0.0)).verdict
+        who = data.draw(st.sampled_from(["", *names]), label="who")
+        size = data.draw(st.integers(0, largest), label="tokens of the request")
+        account = ledger.accounts.get(who)
+        if account is None and own_open:
+            ledger, total, own_open = ledger.closed("own").plus(used(1, size), model="m"), total + size, 0
+        elif account is None and verdict in ("ok", "warn"):
+            ledger, own, own_open, calls = ledger.opened("own", largest), own + 1, 1, calls + 1
+        elif account is not None and account.is_open:
+            told = account.spent.total
+            ledger = ledger.reported(who, spent(told.total_tokens + size, told.calls + 1, largest=size))
+            ended = ledger.accounts[who].model_copy(update={"finished": account.granted})
+            ledger, total = ledger.account(who, ended), total + size
+        elif account is not None and verdict in ("ok", "warn"):
+            granted = account.model_copy(update={"granted": account.finished + 1, "estimate": largest})
+            ledger, calls = ledger.account(who, granted), calls + 1
+        assert budget.calls is None or calls <= budget.calls
+        assert budget.tokens is None or total < budget.tokens + largest
+    assert ledger.total.total_tokens == total

@@ -42,6 +42,7 @@ PENDING = [
     says({"tool_calls": [call("read_file", path="a.txt"), call("sign", text="it"), call("work", name="after")]}),
     says({"answer": "It is signed.", "confidence": "high"}),
 ]
+LOOKS = [says({"tool_calls": [call("list_directory", path=".")]}, times=0)]
 STEP = {"id": "agent", "tool": "agent", "args": {"objective": "Do one and two."}}
 
 
@@ -154,6 +155,60 @@ async def split(plans: Plans) -> Started:
     return started
 
 
+async def budgeted(plans: Plans) -> Started:
+    """Two agents under one budget: a person extends it once, then refuses."""
+    started = await plans.start([STEP, STEP | {"id": "beside"}], budget={"calls": 3})
+    for decide in (started.approve, started.deny):
+        question = (await started.until(lambda view: view["pending"], "a person is asked"))["pending"][0]
+        await decide(question["stepId"], digest=question["digest"])
+        await started.until(_asks_no_longer(question["digest"]), "it is answered")
+    await started.ended()
+    return started
+
+
+def _asks_no_longer(digest: str) -> Callable[[dict[str, Any]], bool]:
+    return lambda view: not view["pending"] or view["pending"][0]["digest"] != digest
+
+
+async def budgeted_agent(plans: Plans) -> Started:
+    """One of these agents."""
+    return agent_of(await budgeted(plans))
+
+
+async def budget_set(plans: Plans) -> Started:
+    """A plan that gets a budget while its agent works."""
+    started = await plans.start([STEP])
+    await started.until(lambda _: any(line[:2] == ["start", "two"] for line in plans.ledger), "the second task")
+    change = {"op": "set", "path": "budget", "value": {"calls": 4, "ask": False}}
+    await started.handle.execute_update("edit", {"edits": [change]})
+    await started.ended()
+    return started
+
+
+async def cancelled(plans: Plans) -> Started:
+    """A plan cancelled while its agent works: it waits for the agent's last report."""
+    started = await plans.start([STEP])
+    await started.until(lambda _: any(line[:2] == ["start", "two"] for line in plans.ledger), "the second task")
+    await started.handle.cancel()
+    await started.ended()
+    return started
+
+
+async def cancelled_agent(plans: Plans) -> Started:
+    """That agent."""
+    return agent_of(await cancelled(plans))
+
+
+async def reporting_agent(plans: Plans) -> Started:
+    """The agent of a step, which reports its calls."""
+    return agent_of(await delegated(plans))
+
+
+def agent_of(plan: Started) -> Started:
+    """The agent of the step `agent`."""
+    return Started(plan.client, f"agent-{plan.id.removeprefix('plan-')}-agent")
+
+
 AGENTS: dict[str, Callable[[Plans], Awaitable[Started]]] = {
     "agent-simple": run(),
     "agent-complex": approved,
@@ -165,6 +220,13 @@ AGENTS: dict[str, Callable[[Plans], Awaitable[Started]]] = {
     "agent-split": split,
     "agent-judged": judged,
     "agent-pending-resumed": pending_resumed,
+    "agent-step-reports": delegated,
+    "agent-reports": reporting_agent,
+    "agent-step-budget": budgeted,
+    "agent-budget": budgeted_agent,
+    "agent-step-budget-set": budget_set,
+    "agent-step-cancelled": cancelled,
+    "agent-cancelled": cancelled_agent,
 }
 _DONE = says({"answer": "done", "confidence": "high"}, times=0)
 TALKS: dict[str, list[dict[str, Any]]] = dict.fromkeys(AGENTS, STEADY) | {
@@ -173,5 +235,7 @@ TALKS: dict[str, list[dict[str, Any]]] = dict.fromkeys(AGENTS, STEADY) | {
     "agent-split": [SPLITS, _DONE],
     "agent-judged": JUDGED,
     "agent-pending-resumed": PENDING,
+    "agent-step-budget": LOOKS,
+    "agent-budget": LOOKS,
 }
 """What the model of each says."""

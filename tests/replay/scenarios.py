@@ -76,6 +76,23 @@ async def bound(plans: Plans) -> Started:
     return started
 
 
+async def rewritten(plans: Plans) -> Started:
+    """An approver changes arguments; decisions about the version before, on another step and on an edited one."""
+    started = await plans.start([gate("first"), gate("second"), gate("third")])
+    await started.until(lambda view: len(view["pending"]) == 3, "all ask")
+    await started.approve("first", by="ann", args={"name": "other", "seconds": 0.0})
+    await started.approve("second", by="bob", version=1)
+    await started.handle.execute_update(
+        "edit", edits({"op": "set", "stepId": "third", "path": "args.name", "value": "edited"})
+    )
+    await started.until(lambda view: view["pending"] and view["version"] == 3, "it asks again")
+    await started.approve("third", version=2)
+    await started.until_logged("refused", "STALE_VERSION")
+    await started.deny("third", by="cy", version=3, comment="not this")
+    await started.ended()
+    return started
+
+
 async def paused(plans: Plans) -> Started:
     """A pause while a step runs, and its end."""
     started = await plans.start([work("a", seconds=0.3), work("b", "a"), work("c", "a")])
@@ -258,6 +275,7 @@ SCENARIOS: dict[str, Scenario] = {
         *(gate(rule, approval={"timeout": 0.3, "onTimeout": rule}) for rule in ("deny", "approve", "fail"))
     ),
     "approval-bound": bound,
+    "approval-rewritten": rewritten,
     "denial": send(("deny", {"stepId": "gate", "by": "ann"})),
     "decide": decided,
     "overwrite": overwritten,

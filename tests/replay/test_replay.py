@@ -32,6 +32,11 @@ MUTATIONS = {
         "        summary = self.summary()\n",
     ),
     "no tools learned for a recovery": ("recovery.py", "        await self._learn(step)\n", ""),
+    "no question to the plan's budget": (
+        "llm.py",
+        "    await permitted(agent, lambda: characters(agent, question))\n",
+        "",
+    ),
     "no memo of a plan's end": ("completion.py", "if record.claim is not None:", "if record is None:"),
 }
 

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from client.cli.output import seconds
 from client.live.steps import percent
+from plans.run import DENIED
 from plans.views.abridged import chosen, folded
 from plans.views.live import attempt_text
 from plans.views.models import BriefStep, BriefView, ResultView, TaskView
@@ -65,7 +66,7 @@ def remark(step: BriefStep, now: datetime) -> str:
     """The text at the end of a step's row: duration, error code or status."""
     status, result = step.status, step.result or ResultView(ok=False)
     if step.awaiting:
-        return "awaiting approval"
+        return f"awaiting {step.awaiting}"
     if status == "running":
         tasks = step.tasks
         done = f"{sum(task.status == 'done' for task in tasks)}/{len(tasks)} tasks" if tasks else ""
@@ -79,7 +80,7 @@ def remark(step: BriefStep, now: datetime) -> str:
         return result.code or "failed"
     if status == "blocked" and step.never:
         return "blocked"
-    return "skipped" if status == "skipped" else ""
+    return ("denied" if result.code == DENIED else "skipped") if status == "skipped" else ""
 
 
 def _head(view: BriefView, now: datetime) -> RenderableType:
@@ -96,7 +97,7 @@ def _head(view: BriefView, now: datetime) -> RenderableType:
 
 def _bar(view: BriefView) -> RenderableType:
     counts = view.counts
-    done = sum(counts.get(status, 0) for status in ("completed", "skipped", "failed"))
+    done = sum(counts.get(status, 0) for status in ("completed", "skipped"))
     grid = Table.grid(expand=True, padding=(0, 1))
     grid.add_column(ratio=1)
     grid.add_column(justify="right", no_wrap=True)
@@ -150,12 +151,20 @@ def _counts(view: BriefView) -> RenderableType:
     counts = view.counts
     text = Text()
     waiting = len(view.pending)
-    for status in ("running", "completed", "failed", "skipped", "ready", "blocked", "pending"):
-        number = counts.get(status, 0) - (waiting if status == "ready" else 0)
+    recovering = sum(step.awaiting == "recovery" for step in view.steps)
+    asking = sum(step.status.value == "ready" and step.awaiting in ("approval", "recovery") for step in view.steps)
+    for status in ("running", "completed", "failed", "skipped", "denied", "ready", "blocked", "pending"):
+        number = counts.get(status, 0) - (asking if status == "ready" else 0)
         if number:
-            text.append(" · " if text else "").append(f"{number} {status}", MARKS[status][1])
+            style = "yellow" if status == "denied" else MARKS[status][1]
+            text.append(" · " if text else "").append(f"{number} {status}", style)
+    if recovering:
+        text.append(" · " if text else "").append(f"{recovering} awaiting recovery", ASKING[1])
     if waiting:
         text.append(" · " if text else "").append(f"{waiting} awaiting approval", ASKING[1])
+    used = view.tokens
+    if used.calls:
+        text.append(" · " if text else "").append(f"{used.total_tokens:,} tokens in {used.calls} LLM requests", "dim")
     return text
 
 

@@ -241,8 +241,19 @@ async def test_a_command_inside_a_traced_one_is_not_traced_itself_and_runs_as_ev
 import asyncio, os, sys
 sys.path.insert(0, {str(Path(__file__).parents[3])!r})
 from activities.sandbox.process import Order, run
-order = Order(**{order!r}, cwd=os.getcwd(), disks=[os.getcwd()])
-print(asyncio.run(run(order, os.open(".", os.O_RDONLY), lambda line: None)).exit_code)
+
+class Sink:
+    on_room = None
+    def __init__(self):
+        self.over = asyncio.Event()
+    def add(self, number, data):
+        return True
+
+async def main():
+    order = Order(**{order!r}, cwd=os.getcwd(), disks=[os.getcwd()])
+    print(await run(order, os.open(".", os.O_RDONLY), Sink()))
+
+asyncio.run(main())
 """
     (tmp_path / "program.py").write_text(program)
     returned = await steps.step("a", f"{sys.executable} {tmp_path}/program.py")

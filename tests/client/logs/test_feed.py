@@ -16,7 +16,7 @@ from client.logs.feed import Event, Wrote, feed
 from client.logs.reading import Number, Position, output
 from plans.activity_io import STDERR, STDOUT, Logs
 from plans.run import Options
-from plans.views.logs import LoggedAttempt
+from plans.views.progress.logs import LoggedAttempt
 from runtime.settings import Settings
 from runtime.storage import LocalDirectory, converter
 from runtime.value_store import ValueStore

@@ -10,7 +10,8 @@ import pytest
 from plans.model import Plan
 from plans.run import PlanStatus, Run, Status
 from plans.views import queries
-from plans.views.models import BriefView, EventView, PlanView, View
+from plans.views.models import BriefView, PlanView, View
+from plans.views.progress.events import EventView
 from plans.views.summary import Summary, summary_of
 from tests.plans.views.test_golden import GOLDEN, canonical
 
@@ -46,7 +47,7 @@ def strange(data: Any) -> Any:
         return [strange(each) for each in data]
     if not isinstance(data, dict):
         return data
-    named = ("args", "value", "inputs", "counts", "tokens", "claim", "byStep", "byModel", "step_files")
+    named = ("args", "asked", "value", "inputs", "counts", "tokens", "claim", "byStep", "byModel", "step_files")
     found = {name: value if name in named else strange(value) for name, value in data.items()}
     return found if all(name.isdigit() for name in found) and found else found | {"unheardOf": 1}
 

@@ -1,0 +1,182 @@
+"""What a plan knows of its agents while they work: their reports in its record, their requests under its budget.
+
+A report is a message from outside: it counts only for the agent that works on the step now. The agent's result is
+authoritative: what a report said wrongly is corrected by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from pydantic import ValidationError
+
+from plans import budget as budgets
+from plans.activity_io import PastCall
+from plans.agents.order import PlanLink
+from plans.agents.reports.report import done_before, last_report, spent_of
+from plans.agents.run import AgentRun
+from plans.budget import Account, Budget, Judgement, Spent, Usage, judge
+from plans.errors import Refused
+from plans.execution.messages import AgentProgress
+from plans.execution.tool_history import add_files, add_past, bounded, cut, forget, short
+from plans.model import Step
+from plans.run import Run, Status, StepState
+
+
+def opened(run: Run, step: Step, agent: AgentRun) -> None:
+    """Open the account of an agent that is about to start, or to resume another one. Changes both."""
+    # What the run that it resumes has spent and called is in the plan's record already.
+    state, asks = run.steps[step.id], run.plan.budget is not None
+    since, known = done_before(agent) if state.past or state.more_past else (0, [])
+    agent.link = PlanLink(asks=asks, permitted=agent.asked, since=since, known=known, told=since, requests=agent.asked)
+    run.ledger = run.ledger.account(
+        step.id,
+        Account(
+            child=agent.run.plan.id or "", asks=asks, spent=spent_of(agent), finished=agent.asked, granted=agent.asked,
+            told=since,
+        ),
+    )  # fmt: skip
+
+
+def received(run: Run, message: AgentProgress, now: datetime) -> None:
+    """Take over an agent's report. Raises Refused if it is not from the agent that works on the step."""
+    account, state = run.ledger.accounts.get(message.step_id), run.steps.get(message.step_id)
+    if state is None or account is None or account.child != message.agent_id or state.status is not Status.RUNNING:
+        text = f"'{message.agent_id[:200]}' is not the agent that works on step '{message.step_id}'"
+        raise Refused(text, "UNKNOWN_AGENT")
+    if message.spent is not None:
+        _count(run, message.step_id, message.spent)
+    _record(run, message.step_id, message.calls, now)
+    add_files(state, message.wrote, message.deleted, message.shared, message.shared_with)
+    changes: dict[str, Any] = {
+        "told": max(account.told, message.told),
+        "finished": max(account.finished, message.finished),
+    }
+    if message.request is not None and message.request > message.finished:
+        changes |= {"waiting": message.request, "estimate": message.estimate, "since": run.next_seq()}
+    _change(run, message.step_id, changes)
+    run.next_seq()
+
+
+def ended(run: Run, step_id: str, result: dict[str, Any], now: datetime) -> None:
+    """Take over what an agent's result holds, and close its account."""
+    account, state = run.ledger.accounts.get(step_id), run.steps[step_id]
+    if "spent" not in result:  # of an agent that began before agents reported
+        used = result["agent"]["usage"]
+        spent = Usage(calls=used["iterations"], total_tokens=used["tokens"])
+        run.ledger = run.ledger.added(spent, "agent", step_id)
+        add_past(state, [PastCall.model_validate(call) for call in result.get("calls", [])])
+        return closed(run, step_id, lost=False)
+    if account is None:
+        return None
+    _count(run, step_id, Spent.model_validate(result["spent"]))
+    _record(run, step_id, [PastCall.model_validate(call) for call in result["calls"]], now)
+    recorded = run.ledger.accounts[step_id].called
+    for tool, number in result["called"].items():
+        if number > recorded.get(tool, 0):
+            forget(state, tool, number - recorded.get(tool, 0))
+    return closed(run, step_id, lost=False)
+
+
+def closed(run: Run, step_id: str, lost: bool) -> None:
+    """Close the account of an agent that has ended. `lost`: without a result; its open request counts as sent."""
+    account, state = run.ledger.accounts.get(step_id), run.steps[step_id]
+    if account is None:
+        return
+    if lost and account.is_open:
+        spent = account.spent
+        unknown = spent.by_model.get("", Usage()).plus(Usage(calls=account.granted - account.finished))
+        _count(run, step_id, spent.model_copy(update={"by_model": {**spent.by_model, "": unknown}}))
+    run.ledger = run.ledger.account(step_id, None)
+    state.proposal = None
+
+
+def caught_up(run: Run, agents: dict[str, dict[str, Any]], now: datetime) -> Run:
+    """A copy of an ended run with what its agents did after their last report: the plan had ended before them."""
+    new = run.model_copy(deep=True)
+    for step_id in [name for name in new.ledger.accounts if name in new.steps]:
+        try:
+            agent = AgentRun.model_validate(agents[step_id])
+        except (KeyError, ValidationError):
+            agent = None
+        if agent is not None and agent.run.plan.id == new.ledger.accounts[step_id].child:
+            report = last_report(agent)
+            add_files(new.steps[step_id], report["wrote"], report["deleted"], report["shared"], report["sharedWith"])
+            ended(new, step_id, report, now)
+        closed(new, step_id, lost=True)
+    return new
+
+
+def verdict(run: Run) -> Judgement:
+    """Whether an agent of the plan may send its next request."""
+    if run.plan.budget is None:
+        return Judgement()
+    return judge(run.plan.budget, run.ledger.position(run.llm_calls, run.llm_seconds))
+
+
+def waiting(run: Run) -> list[str]:
+    """The steps whose agents wait for a request to be granted, in the order they asked."""
+    asking = [(account.since, name) for name, account in run.ledger.accounts.items() if account.waiting]
+    return [name for _, name in sorted(asking)]
+
+
+def answered(run: Run, step_id: str, granted: bool) -> int:
+    """Note that an agent's request was granted or refused. Returns the request's number."""
+    account = run.ledger.accounts[step_id]
+    number = account.waiting
+    _change(run, step_id, {"waiting": 0, "granted": max(account.granted, number) if granted else account.granted})
+    return number
+
+
+def told_of_budget(run: Run, step_id: str) -> None:
+    """Note that an agent was told to ask before each request from now on."""
+    _change(run, step_id, {"asks": True})
+
+
+def extended(run: Run, budget: Budget) -> Budget:
+    """The budget after a person extended it."""
+    return budgets.extended(budget, run.ledger.position(run.llm_calls, run.llm_seconds))
+
+
+def raised(run: Run, budget: Budget) -> str:
+    """What an approval makes of the limits, in words: `calls 50 -> 76`."""
+    more = extended(run, budget)
+    pairs = [(name, getattr(budget, name), getattr(more, name)) for name in ("tokens", "calls", "seconds")]
+    return ", ".join(f"{name} {old:,.10g} -> {new:,.10g}" for name, old, new in pairs if old is not None)
+
+
+def _count(run: Run, step_id: str, spent: Spent) -> None:
+    before = run.ledger.accounts[step_id].spent.seconds
+    run.ledger = run.ledger.reported(step_id, spent)
+    run.llm_seconds = max(0.0, round(run.llm_seconds - before + spent.seconds, 3))
+
+
+def _record(run: Run, step_id: str, calls: Sequence[PastCall], now: datetime) -> None:
+    """Record the calls that are not recorded yet."""
+    account, state = run.ledger.accounts[step_id], run.steps[step_id]
+    known = {call.number for call in state.past if call.agent == account.child}
+    new = [call for call in calls if call.number > account.told and call.number not in known]
+    called = dict(account.called)
+    for call in new:
+        called[call.tool] = called.get(call.tool, 0) + 1
+    add_past(state, [_safe(call, account.child, now) for call in sorted(new, key=lambda call: call.number)])
+    _change(run, step_id, {"called": called})
+
+
+def _safe(call: PastCall, child: str, now: datetime) -> PastCall:
+    """A record as the plan itself would have made it: bounded, and with a time that has a zone."""
+    time = call.time if call.time.tzinfo is not None else now
+    asked = None if call.asked is None else short(call.asked)
+    own = {"agent": child, "time": time, "call": 0, "run": "", "attempt": call.attempt and bounded(call.attempt)}
+    return call.model_copy(update={"args": short(call.args), "asked": asked, "result": cut(call.result), **own})
+
+
+def _change(run: Run, step_id: str, changes: dict[str, Any]) -> None:
+    run.ledger = run.ledger.account(step_id, run.ledger.accounts[step_id].model_copy(update=changes))
+
+
+def question(state: StepState) -> bool:
+    """Whether the step's agent has a person asked to extend the budget."""
+    return state.awaiting == "approval" and "budget" in (state.proposal or {})

@@ -1,0 +1,67 @@
+"""What LLM requests cost: whether a plan's own one fits its budget, which its agents share, and what was spent."""
+
+from __future__ import annotations
+
+from temporalio import workflow
+
+from plans import budget
+from plans.agents.llm_request import AgentQuestion
+from plans.agents.run import AgentRun
+from plans.budget import Budget, Usage
+from plans.errors import Unanswered
+from plans.log import LogKind
+from plans.model import ToolSpec
+from plans.run import Run
+
+
+async def require_budget(run: Run) -> None:
+    """Raise Unanswered when the LLM budget allows no further request; log once when it is nearly used up.
+
+    Near a limit, waits for requests of agents that are under way.
+    """
+    judgement, alone = _judgement(run), _judgement_alone(run)
+    if _allows(judgement) != _allows(alone) and not workflow.patched("budget-counts-agents"):
+        judgement = alone  # as in histories recorded when a budget counted the plan's own requests and ended agents
+    elif judgement.verdict == "wait":
+        await workflow.wait_condition(lambda: _judgement(run).verdict != "wait")
+        judgement = _judgement(run)
+    if judgement.verdict == "warn" and not any(entry.kind is LogKind.BUDGET for entry in run.log):
+        run.note(LogKind.BUDGET, judgement.reason, workflow.now())
+    if judgement.verdict in ("ask", "stop"):
+        run.note(LogKind.BUDGET, judgement.reason, workflow.now(), code=budget.OVERRUN_CODE)
+        raise Unanswered(f"{judgement.reason}; raise it with: plan edit ID --set budget.calls=N", budget.OVERRUN_CODE)
+
+
+def _judgement(run: Run) -> budget.Judgement:
+    """Whether the plan may send a request. The default budget is for the plan's own requests only."""
+    if run.plan.budget is None:
+        return budget.decide(Budget(), Usage(calls=run.llm_calls), run.llm_seconds)
+    return budget.judge(run.plan.budget, run.ledger.position(run.llm_calls, run.llm_seconds))
+
+
+def _judgement_alone(run: Run) -> budget.Judgement:
+    spent = run.ledger.total
+    spent = spent.model_copy(update={"calls": max(spent.calls, run.llm_calls)})
+    return budget.decide(run.plan.budget or Budget(), spent, run.llm_seconds)
+
+
+def _allows(judgement: budget.Judgement) -> bool:
+    return judgement.verdict in ("ok", "warn")
+
+
+def count(run: Run, usage: Usage, model: str, seconds: float, step_id: str = "") -> None:
+    """Add a request that has ended to what the run has spent; `model`: empty if it gave no answer."""
+    run.llm_seconds += seconds
+    if usage.calls:
+        run.ledger = run.ledger.plus(usage, model=model, step_id=step_id, seconds=seconds)
+
+
+def characters(agent: AgentRun, question: AgentQuestion) -> int:
+    """How long the prompt may become: the conversation, what is new, and the descriptions of the tools."""
+    tools = (agent.run.facts.tools[name] for name in question.tools)
+    new = len(question.model_dump_json(exclude={"conversation"}))
+    return (question.conversation.bytes if question.conversation else 0) + new + sum(map(_size, tools))
+
+
+def _size(tool: ToolSpec) -> int:
+    return len(tool.description) + len(str(tool.args_schema))
