@@ -46,7 +46,7 @@ def strange(data: Any) -> Any:
         return [strange(each) for each in data]
     if not isinstance(data, dict):
         return data
-    named = ("args", "value", "inputs", "counts", "tokens", "claim", "byStep", "byModel", "step_files")
+    named = ("args", "asked", "value", "inputs", "counts", "tokens", "claim", "byStep", "byModel", "step_files")
     found = {name: value if name in named else strange(value) for name, value in data.items()}
     return found if all(name.isdigit() for name in found) and found else found | {"unheardOf": 1}
 
