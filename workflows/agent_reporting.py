@@ -98,8 +98,9 @@ async def report_to_parent(agent: AgentRun, text: str, is_new: bool = False, **m
         reports.noted(agent, report)
         message |= report
         # A task of its own: the SDK swallows a cancellation that arrives while a signal is on its way.
-        return await asyncio.shield(asyncio.create_task(_signal(parent, message)))
-    return await _signal(parent, message)
+        await asyncio.shield(asyncio.create_task(_signal(parent, message)))
+    else:
+        await _signal(parent, message)
 
 
 async def _signal(parent: str, message: dict[str, Any]) -> None:
