@@ -12,7 +12,6 @@ import asyncio
 import gc
 import logging
 import os
-import signal
 import socket
 import sys
 import traceback
@@ -46,6 +45,8 @@ from plans.model import ToolSpec
 from runtime import gc_tuning, namespaces, search_attributes, signing
 from runtime.connect import Connection, reach, storage
 from runtime.errors import NotConnected
+from runtime.service.presence import Presence
+from runtime.service.stopping import stop_on_signals, stop_with_parent
 from runtime.settings import Settings
 from runtime.storage import LocalDirectory
 from runtime.task_queues import WORKER
@@ -157,10 +158,16 @@ def _driver(client: Client, settings: Settings) -> StorageDriver:
     return external.drivers[0] if external else storage(settings)
 
 
-async def serve(settings: Settings, child: int | None = None, fault: Callable[[str], None] = no_fault) -> None:
+async def serve(
+    settings: Settings,
+    child: int | None = None,
+    patience: float | None = None,
+    fault: Callable[[str], None] = no_fault,
+) -> None:
     """Poll until stopped. Raises PlanError without a server or with a bad setting.
 
-    `child`: number of this process in a pool; it also stops when its standard input closes. `fault`: see `build`.
+    `child`: number of this process in a pool; it also stops when its standard input closes. `patience`: of a background
+    worker, the seconds its server may be away before it ends by itself. `fault`: see `build`.
     """
     settings.make_state_dir()
     tools = load_tools(settings.tools)
@@ -170,23 +177,33 @@ async def serve(settings: Settings, child: int | None = None, fault: Callable[[s
         values.create()
     indexed = await search_attributes.ensure(connection.client) >= search_attributes.TOLD
     await namespaces.remember(settings, connection.client, connection.address)
-    stopped = _stop_on_signals()
+    stopped = stop_on_signals()
     if child is not None:
-        _stop_with_parent(stopped)
+        stop_with_parent(stopped)
     # Synchronous tools run in this executor: one thread for each concurrent step, and some for file access.
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(settings.max_activities + 8))
     collector = asyncio.create_task(gc_tuning.keep_small())
     async with AsyncExitStack() as workers:
-        await workers.enter_async_context(build(connection.client, settings, tools, indexed=indexed, fault=fault))
-        for queue in settings.queues:
-            bound = settings.with_flags(task_queue=queue)
-            steps_only = build(connection.client, bound, tools, indexed=indexed, workflows=(), fault=fault)
-            await workers.enter_async_context(steps_only)
+        running = _workers(connection.client, settings, tools, indexed, fault)
+        for each in running:
+            await workers.enter_async_context(each)
+        looks = Presence(settings.state_dir, connection.client, patience, _say)
+        presence = asyncio.create_task(looks.keep(running, stopped))
         _say(("" if child is None else f"Worker {child}: ") + _greeting(connection, settings, len(tools)))
         await stopped.wait()
         _say(f"Stopping: running steps have {settings.grace:g} s to finish.")
+    presence.cancel()
     collector.cancel()
     _say("Stopped.")
+
+
+def _workers(
+    client: Client, settings: Settings, tools: Mapping[str, Tool], indexed: bool, fault: Callable[[str], None]
+) -> list[Worker]:
+    """The worker of the settings' queue, and one for the steps of each further queue."""
+    bound = [settings.with_flags(task_queue=queue) for queue in settings.queues]
+    others = [build(client, each, tools, indexed=indexed, workflows=(), fault=fault) for each in bound]
+    return [build(client, settings, tools, indexed=indexed, fault=fault), *others]
 
 
 def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
@@ -194,13 +211,13 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     flags = vars(_parser().parse_args(arguments))
     try:
-        address, processes, child = (flags.pop(name) for name in ("address", "processes", "child"))
+        address, processes, child, patience = (flags.pop(n) for n in ("address", "processes", "child", "patience"))
         environ = {**environ, "TEMPORAL_ADDRESS": address} if address else environ
         settings = Settings.read(environ).with_flags(**flags)
         if processes > 1 and child is None:
             return asyncio.run(_serve_in(processes, arguments))
         gc_tuning.share_arenas()
-        asyncio.run(serve(settings, child))
+        asyncio.run(serve(settings, child, patience))
     except PlanError as error:
         print(f"{error.code}: {error.message}", file=sys.stderr)
         return 3 if isinstance(error, NotConnected) else 2 if error.code.startswith("BAD_SETTING") else 1
@@ -240,6 +257,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--processes", metavar="N", type=_processes, default=1, help="worker processes, 1 to 64")
     parser.add_argument("--child", metavar="N", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--patience", metavar="SECONDS", type=float, help=argparse.SUPPRESS)
     return parser
 
 
@@ -252,32 +270,6 @@ def _processes(text: str) -> int:
 async def _serve_in(processes: int, arguments: Sequence[str]) -> int:
     command = [sys.executable, os.path.realpath(__file__), *arguments]
     return await Processes(command, processes, _say).run()
-
-
-def _stop_on_signals() -> asyncio.Event:
-    """An event set by the first SIGTERM or SIGINT. The second exits; child processes notice and exit as well."""
-    stopped = asyncio.Event()
-
-    def stop() -> None:
-        if stopped.is_set():
-            os._exit(130)
-        stopped.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop)
-    return stopped
-
-
-def _stop_with_parent(stopped: asyncio.Event) -> None:
-    """Set the event when standard input closes, which means that the parent process has ended."""
-    loop, descriptor = asyncio.get_running_loop(), sys.stdin.fileno()
-
-    def look() -> None:
-        if not os.read(descriptor, 1):
-            loop.remove_reader(descriptor)
-            stopped.set()
-
-    loop.add_reader(descriptor, look)
 
 
 def _greeting(connection: Connection, settings: Settings, tools: int) -> str:

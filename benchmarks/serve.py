@@ -18,9 +18,13 @@ from runtime import gc_tuning
 from runtime.connect import connect
 from runtime.settings import Settings
 from worker import build
+from workflows.agent import AgentWorkflow
 from workflows.plan import PlanWorkflow
 
-WORKFLOWS: dict[str, list[type]] = {"plan": [PlanWorkflow], "minimal": [MinimalWorkflow, MinimalApprovals]}
+WORKFLOWS: dict[str, list[type]] = {
+    "plan": [PlanWorkflow, AgentWorkflow],
+    "minimal": [MinimalWorkflow, MinimalApprovals],
+}
 
 
 async def serve(kind: str) -> None:

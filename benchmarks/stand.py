@@ -4,7 +4,7 @@
         sample = await stand.run("plan", [graphs.chain(200)])
 
 `durable`: the server's data is on disk, as for users. Otherwise it is in memory, which is faster, so our own share of
-the time is larger.
+the time is larger. `variables`: further settings of the workers.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import os
 import sys
 import time
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -46,8 +47,8 @@ class Stand:
     client: Client
     server: Server
 
-    def __init__(self, folder: Path, *, durable: bool) -> None:
-        self.folder, self.durable = folder, durable
+    def __init__(self, folder: Path, *, durable: bool, variables: Mapping[str, str] | None = None) -> None:
+        self.folder, self.durable, self.variables = folder, durable, variables or {}
         self.workspace = folder / "workspace"
         self._workers: dict[Kind, daemon.Process] = {}
 
@@ -82,7 +83,9 @@ class Stand:
             "PLANS_WORKSPACE": str(self.workspace),
             "PLANS_TOOLS": "benchmarks.tools",
             "PLANS_AUTO_WORKER": "off",
+            "PLANS_OUTPUT_MB": "2048",
             "PYTHONPATH": str(ROOT),
+            **self.variables,
         }
 
     def settings(self, kind: Kind) -> Settings:

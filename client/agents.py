@@ -5,17 +5,18 @@ For everything else an agent is handled like a plan (`client.runs`), by its id `
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from datetime import datetime
 from typing import Any
 
 from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus, WorkflowFailureError
-from temporalio.service import RPCError
+from temporalio.service import RPCError, RPCStatusCode
 
 from client import ids
 from client.ids import AGENT, plan_id
-from client.rpc import memo_of, translated
+from client.rpc import RPC_TIMEOUT, memo_of, translated
 from client.start import Started, start_agent
-from plans.agents.history import DEFAULT_TYPE, PLAN_TYPE, Entry, Status, written
+from plans.agents.history import DEFAULT_TYPE, PLAN_TYPE, Entry, History, Status, linked, written
 from plans.agents.order import AgentOrder
 from plans.execution.resume import base_id
 from plans.run import Options
@@ -59,14 +60,26 @@ async def recorded(client: Client) -> list[Entry]:
     An open run has the status `spawned`, even if its worker has died; a cancelled or terminated one is `interrupted`.
     The run of a plan is an entry of the type `plan`, besides the entries of its agents. Raises NotConnected.
     """
-    entries = [entry async for entry in _entries(client)]
-    resumed_by = {entry.resumes: entry.agent_id for entry in entries if entry.resumes}
-    return [
-        entry.model_copy(update={"status": "resumed", "resumed_by": resumed_by[entry.agent_id]})
-        if entry.agent_id in resumed_by
-        else entry
-        for entry in entries
-    ]
+    return linked(History(max_entries=MAX_RUNS, entries=[entry async for entry in _entries(client)])).entries
+
+
+async def ends(client: Client, entries: Sequence[Entry]) -> list[tuple[str, Status, datetime]]:
+    """How runs have ended that the history file still has in progress: (id, status, time). One request for each.
+
+    A run may be terminated, or die with the machine, without anybody who could record it. Runs that this server does
+    not know are left out. Raises NotConnected.
+    """
+    found: list[tuple[str, Status, datetime]] = []
+    for entry in entries:
+        try:
+            known = await client.get_workflow_handle(entry.agent_id).describe(rpc_timeout=RPC_TIMEOUT)
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                continue
+            raise translated(error, "") from error
+        if known.close_time is not None:
+            found.append((entry.agent_id, await _status(client, known), known.close_time))
+    return found
 
 
 async def _entries(client: Client) -> AsyncIterator[Entry]:

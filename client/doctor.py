@@ -28,6 +28,7 @@ from runtime import background_worker, search_attributes, temporal_binary
 from runtime.connect import Connection, Origin, find
 from runtime.errors import NotConnected
 from runtime.server import SEARCH_ATTRIBUTES
+from runtime.service.install import Service
 from runtime.settings import Settings
 from runtime.task_queues import listeners
 from runtime.weaknesses import Weakness, of_user_namespaces, weaknesses
@@ -78,7 +79,7 @@ async def examine(environ: Mapping[str, str]) -> list[Finding]:
         return [*findings, _bad("settings", error.message)]
     findings.append(_good("settings", f"queue '{settings.task_queue}', approvals {settings.approvals}"))
     findings += [_state(settings), _workspace(settings), _tools(settings), _rights(), *_sandbox(settings)]
-    findings += [_effects(settings), _saving(settings), _approvals(settings)]
+    findings += [_effects(settings), _saving(settings), _approvals(settings), _service(settings, environ)]
     found = [_weak("security", each) for each in weaknesses(settings, environ)]
     found = found or [_good("security", "no further weakness of this machine is known")]
     return findings + found + await _server(settings)
@@ -95,11 +96,9 @@ def _state(settings: Settings) -> Finding:
         return _bad("state", f"{settings.state_dir} is not writable; change its permissions or set PLANS_STATE_DIR")
     free = shutil.disk_usage(place).free
     text = f"{settings.state_dir}, {free / 1024**3:.1f} GiB free"
-    return (
-        _good("state", text)
-        if free > LITTLE_BYTES
-        else _warning("state", f"{text}; free some space for the server's data")
-    )
+    if free > LITTLE_BYTES:
+        return _good("state", text)
+    return _warning("state", f"{text}; free some space for the server's data")
 
 
 def _workspace(settings: Settings) -> Finding:
@@ -201,8 +200,12 @@ def _rights() -> Finding:
 def _approvals(settings: Settings) -> Finding:
     if settings.approvals == "strict":
         return _good("approvals", "strict: no plan and no flag waives an approval")
-    text = "normal: a plan may waive approvals; with PLANS_APPROVALS=strict none does"
-    return _good("approvals", text)
+    return _good("approvals", "normal: a plan may waive approvals; with PLANS_APPROVALS=strict none does")
+
+
+def _service(settings: Settings, environ: Mapping[str, str]) -> Finding:
+    state = Service(settings, environ).state()
+    return _good("service", state.text) if state.is_good else _warning("service", state.text)
 
 
 async def _server(settings: Settings) -> list[Finding]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+from pydantic import Field
 from temporalio.client import Client, RPCTimeoutOrCancelledError, WorkflowUpdateFailedError, WorkflowUpdateStage
 from temporalio.exceptions import ApplicationError
 
@@ -30,6 +31,8 @@ class Edited(Value):
     """The plan's new version."""
     diff: list[str]
     """What changed, one line per change, for people."""
+    warnings: list[str] = Field(default_factory=list)
+    """What follows from it that may not be meant: steps that a skip blocks permanently."""
 
 
 async def edit(

@@ -7,6 +7,7 @@ two contradict each other: a plan that was terminated is not running, whatever i
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from datetime import datetime
 
 from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus
@@ -20,6 +21,8 @@ from plans.run import PlanStatus
 
 PLANS = "WorkflowType = 'PlanWorkflow' AND ExecutionStatus != 'ContinuedAsNew'"
 AGENTS_TOO = "WorkflowType IN ('PlanWorkflow', 'AgentWorkflow') AND ExecutionStatus != 'ContinuedAsNew'"
+MAX_ID = 200
+"""Characters of a task id that are shown: anybody may write a memo."""
 _STATUS = SearchAttributeKey.for_keyword("PlanStatus")
 _PENDING = SearchAttributeKey.for_keyword_list("PlanPending")
 _BY_TEMPORAL = {
@@ -34,6 +37,8 @@ class Listed(Value):
     """One plan or agent as listed by the server."""
 
     plan_id: str
+    task_id: str
+    """The task the plan serves; the plan's id if it names none."""
     workflow_id: str
     title: str
     status: PlanStatus
@@ -41,6 +46,8 @@ class Listed(Value):
     """Number of steps at the start; None for an agent."""
     waiting: list[str] | None = None
     """Ids of the steps awaiting approval; None if the server does not index them, so that the plan must be queried."""
+    created_at: datetime
+    """When the plan was written, or its first run started."""
     started_at: datetime
     ended_at: datetime | None = None
     is_open: bool
@@ -68,16 +75,26 @@ async def _listed(execution: WorkflowExecution) -> Listed:
     steps = memo.get("steps")
     return Listed(
         plan_id=plan_id(execution.id),
+        task_id=str(memo.get("taskId") or plan_id(execution.id))[:MAX_ID],
         workflow_id=execution.id,
         title=str(memo.get("title", "")),
         status=_status(execution),
         steps=steps if isinstance(steps, int) else None,
         waiting=_waiting(execution),
+        created_at=_time(memo.get("createdAt")) or execution.start_time,
         started_at=execution.start_time,
         ended_at=execution.close_time,
         is_open=execution.status is WorkflowExecutionStatus.RUNNING,
         queue=execution.task_queue,
     )
+
+
+def _time(text: object) -> datetime | None:
+    """A time in a memo, which anybody may have written; None if it is none with a time zone."""
+    with suppress(ValueError):
+        found = datetime.fromisoformat(text) if isinstance(text, str) else None
+        return found if found is not None and found.tzinfo is not None else None
+    return None
 
 
 def _status(execution: WorkflowExecution) -> PlanStatus:

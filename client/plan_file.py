@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,9 +17,10 @@ from typing import Any, BinaryIO
 
 from client.yaml_reader import parse_yaml
 from plans.definition.parsing import MAX_BYTES, MAX_FOUND, Unreadable, parse_json, read_plan, sound_part
-from plans.definition.validation import problems
+from plans.definition.validation import errors, problems
 from plans.errors import InvalidPlan, PlanError
-from plans.model import Plan, Problem, ToolSpec
+from plans.files.races import races
+from plans.model import Plan, Problem, Step, ToolSpec
 
 STDIN = "-"
 _ID = re.compile(r"""["']?\bid["']?\s*:\s*["']?([\w#-]{1,128})["']?[^\S\n]*(?:[,}#]|$)""", re.MULTILINE)
@@ -79,14 +80,25 @@ def load(path: str) -> PlanFile:
 
 
 def check(data: Any, tools: Mapping[str, ToolSpec]) -> tuple[Plan | None, list[Problem]]:
-    """The plan, or None if its form is invalid, and all problems of it. A plan may be returned with problems."""
+    """The plan, or None if its form is invalid, and all problems of it. A plan may be returned with problems.
+
+    Of a plan that can run, also warnings about steps that race on a file.
+    """
     plan = read_plan(data)
     if isinstance(plan, list):
         if len(plan) > MAX_FOUND:
             return None, plan
         sound = sound_part(data)
         return None, plan + (problems(sound, tools) if sound else [])
-    return plan, problems(plan, tools)
+    found = problems(plan, tools)
+    return plan, found if errors(found) else found + races_among(plan.steps)
+
+
+def races_among(steps: Sequence[Step]) -> list[Problem]:
+    """Warnings about steps that race on a file, see `plans.files.races`."""
+    from activities.provenance.shell_writes import written_by_shell  # lazily: most commands need no parser of shells
+
+    return races(steps, written_by_shell)
 
 
 def _content(path: str) -> bytes:

@@ -1,10 +1,10 @@
 """Garbage collection of stored values: removes the files in the state directory that no workflow refers to.
 
 Large values and large plans are stored as files named by their hash, and referred to by that hash from a workflow's
-history or from another stored value. `prune` reads the histories of all workflows that the server retains, open and
-closed, and removes the unreachable files. It removes nothing if any history cannot be read or if the directory also
-contains values of another server. Files younger than `older_than` stay: they may belong to a workflow that is just
-being started.
+history, from the heartbeat of a command that runs (its output so far), or from another stored value. `prune` reads the
+histories of all workflows that the server retains, open and closed, and removes the unreachable files. It removes
+nothing if any history cannot be read or if the directory also contains values of another server. Files younger than
+`older_than` stay: they may belong to a workflow that is just being started.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
-from temporalio.client import Client, WorkflowExecution
+from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
 from plans.errors import PlanError
@@ -130,6 +130,10 @@ async def _named_by(client: Client, execution: WorkflowExecution, known: Set[str
     handle = client.get_workflow_handle(execution.id, run_id=execution.run_id)
     named: set[str] = set()
     try:
+        if execution.status is WorkflowExecutionStatus.RUNNING:
+            # Before its history: the output of a command that ends in between is named by one or the other.
+            for pending in (await handle.describe()).raw_description.pending_activities:
+                named |= _digests(pending.SerializeToString(), known)
         async for event in handle.fetch_history_events():
             named |= _digests(event.SerializeToString(), known)
     except RPCError as error:

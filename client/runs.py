@@ -34,6 +34,9 @@ from client.errors import PlanClosed
 from client.history_feed import changes
 from client.ids import plan_id, workflow_id
 from client.listing import Listed, list_plans
+from client.live.feed import with_live
+from client.live.in_flight import in_flight
+from client.live.steps import by_step
 from client.pending import Pending, pending
 from client.prune import Pruned, prune
 from client.resume import Links, interrupt, links, rerun, resume
@@ -41,19 +44,22 @@ from client.rpc import LOST, RPC_TIMEOUT, about, ask, ask_view, describe, patien
 from client.start import Started, start
 from client.summary import wait
 from client.undo import file_changes, undo
+from plans.errors import PlanError
 from plans.file_stamps import Stamp
 from plans.files.undo import ChangesReport
 from plans.run import Decision, Run
-from plans.views import views
-from plans.views.models import BriefView, EventView, PlanView
+from plans.views.live import LiveView
+from plans.views.models import BriefView, PlanView
+from plans.views.progress import events as progress
+from plans.views.progress.events import EventView
 from plans.views.queries import BRIEF
 from plans.views.summary import Summary
 
 __all__ = [
-    "BriefView", "ChangesReport", "Choice", "Decision", "Edited", "EventView", "Links", "Listed", "Pending",
+    "BriefView", "ChangesReport", "Choice", "Decision", "Edited", "EventView", "Links", "Listed", "LiveView", "Pending",
     "PlanView", "Pruned", "Started", "Summary", "approve", "begin", "brief", "call", "cancel", "changes",
     "clear_session", "decide", "deny", "drafted", "edit", "events", "file_changes", "files_changed", "history",
-    "interrupt", "links", "list_plans", "make", "pause", "pending", "plan_file", "prune", "regenerate", "rerun",
+    "interrupt", "links", "list_plans", "live", "make", "pause", "pending", "plan_file", "prune", "regenerate", "rerun",
     "resume", "show", "show_patiently", "stamps", "start", "start_agent", "summary", "text", "undo", "unpause",
     "wait", "watch",
 ]  # fmt: skip
@@ -83,9 +89,19 @@ async def events(client: Client, plan: str, since: int = 0, limit: int = AT_ONCE
     return [EventView.read(each) for each in found]
 
 
-async def text(client: Client, plan: str, limit: int | None = None) -> str:
-    """The plan as text, one line per step. `limit`: list at most this many steps, the active ones first."""
-    return str(await ask(client, plan, "text", *([{"limit": limit}] if limit else [])))
+async def text(client: Client, plan: str, limit: int | None = None, *, detailed: bool = False) -> str:
+    """The plan as text, one line per step. `limit`: list at most this many steps, the active ones first.
+
+    `detailed`: with ids, values and decisions, as `plan show` prints it, if the plan's worker is new enough.
+    """
+    brief = [{"limit": limit}] if limit else []
+    if detailed:
+        try:
+            return str(await ask(client, plan, "text", {**(brief[0] if brief else {}), "detailed": True}))
+        except PlanError as error:
+            if error.code != "QUERY_FAILED":
+                raise
+    return str(await ask(client, plan, "text", *brief))
 
 
 async def summary(client: Client, plan: str) -> Summary:
@@ -93,27 +109,31 @@ async def summary(client: Client, plan: str) -> Summary:
     return await ask_view(client, plan, Summary, "summary")
 
 
+async def live(client: Client, plan: str) -> dict[str, LiveView]:
+    """Attempts and progress of the steps that run at this moment, by step id; of LLM requests, under "".
+
+    Steps of which nothing is known but that they run are left out. Needs no worker, and no answer from the plan.
+    """
+    return {name: each for name, each in by_step(await in_flight(client, plan)).items() if not each.is_plain}
+
+
 async def watch(
-    client: Client, plan: str, since: int = 0, say: Callable[[str], None] = lambda _: None
+    client: Client, plan: str, since: int = 0, say: Callable[[str], None] = lambda _: None, *, live: bool = False
 ) -> AsyncIterator[EventView]:
     """All events with a sequence number above `since`, past and future, until the plan has ended.
 
     Nothing is missed or repeated while server or worker are away: the generator calls `say` and continues when they
-    are back.
+    are back. `live`: with events about running steps in between, each with the number of the one before: attempts
+    that failed and progress (`client.live.feed`); they are not stored.
     """
     ended = await _ended(client, plan)
     if ended is not None:
-        for past in views.events(ended, since):
+        for past in progress.events(ended, since):
             yield EventView.read(past)
         return
-    async for _ in changes(client, plan, say):
-        more = True
-        while more:
-            found = await _events(client, plan, since, say)
-            for event in found:
-                since = event.seq
-                yield event
-            more = len(found) == AT_ONCE
+    events = _stored(client, plan, since, say)
+    async for event in with_live(client, plan, events, since) if live else events:
+        yield event
 
 
 async def approve(client: Client, plan: str, choice: Choice) -> str:
@@ -191,6 +211,18 @@ async def cancel(client: Client, plan: str) -> None:
         raise PlanClosed(f"plan '{name}' has already ended and cannot be cancelled; see: plan summary {name}")
     with about(plan):
         await client.get_workflow_handle(workflow_id(plan)).cancel(rpc_timeout=RPC_TIMEOUT)
+
+
+async def _stored(client: Client, plan: str, since: int, say: Callable[[str], None]) -> AsyncIterator[EventView]:
+    """The events that the plan derives from its state, until it has ended."""
+    async for _ in changes(client, plan, say):
+        more = True
+        while more:
+            found = await _events(client, plan, since, say)
+            for event in found:
+                since = event.seq
+                yield event
+            more = len(found) == AT_ONCE
 
 
 async def _events(client: Client, plan: str, since: int, say: Callable[[str], None]) -> list[EventView]:

@@ -6,6 +6,7 @@ of a plan that exists or existed fails.
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from temporalio.client import Client
@@ -69,6 +70,7 @@ async def start_run(client: Client, run: Run, queue: str) -> Started:
     """Start a run that resumes another one, under the id of its plan. Raises PlanExists, BadPlanId, NotConnected."""
     chosen = run.plan.id or ""
     shown = _shown(run.plan, run.plan.title or chosen)
+    shown["memo"] |= _origin(run.plan.task_id, run.plan.created_at or run.created or run.started)
     shown["memo"]["resumes"] = run.resumes
     request = {"run": run.model_dump(mode="json", exclude_defaults=True)}
     return await launch(
@@ -133,10 +135,16 @@ def _is_unindexed(error: RPCError) -> bool:
 def _shown(plan: Plan, title: str) -> dict[str, Any]:
     """Memo, static summary and static details of the plan, for lists and Temporal's UI."""
     return {
-        "memo": {"title": title[:1_000], "steps": len(plan.steps)},
+        "memo": {"title": title[:1_000], "steps": len(plan.steps), **_origin(plan.task_id, plan.created_at)},
         "static_summary": _cut(f"{line(title)} · {_steps(plan)}", SUMMARY_BYTES),
         "static_details": _cut(markdown(plan), DETAILS_BYTES),
     }
+
+
+def _origin(task_id: str | None, created: datetime | None) -> dict[str, str]:
+    """The task and the creation of a plan in its memo, if they are not its id and its start."""
+    named = {"taskId": task_id} if task_id else {}
+    return named | ({"createdAt": created.isoformat()} if created else {})
 
 
 def _refused(error: RPCError, plan_id: str) -> PlanError:

@@ -8,7 +8,7 @@ worker it runs on. `record_end` takes a Run's JSON text and returns an `EndRecor
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
 from pydantic import AwareDatetime, Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
@@ -18,6 +18,8 @@ from plans.model import Plan, Problem, Retry, ToolSpec, Value
 
 MAX_VALUE_BYTES = 64 * 1024 * 1024
 """Maximum length of a value's JSON text, in bytes."""
+MAX_DURATION = 1e11
+"""Milliseconds, three years: no attempt lasts longer."""
 PREVIEW_CHARACTERS = 200
 """Length of the preview of a long value in a view (seed 000)."""
 
@@ -134,11 +136,21 @@ class Attempt(Value):
     began: AwareDatetime = Field(
         description="When it began, UTC. Of one that was lost before its first heartbeat: when its call was scheduled."
     )
-    duration: float = Field(default=0.0, description="Milliseconds; of a lost one, until its last heartbeat.")
+    duration: float = Field(
+        default=0.0, ge=0, le=MAX_DURATION, description="Milliseconds; of a lost one, until its last heartbeat."
+    )
     code: str | None = Field(default=None, description="Code of the error; WORKER_LOST if it was lost with its worker.")
     error: str = Field(default="", description="The error, truncated.")
     delay: float | None = Field(default=None, description="Seconds to the next attempt; none: the last, or a lost one.")
     logs: Logs | None = Field(default=None, description="What its commands wrote.")
+
+    @property
+    def ended(self) -> datetime:
+        """When it ended, or was last heard of."""
+        try:
+            return self.began + timedelta(milliseconds=self.duration)
+        except OverflowError:  # in the year 9999, which a hand-made record may say
+            return self.began
 
 
 class PastCall(Value):
@@ -187,6 +199,8 @@ class Return(Value):
     shared: list[str] = Field(
         default_factory=list, description="Those of `wrote` and `deleted` that a concurrent step may have changed."
     )
+    shared_with: list[str] = Field(default_factory=list, description="The steps that may have changed those instead.")
+    missing: list[str] = Field(default_factory=list, description="Files that the run knew, and that it found deleted.")
     more_files: int = Field(default=0, description="Number of further changed files that are not listed.")
     sandbox: str = Field(default="", description="Sandbox of the commands it ran: bwrap, landlock, none.")
     notes: list[Note] = Field(
@@ -233,9 +247,16 @@ class Facts(Value):
     )
     workspace: str = Field(default="", description="Absolute directory of steps without a task queue of their own.")
     workspaces: dict[str, str] = Field(default_factory=dict, description="Workspace by task queue.")
+    queue_tools: dict[str, list[str]] = Field(
+        default_factory=dict, description="By task queue, the names of all tools of its workers, once a recovery asked."
+    )
     strict_approvals: bool = Field(default=False, description="PLANS_APPROVALS=strict: waivers are ignored.")
     binds_calls: bool = Field(
         default=False, description="Decisions are bound to the digest of a call; not in histories of older versions."
+    )
+    versions_by_step: bool = Field(
+        default=False,
+        description="An approver's change of a step leaves decisions on other steps valid; not in older histories.",
     )
     search_attributes: bool = Field(
         default=False, description="Our custom search attributes are registered on the server."

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -33,6 +33,7 @@ class Revision(Value):
     reason: str = ""
     ops: list[str] = Field(default_factory=list, description="The operations, in order.")
     diff: list[str] = Field(default_factory=list, description="Differences, one line each.")
+    step_id: str = Field(default="", description="The step whose arguments its approver replaced, and nothing else.")
     before: Plan | None = Field(default=None, description="The complete previous plan, if all of it was replaced.")
 
 
@@ -43,6 +44,20 @@ def logged(revisions: list[Revision], revision: Revision) -> list[Revision]:
     for index in whole[:-MAX_KEPT]:
         found[index] = found[index].model_copy(update={"before": None})
     return found
+
+
+def of_approver(old: Step, new: Step, digests: str, *, version: int, by: str, time: datetime, reason: str) -> Revision:
+    """The entry for arguments that an approver replaced: as the edits would be that replace each of them."""
+    names = [name for name in dict.fromkeys([*old.args, *new.args]) if old.args.get(name) != new.args.get(name)]
+    diff = [*differences(Plan(steps=[old]), Plan(steps=[new])), digests]
+    ops = [f"set {new.id} args.{name}"[:MAX_CHARACTERS] for name in names[:20]]
+    return Revision(version=version, by=by, time=time, reason=reason, ops=ops, diff=diff, step_id=new.id)
+
+
+def stands_since(revisions: Sequence[Revision], version: int, now: int, step_id: str) -> bool:
+    """Whether every change from one version to the version `now` was an approver's, to another step."""
+    since = [each for each in revisions if each.version > version]
+    return len(since) == now - version and all(each.step_id not in ("", step_id) for each in since)
 
 
 def differences(old: Plan, new: Plan) -> list[str]:

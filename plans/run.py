@@ -145,6 +145,7 @@ class StepState(State):
     deadline: datetime | None = Field(default=None, description="When the approval expires or the sleep ends.")
     asked: dict[str, Any] | None = Field(default=None, description="The arguments shown to the approver.")
     asks: dict[int, str] = Field(default_factory=dict, description="Digests shown to approvers, by number of change.")
+    showed: dict[int, dict[str, Any]] = Field(default_factory=dict, description="Arguments shown before `asked`, cut.")
     failure: Result | None = Field(default=None, description="Its last failure, while it awaits recovery.")
     proposal: dict[str, Any] | None = Field(default=None, description="The LLM's recovery, while a person decides.")
     recoveries: int = Field(default=0, description="How often the LLM was asked to recover it.")
@@ -159,8 +160,10 @@ class StepState(State):
     wrote: list[str] = Field(default_factory=list, description="Files and directories it created or changed.")
     deleted: list[str] = Field(default_factory=list, description="Files it deleted.")
     shared: list[str] = Field(default_factory=list, description="Of these, what a concurrent step may have changed.")
+    shared_with: list[str] = Field(default_factory=list, description="The steps that may have changed those instead.")
     more_files: int = Field(default=0, description="Number of further files it changed, not listed.")
     warnings: list[str] = Field(default_factory=list, description="Warnings of its tool.")
+    notes: str = Field(default="", description="What its agent said about its work: summaries of tasks, its answer.")
     tasks: list[str] = Field(default_factory=list, description="The task list of its agent, in order.")
     tasks_done: int = Field(default=0, description="How many of them are done, counted from the first.")
 
@@ -172,7 +175,7 @@ class StepState(State):
     @property
     def is_denied(self) -> bool:
         """Whether a person, or the time limit of its approval, denied it."""
-        return self.result is not None and self.result.code == DENIED
+        return self.status is Status.SKIPPED and self.result is not None and self.result.code == DENIED
 
     @property
     def began(self) -> datetime | None:
@@ -210,6 +213,7 @@ class Run(State):
     notes: list[Note] = Field(default_factory=list, description="The agents.md texts in use, parents before children.")
     log: list[Entry] = Field(default_factory=list)
     seq: int = 0
+    created: datetime | None = Field(default=None, description="When its plan's first run began to exist.")
     started: datetime | None = None
     ended: datetime | None = None
     stopped: str = Field(default="", description="Why no further step may start: a critical failure, a cancellation.")
@@ -224,8 +228,9 @@ class Run(State):
     @classmethod
     def of(cls, plan: Plan, options: Options, facts: Facts, inputs: dict[str, Any]) -> Run:
         """A new run, with all steps pending."""
-        steps = {step.id: StepState() for step in plan.steps}
-        return cls(plan=plan, options=options, facts=facts, inputs=inputs, steps=steps)
+        return cls(
+            plan=plan, options=options, facts=facts, inputs=inputs, steps={s.id: StepState() for s in plan.steps}
+        )
 
     @property
     def paused(self) -> bool:
@@ -242,14 +247,11 @@ class Run(State):
         code: str | None = None, subject: str | None = None, progress: int | None = None,
     ) -> None:  # fmt: skip
         """Add a log entry; drops the oldest one when the log is full."""
-        status, seq = self.steps[step_id].status if step_id else self.status, self.next_seq()
-        entry = Entry(
-            seq=seq, time=time, kind=kind, text=text[:1_000], code=code, subject=subject, step_id=step_id,
-            status=status, progress=progress,
-        )  # fmt: skip
-        self.log.append(entry)
-        if len(self.log) > LOG_ENTRIES:
-            del self.log[0]
+        self.log.append(Entry(
+            seq=self.next_seq(), time=time, kind=kind, text=text[:1_000], code=code, subject=subject, step_id=step_id,
+            status=self.steps[step_id].status if step_id else self.status, progress=progress,
+        ))  # fmt: skip
+        del self.log[:-LOG_ENTRIES]
 
     def queue_of(self, step: Step) -> str | None:
         """The task queue the step is bound to; None: the workflow's own."""

@@ -32,8 +32,8 @@ STEP_MOVES: Mapping[Status, Mapping[Status, str]] = {
 }
 """Legal moves of a step, each with its cause. A step of a new run may start out as skipped (`left_out`)."""
 _LAST = {
-    PlanStatus.COMPLETED: "every step completed or skipped",
-    PlanStatus.PARTIAL: "some steps failed or never ran",
+    PlanStatus.COMPLETED: "every step completed, or skipped by a reviewer or a condition",
+    PlanStatus.PARTIAL: "some steps failed, were denied or never ran",
     PlanStatus.FAILED: "a critical step failed",
     PlanStatus.CANCELLED: "cancelled or interrupted",
 }

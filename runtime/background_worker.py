@@ -3,7 +3,8 @@
 Started for the embedded server, and for any server on this machine whose task queue has no worker; never with
 PLANS_AUTO_WORKER=off, and never for a remote server. Its PID file in the state directory holds a fingerprint of
 everything that determines its behaviour: interpreter, code, settings, address. When the fingerprint changes, the old
-worker stops polling and finishes its running steps, and a new one starts beside it.
+worker stops polling and finishes its running steps, and a new one starts beside it. It ends by itself when its state
+directory is gone or its server stays away (`runtime.service.presence`), and follows the embedded server to other ports.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 from runtime import daemon
 from runtime.connect import Connection, Origin
 from runtime.errors import WorkerFailed
+from runtime.service.presence import AWAY_SECONDS
 from runtime.settings import Settings
 from runtime.task_queues import WORKER, listeners
 from runtime.wait import locked_async, until
@@ -57,7 +59,7 @@ async def ensure_worker(settings: Settings, connection: Connection) -> Backgroun
         record = _record(settings, connection)
         environ = worker_environ(settings, connection)
         present = BackgroundWorker.read(record)
-        if present and present.fingerprint != _fingerprint(environ, settings):
+        if present and present.fingerprint != _fingerprint(environ, settings, connection):
             _retire(present, record)
             present = None
         if present is None and not await _is_served_by_others(settings, connection):
@@ -100,9 +102,16 @@ def worker_environ(settings: Settings, connection: Connection) -> dict[str, str]
     return {**settings.as_environ(), **temporal, **place}
 
 
-def _fingerprint(environ: dict[str, str], settings: Settings) -> str:
-    code = [f"{path}:{path.stat().st_mtime_ns}" for path in worker_code(settings)]
-    return _digest([sys.executable, *(f"{name}={value}" for name, value in sorted(environ.items())), *code])
+def _fingerprint(environ: dict[str, str], settings: Settings, connection: Connection) -> str:
+    """What determines a worker's behaviour. Not the address of the embedded server, which a worker follows."""
+    follows = {"TEMPORAL_ADDRESS"} if connection.origin is Origin.EMBEDDED else set()
+    given = sorted((name, text) for name, text in environ.items() if name not in follows)
+    return _digest([*(f"{name}={text}" for name, text in given), code_version(settings)])
+
+
+def code_version(settings: Settings) -> str:
+    """What changes with the interpreter and with the code of a worker."""
+    return _digest([sys.executable, *(f"{path}:{path.stat().st_mtime_ns}" for path in worker_code(settings))])
 
 
 def worker_code(settings: Settings) -> Iterator[Path]:
@@ -133,11 +142,12 @@ async def _is_served_by_others(settings: Settings, connection: Connection) -> bo
 def _start(settings: Settings, connection: Connection, environ: dict[str, str], record: Path) -> BackgroundWorker:
     inherited = {name: text for name, text in os.environ.items() if not name.startswith(("PLANS_", "TEMPORAL_"))}
     complete = {**inherited, **environ, "PLANS_GRACE": str(DRAIN_SECONDS)}
-    pid, began = daemon.start(worker_command(), record.with_suffix(".log"), complete)
+    command = [*worker_command(), "--patience", str(AWAY_SECONDS)]
+    pid, began = daemon.start(command, record.with_suffix(".log"), complete)
     worker = BackgroundWorker(
         pid=pid,
         began=began,
-        fingerprint=_fingerprint(environ, settings),
+        fingerprint=_fingerprint(environ, settings, connection),
         address=connection.address,
         queue=settings.task_queue,
     )

@@ -5,8 +5,9 @@ The UI believes every Host and every page, so any page open in a browser on this
 is parsed whole (h11) and sent anew, one per connection, so that none travels inside another. Browsers cannot reach the
 UI past the proxy: it listens on a port of BLOCKED_PORTS.
 
-It is a process of its own, which ends with the server: `browser_guard.py --fd N --to HOST:PORT --ends-with FILE`. It
-imports nothing of ours, so that it starts at once and also runs alone in a container.
+It is a process of its own, which ends with the server: `browser_guard.py --fd N --to HOST:PORT --ends-with FILE`. With
+`--server PID` the server ends, too, when the directory of that file is gone: its data was there, and nobody finds it
+any more. It imports nothing of ours, so that it starts at once and also runs alone in a container.
 """
 
 from __future__ import annotations
@@ -16,16 +17,23 @@ import asyncio
 import fcntl
 import os
 import re
+import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import AsyncIterator, Iterable
+from contextlib import suppress
+from pathlib import Path
 
 import h11
 
 HEAD_BYTES = 65_536
 HEAD_SECONDS = 30.0
 CHUNK = 65_536
+LOOK_SECONDS = 2.0
+"""Seconds between two looks at the server's directory."""
+STOP_SECONDS = 15.0
 OWN_HOST = re.compile(rb"(127\.0\.0\.1|localhost)(:[0-9]{1,5})?", re.IGNORECASE)
 METHODS = frozenset((b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE"))
 """No OPTIONS: only another origin asks before it sends, and it may send nothing."""
@@ -162,6 +170,29 @@ def _end_with(lock: str) -> None:
     os._exit(0)
 
 
+def _end_without(directory: Path, server: int) -> None:
+    """End the server when its directory is gone, or another one in its place, at two looks; its lock is free then."""
+    own, missing = _identity(directory), 0
+    while missing < 2:
+        time.sleep(LOOK_SECONDS)
+        missing = 0 if _identity(directory) in (own, ()) else missing + 1
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.kill(server, number)
+        time.sleep(STOP_SECONDS)
+
+
+def _identity(directory: Path) -> tuple[int, ...] | None:
+    """What tells a directory from another one of its name; None if it is gone, () if that cannot be known now."""
+    try:
+        status = directory.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError:
+        return ()
+    return status.st_dev, status.st_ino
+
+
 def _address(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     return host, int(port)
@@ -175,10 +206,16 @@ def main() -> None:
     where.add_argument("--listen", type=_address, help="HOST:PORT to listen on")
     parser.add_argument("--to", type=_address, required=True, help="HOST:PORT of the Temporal UI")
     parser.add_argument("--ends-with", help="file whose lock the server holds while it runs")
+    parser.add_argument(
+        "--server", type=int, help="PID of the server, which ends when the directory of that file is gone"
+    )
     given = parser.parse_args()
     listening = socket.socket(fileno=given.fd) if given.fd is not None else socket.create_server(given.listen)
     if given.ends_with:
         threading.Thread(target=_end_with, args=[given.ends_with], daemon=True).start()
+        if given.server:
+            watched = [Path(given.ends_with).parent, given.server]
+            threading.Thread(target=_end_without, args=watched, daemon=True).start()
     try:
         asyncio.run(Guard(given.to).serve(listening))
     except KeyboardInterrupt:

@@ -19,10 +19,11 @@ from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
 from temporalio.converter import StorageDriver
 from temporalio.envconfig import ClientConfig
-from temporalio.service import RPCError, RPCStatusCode
+from temporalio.service import RPCError, RPCStatusCode, ServiceClient
 
 from runtime import server as embedded
 from runtime.errors import NotConnected
+from runtime.service.following import KEEP_ALIVE, Following
 from runtime.settings import SettingError, Settings
 from runtime.storage import LocalDirectory, converter, s3_driver
 from runtime.wait import until
@@ -78,6 +79,9 @@ async def find(settings: Settings) -> Connection | None:
     if "target_host" in config or "TEMPORAL_PROFILE" in settings.temporal:
         address = _checked_address(str(config.get("target_host", LOCAL)))
         client = await _client(settings, config, address, SECONDS)
+        own = embedded.last(settings)
+        if own and own.address == address:  # a worker is configured with the address of the embedded server
+            client = _following(client, settings)
         return Connection(client, address, Origin.CONFIGURED, _usual_ui(address))
     own = embedded.recorded(settings)
     is_on_usual_port = own is not None and own.address == f"{embedded.HOST}:{embedded.PORT}"
@@ -90,7 +94,19 @@ async def find(settings: Settings) -> Connection | None:
 
 async def _embedded(settings: Settings, server: embedded.Server) -> Connection:
     client = await _client(settings, {}, server.address, SECONDS, is_ours=True)
-    return Connection(client, server.address, Origin.EMBEDDED, server.ui)
+    return Connection(_following(client, settings), server.address, Origin.EMBEDDED, server.ui)
+
+
+def _following(client: Client, settings: Settings) -> Client:
+    """The client, with a connection that finds the embedded server again when it was started anew."""
+
+    async def ready(service: ServiceClient) -> bool:
+        return await is_ready(Client(service, namespace=client.namespace))
+
+    service = Following(client.service_client, embedded.record(settings), ready)
+    options = client.config()
+    options["service_client"] = service
+    return Client(**options)
 
 
 async def _already_running(settings: Settings, config: Mapping[str, Any]) -> Connection | None:
@@ -177,6 +193,8 @@ async def _client(
     identity = f"{_user()}@{socket.gethostname()}"
     data_converter = converter(storage(settings), settings.external_bytes)
     options = {**config, "target_host": address, "identity": identity, "data_converter": data_converter}
+    if _host(address) == embedded.HOST:
+        options["keep_alive_config"] = KEEP_ALIVE
     if settings.decisions == "signed":
         from runtime.signing import Signer, private_key  # lazily: most settings do without the library
 

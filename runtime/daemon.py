@@ -60,11 +60,16 @@ class Process(BaseModel):
     @classmethod
     def read(cls, file: Path) -> Self | None:
         """The recorded process if it is running; None otherwise, or if the PID file is missing or damaged."""
+        record = cls.last(file)
+        return record if record and record.is_alive() else None
+
+    @classmethod
+    def last(cls, file: Path) -> Self | None:
+        """The recorded process, running or not; None if the PID file is missing or damaged."""
         try:
-            record = cls.model_validate_json(file.read_bytes())
+            return cls.model_validate_json(file.read_bytes())
         except (OSError, ValidationError):
             return None
-        return record if record.is_alive() else None
 
 
 def began(pid: int) -> str | None:

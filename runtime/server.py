@@ -1,9 +1,9 @@
 """The embedded server: Temporal's development server as a daemon, with its data in the state directory.
 
 It outlives the command that started it, so that plans continue; the next command finds it by its PID file. The server
-process itself holds a lock on its data, so a second one never opens them, even if the PID file was lost. It uses ports
-7233 and 8233 if both are free, otherwise any two, and listens on loopback addresses only. Servers of several state
-directories start one at a time, so that no two choose the same ports.
+process itself holds a lock on its data, so a second one never opens them, even if the PID file was lost. It first uses
+ports 7233 and 8233 if both are free, otherwise any two, and comes back on those it had; it listens on loopback
+addresses only. Servers of several state directories start one at a time, so that no two choose the same ports.
 
 A browser may send to any port of this machine, for any page that it shows. So nothing that speaks HTTP is within its
 reach: the HTTP API allows no Host, it and the metrics listen on ports that browsers refuse, and so does the UI, behind
@@ -18,14 +18,15 @@ import random
 import secrets
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import ExitStack, asynccontextmanager, suppress
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from runtime import browser_guard, daemon
 from runtime.browser_guard import BLOCKED_PORTS
 from runtime.errors import NotConnected
 from runtime.private_files import make_private
+from runtime.service.start_lock import start_lock
 from runtime.settings import Settings
 from runtime.temporal_binary import find_temporal
 from runtime.wait import locked_async, try_lock, until
@@ -35,10 +36,10 @@ PORT, UI_PORT = 7233, 8233
 START_SECONDS = 60.0
 STOP_SECONDS = 15.0
 FREED_SECONDS = 5.0
+PORTS_SECONDS = 2.0
+"""Seconds until a port of the server before is taken by somebody else, instead of not yet free."""
 OTHER_PORTS = range(10_000, 32_000)
 """Alternative ports: below the ephemeral range, from which outgoing connections could take them."""
-STARTING = "\0plans-embedded-server-starts"
-"""Abstract Unix socket name (Linux), bound while a server starts; like the ports, it is per network namespace."""
 
 SEARCH_ATTRIBUTES = {
     "PlanStatus": "Keyword",
@@ -78,9 +79,17 @@ class Server(daemon.Process):
     address: str
     ui: str
     guard: daemon.Process | None = None
-    """The proxy in front of the UI; None if an older version started the server."""
+    """The proxy in front of the UI; None if an older version started it."""
     is_closed: bool = False
     """Whether every port of it that speaks HTTP is one that browsers refuse."""
+    is_stopped: bool = False
+    """Whether it was told to stop."""
+
+    @property
+    def ports(self) -> list[int]:
+        """Its port and that of its UI; 0 for one that is not recorded."""
+        texts = (self.address.rpartition(":")[2], self.ui.rpartition(":")[2])
+        return [int(text) if text.isascii() and text.isdigit() and int(text) < 65_536 else 0 for text in texts]
 
     def accepts(self) -> bool:
         """Whether the server's port accepts connections."""
@@ -107,7 +116,12 @@ def _database_flags(database: Path) -> list[str]:
 
 def recorded(settings: Settings) -> Server | None:
     """The embedded server of this state directory, if it is running."""
-    return Server.read(_record(settings))
+    return Server.read(record(settings))
+
+
+def last(settings: Settings) -> Server | None:
+    """The embedded server that this state directory has or had."""
+    return Server.last(record(settings))
 
 
 async def ensure(settings: Settings, say: Callable[[str], None] = lambda _: None) -> Server:
@@ -120,22 +134,23 @@ async def ensure(settings: Settings, say: Callable[[str], None] = lambda _: None
             await _wait_until_it_listens(server, settings)
             return server
         temporal = await find_temporal(settings, say)
-        async with _start_lock():
-            server = await _start(settings, temporal)
+        async with start_lock(START_SECONDS):
+            server = await _start(settings, temporal, say)
             await _wait_until_it_listens(server, settings)
         return server
 
 
 async def stop(settings: Settings) -> Server | None:
-    """Stop the embedded server, keeping its data; returns it, or None if it was not running."""
+    """Stop the embedded server, keeping its data and its ports; returns it, or None if it was not running."""
     settings.make_state_dir()
     async with locked_async(settings.state_dir / "server.lock"):
         server = recorded(settings)
         if server is not None:
+            # First the record: who sees the server end is to know that this was meant.
+            server.model_copy(update={"is_stopped": True}).write(record(settings))
             await server.stop(STOP_SECONDS)
             if server.guard is not None:
                 await server.guard.stop(STOP_SECONDS)  # it ends with the server, but its port is to be free on return
-        _record(settings).unlink(missing_ok=True)
         return server
 
 
@@ -182,29 +197,12 @@ def _at(port: int, host: str = HOST) -> socket.socket:
     return socket.create_server((host, port))
 
 
-def _record(settings: Settings) -> Path:
+def record(settings: Settings) -> Path:
+    """The server's PID file. It stays when the server ends, for its ports."""
     return settings.state_dir / "server.json"
 
 
-@asynccontextmanager
-async def _start_lock() -> AsyncIterator[None]:
-    """Hold the machine-wide start lock: two servers that start at once would find the same ports free."""
-    with socket.socket(socket.AF_UNIX) as held:
-        if sys.platform == "linux":
-            with suppress(TimeoutError):
-                await until(lambda: _has_bound(held), START_SECONDS)
-        yield
-
-
-def _has_bound(held: socket.socket) -> bool:
-    try:
-        held.bind(STARTING)
-    except OSError:
-        return False
-    return True
-
-
-async def _start(settings: Settings, temporal: Path) -> Server:
+async def _start(settings: Settings, temporal: Path, say: Callable[[str], None]) -> Server:
     lock = settings.state_dir / "temporal.db.lock"
     held = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
     try:
@@ -217,20 +215,37 @@ async def _start(settings: Settings, temporal: Path) -> Server:
                 f"Find it with `fuser {lock}`, stop it, and try again.",
                 "SERVER_FAILED",
             ) from None
-        port, ui_port = free_ports(PORT, UI_PORT)
+        port, ui_port = await _ports(last(settings), say)
         with socket.create_server((HOST, ui_port)) as listening:
             hidden, behind = _hidden_flags()
             command = [str(temporal), *flags(port, behind[1], settings.state_dir / "temporal.db"), *hidden]
             # The server inherits the lock, so it is released when the server ends, even if it is killed.
             pid, began = daemon.start(command, _log(settings), _environ(settings), keep_open=[held], umask=0o077)
-            guard = _start_guard(settings, listening, behind, lock)
+            guard = _start_guard(settings, listening, behind, lock, pid)
     finally:
         os.close(held)
     closed = all(int(text) in BLOCKED_PORTS for text in hidden[1::2] if text.isdigit()) and behind[1] in BLOCKED_PORTS
     place = {"address": f"{HOST}:{port}", "ui": f"http://{HOST}:{ui_port}"}
     server = Server(pid=pid, began=began, guard=guard, is_closed=closed, **place)
-    server.write(_record(settings))
+    server.write(record(settings))
     return server
+
+
+async def _ports(before: Server | None, say: Callable[[str], None]) -> list[int]:
+    """The ports of the server before, so that links and connections stay good; others for those that are taken."""
+    if before is None or 0 in before.ports:
+        return free_ports(PORT, UI_PORT)
+    if before.guard is not None:
+        await before.guard.stop(STOP_SECONDS)  # it ends with the server, a moment later
+    with suppress(TimeoutError):
+        await until(lambda: free_ports(*before.ports) == before.ports, PORTS_SECONDS)
+        return before.ports
+    kept = [port if free_ports(port) == [port] else 0 for port in before.ports]
+    found = free_ports(*kept)
+    for old, new in zip(before.ports, found, strict=True):
+        if new != old:
+            say(f"Port {old} of the embedded server is taken by another program; it moves to port {new}.")
+    return found
 
 
 def _hidden_flags() -> tuple[list[str], tuple[str, int]]:
@@ -244,10 +259,12 @@ def _hidden_flags() -> tuple[list[str], tuple[str, int]]:
     return hidden, (host, ui_port)
 
 
-def _start_guard(settings: Settings, listening: socket.socket, behind: tuple[str, int], lock: Path) -> daemon.Process:
-    """Start the proxy in front of the UI, on a port that is open already. It ends when the server releases its lock."""
+def _start_guard(
+    settings: Settings, listening: socket.socket, behind: tuple[str, int], lock: Path, pid: int
+) -> daemon.Process:
+    """Start the proxy in front of the UI, on an open port. It ends when the server (`pid`) releases its lock."""
     script = [sys.executable, "-I", str(Path(browser_guard.__file__).resolve()), "--fd", str(listening.fileno())]
-    command = [*script, "--to", f"{behind[0]}:{behind[1]}", "--ends-with", str(lock)]
+    command = [*script, "--to", f"{behind[0]}:{behind[1]}", "--ends-with", str(lock), "--server", str(pid)]
     log, passed = settings.state_dir / "ui.log", [listening.fileno()]
     pid, began = daemon.start(command, log, _environ(settings), keep_open=passed, umask=0o077)
     return daemon.Process(pid=pid, began=began)

@@ -132,6 +132,8 @@ class Settings(BaseModel):
     """Stored for undo: nothing; files that steps read and write; the whole workspace before each command."""
     undo_mb: int = Field(default=256, ge=1, le=1_048_576)
     """Limit on that storage in MB; the oldest contents are removed first."""
+    trace: bool = True
+    """Trace the processes of commands, to tell which of concurrent steps changed which file."""
     model: str | None = Field(default=None, min_length=1, max_length=200)
     """Name of the LLM model."""
     llm_timeout: float = Field(default=120.0, ge=1, le=1_800, allow_inf_nan=False)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 WAITS = 1.0, 30.0
@@ -22,16 +22,18 @@ CANNOT_START = (2, 3)
 
 
 class Processes:
-    """Keeps `count` processes of a command running."""
+    """Keeps `count` processes of a command running. `environ`: their variables; None: those of this process."""
 
-    def __init__(self, command: Sequence[str], count: int, say: Callable[[str], None]) -> None:
-        self._command, self._count, self._say = list(command), count, say
+    def __init__(
+        self, command: Sequence[str], count: int, say: Callable[[str], None], environ: Mapping[str, str] | None = None
+    ) -> None:
+        self._command, self._count, self._say, self._environ = list(command), count, say, environ
         self._running: dict[int, asyncio.subprocess.Process] = {}
         self._stopping = asyncio.Event()
         self._cannot_start = 0
 
     async def run(self) -> int:
-        """Keep them running until SIGTERM or SIGINT; returns the highest exit code."""
+        """Keep them running until SIGTERM, SIGINT or `stop`; returns the highest exit code."""
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self.stop)
         codes = await asyncio.gather(*(self._keep(number) for number in range(1, self._count + 1)))
@@ -63,7 +65,10 @@ class Processes:
 
     async def _run(self, number: int) -> int:
         process = await asyncio.create_subprocess_exec(
-            *self._command, "--child", str(number), stdin=asyncio.subprocess.PIPE, start_new_session=True
+            *(*self._command, "--child", str(number)),
+            env=self._environ,
+            stdin=asyncio.subprocess.PIPE,
+            start_new_session=True,
         )
         self._running[number] = process
         if self._stopping.is_set():

@@ -69,6 +69,27 @@ def sign(text: str, context: ToolContext, path: str = "") -> str:
     return f"signed {text}"
 
 
+@tool(effect="keyed")
+async def report(percents: list[float], until: str, context: ToolContext) -> str:
+    """Report each percentage in turn, a new one as soon as the file `until` has as many bytes.
+
+    Args:
+        percents: What to report.
+        until: The file.
+
+    Returns:
+        The last line of progress.
+    """
+    file = Path(context.workspace.root, until)
+    for number, percent in enumerate(percents):
+        while (file.stat().st_size if file.exists() else 0) < number:
+            await asyncio.sleep(0.02)
+        context.progress(f"part {number + 1} of {len(percents)}", percent=percent)
+    while file.stat().st_size < len(percents):
+        await asyncio.sleep(0.02)
+    return context.line
+
+
 @tool(effect="pure")
 async def refuse(code: str) -> None:
     """Fail in a way that no further attempt can mend.

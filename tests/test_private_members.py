@@ -45,6 +45,10 @@ USED = {
         "tells a message from the result of a command, which must never be replaced",
         "tests/workflows/test_undecodable.py",
     ),
+    ("runtime/service/following.py", "_rpc_call"): (
+        "the one method of a connection that the SDK leaves to a subclass; it has no public name",
+        "tests/runtime/service/test_following.py",
+    ),
     ("plans/definition/conditions.py", "FUNCTION_TABLE"): (
         "jmespath does not document how to ask which functions there are",
         "tests/plans/definition/test_conditions.py",
@@ -56,6 +60,14 @@ USED = {
     ("runtime/workflow_runner.py", "_cffi_backend"): (
         "the compiled module of cffi, which the sandbox passes through with cryptography",
         "tests/workflows/test_signed.py",
+    ),
+    ("activities/tracing/tracer.py", "_socket"): (
+        "the module below socket, which takes 18 ms to load, in every command's launcher",
+        "tests/activities/provenance/test_attribution.py",
+    ),
+    ("activities/tracing/tracer.py", "_thread"): (
+        "the module below threading, which takes 10 ms to load",
+        "tests/activities/provenance/test_attribution.py",
     ),
 }
 """By file and member: why, and the test that fails when it is gone."""

@@ -62,6 +62,7 @@ class AgentWorkflow(MessageHandlers):
         if self._invalid:
             raise invalid(self._invalid)
         agent, execution = self._agent, self._started()
+        agent.run.created = agent.run.created or workflow.info().workflow_start_time
         try:
             if agent.run.status is PlanStatus.DRAFT:
                 await self._begin()

@@ -27,7 +27,7 @@ from plans.log import LogKind
 from plans.model import Step
 from plans.run import Options, PlanStatus, Run
 from plans.step_call import digest_of, upcoming
-from plans.views.agent_progress import note_progress
+from plans.views.agent_progress import note_end, note_progress
 from workflows import search_attributes
 
 ENDING_SECONDS = 60.0
@@ -216,6 +216,7 @@ class ChildAgents:
 
     def _note_tasks(self, step: Step, result: dict[str, Any]) -> None:
         state = self._run.steps[step.id]
+        note_end(state, result["agent"])
         state.tasks_done = min(len(state.tasks), sum(task["status"] == "done" for task in result["agent"]["tasks"]))
 
     @property
@@ -225,7 +226,7 @@ class ChildAgents:
 
 def _files(result: dict[str, Any]) -> dict[str, Any]:
     """What an agent's result says about files, in the fields of a Return."""
-    return {name: result[name] for name in ("wrote", "deleted", "shared", "moreFiles") if name in result}
+    return {name: result[name] for name in ("wrote", "deleted", "shared", "sharedWith", "moreFiles") if name in result}
 
 
 def _done_so_far(result: dict[str, Any]) -> str:

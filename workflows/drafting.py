@@ -14,7 +14,7 @@ from temporalio.exceptions import ActivityError, is_cancelled_exception
 
 from plans.agents.as_plan import plan_of_tasks
 from plans.agents.llm_request import Snapshot, SnapshotRequest
-from plans.agents.prompts import decomposition_end, decomposition_system, request_section
+from plans.agents.prompting.prompts import decomposition_end, decomposition_system, request_section
 from plans.agents.run import NOT_FOR_AGENTS
 from plans.agents.tasks import TaskList
 from plans.definition.validation import errors, problems

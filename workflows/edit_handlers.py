@@ -20,6 +20,7 @@ from plans.execution import apply_edits
 from plans.execution.apply_edits import Revised, newly_bound, revise
 from plans.execution.messages import read
 from plans.execution.regeneration import replaced
+from plans.execution.revision import warnings_of
 from plans.log import LogKind
 from plans.run import PlanStatus, Run
 from plans.views import queries
@@ -205,4 +206,6 @@ def _check_regenerate(run: Run, message: Regenerate) -> None:
 
 
 def _answer(revised: Revised) -> dict[str, Any]:
-    return {"version": revised.plan.version, "diff": revised.revision.diff}
+    answer = {"version": revised.plan.version, "diff": revised.revision.diff}
+    warnings = warnings_of(revised)
+    return {**answer, "warnings": warnings} if warnings else answer

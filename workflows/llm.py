@@ -3,14 +3,14 @@
 Each request is an `ask_llm` activity with its own number and idempotency key, which returns the answer parsed and
 validated. Its usage is added to the run's ledger, even if it failed. An unusable answer is sent back with all its
 problems, CORRECTIONS times at most; then `Unanswered` is raised. An agent's request refers to its conversation
-(`plans.agents.conversation`), which is stored outside the history. An agent's conversation includes a request only if
+(`plans.agents.prompting`), which is stored outside the history. An agent's conversation includes a request only if
 its answer was taken: the run that resumes an interrupted one continues the conversation before it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 
@@ -19,7 +19,7 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 
 from plans import budget
-from plans.activity_io import LargeValue
+from plans.activity_io import Attempt, LargeValue
 from plans.agents.answers import AgentAnswer, SimpleAnswer
 from plans.agents.llm_request import AgentQuestion, Asked, ChatMessage, LlmAnswer, LlmRequest, expected_of
 from plans.agents.order import limit_reached, request_text
@@ -33,9 +33,11 @@ from plans.llm.planning_prompts import correction_prompt
 from plans.llm.prompt_parts import Prompt
 from plans.log import LogKind
 from plans.run import Run
+from plans.views.live import ended_text
 from workflows import policies
 from workflows.agent_reporting import permitted
 from workflows.llm_budget import characters, count, require_budget
+from workflows.outcomes import left_behind
 
 CORRECTIONS = 3
 """Corrections per question, so four answers at most."""
@@ -174,7 +176,7 @@ async def _ask(run: Run, question: Question, rejected: Rejected | None) -> LlmAn
     number, length = run.llm_calls, sum(len(message.content) for message in request.messages)
     run.ledger = run.ledger.opened(str(number), budget.estimate(length))
     try:
-        answer = await _call(number, about, request)
+        answer = await _call(run, number, about, request, question.step_id)
     except ActivityError as error:
         failure, usage = _failure(error)
         count(run, usage, "", (_now() - started).total_seconds(), question.step_id)
@@ -221,7 +223,7 @@ async def _ask_agent(agent: AgentRun, question: AgentQuestion, session: int, rej
     request = LlmRequest(purpose="agent", agent=question, schema_name=name)
     began = _now()
     try:
-        answer = await _call(agent.asked, about or agent.position, request)
+        answer = await _call(agent.run, agent.asked, about or agent.position, request)
     except (ActivityError, asyncio.CancelledError) as error:
         failure, usage = _failure(error) if isinstance(error, ActivityError) else (error, Usage())
         count(agent.run, usage.model_copy(update={"calls": 1}), "", (_now() - began).total_seconds())
@@ -239,8 +241,11 @@ async def _ask_agent(agent: AgentRun, question: AgentQuestion, session: int, rej
 _COMPACTED = "{} earlier results were shortened to a line each in the prompt; the limit is PLANS_CONTEXT_TOKENS"
 
 
-async def _call(number: int, about: str, request: LlmRequest) -> LlmAnswer:
-    """Run the `ask_llm` activity with this number. Raises ActivityError; asyncio.CancelledError when cancelled."""
+async def _call(run: Run, number: int, about: str, request: LlmRequest, step_id: str = "") -> LlmAnswer:
+    """Run the `ask_llm` activity with this number, and log attempts that failed.
+
+    Raises ActivityError; asyncio.CancelledError when cancelled.
+    """
     keyed = request.model_copy(update={"key": f"{workflow.info().workflow_id}/llm-{number}"})
     try:
         answer: LlmAnswer = await workflow.execute_activity(
@@ -256,8 +261,16 @@ async def _call(number: int, about: str, request: LlmRequest) -> LlmAnswer:
     except ActivityError as error:
         if is_cancelled_exception(error):
             raise asyncio.CancelledError from error
+        _log_attempts(run, about, left_behind(error).attempts, step_id)
         raise
+    _log_attempts(run, about, answer.attempts, step_id)
     return answer
+
+
+def _log_attempts(run: Run, about: str, attempts: Sequence[Attempt], step_id: str) -> None:
+    for attempt in attempts:
+        text = f"{about}: {ended_text(attempt, policies.ASK_LLM.retry.attempts)}"
+        run.note(LogKind.LLM, text, _now(), step_id if step_id in run.steps else None, code=attempt.code)
 
 
 def _failure(error: ActivityError) -> tuple[Unanswered, Usage]:

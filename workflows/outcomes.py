@@ -75,7 +75,7 @@ def left_behind(error: BaseException) -> Return:
     """The file changes and the attempts that a failed call reported; an empty Return when there are none."""
     cause = error.cause if isinstance(error, ActivityError) else error
     reported = _reported(cause)
-    names = ("wrote", "deleted", "shared", "moreFiles", "sandbox", "warnings")
+    names = ("wrote", "deleted", "shared", "sharedWith", "missing", "moreFiles", "sandbox", "warnings")
     try:
         left = Return.model_validate({"duration": 0.0, **{name: reported[name] for name in names if name in reported}})
     except ValidationError:

@@ -57,6 +57,7 @@ class PlanWorkflow(EditHandlers):
         if self._invalid:
             raise invalid(self._invalid)
         execution = self._started()
+        execution.run.created = execution.run.created or workflow.info().workflow_start_time
         try:
             if execution.run.status is PlanStatus.DRAFT:
                 await (self._draft() if resume_check.is_unwritten(execution.run) else self._check())

@@ -25,6 +25,7 @@ from plans.llm.json_extraction import AnswerProblem
 from plans.log import LogKind
 from plans.model import Step
 from plans.run import Result, Run, Status
+from workflows import worker_facts
 from workflows.llm import Question, answered
 from workflows.outcomes import skipped
 
@@ -42,6 +43,7 @@ class StepRecovery:
         self._execution = execution
         self._requests: dict[str, asyncio.Task[None]] = {}
         self._answers: deque[tuple[str, Recovery | PlanError]] = deque()
+        self._learning = asyncio.Lock()
 
     @property
     def in_flight(self) -> list[str]:
@@ -133,14 +135,22 @@ class StepRecovery:
         run, step = self._run, self._execution.schedule.step(step_id)
         failure = run.steps[step_id].failure or Result(ok=False, timestamp=workflow.now())
         about = f"recovery of '{step_id}' {run.steps[step_id].recoveries} of {recovery.PER_STEP}"
+        await self._learn(step)
         prompt = recovery.prompt(run, step, failure)
-        expected = Expected(kind="recovery", tools=list(run.facts.tools.values()), failed=step.tool)
+        expected = Expected(kind="recovery", tools=recovery.tools(run, step), failed=step.tool)
         question = Question("recovery", prompt, expected, about, step_id)
         try:
             choice: Recovery | PlanError = await answered(run, question, self._judge(step))
         except PlanError as error:
             choice = error
         self._answers.append((step_id, choice))
+
+    async def _learn(self, step: Step) -> None:
+        """Make the tools of the step's workers known; of several recoveries at once, one asks and the others wait."""
+        async with self._learning:
+            trouble = await worker_facts.learn_for_recovery(self._run, step)
+        if trouble:
+            self._run.note(LogKind.WARNING, trouble, workflow.now(), step.id)
 
     def _judge(self, step: Step) -> Callable[[Parsed], Recovery | AnswerProblem]:
         def accept(choice: Parsed) -> Recovery | AnswerProblem:

@@ -9,12 +9,12 @@ from datetime import timedelta
 
 from temporalio import workflow
 from temporalio.common import RawValue
-from temporalio.exceptions import ActivityError, is_cancelled_exception
+from temporalio.exceptions import ActivityError, FailureError, is_cancelled_exception
 
 from plans.activity_io import CheckRequest, Facts
 from plans.definition.validation import errors
-from plans.errors import InvalidPlan, Refused
-from plans.model import Plan
+from plans.errors import InvalidPlan, PlanError, Refused
+from plans.model import Plan, Step
 from plans.run import Run
 from workflows import policies
 from workflows.completion import of_json
@@ -56,11 +56,39 @@ async def learn_tools(run: Run) -> None:
     run.facts = run.facts.model_copy(update={"tools": tools, "all_tools": True})
 
 
-async def learn_queue(run: Run, queue: str) -> None:
-    """Add the tools and the workspace of another queue's workers to the run's facts. Raises Refused, InvalidPlan."""
+async def learn_queue(run: Run, queue: str) -> list[str]:
+    """Add the tools and the workspace of another queue's workers to the run's facts; returns the tools' names.
+
+    Raises Refused, InvalidPlan.
+    """
     facts = await _ask_new(run, None, queue)
     tools, places = {**facts.tools, **run.facts.tools}, {**run.facts.workspaces, queue: facts.workspace}
     run.facts = _as_strict(run.facts.model_copy(update={"tools": tools, "workspaces": places}), facts)
+    return list(facts.tools)
+
+
+async def learn_for_recovery(run: Run, step: Step) -> str | None:
+    """Make all tools known that may recover the step: those of the workers of its queue.
+
+    Each queue is asked once in a run. Returns why they could not be listed; the step is then recovered with the tools
+    that are known. Not in histories recorded when a recovery knew the plan's tools only.
+    """
+    queue = step.queue if step.queue != run.plan.queue else None
+    known = run.facts.all_tools if queue is None else queue in run.facts.queue_tools
+    if known or not workflow.patched("recovery-with-all-tools"):
+        return None
+    try:
+        if queue is None:
+            await learn_tools(run)
+        else:
+            names = await learn_queue(run, queue)
+            of_queues = {**run.facts.queue_tools, queue: names}
+            run.facts = run.facts.model_copy(update={"queue_tools": of_queues})
+    except (FailureError, PlanError) as error:
+        if is_cancelled_exception(error):
+            raise
+        return f"the worker could not list its tools: {getattr(error, 'cause', None) or error}"[:1_000]
+    return None
 
 
 async def judge(run: Run, plan: Plan, queue: str) -> None:

@@ -112,6 +112,7 @@ def environment_of(
     secrets = Secrets([settings.openai_api_key, SecretStr(token) if token else None])
     addresses = AddressPolicy.of(settings.http_allow, partial(own_servers, settings, temporal))
     names = ProtectedNames(settings.protected, source_files(settings.tools))
-    watcher, rules = Watcher(settings.state_dir, settings.undo, names=names), WorkspaceRules.of(settings)
+    rules = WorkspaceRules.of(settings)
+    watcher = Watcher(settings.state_dir, settings.undo, names=names, trace=settings.trace)
     output = settings.output_mb * MEBIBYTE
     return ToolEnvironment(sandbox_of(settings), watcher, secrets, addresses, output, fault, names, rules)

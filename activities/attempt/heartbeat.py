@@ -20,7 +20,6 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from pydantic import ValidationError
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
@@ -28,14 +27,13 @@ from activities.attempt.errors import bounded, one_line
 from plans.activity_io import Attempt, logs_of
 from plans.errors import ToolError
 from plans.model import Retry
+from plans.views.live import LOST, attempts_of
 
 BEAT_SECONDS = 1.0
 MAX_ATTEMPTS = 20
 """Maximum number of attempts recorded one by one; those before the last 20 are counted."""
 ERROR_BYTES = 500
 """Maximum length of the error in an attempt's record."""
-LOST = "WORKER_LOST"
-"""Code of an attempt that ended with its worker."""
 _MOST = 1_000_000_000
 """Counts above this in details are nonsense."""
 
@@ -50,7 +48,7 @@ class Heartbeat:
         info = activity.info()
         known = _known(info.heartbeat_details)
         self.errors = errors_so_far(info.heartbeat_details)
-        self.attempts, self.more = _attempts(known), _count(known.get("moreAttempts"))
+        self.attempts, self.more = attempts_of(known.get("attempts"))[-MAX_ATTEMPTS:], _count(known.get("moreAttempts"))
         self._report, self._retry = report, retry
         self._began, self._started = info.started_time, time.monotonic()
         self._count_unrecorded()
@@ -165,18 +163,6 @@ def _known(details: Sequence[Any]) -> Mapping[str, Any]:
 def _count(found: Any) -> int:
     is_count = isinstance(found, int) and not isinstance(found, bool) and 0 <= found <= _MOST
     return found if is_count else 0
-
-
-def _attempts(known: Mapping[str, Any]) -> list[Attempt]:
-    """The attempts in details; those that this version cannot read are left out."""
-    found = known.get("attempts")
-    readable = []
-    for each in found[-MAX_ATTEMPTS:] if isinstance(found, list) else ():
-        try:
-            readable.append(Attempt.model_validate(each))
-        except ValidationError:
-            continue
-    return readable
 
 
 def _time(found: Any) -> datetime | None:

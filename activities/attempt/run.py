@@ -49,14 +49,12 @@ def tool_activity(
 
     @activity.defn(name=tool.spec.name)
     async def attempt(call: Call) -> Return:
-        again = activity.info().attempt > 1
-        workspace = here.workspace(call.workspace)
-        outputs = Outputs(values, here.secrets, here.output_bytes)
+        info, outputs = activity.info(), Outputs(values, here.secrets, here.output_bytes)
         context = ToolContext(
-            call, workspace, effects, tool.spec.name, again, fault=here.fault, outputs=outputs,
-            began=activity.info().started_time,
+            call, here.workspace(call.workspace), effects, tool.spec.name, info.attempt > 1, fault=here.fault,
+            outputs=outputs, began=info.started_time,
         )  # fmt: skip
-        heartbeat = Heartbeat(lambda: _progress(context), call.retry)
+        heartbeat = Heartbeat(lambda: _progress(context, here.secrets), call.retry)
         started = time.monotonic()
 
         async def work() -> Return:
@@ -68,9 +66,9 @@ def tool_activity(
                 done = await (work() if call.repeatable else once(context, work))
             return done.model_copy(update={"attempts": heartbeat.attempts, "more_attempts": heartbeat.more})
         except (Exception, asyncio.CancelledError) as error:
-            if _is_cancelled(error):
+            if _is_cancelled(error) and not _has_news(context, heartbeat):
                 raise
-            failure = _failure(tool_error(error), heartbeat, context, _since(started), here.secrets)
+            failure = _failure(_cause(error), heartbeat, context, _since(started), here.secrets)
             if failure.non_retryable:
                 here.ended(context)
             raise failure from None
@@ -84,7 +82,7 @@ async def _call(tool: Tool, call: Call, context: ToolContext, values: ValueStore
     site.check(call.workspace)
     args = await filled(tool, call, values)
     keywords = _checked(tool, args, call, context)
-    async with site.around(tool, context, args):
+    async with site.around(tool, context, as_texts(args)):
         return await _in_time(tool, call, context, keywords)
 
 
@@ -155,6 +153,7 @@ async def _return(kept: Any, context: ToolContext, duration: float, attempt: int
         wrote=context.files_written,
         deleted=context.files_deleted,
         shared=context.files_shared,
+        shared_with=context.shared_with,
         more_files=context.more_files,
         sandbox=context.level,
         notes=[await _stored_note(note, values) for note in context.notes],
@@ -176,13 +175,13 @@ def _failure(
     return heartbeat.failure(error, secrets.out_of(error.message), details, LONGEST_WAIT)
 
 
-def _progress(context: ToolContext) -> dict[str, Any]:
+def _progress(context: ToolContext, secrets: Secrets) -> dict[str, Any]:
     """What the heartbeat says of the attempt while it runs."""
     found = {
         "progress": context.percent,
         "logs": context.logs and context.logs.model_dump(mode="json", exclude_defaults=True),
     }
-    return {"line": context.line, **{name: value for name, value in found.items() if value is not None}}
+    return {"line": secrets.out_of(context.line), **{name: value for name, value in found.items() if value is not None}}
 
 
 def _left(context: ToolContext) -> dict[str, Any]:
@@ -192,6 +191,8 @@ def _left(context: ToolContext) -> dict[str, Any]:
         "wrote": wrote,
         "deleted": context.files_deleted,
         "shared": context.files_shared,
+        "sharedWith": context.shared_with,
+        "missing": context.files_missing,
         "moreFiles": context.more_files,
         "sandbox": context.level,
         "warnings": context.warnings,
@@ -203,6 +204,19 @@ def _is_cancelled(error: BaseException) -> bool:
     """Whether this activity is being cancelled, as opposed to a CancelledError from a task of the tool's own."""
     task = asyncio.current_task()
     return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
+
+
+def _cause(error: BaseException) -> ToolError:
+    # An activity that ends as cancelled cannot tell anything. So it fails, for its plan to know the output.
+    return ToolError("CANCELLED", "cancelled while it ran") if _is_cancelled(error) else tool_error(error)
+
+
+def _has_news(context: ToolContext, heartbeat: Heartbeat) -> bool:
+    """Whether the call was cancelled by its plan, not with its worker, after earlier attempts or some output."""
+    details, logs = activity.cancellation_details(), context.logs
+    if details is None or not details.cancel_requested:
+        return False
+    return bool(heartbeat.attempts) or (logs is not None and logs.stdout + logs.stderr > 0)
 
 
 def _since(started: float) -> float:

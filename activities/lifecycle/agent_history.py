@@ -13,7 +13,7 @@ import logging
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,8 +23,8 @@ from typing import NamedTuple
 from temporalio import activity
 
 from plans.agents import history as agents
-from plans.agents.history import AgentEvent, Entry, History
-from plans.agents.history_file import Damage, entry_of_summary, history_text, read_history
+from plans.agents.history import PLAN_TYPE, AgentEvent, Entry, History, Status
+from plans.agents.history_file import Damage, entry_of_summary, history_text, read_history, summary_with_successor
 from plans.definition.parsing import MAX_BYTES
 from plans.errors import PlanError
 from runtime.atomic_file import write_whole
@@ -61,16 +61,19 @@ class AgentHistory:
         self.lock_seconds = lock_seconds
 
     def record(self, event: AgentEvent) -> Update:
-        """Record an event. A run that starts or resumes becomes the current one; one that ends is no longer current.
+        """Record an event. A run that starts or resumes becomes the current one; when it ends, the newest in progress.
 
         An interrupted run stays current, so that it can be resumed. Raises HistoryWriteFailed.
         """
         begins, ends = event.kind in ("spawned", "resumed"), event.kind in ("completed", "failed", "timeout")
-        return self.update(
+        update = self.update(
             lambda history: agents.applied(history, event),
             current=event.agent_id if begins else "",
-            ended=event.agent_id if ends else "",
+            ended=[event.agent_id] if ends else [],
         )
+        if event.kind == "resumed":
+            self._note_in_summary(event.resumes, event.agent_id)
+        return update
 
     def read(self) -> Update:
         """The history. A missing or unreadable file is rebuilt first, in memory only if it cannot be written."""
@@ -83,13 +86,9 @@ class AgentHistory:
         except OSError as error:
             return Update(History(), f"{self.path} could not be read: {error.strerror}; check its permissions")
 
-    def active(self) -> Entry | None:
-        """The run that current-agent-id.txt names; None if there is no such file or run."""
-        try:
-            name = self.current_path.read_text(encoding="utf-8")[:1_000]
-        except (OSError, UnicodeDecodeError):
-            return None
-        return agents.active(self.read().history, name)
+    def active(self) -> list[Entry]:
+        """The runs in progress, the newest first; that is the one which current-agent-id.txt names."""
+        return agents.active(self.read().history)
 
     def resumable(self) -> Entry | None:
         """The most recent run that was interrupted, or has no recorded end, and was not resumed."""
@@ -103,8 +102,16 @@ class AgentHistory:
         """Replace the history by one rebuilt from the server's record. Raises HistoryWriteFailed."""
         return self.update(lambda history: agents.rebuilt(entries, history.max_entries))
 
-    def update(self, change: Callable[[History], History], current: str = "", ended: str = "") -> Update:
-        """Apply a change under the lock. Raises HistoryWriteFailed after three attempts."""
+    def settle(self, ends: Sequence[tuple[str, Status, datetime]]) -> Update:
+        """Record ends that only the server knows, such as those of terminated runs. Raises HistoryWriteFailed."""
+        gone = [name for name, status, _ in ends if status in ("completed", "failed", "timeout")]
+        return self.update(lambda history: agents.settled(history, ends), ended=gone)
+
+    def update(self, change: Callable[[History], History], current: str = "", ended: Collection[str] = ()) -> Update:
+        """Apply a change under the lock. Raises HistoryWriteFailed after three attempts.
+
+        `current`: the run that becomes the current one. `ended`: those that are not current any more.
+        """
         failure: OSError | None = None
         for attempt in range(TRIES):
             time.sleep(0.05 * attempt)
@@ -119,7 +126,7 @@ class AgentHistory:
             " directory, then rebuild the history with `plan history --rebuild`"
         )
 
-    def _updated(self, change: Callable[[History], History], current: str, ended: str) -> Update:
+    def _updated(self, change: Callable[[History], History], current: str, ended: Collection[str]) -> Update:
         self._sweep()
         loaded, warning = self._load(), ""
         history = self._rebuilt(loaded)
@@ -128,10 +135,13 @@ class AgentHistory:
         changed = change(history)
         if changed != loaded:
             write_whole(self.path, history_text(changed).encode(), _TEMPORARY)
+        if not current and ended and self._current() in ("", *ended):
+            running = agents.active(changed)
+            current = running[0].agent_id if running else ""
+            if not current:
+                self.current_path.unlink(missing_ok=True)
         if current:
             write_whole(self.current_path, current.encode(), _TEMPORARY)
-        elif ended and self._current_is(ended):
-            self.current_path.unlink(missing_ok=True)
         return Update(changed, warning)
 
     def _load(self) -> History | Damage | None:
@@ -157,12 +167,20 @@ class AgentHistory:
         return agents.rebuilt([*loaded.saved, *(entry for entry in self._summarized() if entry.agent_id not in known)])
 
     def _summarized(self) -> Iterator[Entry]:
-        """The runs whose SUMMARY.md files can be parsed."""
+        """The runs of agents whose SUMMARY.md files can be parsed; plans have such files, too, and no place here."""
         for path in sorted(self.directory.glob("runs/*/SUMMARY.md"))[:MAX_SUMMARIES]:
             with suppress(OSError), path.open("rb") as file:
                 entry = entry_of_summary(file.read(SUMMARY_BYTES).decode(errors="replace"))
-                if entry is not None:
+                if entry is not None and entry.agent_type != PLAN_TYPE:
                     yield entry
+
+    def _note_in_summary(self, agent_id: str, resumed_by: str) -> None:
+        """Say in the SUMMARY.md of a run which other resumed it: a history rebuilt from these files knows it then."""
+        path = self.directory / "runs" / Path(agent_id).name / "SUMMARY.md"
+        with suppress(OSError, UnicodeDecodeError):
+            if path.stat().st_size <= MAX_BYTES:
+                text = path.read_bytes().decode()
+                write_whole(path, summary_with_successor(text, resumed_by).encode(), ".summary-")
 
     def _set_aside(self, damage: Damage) -> str:
         """Save the damaged file as `.corrupt-<time>`; returns a warning.
@@ -183,11 +201,12 @@ class AgentHistory:
         _LOG.warning(warning)
         return warning
 
-    def _current_is(self, agent_id: str) -> bool:
+    def _current(self) -> str:
+        """The id in current-agent-id.txt; empty without one."""
         try:
-            return self.current_path.read_text(encoding="utf-8").strip() == agent_id
+            return self.current_path.read_text(encoding="utf-8")[:1_000].strip()
         except (OSError, UnicodeDecodeError):
-            return False
+            return ""
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

@@ -59,6 +59,7 @@ class PlanChecker:
             strict_approvals=self.strict_approvals,
             decision_key=self.decision_key,
             binds_calls=True,
+            versions_by_step=True,
             search_attributes=self.search_attributes,
             keeps_summaries=self.keeps_summaries,
         )

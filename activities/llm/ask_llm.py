@@ -3,9 +3,9 @@
 The request's `expected` (`plans.llm.answers.Expected`) decides how the text is parsed; a workflow only receives values
 and problems.
 
-An agent's prompt is composed here (`plans.agents.conversation`) and kept within the model's context window
-(`plans.agents.compaction`). What was asked and answered is stored, and only a reference returned. If the endpoint
-refuses the prompt as too long all the same, it is compacted further and sent once more.
+An agent's prompt is composed here and kept within the model's context window (`plans.agents.prompting`). What was asked
+and answered is stored, and only a reference returned. If the endpoint refuses the prompt as too long all the same, it
+is compacted further and sent once more.
 
 It heartbeats while it waits, and closes its connection when cancelled. Errors of the endpoint are counted in the
 heartbeat (`activities.attempt.heartbeat`): the death of a worker uses up no attempt, and a busy endpoint's Retry-After
@@ -32,8 +32,6 @@ from activities.llm.errors import LONGEST_WAIT, LlmError
 from activities.llm.model import LanguageModel
 from plans.activity_io import LargeValue, Note
 from plans.agents.answers import AgentAnswer, SimpleAnswer
-from plans.agents.compaction import Fit, bytes_of, counted, fitted, refused
-from plans.agents.conversation import Conversation, Messages
 from plans.agents.llm_request import (
     BAD_ANSWER,
     TOO_LONG,
@@ -47,6 +45,8 @@ from plans.agents.llm_request import (
     messages_of,
     repeated,
 )
+from plans.agents.prompting.compaction import Fit, bytes_of, counted, fitted, refused
+from plans.agents.prompting.conversation import Conversation, Messages
 from plans.definition.output_schema import form_problem
 from plans.errors import ToolError
 from plans.llm.answers import Expected, PlanAnswer, Recovery, as_json, parsed, schema_of, typed
@@ -99,7 +99,8 @@ class AskLlm:
                 answer, asked = await self._answer(asked)
                 judgement = await asyncio.to_thread(judged, answer, asked)
                 kept = await self._kept(asked, judgement, answer.text)
-                return judgement.model_copy(update={"attempt": heartbeat.errors + 1, **kept})
+                told = {"attempt": heartbeat.errors + 1, "attempts": heartbeat.attempts}
+                return judgement.model_copy(update={**told, **kept})
         except ToolError as error:
             kept = await self._kept_of(asked, error) if heartbeat.is_final(error) else {}
             raise _failure(error, heartbeat, kept) from None
@@ -161,8 +162,7 @@ async def compose(
     guides = [await _guide(note, values) for note in question.guides]
     outcomes = await _outcomes(question.outcomes, values)
     said = Conversation.model_validate(earlier).about(question.request, question.output_schema)
-    if question.forget_guides:
-        said = said.model_copy(update={"guides": []})
+    said = said.without_guides() if question.forget_guides else said
     said = said.plus(guides, outcomes, question.notice, limit=context_tokens)
     if question.problems:
         said = said.rejected(question.last, question.problems)

@@ -23,17 +23,19 @@ def own_servers(settings: Settings, temporal: str) -> list[Endpoint]:
 
 
 def _ports(settings: Settings, temporal: str) -> Iterator[tuple[str, int]]:
-    for address in (f"//{temporal}", settings.openai_base_url):
+    embedded = server.recorded(settings)  # it may have been started again, on other ports
+    servers = list(dict.fromkeys([temporal, *([embedded.address] if embedded else [])]))
+    for address in (*(f"//{each}" for each in servers), settings.openai_base_url):
         parts = urlsplit(address)
         port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
         if parts.hostname and port and not parts.hostname.endswith(".openai.com"):  # public: no need to resolve it
             yield parts.hostname, port
-    embedded = server.recorded(settings)
     if embedded is not None and embedded.ui:
         yield server.HOST, urlsplit(embedded.ui).port or server.UI_PORT
     yield server.HOST, server.UI_PORT
-    for other in _beside(urlsplit(f"//{temporal}").port or 0):
-        yield server.HOST, other
+    for each in servers:
+        for other in _beside(urlsplit(f"//{each}").port or 0):
+            yield server.HOST, other
 
 
 def _beside(port: int) -> set[int]:

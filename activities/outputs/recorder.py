@@ -73,7 +73,7 @@ class Recorder:
         self._short_turns: Turns = []
         self._tails = {number: bytearray() for number in NUMBERS}
         self._received = 0
-        self._problem: ToolError | OSError | None = None
+        self._problem: Exception | None = None
         self._full, self._changed, self._stopping = asyncio.Event(), False, False
         self._task: asyncio.Task[None] | None = None
 
@@ -88,7 +88,7 @@ class Recorder:
         try:
             async with asyncio.timeout(SECONDS_TO_SAVE if isinstance(error, asyncio.CancelledError) else None):
                 await self._finish(is_value=error is None)
-        except (OSError, TimeoutError):
+        except Exception:  # whatever a storage driver raises; `texts` and `check` raise it where it matters
             self._logged(self._state(END_BYTES).model_copy(update={"cut": True}))
 
     def add(self, number: Number, data: bytes) -> bool:
@@ -186,7 +186,9 @@ class Recorder:
                 if self._changed:
                     self._changed = False
                     self._logged(self._state(LIVE_BYTES))
-        except OSError as error:
+        except (
+            Exception
+        ) as error:  # whatever a storage driver raises: nobody would take more output, so the command ends
             self._problem = error
             self.over.set()
         finally:
@@ -212,6 +214,8 @@ class Recorder:
     async def _finish(self, *, is_value: bool) -> None:
         await self._stop()
         self._release()
+        if not self._received:
+            return
         if is_value and self._short is not None and self._decoded() is not None and not self._transcript.claim:
             out, err = (len(self._short[number]) for number in NUMBERS)
             self._logged(Logs(stdout=out, stderr=err, of_value=shortened(self._short_turns, TURNS_IN_HISTORY)))

@@ -67,7 +67,7 @@ class Transcript:
         for tries in range(TRIES - 1):
             try:
                 return await self._store.put_bytes(data, encoding)
-            except OSError:
+            except Exception:  # whatever a storage driver raises; the last try raises it
                 await asyncio.sleep(FIRST_PAUSE * 2**tries)
         return await self._store.put_bytes(data, encoding)
 

@@ -20,24 +20,35 @@ MAX_STATES = 200_000
 
 
 class KnownStates:
-    """States of paths, keyed by workspace and path."""
+    """States of paths by workspace and path: the latest, and earlier ones while calls run that began with them."""
 
     def __init__(self) -> None:
         self._states: dict[tuple[str, str], tuple[Mark, str]] = {}
+        self._earlier: dict[tuple[str, str, Mark], str] = {}
 
     def of(self, root: str, path: str, mark: Mark | None) -> str | None:
         """The cached state of a path with this mark; None if unknown."""
         if mark is not None and mark[1] == FOLDER_SIZE:
             return FOLDER
         known = self._states.get((root, path))
-        return known[1] if known and known[0] == mark else None
+        if known and known[0] == mark:
+            return known[1]
+        return self._earlier.get((root, path, mark)) if mark is not None else None
 
     def remember(self, root: str, path: str, mark: Mark, state: str | None) -> None:
         """Cache the state of a path with this mark."""
         if len(self._states) > MAX_STATES:
             self._states.clear()
-        if state is not None:
-            self._states[root, path] = (mark, state)
+        if state is None:
+            return
+        known = self._states.get((root, path))
+        if known and known[0] != mark and len(self._earlier) < MAX_STATES:
+            self._earlier[root, path, known[0]] = known[1]
+        self._states[root, path] = (mark, state)
+
+    def forget_earlier(self) -> None:
+        """No call is in progress that may have begun with an earlier state."""
+        self._earlier.clear()
 
     def keep(self, workspace: Workspace, paths: Iterable[str], preimages: ContentStore) -> None:
         """Hash these paths now and store their contents, up to the store's limit per file."""

@@ -8,10 +8,16 @@ snapshot is marked incomplete.
 
 from __future__ import annotations
 
+import hashlib
+import marshal
 import os
 import stat
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
+
+import xxhash
 
 from activities.provenance.git_folders import guarded_elsewhere, guarded_in_git
 from activities.workspace.file_names import visible
@@ -71,6 +77,48 @@ def look(root: str, skipped: str = "", most: int = MAX_ENTRIES, names: Protected
     finally:
         os.close(descriptor)
     return found
+
+
+class Looks:
+    """The first snapshots of calls in progress, and their traces, below a state directory: they survive a crash."""
+
+    def __init__(self, state: Path) -> None:
+        self._directory = state / "looks"
+
+    def trace_file(self, key: str) -> Path:
+        """The file for the trace of a call, which may not exist yet."""
+        with suppress(OSError):  # the call is then not traced
+            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return self._file(key).with_suffix(".trace").absolute()
+
+    def save(self, key: str, before: WorkspaceScan) -> None:
+        """Keep the first snapshot of a call."""
+        data = marshal.dumps((before.marks, before.protected, before.complete))
+        with suppress(OSError):  # a later attempt then starts from a snapshot of its own
+            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._file(key).write_bytes(xxhash.xxh3_128_digest(data) + data)
+
+    def load(self, key: str) -> WorkspaceScan | None:
+        """The first snapshot of an earlier attempt; verified by hash, because marshal must not read damaged data."""
+        with suppress(OSError, ValueError, EOFError, TypeError):
+            data = self._file(key).read_bytes()
+            if xxhash.xxh3_128_digest(data[16:]) == data[:16]:
+                return WorkspaceScan(*marshal.loads(data[16:]))  # noqa: S302
+        return None
+
+    def taken(self, key: str) -> int:
+        """When the snapshot was kept, in ns since the epoch; 0 if none is."""
+        with suppress(OSError):
+            return self._file(key).stat().st_mtime_ns
+        return 0
+
+    def forget(self, key: str) -> None:
+        """Delete what is kept of a call."""
+        self._file(key).unlink(missing_ok=True)
+        self._file(key).with_suffix(".trace").unlink(missing_ok=True)
+
+    def _file(self, key: str) -> Path:
+        return self._directory / hashlib.sha256(key.encode()).hexdigest()[:32]
 
 
 def mark_of(status: os.stat_result) -> Mark:

@@ -1,8 +1,8 @@
 """The activity `file_changes`: reports the files a plan changed, with diffs, and undoes the changes.
 
-Changes by file tools are in the effect log, changes by commands in the journal. Undo restores the latest change first,
-each file under its lock and only if it is still as the run left it. If one file is refused, nothing is restored, unless
-the request says `partly`. Idempotent: files that are already restored are left alone.
+Changes by file tools are in the effect log, changes by commands in the journal. Undo restores each file under its lock
+and only if it is still as the run left it. If one file is refused, nothing is restored, unless the request says
+`partly`. Idempotent: files that are already restored are left alone.
 """
 
 from __future__ import annotations
@@ -167,14 +167,19 @@ class FileChanges:
 
 
 def _linked(calls: list[CallChanges]) -> Iterator[CallChanges]:
-    """Fill in unknown states before a change with the state after the previous change of that file."""
-    left: dict[tuple[str, str], str | None] = {}
+    """Fill in unknown states before a change with the state after the previous change of that file.
+
+    Not those of calls that began before the previous one had ended: nobody knows what they found.
+    """
+    left: dict[tuple[str, str], tuple[str | None, datetime]] = {}
     for call in calls:
         changes = []
         for change in call.changes:
             place = (call.workspace, change.path)
-            before = left.get(place) if change.before is None else change.before
-            left[place] = change.after
+            after, ended = left.get(place, (None, call.time))
+            came_later = ended <= (call.began or call.time)
+            before = after if change.before is None and came_later else change.before
+            left[place] = change.after, call.time
             changes.append(change.model_copy(update={"before": before}))
         yield call.model_copy(update={"changes": changes})
 

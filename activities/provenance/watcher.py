@@ -1,34 +1,29 @@
 """Attributes file changes to calls: snapshots the workspace before and after an opaque tool and journals the diff.
 
-Concurrent steps are told apart as far as possible: what this worker's file tools wrote is theirs; a file that changed
+Concurrent steps are told apart as far as possible: what this worker's file tools wrote is theirs, and of commands the
+processes are traced (`activities.provenance.attribution` decides). Where that is not possible, a file that changed
 while two opaque calls ran is recorded for each whose snapshots saw the change, marked as shared. All attempts of a call
-count as one: the first snapshot is kept on disk until the call has ended, across crashes of the worker. Changes by
-workers in other processes are not marked as shared.
+count as one: the first snapshot and the trace are kept on disk until the call has ended, across crashes of the worker.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import marshal
 import threading
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-import xxhash
-
+from activities.provenance.attribution import Attribution, Watch, attribute
 from activities.provenance.declared_writes import named_by
 from activities.provenance.journal import Journal
 from activities.provenance.known_states import KnownStates, mark_at
 from activities.provenance.path_state import kept_state, state_of
 from activities.provenance.protected_files import guarded, running_later, warning
-from activities.provenance.scan import FOLDER as FOLDER_SIZE
-from activities.provenance.scan import MAX_ENTRIES, Difference, Mark, WorkspaceScan, look
+from activities.provenance.scan import MAX_ENTRIES, Difference, Looks, Mark, WorkspaceScan, look
 from activities.tools.tool import ToolContext
 from activities.workspace.file_names import native
 from plans.errors import ToolError
@@ -40,42 +35,31 @@ MAX_LISTED = 500
 """Changed paths per call reported to the run."""
 MAX_KEPT = 5_000
 """Changed paths per call stored in the journal."""
-SLACK_NS = 20_000_000
-"""Tolerance in ns: file timestamps are coarse and lag behind the system clock."""
+TRACED = ("run_command", "run_python")
+"""Tools that change files in the processes of a command only."""
 
 Undo = Literal["off", "files", "full"]
-
-
-@dataclass(eq=False)
-class _Watch:
-    """One call in progress."""
-
-    key: str
-    root: str
-    before: WorkspaceScan
-    began: int
-    ended: int = 0
-    resumed: bool = False
-    """An earlier attempt took the first snapshot."""
-    beside: list[_Watch] = field(default_factory=list)
-    """Calls that overlapped with this one in time."""
-    named: dict[str, Mark | None] = field(default_factory=dict)
-    """Marks before the call of the paths that its text says it writes."""
-    guarded: dict[str, Mark] = field(default_factory=dict)
-    """Marks of protected files before the call."""
 
 
 class Watcher:
     """Tracks the file changes of one worker's calls. `state` is the worker's state directory."""
 
     def __init__(
-        self, state: Path, undo: Undo = "files", most: int = MAX_ENTRIES, names: ProtectedNames = DEFAULT
+        self,
+        state: Path,
+        undo: Undo = "files",
+        most: int = MAX_ENTRIES,
+        names: ProtectedNames = DEFAULT,
+        *,
+        trace: bool = True,
     ) -> None:
+        """`trace`: tell concurrent commands apart by their processes, where the kernel can."""
         self.journal = Journal(state / "changes")
-        self._state, self._looks, self._undo, self._most, self._names = state, state / "looks", undo, most, names
-        self._lock = threading.Lock()
-        self._active: list[_Watch] = []
-        self._written: dict[tuple[str, str], Mark] = {}
+        self._state, self._looks, self._undo, self._most, self._names = state, Looks(state), undo, most, names
+        self._trace, self._lock = trace, threading.Lock()
+        self._active: list[Watch] = []
+        self._written: dict[tuple[str, str], Mark | None] = {}
+        """What file tools left while calls were watched: the mark, None for a file that they deleted."""
         self._known = KnownStates()
 
     @asynccontextmanager
@@ -105,40 +89,57 @@ class Watcher:
             mark = mark_at(context.workspace, path)
             if mark is not None:
                 self._written[context.workspace.root, path] = mark
+        for path in context.files_deleted:
+            self._written[context.workspace.root, path] = None
 
     def forget(self, key: str) -> None:
-        """The call has ended, with no attempt to follow: delete its first snapshot."""
-        self._look_file(key).unlink(missing_ok=True)
+        """The call has ended, with no attempt to follow: delete its first snapshot and its trace."""
+        self._looks.forget(key)
 
-    def _begin(self, context: ToolContext, args: dict[str, Any]) -> _Watch:
-        workspace, key = context.workspace, context.call.key
-        began = time.time_ns()
+    def _begin(self, context: ToolContext, args: dict[str, Any]) -> Watch:
+        workspace, call = context.workspace, context.call
+        watch = Watch(call.key, call.plan_id, call.step_id, workspace.root, time.time_ns())
+        if self._trace and context.tool in TRACED:
+            watch.trace_file = self._looks.trace_file(call.key)
+        with self._lock:  # before the snapshot: another call may end during it
+            watch.beside = [other for other in self._active if other.root == watch.root]
+            for other in watch.beside:
+                other.beside.append(watch)
+            self._active.append(watch)
+        try:
+            self._look_before(watch, context, args)
+        except BaseException:
+            self._leave(watch)
+            raise
+        return watch
+
+    def _look_before(self, watch: Watch, context: ToolContext, args: dict[str, Any]) -> None:
+        workspace = context.workspace
         try:
             now = look(workspace.root, str(self._state), self._most, self._names)
         except OSError as error:
             raise ToolError("NOT_FOUND", f"the workspace {workspace.root} cannot be read: {error.strerror}") from None
-        earlier = self._load(key)
-        watch = _Watch(key, workspace.root, earlier or now, began, resumed=earlier is not None)
+        earlier = self._looks.load(watch.key)
+        watch.before, watch.resumed = earlier or now, earlier is not None
+        watch.since = min(watch.began, self._looks.taken(watch.key) or watch.began)
         watch.named = {path: mark_at(workspace, path) for path in named_by(context.tool, args, workspace)}
         context.protected = [f"{workspace.root}/{native(path)}" for path in (*now.protected, *now.sockets)]
         context.protected += self._names.files_below(workspace.root)
+        context.trace = str(watch.trace_file or "")
         watch.guarded = guarded(workspace.root, now.protected)
         if self._undo == "full":
             self._keep(context, now.marks)
         self._keep(context, watch.named)
         if earlier is None:
-            self._save(key, now)
-        with self._lock:
-            watch.beside = [other for other in self._active if other.root == watch.root]
-            for other in watch.beside:
-                other.beside.append(watch)
-            self._active.append(watch)
-        return watch
+            self._looks.save(watch.key, now)
 
-    def _end(self, watch: _Watch, context: ToolContext) -> None:
+    def _leave(self, watch: Watch) -> None:
         with self._lock:
+            watch.ended, watch.final = time.time_ns(), watch.trace()
             self._active.remove(watch)
-            watch.ended = time.time_ns()
+
+    def _end(self, watch: Watch, context: ToolContext) -> None:
+        self._leave(watch)
         try:
             after = look(watch.root, str(self._state), self._most, self._names)
         except OSError as error:
@@ -148,47 +149,58 @@ class Watcher:
         difference = self._difference(watch, after, context)
         if text := running_later(watch.root, [*difference.created, *difference.changed], self._names):
             context.warn(text)
-        self._record(watch, after, difference, context)
+        found = attribute(watch, difference, after, _folders_above(self._of_file_tools(watch.root)))
+        if found.warning:
+            context.warn(found.warning)
+        self._record(watch, after, found, context)
         with self._lock:
             if not self._active:
                 self._written.clear()
+                self._known.forget_earlier()
         return None
 
-    def _difference(self, watch: _Watch, after: WorkspaceScan, context: ToolContext) -> Difference:
+    def _difference(self, watch: Watch, after: WorkspaceScan, context: ToolContext) -> Difference:
+        """The changes between the snapshots, without those of file tools."""
         complete = watch.before.complete and after.complete
         if not complete:
             context.warn("the workspace is too large to track; only files named in the command are listed")
         found = watch.before.difference(after) if complete else Difference([], [], [])
-        theirs = {path for root, path in self._written if root == watch.root}
-        created = [path for path in found.created if not (path in theirs and self._is_written(watch, path, after))]
-        changed = [path for path in found.changed if not (path in theirs and self._is_written(watch, path, after))]
+        theirs, trace = self._of_file_tools(watch.root), watch.trace()
+        created, changed, deleted = (
+            [path for path in paths if path not in theirs or theirs[path] != after.marks.get(path)] for paths in found
+        )
         for path, mark in watch.named.items():
             now = mark_at(context.workspace, path)
             if now is None or now == mark or (path in after.marks and complete):
                 continue
+            if trace.is_whole and not trace.has(path):
+                continue  # another spelling of a path, or not written at all
             (changed if mark else created).append(path)  # in a directory that is not scanned
             after.marks[path] = now
-        return Difference(created, changed, found.deleted)
+        return Difference(created, changed, deleted)
 
-    def _is_written(self, watch: _Watch, path: str, after: WorkspaceScan) -> bool:
-        return self._written.get((watch.root, path)) == after.marks[path]
+    def _of_file_tools(self, root: str) -> dict[str, Mark | None]:
+        """The marks that file tools left in a workspace."""
+        return {path: mark for (top, path), mark in list(self._written.items()) if top == root}
 
-    def _record(self, watch: _Watch, after: WorkspaceScan, found: Difference, context: ToolContext) -> None:
+    def _record(self, watch: Watch, after: WorkspaceScan, found: Attribution, context: ToolContext) -> None:
         changes: list[FileChange] = []
-        paths = [*found.created, *found.changed]
+        paths, deleted = [*found.own.created, *found.own.changed], found.own.deleted
         for path in paths[:MAX_KEPT]:
-            change = self._changed(watch, path, after.marks[path], context)
+            change = self._changed(watch, path, after.marks[path], found, context)
             if change is not None:
                 changes.append(change)
-        for path in found.deleted[: max(0, MAX_KEPT - len(changes))]:
+        for path in deleted[: max(0, MAX_KEPT - len(changes))]:
             before = self._known.of(watch.root, path, watch.before.marks[path])
-            changes.append(FileChange(path=path, kind="deleted", before=before, after="", shared=bool(watch.beside)))
-        more = max(0, len(paths) + len(found.deleted) - max(MAX_KEPT, len(changes)))
+            changes.append(FileChange(path=path, kind="deleted", before=before, after="", **_doubt(found, path)))
+        more = max(0, len(paths) + len(deleted) - max(MAX_KEPT, len(changes)))
         if self._undo != "off" and (changes or more):
-            self._write_down(context, changes, more)
+            self._write_down(watch, context, changes, more)
         _report(context, changes, more, after.marks)
 
-    def _changed(self, watch: _Watch, path: str, mark: Mark, context: ToolContext) -> FileChange | None:
+    def _changed(
+        self, watch: Watch, path: str, mark: Mark, found: Attribution, context: ToolContext
+    ) -> FileChange | None:
         """The change of a new or modified path; None if its content turns out to be the same."""
         earlier = watch.before.marks.get(path) or watch.named.get(path)
         before = self._known.of(watch.root, path, earlier) if earlier else ""
@@ -197,14 +209,10 @@ class Watcher:
         self._known.remember(watch.root, path, mark, after)
         if before is not None and before == after and path not in watch.named:
             return None
-        shared = any(_was_within(mark, other) for other in watch.beside) or (
-            watch.resumed and 0 < mark[0] < watch.began - SLACK_NS
-        )
-        return FileChange(
-            path=path, kind="changed" if earlier else "created", before=before, after=after, shared=shared
-        )
+        kind: Literal["changed", "created"] = "changed" if earlier else "created"
+        return FileChange(path=path, kind=kind, before=before, after=after, **_doubt(found, path))
 
-    def _write_down(self, context: ToolContext, changes: list[FileChange], more: int) -> None:
+    def _write_down(self, watch: Watch, context: ToolContext, changes: list[FileChange], more: int) -> None:
         call = context.call
         kept = self.journal.write(
             CallChanges(
@@ -213,6 +221,7 @@ class Watcher:
                 step_id=call.step_id,
                 tool=context.tool,
                 workspace=context.workspace.root,
+                began=datetime.fromtimestamp(watch.since / 1e9, UTC),
                 time=datetime.now(UTC),
                 changes=changes,
                 more=more,
@@ -225,22 +234,14 @@ class Watcher:
         if self._undo != "off":
             self._known.keep(context.workspace, paths, context.effects.preimages)
 
-    def _look_file(self, key: str) -> Path:
-        return self._looks / hashlib.sha256(key.encode()).hexdigest()[:32]
 
-    def _save(self, key: str, before: WorkspaceScan) -> None:
-        data = marshal.dumps((before.marks, before.protected, before.complete))
-        with suppress(OSError):  # a later attempt then starts from a snapshot of its own
-            self._looks.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._look_file(key).write_bytes(xxhash.xxh3_128_digest(data) + data)
+def _folders_above(paths: Iterable[str]) -> set[str]:
+    return {path[:at] for path in paths for at, letter in enumerate(path) if letter == "/"}
 
-    def _load(self, key: str) -> WorkspaceScan | None:
-        """The first snapshot of an earlier attempt; verified by hash, because marshal must not read damaged data."""
-        with suppress(OSError, ValueError, EOFError, TypeError):
-            data = self._look_file(key).read_bytes()
-            if xxhash.xxh3_128_digest(data[16:]) == data[:16]:
-                return WorkspaceScan(*marshal.loads(data[16:]))  # noqa: S302
-        return None
+
+def _doubt(found: Attribution, path: str) -> dict[str, Any]:
+    """The fields of a FileChange that say whose it may be instead."""
+    return {"shared": path in found.shared, "others": found.shared.get(path, [])}
 
 
 def _report(context: ToolContext, changes: list[FileChange], more: int, marks: dict[str, Mark]) -> None:
@@ -253,6 +254,7 @@ def _report(context: ToolContext, changes: list[FileChange], more: int, marks: d
             context.files_written.setdefault(change.path, _stamp(change, marks[change.path]))
         if change.shared:
             context.files_shared.append(change.path)
+            context.shared_with += [name for name in change.others if name not in context.shared_with]
     context.more_files += more + len(reported[MAX_LISTED:])
 
 
@@ -271,9 +273,3 @@ def _stamp(change: FileChange, mark: Mark) -> Stamp | None:
     if change.kind != "created" or change.shared or not is_file or mark[1] > SAMPLED_FROM:
         return None
     return Stamp(hash=change.after or "", size=mark[1])
-
-
-def _was_within(mark: Mark, other: _Watch) -> bool:
-    """Whether the path last changed while the other call ran; always true for a directory, whose ctime is unknown."""
-    last = other.ended or time.time_ns()
-    return mark[1] == FOLDER_SIZE or other.began - SLACK_NS <= mark[0] <= last + SLACK_NS

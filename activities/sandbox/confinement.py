@@ -25,6 +25,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # `typing` takes 3 ms to load
     from typing import Any, NoReturn
 
+    from activities.tracing.tracer import Tracer
+
 SET_PDEATHSIG = 1
 MAX_OPEN_FILES = 4_096
 CONSTANT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
@@ -34,7 +36,7 @@ END = signal.SIGHUP
 _DEFAULT = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
 
 
-def start(order: dict[str, Any]) -> tuple[int, bytes]:
+def start(order: dict[str, Any], tracer: Tracer) -> tuple[int, bytes]:
     """Start the command in a new session. Returns its pid (or its bubblewrap's or keeper's), and what went wrong."""
     reading, writing = os.pipe()
     maps: privileges.Maps = {}
@@ -51,14 +53,16 @@ def start(order: dict[str, Any]) -> tuple[int, bytes]:
         return 0, _told(error)
     if not child:
         os.close(reading)
-        _Child(order, writing, new, maps, barrier[0]).run(launcher)
+        _Child(order, writing, new, maps, barrier[0], tracer).run(launcher)
     os.close(writing)
+    tracer.leave()
     with open(reading, "rb") as file:
         problem = file.read(2_000)
     if order["bwrap"]:
         os.close(barrier[0])
         place = "" if problem else misplaced(order, child, barrier[1])
         problem = _told(OSError(2, f"{place} was moved or replaced while the command started")) if place else problem
+        tracer.begin()
         os.close(barrier[1])
     os.close(order["directory"])
     return child, problem
@@ -67,8 +71,17 @@ def start(order: dict[str, Any]) -> tuple[int, bytes]:
 class _Child:
     """A process between the launcher and the command. `problems` closes when the command starts."""
 
-    def __init__(self, order: dict[str, Any], problems: int, new: int, maps: privileges.Maps, barrier: int) -> None:
+    def __init__(
+        self,
+        order: dict[str, Any],
+        problems: int,
+        new: int,
+        maps: privileges.Maps,
+        barrier: int,
+        tracer: Tracer,
+    ) -> None:
         self._order, self._problems, self._new, self._maps, self._barrier = order, problems, new, maps, barrier
+        self._tracer = tracer
 
     def run(self, launcher: int) -> NoReturn:
         """Confine this process and become the command, or its keeper."""
@@ -95,7 +108,7 @@ class _Child:
         os.set_inheritable(kept[0], True)
         if self._new:
             privileges.enter(order["drop"]["owned"], order["drop"]["needed"], self._maps)
-            kept.append(_held("\n".join(_users(self._new)).encode()))
+            kept.append(_held("\n".join(privileges.users(self._new)).encode()))
             words += ["--ro-bind-data", str(kept[-1]), "/etc/passwd"]
         if seccomp.is_possible():
             kept.append(_held(seccomp.program(internet=True, shared_memory=True)))
@@ -107,6 +120,7 @@ class _Child:
         _die_with(launcher, signal.SIGKILL)
         if "--unshare-net" not in words:
             _enclose_sockets(order["bwrap"][0])
+        self._tracer.install()
         _close_all_but(kept, self._problems)
         self._limit()
         command = [order["bwrap"][0], "--args", str(kept[-1]), "--", *order["command"]]
@@ -130,6 +144,7 @@ class _Child:
         command = os.fork()
         if not command:
             self._become_command()
+        self._tracer.leave()
         os.close(self._problems)
         os.close(self._order["directory"])
         while True:
@@ -165,6 +180,7 @@ class _Child:
     def _execute(self, filter_: bytes = b"", confined: object = None) -> None:
         """Become the command. Its failure to start is reported as a shell would, with exit code 127 or 126."""
         command = self._order["command"]
+        self._tracer.install()
         _close_all_but([], self._problems)
         self._limit()
         _default_signals()
@@ -215,11 +231,8 @@ def _ended(all_: bool) -> int:
 
 
 def _enclose_sockets(bwrap: str) -> None:
-    """Keep the host's abstract Unix sockets from a command that shares its network, where the kernel can.
-
-    Not where bubblewrap is set-user-id: it would lose its rights by this.
-    """
-    if landlock.abi() >= landlock.SIGNALS and not os.stat(bwrap).st_mode & stat.S_ISUID:
+    """Keep the host's abstract Unix sockets from a command that shares its network, where the kernel can."""
+    if landlock.abi() >= landlock.SIGNALS and not privileges.is_set_user_id(bwrap):
         landlock.enclose_sockets()
 
 
@@ -257,13 +270,6 @@ def _unshare_processes() -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(privileges.NEW_PROCESSES):
         raise OSError(ctypes.get_errno(), "a PID namespace cannot be made")
-
-
-def _users(new: int) -> list[str]:
-    """The lines of /etc/passwd with one for the command's user: programs look up who they are."""
-    with suppress(OSError), open("/etc/passwd", encoding="utf-8", errors="surrogateescape") as file:
-        return [*file.read().splitlines(), f"plans:x:{new}:{new}::/:/bin/sh", ""]
-    return [f"plans:x:{new}:{new}::/:/bin/sh", ""]
 
 
 def _held(content: bytes) -> int:

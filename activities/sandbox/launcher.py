@@ -14,7 +14,9 @@ from types import ModuleType
 def _find_siblings() -> None:
     """Make `activities.sandbox` importable without the path of the whole project and without its dependencies."""
     here = os.path.dirname(os.path.abspath(__file__))
-    for name, place in (("activities", os.path.dirname(here)), ("activities.sandbox", here)):
+    top = os.path.dirname(here)
+    packages = (("activities", top), ("activities.sandbox", here), ("activities.tracing", os.path.join(top, "tracing")))
+    for name, place in packages:
         package = ModuleType(name)
         package.__path__ = [place]
         sys.modules[name] = package

@@ -12,6 +12,7 @@ import ctypes
 import os
 import stat
 import struct
+from contextlib import suppress
 
 FIRST_USER = 0x70000000
 """The first user id that systemd's documentation lists as unused; a command's is this plus its launcher's pid."""
@@ -31,6 +32,18 @@ Maps = dict[tuple[int, int], int]
 def user() -> int:
     """The user and group id for the command of this launcher."""
     return FIRST_USER + os.getpid()
+
+
+def users(new: int) -> list[str]:
+    """The lines of /etc/passwd with one for the command's user: programs look up who they are."""
+    with suppress(OSError), open("/etc/passwd", encoding="utf-8", errors="surrogateescape") as file:
+        return [*file.read().splitlines(), f"plans:x:{new}:{new}::/:/bin/sh", ""]
+    return [f"plans:x:{new}:{new}::/:/bin/sh", ""]
+
+
+def is_set_user_id(program: str) -> bool:
+    """Whether a program has rights of its own, which no_new_privs would take from it."""
+    return bool(os.stat(program).st_mode & stat.S_ISUID)
 
 
 def maps_for(paths: list[str], new: int) -> Maps:

@@ -68,6 +68,8 @@ class Order:
     """Level 1: the arguments of `landlock.restrict`."""
     drop: dict[str, list[str]] = field(default_factory=dict)
     """For a root worker: the paths `owned` and `needed` by the unprivileged user, see `privileges.enter`."""
+    trace: str = ""
+    """The file to which the launcher adds the names that the command changes, see `activities.tracing.tracer`."""
 
 
 async def run(order: Order, directory: int, sink: Sink) -> int:

@@ -22,7 +22,9 @@ import time
 from contextlib import suppress
 
 from activities.sandbox import confinement
+from activities.sandbox.privileges import is_set_user_id
 from activities.sandbox.processes import descendants, inside, kill_all, on_host, reap
+from activities.tracing.tracer import Tracer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # `typing` takes 3 ms to load
@@ -44,7 +46,8 @@ def main(descriptor: int) -> int:
     with suppress(AttributeError, OSError):  # not Linux: there is no subreaper
         ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     woken = _wake_on_signals()
-    main_child, problem = confinement.start(order)
+    tracer = _tracer(order)
+    main_child, problem = confinement.start(order, tracer)
     codes: dict[int, int] = {}
     excess = NOT_CONFINED if problem else 0
     room = {disk: _free(disk) for disk in order["disks"]}
@@ -52,6 +55,7 @@ def main(descriptor: int) -> int:
         ready, _, _ = select.select([control, woken], [], [], WATCH_SECONDS)
         if not ready:
             excess = _excess(limits, room)
+        tracer.look_after()
         if woken in ready:
             os.read(woken, 1_024)
         if control in ready:
@@ -61,12 +65,19 @@ def main(descriptor: int) -> int:
     if order["landlock"]:
         _end_keeper(main_child, codes, woken)
     kill_all(codes)
+    tracer.finish()
     if problem:
         os.write(2, problem)
     if excess:
         signal.signal(excess, signal.SIG_DFL)
         os.kill(os.getpid(), excess)
     return _exit_code(codes.get(main_child))
+
+
+def _tracer(order: dict[str, Any]) -> Tracer:
+    """The tracer of the command: it decides nothing but who wrote what. Before the first fork, see `Tracer`."""
+    is_confined = bool(order["landlock"]) or (bool(order["bwrap"]) and not is_set_user_id(order["bwrap"][0]))
+    return Tracer(order["trace"], order["disks"][0], at_once=not order["bwrap"], no_new_privileges=is_confined)
 
 
 def _excess(limits: dict[str, int | None], room: dict[str, int]) -> int:

@@ -10,14 +10,15 @@ from plans.file_stamps import Stamp
 
 BOUNDS = Bounds(lines=60, characters=4_000, line_characters=300, compared_bytes=256 * 1024)
 AGAIN = "Nothing was written; call read_file again, then retry"
+GONE = "Nothing was written; if it is needed, call read_file to confirm that it is gone, then create it with write_file"
 
 
 def conflict(place: Place, seen: Stamp, before: bytes | None, now: bytes | None) -> ToolError:
     """The error for a file that differs from its stamp; `before` and `now` are the contents, None if unavailable."""
     name = shown(place.path)
     if place.status is None:
-        what = f"{name} was deleted since it was read"
-    elif not place.is_regular:
+        return deleted(place, by_the_run=seen.state == "deleted")
+    if not place.is_regular:
         kind = "directory" if place.is_directory else "pipe, device, socket or link"
         what = f"{name} was replaced since it was read: it is now a {kind}"
     elif place.linked and not seen.linked:
@@ -29,8 +30,17 @@ def conflict(place: Place, seen: Stamp, before: bytes | None, now: bytes | None)
     return ToolError("CONFLICT", f"{what}\n{AGAIN}" if "\n" in what else f"{what}. {AGAIN}")
 
 
-def meanwhile(place: Place) -> ToolError:
-    """The error for a file that another program saved while the tool was changing it."""
+def deleted(place: Place, *, by_the_run: bool) -> ToolError:
+    """The error for a file that was there when the run last saw it. `by_the_run`: a step of its own has deleted it."""
+    name, who = shown(place.path), ", by a step of this run" if by_the_run else ""
+    todo = "Nothing was written; if it is needed, create it with write_file" if by_the_run else GONE
+    return ToolError("CONFLICT", f"{name} was deleted since it was read{who}. {todo}")
+
+
+def meanwhile(place: Place, *, gone: bool = False) -> ToolError:
+    """The error for a file that another program saved, or deleted (`gone`), while the tool was changing it."""
+    if gone:
+        return deleted(place, by_the_run=False)
     return ToolError(
         "CONFLICT",
         f"{shown(place.path)} was modified since last read: another program saved it during this change. {AGAIN}",

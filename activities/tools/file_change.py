@@ -111,6 +111,12 @@ class Change:
             before = self.context.effects.preimages.get(seen.hash)
             raise conflicts.conflict(self.place, seen, before, self.data)
 
+    def check_exists(self) -> None:
+        """Raise CONFLICT if the file is missing, and the run has seen it before; also if the run itself deleted it."""
+        seen = self.context.call.stamps.get(self.place.path)
+        if seen is not None and self.place.status is None:
+            raise conflicts.conflict(self.place, seen, None, None)
+
     def write(self, new: NewContent, value: Any) -> Stamp:
         """Replace the content; returns its full hash and size. Raises CONFLICT if another program saves the file at
         the same moment."""
@@ -120,7 +126,10 @@ class Change:
         self._sweep()
         self.context.fault("before_effect")
         name = self._temporary()
-        written = write_beside(self.place, name, new.pieces())
+        try:
+            written = write_beside(self.place, name, new.pieces())
+        except FileNotFoundError:  # its directory was removed
+            raise conflicts.meanwhile(self.place, gone=True) from None
         self.context.fault("after_temporary")
         try:
             effect = self._begin("write", name, written.hash, written.size, value)
@@ -193,8 +202,8 @@ class Change:
                 return put_new(name, place.name, directory)
             if exchange(name, place.name, directory):
                 return self._verify(effect)
-        except (FileExistsError, FileNotFoundError):
-            raise conflicts.meanwhile(place) from None
+        except (FileExistsError, FileNotFoundError) as error:
+            raise conflicts.meanwhile(place, gone=isinstance(error, FileNotFoundError)) from None
         if token(place.name, directory) != effect.before:
             raise conflicts.meanwhile(place)
         return os.rename(name, place.name, src_dir_fd=directory, dst_dir_fd=directory)

@@ -69,7 +69,7 @@ def read_file(path: str, context: ToolContext, offset: Count = 0, limit: Count |
     Returns:
         The text, with the line endings of the file.
     """
-    with context.workspace.file(path) as place:
+    with context.reading(path) as place:
         if limit is None or _is_small(place):
             chosen = _lines(_read(place, context), offset, limit)
         else:
@@ -90,7 +90,7 @@ def read_json(path: str, context: ToolContext) -> Any:
     Returns:
         The parsed JSON value.
     """
-    with context.workspace.file(path) as place:
+    with context.reading(path) as place:
         text = _read(place, context)
     try:
         value = json_value(text.removeprefix("\ufeff"))
@@ -267,6 +267,7 @@ def _check_deletable(change: Change) -> None:
             "NOT_REGULAR",
             f"{shown(place.path)} is a directory; use run_command with rmdir, or with rm -r to delete its contents too",
         )
+    change.check_exists()
     if place.status is None:
         raise not_found(place.path)
     place.check_writing(change.context.call)
@@ -278,12 +279,15 @@ def _edit(change: Change, old: str, new: str) -> Edit:
     place, call = change.place, change.context.call
     if old == "":
         if place.status is None:
+            change.check()
             return Edit(place.path, "", 0, "", new)
         raise ToolError(
             "EXISTS", f"{shown(place.path)} exists, and an empty oldText creates a new file; pass the text to replace"
         )
     change.check()
-    if place.status is not None and change.context.effects.strict and place.path not in call.stamps:
+    change.check_exists()
+    seen = call.stamps.get(place.path)
+    if place.status is not None and change.context.effects.strict and (seen is None or seen.state == "deleted"):
         raise ToolError(
             "NOT_READ", f"this run has not read {shown(place.path)}; read it with read_file first (PLANS_EDITS=strict)"
         )

@@ -82,7 +82,7 @@ async def http_request(
         {status, headers, body}; body is the parsed value if the response is JSON, otherwise its text. At most 10 MiB.
     """
     request = _request(url, method, headers or {}, body, context.call.key)
-    response, content = await _send(request, timeout, context.addresses)
+    response, content = await _send(request, timeout, context)
     answer: Answer = {
         "status": response.status_code,
         "headers": {name.lower(): value for name, value in response.headers.items()},
@@ -139,14 +139,14 @@ def _without_credentials(url: str) -> str:
     return f"{scheme}{separator}{host.rpartition('@')[2]}{slash}{path}"
 
 
-async def _send(request: httpx.Request, timeout: float, policy: AddressPolicy) -> tuple[httpx.Response, bytes]:
+async def _send(request: httpx.Request, timeout: float, context: ToolContext) -> tuple[httpx.Response, bytes]:
     """The response and its body. Raises HTTP_TIMEOUT, HTTP_UNREACHABLE, OUTPUT_LIMIT or INVALID_ARGS."""
     import httpx
 
     url = shown(str(request.url))
     try:
-        async with asyncio.timeout(timeout) as limit, _client(request.url, policy) as client:
-            return await _exchange(client, request)
+        async with asyncio.timeout(timeout) as limit, _client(request.url, context.addresses) as client:
+            return await _exchange(client, request, context)
     except TimeoutError:
         if not limit.expired():
             raise
@@ -170,13 +170,15 @@ def _client(url: httpx.URL, policy: AddressPolicy) -> httpx.AsyncClient:
     return httpx.AsyncClient(transport=transport, trust_env=False, follow_redirects=False, timeout=MAX_SECONDS)
 
 
-async def _exchange(client: httpx.AsyncClient, request: httpx.Request) -> tuple[httpx.Response, bytes]:
+async def _exchange(
+    client: httpx.AsyncClient, request: httpx.Request, context: ToolContext
+) -> tuple[httpx.Response, bytes]:
     """The final response after redirects, and its body."""
     for _ in range(MAX_REDIRECTS + 1):
         response = await client.send(request, stream=True)
         try:
             if request.method not in _SAFE or not response.has_redirect_location:
-                return response, await _content(response)
+                return response, await _content(response, context)
             request = _redirected(request, response)
         finally:
             await response.aclose()
@@ -198,13 +200,18 @@ def _redirected(request: httpx.Request, response: httpx.Response) -> httpx.Reque
     return httpx.Request(request.method, target, headers=headers)
 
 
-async def _content(response: httpx.Response) -> bytes:
+async def _content(response: httpx.Response, context: ToolContext) -> bytes:
     if "," in response.headers.get("content-encoding", ""):  # each layer multiplies: 1 KB becomes gigabytes
         text = f"{shown(str(response.url))} answered with a body that is compressed more than once"
         raise ToolError("OUTPUT_LIMIT", text)
     content = bytearray()
+    length = response.headers.get("content-length", "")
+    total = int(length) if re.fullmatch(r"[0-9]{1,15}", length) else 0
     async for piece in response.aiter_bytes():
         content += piece
+        arrived = response.num_bytes_downloaded  # of the compressed body, as Content-Length
+        of, percent = (f" of {total:,}", 100 * arrived / total) if total else ("", None)
+        context.progress(f"{arrived:,}{of} bytes", percent)
         if len(content) > MAX_RESPONSE_BYTES:
             raise ToolError(
                 "OUTPUT_LIMIT",

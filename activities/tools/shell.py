@@ -12,7 +12,7 @@ import re
 import signal
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, TypedDict
 
@@ -124,7 +124,7 @@ class _Order:
 async def _run(order: _Order, context: ToolContext) -> Finished:
     async with context.recorder() as recorder:
         exit_code = await _exit_code(order, context, recorder)
-        _check_end(order, exit_code, recorder, has_network=context.sandbox.has_network(order.network))
+        _check_end(order, exit_code, recorder, context)
         stdout, stderr = await recorder.texts()
         return {"stdout": stdout, "stderr": stderr, "exitCode": exit_code}
 
@@ -139,7 +139,7 @@ async def _exit_code(order: _Order, context: ToolContext, recorder: Recorder) ->
                     order.command, root, place, context.protected, order.env, network=network
                 )
                 context.level = context.sandbox.level
-                return await run(confined, directory, recorder)
+                return await run(replace(confined, trace=context.trace), directory, recorder)
     except TimeoutError:
         if not limit.expired():
             raise
@@ -160,7 +160,7 @@ def _path_of(directory: int, root: str) -> str:
         return root
 
 
-def _check_end(order: _Order, exit_code: int, recorder: Recorder, *, has_network: bool) -> None:
+def _check_end(order: _Order, exit_code: int, recorder: Recorder, context: ToolContext) -> None:
     """Raise the error of a command that failed."""
     recorder.check()
     if exit_code == -NOT_CONFINED:
@@ -172,13 +172,16 @@ def _check_end(order: _Order, exit_code: int, recorder: Recorder, *, has_network
     if exit_code < 0 and exit_code not in _OVER_A_LIMIT:
         raise ToolError("COMMAND_FAILED", f"the command's launcher was killed (signal {-exit_code})", retryable=True)
     if exit_code < 0 or (exit_code and not order.allow_failure):
-        raise _failure(exit_code, recorder, order.is_shell, has_network)
+        raise _failure(order, exit_code, recorder, context)
 
 
-def _failure(exit_code: int, recorder: Recorder, shell: bool, has_network: bool) -> ToolError:
+def _failure(order: _Order, exit_code: int, recorder: Recorder, context: ToolContext) -> ToolError:
     said = _last_lines(recorder.tail(STDERR)) or _last_lines(recorder.tail(STDOUT))
     how = f"exit code {exit_code}" if exit_code >= 0 else "it was killed"
     message = how + (f": {said}" if said else "")
+    if len(said) < len(recorder.tail(STDERR).strip() or recorder.tail(STDOUT).strip()):
+        message += f"\n(only its end; all of it: plan logs {context.call.plan_id} {context.call.step_id})"
+    shell, has_network = order.is_shell, context.sandbox.has_network(order.network)
     if exit_code in _OVER_A_LIMIT:
         return ToolError("RESOURCE_LIMIT", f"{_OVER_A_LIMIT[exit_code]}; {message}")
     if shell and exit_code == 127:

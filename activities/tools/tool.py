@@ -22,7 +22,8 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, overload
@@ -37,10 +38,12 @@ from activities.tools.tool_schema import bad_tool, describe
 from activities.workspace.contents import stamp_at
 from activities.workspace.effect_log import Effects
 from activities.workspace.file_names import is_shown_as_bytes, visible
-from activities.workspace.workspace import Workspace
+from activities.workspace.workspace import Place, Workspace
 from plans.activity_io import Call, Logs, Note
+from plans.errors import ToolError
 from plans.file_stamps import Stamp
 from plans.model import Retry, ToolSpec
+from plans.views.live import percent_of
 
 MAX_PROGRESS_CHARACTERS = 200
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,199}")
@@ -62,14 +65,20 @@ class ToolContext:
     """There was an earlier attempt; its worker may have died after doing all or part of the work."""
     line: str = ""
     """The last line passed to `progress`."""
-    percent: float | None = None
+    percent: int | None = None
     """The last percentage passed to `progress`."""
     files_read: dict[str, Stamp] = field(default_factory=dict)
     files_written: dict[str, Stamp | None] = field(default_factory=dict)
     files_deleted: list[str] = field(default_factory=list)
+    files_missing: list[str] = field(default_factory=list)
+    """Files that the run knew, and that a tool found deleted when it read them again."""
     notes: list[Note] = field(default_factory=list)
     files_shared: list[str] = field(default_factory=list)
     """Files written or deleted that a concurrent step may have changed instead."""
+    shared_with: list[str] = field(default_factory=list)
+    """The steps that may have done so."""
+    trace: str = ""
+    """The file for the trace of the tool's commands, see `activities.tracing`; empty: they are not traced."""
     more_files: int = 0
     """Number of further changed files, beyond those listed."""
     warnings: list[str] = field(default_factory=list)
@@ -97,6 +106,14 @@ class ToolContext:
         if stamp is not None:
             self.files_read[self._relative(path)] = stamp
 
+    @contextmanager
+    def reading(self, path: str) -> Iterator[Place]:
+        """Open the place of a file to read it; notes if it is gone, so that the run may create it again."""
+        with self.workspace.file(path) as place:
+            if place.status is None and place.path in self.call.stamps:
+                self.files_missing.append(place.path)
+            yield place
+
     def wrote(self, path: str, stamp: Stamp | None = None) -> None:
         """Record that the tool created or changed a file or directory; `stamp` defaults to its present stamp."""
         self.files_written[self._relative(path)] = stamp or self._stamp(path)
@@ -109,8 +126,18 @@ class ToolContext:
         """Add a warning to the run's log; it does not make the call fail."""
         self.warnings.append(bounded(text))
 
-    def progress(self, text: str) -> None:
-        """Report progress in one line of at most 200 characters; sent with the next heartbeat."""
+    def progress(self, text: str, percent: float | None = None) -> None:
+        """Report progress in one line of at most 200 characters, and in percent; sent with the next heartbeat.
+
+        `percent` below 0 counts as 0, above 100 as 100; None leaves the last one. Raises ToolError BAD_PROGRESS if it
+        is not a number.
+        """
+        if percent is not None:
+            self.percent = percent_of(percent)
+            if self.percent is None:
+                raise ToolError(
+                    "BAD_PROGRESS", f"progress is a number from 0 to 100, not {bounded(repr(percent), 100)}"
+                )
         self.line = one_line(text[-4 * MAX_PROGRESS_CHARACTERS :])[:MAX_PROGRESS_CHARACTERS]
 
     def recorder(self) -> Recorder:

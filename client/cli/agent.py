@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from pydantic.alias_generators import to_camel
 from rich.table import Table
 from rich.text import Text
 
@@ -20,9 +23,10 @@ from client.cli.options import AsJson
 from client.cli.run import Workspace, Yes
 from client.cli.session import Connected, who
 from client.cli.workspaces import named
+from client.ids import plan_id
 from client.runs import Started, Summary
 from plans.agents import history as history_of
-from plans.agents.history import Entry
+from plans.agents.history import PLAN_TYPE, Entry, History, Status
 from plans.agents.history_file import history_text
 from plans.agents.order import AgentLimits, AgentOrder, step_args
 from plans.definition.output_schema import schema_problem
@@ -31,6 +35,7 @@ from plans.run import Options
 from plans.views.models import AgentView
 from plans.views.safe_text import line, safe
 from runtime.atomic_file import write_whole
+from runtime.connect import find
 
 Request = Annotated[str, typer.Argument(metavar="REQUEST", help="The goal, in your own words.")]
 Tools = Annotated[str | None, typer.Option("--tools", metavar="A,B", help="Limit the agent to these tools.")]
@@ -102,7 +107,7 @@ def _require_no_start(detach: bool) -> None:
 
 def history(
     plan: Annotated[str | None, typer.Option("--plan", metavar="NN", help="Only runs of this plan.")] = None,
-    active: Annotated[bool, typer.Option("--active", help="Only the run in progress.")] = False,
+    active: Annotated[bool, typer.Option("--active", help="Only the runs in progress.")] = False,
     interrupted: Annotated[bool, typer.Option("--interrupted", help="Only the run that can be resumed.")] = False,
     export: Annotated[
         Path | None, typer.Option("--export", metavar="DIR", help="Write the history to this directory.")
@@ -114,20 +119,47 @@ def history(
     store = AgentHistory(environment.settings().state_dir)
     if rebuild:
         found = session.run(lambda here: agents.recorded(here.client), worker=False)
+        found = [entry for entry in found if entry.agent_type != PLAN_TYPE]
         store.replace(found)
         output.say(f"Rebuilt the history from {len(found)} agent runs.")
-    entries = _chosen(store, plan, active, interrupted)
+    kept = _read(store)
+    entries = _chosen(kept, plan, active, interrupted)
     if export is not None:
         export.mkdir(parents=True, exist_ok=True)
-        exported = history_of.rebuilt(entries, max(len(entries), 1))
+        exported = History(max_entries=kept.max_entries, entries=entries)
         write_whole(export / "agent-history.json", history_text(exported).encode())
         output.say(f"Wrote {len(entries)} runs to {export / 'agent-history.json'}")
     elif as_json:
-        output.show_json([entry.model_dump(mode="json", exclude_none=True) for entry in entries])
+        rows = [entry.model_dump(mode="json", exclude_none=True) for entry in entries]
+        output.show_json([{to_camel(name): value for name, value in row.items()} for row in rows])
     elif entries:
         output.out().print(_table(entries))
+    elif active or interrupted or plan is not None:
+        output.say("No such runs; `plan history` lists all.")
     else:
         output.say("No agent runs to show. Start one: plan agent REQUEST")
+
+
+def _read(store: AgentHistory) -> History:
+    """The history, after asking the server about the runs that it has in progress: they may have been terminated."""
+    read = store.read()
+    if read.warning:
+        output.say(read.warning)
+    running = history_of.active(read.history)
+    if not running:
+        return read.history
+    try:
+        ends = asyncio.run(_ends(running))
+        return store.settle(ends).history if ends else read.history
+    except PlanError as error:
+        output.say(f"Runs in progress may have ended since: {error.message}")
+        return read.history
+
+
+async def _ends(running: list[Entry]) -> list[tuple[str, Status, datetime]]:
+    """Ends that the server knows of. It is not started for that."""
+    connection = await find(environment.settings())
+    return await agents.ends(connection.client, running) if connection else []
 
 
 async def _follow(here: Connected, started: Started, detach: bool, as_json: bool) -> Summary | None:
@@ -156,16 +188,13 @@ def _show_end(found: AgentView, summary: Summary) -> None:
         output.show(f"\n{safe(found.answer)}")
 
 
-def _chosen(store: AgentHistory, plan: str | None, active: bool, interrupted: bool) -> list[Entry]:
-    if active or interrupted:
-        one = store.active() if active else store.resumable()
+def _chosen(history: History, plan: str | None, active: bool, interrupted: bool) -> list[Entry]:
+    if active:
+        return history_of.active(history)
+    if interrupted:
+        one = history_of.resumable(history)
         return [one] if one else []
-    if plan is not None:
-        return store.of_plan(plan)
-    read = store.read()
-    if read.warning:
-        output.say(read.warning)
-    return list(read.history.entries)
+    return list(history.entries) if plan is None else history_of.of_plan(history, plan_id(plan))
 
 
 def _table(entries: list[Entry]) -> Table:

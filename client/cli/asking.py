@@ -31,4 +31,6 @@ def question(plan: str, item: PendingView, details: Details) -> list[str]:
 
 def reason(item: PendingView) -> str:
     """What the decision is about."""
+    if item.kind == "recovery":
+        return "awaiting approval of a recovery"
     return "awaiting approval" if item.kind == "approval" else f"awaiting a decision: {exact(item.kind)}"

@@ -126,6 +126,8 @@ def _report(plan: str, edited: Edited, as_json: bool) -> None:
         output.show_json({"planId": plan_id(plan), **edited.model_dump(mode="json")})
     else:
         output.show("\n".join([f"{plan_id(plan)}: version {edited.version}", *(f"  {row}" for row in edited.diff)]))
+        for warning in edited.warnings:
+            output.say(f"Warning: {warning}")
 
 
 def _set(text: str) -> SetField:

@@ -9,7 +9,7 @@ import typer
 from client import undo as taking_back
 from client.cli import output, session
 from client.cli.options import AsJson, Id
-from plans.files.undo import CallChanges, ChangesReport, FileChange, Restore
+from plans.files.undo import CallChanges, ChangesReport, FileChange, Restore, one_of
 from plans.views.safe_text import line, safe
 
 REFUSED = 1
@@ -56,14 +56,14 @@ def _rows(call: CallChanges) -> list[str]:
     undone = ", undone since" if call.undone else ""
     rows = [f"{line(call.step_id)}{tool}{undone}"]
     for change in call.changes:
-        rows.append(f"  {_MARKS[change.kind]} {line(change.path)}{_remark(change)}")
+        rows.append(f"  {_MARKS[change.kind]} {line(change.path)}{_remark(call.step_id, change)}")
         rows += [f"      {safe(row)}" for row in change.diff.splitlines()]
     return rows + ([f"  and {call.more} more"] if call.more else [])
 
 
-def _remark(change: FileChange) -> str:
+def _remark(step_id: str, change: FileChange) -> str:
     remarks = [
-        "possibly by a step that ran at the same time" if change.shared else "",
+        line(one_of(step_id, change.others)) if change.shared else "",
         "previous content unknown" if change.before is None else "",
     ]
     return "".join(f"  ({remark})" for remark in remarks if remark)

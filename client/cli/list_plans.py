@@ -34,7 +34,7 @@ def list_(
     elif found:
         output.out().print(_table(found))
     else:
-        output.say("No plans yet. Start one: plan run FILE")
+        output.say("No plan is running." if running else "No plans yet. Start one: plan run FILE")
 
 
 def _table(found: list[Listed]) -> Table:

@@ -19,6 +19,7 @@ from client.cli.run import MaxParallel, NewId, Workspace
 from client.cli.session import Connected, who
 from client.cli.workspaces import named
 from client.edits import plan_file
+from client.plan_file import races_among
 from client.runs import Started
 from plans.errors import PlanError
 from plans.run import Options
@@ -183,4 +184,5 @@ def rows_of(view: PlanView) -> list[str]:
         rows += [f"     ! {warning}" for warning in unusual_in(step.args.items())]
         rows += [f"     After: {', '.join(step.needs)}"] if step.needs else []
         rows += ["     Requires approval ⚠"] if step.requires_approval else []
+    rows += [f"! {line(problem.message)}" for problem in races_among(view.steps)]
     return rows if view.steps else [*rows, "(the LLM's answer does not contain a plan)"]

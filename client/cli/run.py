@@ -75,6 +75,8 @@ async def _run(here: Connected, request: Request, begun: list[Started], as_json:
     started = await _start(here, request)
     begun.append(started)
     link = here.link(started.workflow_id)
+    if request.flags.review and (as_json or not reviewing.on_a_screen()):
+        _say_in_review(started.plan_id)
     if as_json:
         summary = await runs.wait(here.client, started.plan_id)
         output.show_json(_as_json(started, link) | {"summary": summary.to_json()})
@@ -83,12 +85,15 @@ async def _run(here: Connected, request: Request, begun: list[Started], as_json:
     if request.flags.review and reviewing.on_a_screen():
         await drafted(here.client, started.plan_id, output.say)
         if not await reviewing.show(here, started.plan_id, until_begun=True):
-            name = started.plan_id
-            output.say(f"The plan is in review.\n  review  plan review {name}\n  begin   plan begin {name}")
+            _say_in_review(started.plan_id)
             raise typer.Exit(INTERRUPTED)
     summary = await follow(here, started.plan_id, as_json=False)
     show_summary(summary)
     return summary
+
+
+def _say_in_review(name: str) -> None:
+    output.say(f"The plan is in review.\n  review  plan review {name}\n  begin   plan begin {name}")
 
 
 async def _start_and_print(here: Connected, request: Request, as_json: bool) -> None:

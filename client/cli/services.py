@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import sys
 from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 from rich.table import Table
@@ -16,18 +16,36 @@ from client.cli import environment, output
 from client.cli.options import AsJson
 from client.cli.output import say
 from client.doctor import Finding, Verdict, examine
+from plans.errors import PlanError
 from plans.views.safe_text import safe
 from runtime import server as embedded
-from runtime.background_worker import stop_workers, worker_command, worker_environ
-from runtime.connect import Connection, Origin, reach
+from runtime.background_worker import stop_workers, worker_command
+from runtime.connect import Connection
+from runtime.service import up as foreground
+from runtime.service.install import Service
 from runtime.settings import Settings
 
 _VERDICTS = {Verdict.GOOD: ("✓", "green"), Verdict.WARNING: ("!", "yellow"), Verdict.BAD: ("✗", "red")}
 
 
-def up() -> None:
+Install = Annotated[bool, typer.Option("--install", help="Make it a service of yours: systemd or launchd runs it.")]
+Uninstall = Annotated[bool, typer.Option("--uninstall", help="Stop that service and remove it.")]
+Print = Annotated[bool, typer.Option("--print", help="Print what --install would write, and change nothing.")]
+
+
+def up(install: Install = False, uninstall: Uninstall = False, print_: Print = False) -> None:
     """Run server, Temporal UI and worker in the foreground. Runs until Ctrl-C; all data stays on disk."""
-    raise typer.Exit(asyncio.run(_up(environment.settings())))
+    settings, chosen = environment.settings(), install + uninstall + print_
+    if chosen > 1:
+        raise PlanError("use one of --install, --uninstall and --print", "BAD_USAGE")
+    if not chosen:
+        raise typer.Exit(asyncio.run(foreground.run(settings, environment.environ(), say, _show_where)))
+    service = Service(settings, environment.environ())
+    if print_:
+        names = ", ".join(sorted(service.given()))
+        output.show(f"# {service.path}\n{service.text()}\n# {service.variables} (mode 600) holds: {names}")
+    else:
+        output.show(service.install() if install else service.uninstall())
 
 
 def down(as_json: AsJson = False) -> None:
@@ -53,33 +71,6 @@ def doctor(as_json: AsJson = False) -> None:
         raise typer.Exit(1)
 
 
-async def _up(settings: Settings) -> int:
-    was_running = embedded.recorded(settings) is not None
-    connection = await reach(settings, say)
-    ours = connection.origin is Origin.EMBEDDED and not was_running
-    try:
-        output.show(_where(connection))
-        return await _work(settings, connection)
-    finally:
-        if ours:
-            await stop_workers(settings)  # background workers of other commands are useless without the server
-            await embedded.stop(settings)
-            say("Stopped the server; its data stays on disk.")
-
-
-async def _work(settings: Settings, connection: Connection) -> int:
-    """Run a worker in the foreground until it exits; SIGINT and SIGTERM are forwarded to it. Returns its exit code."""
-    others = {
-        name: text for name, text in environment.environ().items() if not name.startswith(("PLANS_", "TEMPORAL_"))
-    }
-    variables = others | worker_environ(settings, connection)
-    process = await asyncio.create_subprocess_exec(*worker_command(), env=variables, start_new_session=True)
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, process.send_signal, number)
-    return max(await process.wait(), 0)
-
-
 async def _down(settings: Settings, as_json: bool) -> None:
     workers = await stop_workers(settings)
     server = await embedded.stop(settings)
@@ -90,9 +81,9 @@ async def _down(settings: Settings, as_json: bool) -> None:
     output.show(f"Stopped: {', '.join(stopped)}." if stopped else "Nothing was running.")
 
 
-def _where(connection: Connection) -> str:
+def _show_where(connection: Connection) -> None:
     rows = [f"server  {connection.address} ({connection.origin.value})"]
-    return "\n".join(rows + ([f"ui      {connection.ui}"] if connection.ui else []))
+    output.show("\n".join(rows + ([f"ui      {connection.ui}"] if connection.ui else [])))
 
 
 def _findings(findings: Sequence[Finding]) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +19,7 @@ from client.cli.options import AsJson, Id
 from client.cli.session import Connected
 from client.ids import plan_id
 from client.large_values import with_large_values
+from client.live.steps import in_words
 from client.plan_file import load
 from client.runs import Pending, Summary
 from plans.definition.dependencies import dependencies
@@ -29,7 +31,7 @@ from plans.views.call_text import warnings_of
 from plans.views.markdown import Node, dot, mermaid
 from plans.views.queries import TEXT_STEPS
 from plans.views.safe_text import line
-from plans.views.summary import summary_markdown
+from plans.views.summary import next_commands, summary_markdown
 
 _UNDRAWN = ("UNKNOWN_DEPENDENCY", "BAD_REFERENCE", "PLAN_CYCLE", "PLAN_DUPLICATE_ID")
 """Problems that a graph would not show."""
@@ -45,19 +47,28 @@ def show(
     """Show a plan: its steps, results and files."""
 
     async def linked_text(here: Connected) -> str:
-        asked = runs.text(here.client, plan, None if full else TEXT_STEPS), runs.links(here.client, plan)
-        found, linked = await asyncio.gather(*asked)
-        rows = [f"Resumes: {linked.resumes}"] if linked.resumes else []
+        text = runs.text(here.client, plan, None if full else TEXT_STEPS, detailed=True)
+        found, linked, live, so_far = await asyncio.gather(
+            text, runs.links(here.client, plan), runs.live(here.client, plan), runs.summary(here.client, plan)
+        )
+        now = datetime.now(UTC)
+        rows = [f"Now: {name or 'LLM request'}: {line(in_words(each, now))}" for name, each in live.items()]
+        rows += [f"Resumes: {linked.resumes}"] if linked.resumes else []
         rows += [f"Resumed by: {', '.join(linked.resumed_by)}"] if linked.resumed_by else []
+        later = [(f"plan show {name}", "the run that resumed it") for name in linked.resumed_by[-1:]]
+        rows += [f"Next: {command}   {what}" for command, what in later or next_commands(so_far)]
         return "\n".join([found, *([""] if rows else []), *rows])
 
     async def view(here: Connected) -> dict[str, Any]:
         found = await runs.show(here.client, plan)
         later = (await runs.links(here.client, plan)).resumed_by
+        live = await runs.live(here.client, plan)
+        running = {name: each.model_dump(mode="json", exclude_unset=True) for name, each in live.items()}
         shown = await with_large_values(found, here.settings) if full else found
         asked = [item.model_copy(update={"unusual": warnings_of(item)}) for item in shown.pending]
         items = [item.model_dump(mode="json", exclude_unset=True) for item in asked]
-        return shown.to_json() | {"pending": items} | ({"resumedBy": later} if later else {})
+        more = {"resumedBy": later, "live": running}
+        return shown.to_json() | {"pending": items} | {name: each for name, each in more.items() if each}
 
     if not as_json:
         output.show(session.look(plan, "plan" if full else "text", linked_text))

@@ -19,7 +19,7 @@ from client.rpc import ask, describe
 from plans.activity_io import Attempt, logs_of
 from plans.errors import PlanError
 from plans.run import Status
-from plans.views.logs import LoggedAttempt, LoggedStep, LogsPage
+from plans.views.progress.logs import LoggedAttempt, LoggedStep, LogsPage
 
 DEPTH = 5
 """Agents within agents that are followed."""

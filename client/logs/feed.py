@@ -97,7 +97,7 @@ async def _news(
     known: Known, states: dict[tuple[object, ...], _State], store: ValueStore, *, is_one_step: bool
 ) -> AsyncIterator[Event]:
     for number, shown in enumerate(known.attempts):
-        state = states.setdefault(shown.key, _State(shown))
+        state = states.setdefault(_key(shown, states), _State(shown))
         state.shown, logs = shown, shown.attempt.logs
         if state.has_ended or not (is_one_step or shown.attempt.code or (logs and logs.stdout + logs.stderr)):
             continue
@@ -115,6 +115,14 @@ async def _news(
         if problem or not shown.runs:
             state.has_ended = True
             yield Ended(shown, problem)
+
+
+def _key(shown: Shown, states: dict[tuple[object, ...], _State]) -> tuple[object, ...]:
+    """The attempt's own key, or that under which it was seen running: one without output is recorded without a time."""
+    if shown.attempt.began is None and shown.key not in states:
+        open_ = [key for key, state in states.items() if state.shown.runs and state.shown.label == shown.label]
+        return open_[-1] if open_ else shown.key
+    return shown.key
 
 
 def _before(shown: Shown, earlier: Sequence[Shown]) -> Shown | None:

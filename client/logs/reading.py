@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Literal, NamedTuple
 
 from plans.activity_io import STDERR, STDOUT, LogIndex, LogPart, Logs, Turns
-from plans.views.logs import LoggedAttempt
+from plans.views.progress.logs import LoggedAttempt
 from runtime.value_store import ValueStore
 
 Number = Literal[1, 2]

@@ -262,15 +262,14 @@ class ReviewApp(LivePlan):
             if change is None:
                 return
             try:
-                await self._save([change[0]], self.view.version)
-                self.say(change[1])
+                self.say("  ! ".join([change[1], *await self._save([change[0]], self.view.version)]))
             except PlanError as error:
                 self.say(_sentence(error))
 
-    async def _save(self, edits: list[Edit], version: int) -> None:
-        """Send edits of a version. The newest view is shown afterwards, also if the plan rejects them."""
+    async def _save(self, edits: list[Edit], version: int) -> list[str]:
+        """Send edits of a version; returns warnings. The newest view is shown afterwards, also after a rejection."""
         try:
-            await editing.edit(self.client, self.plan, edits, expect_version=version, by=self.who)
+            return (await editing.edit(self.client, self.plan, edits, expect_version=version, by=self.who)).warnings
         finally:
             await self.refresh_view()
 

@@ -13,10 +13,12 @@ from rich.cells import cell_len, set_cell_size
 from rich.table import Table
 from rich.text import Text
 
+from client.plan_file import races_among
 from plans.execution.tool_history import shorten
 from plans.model import Step, ToolSpec
+from plans.run import DENIED
 from plans.step_fields import On, aliases, names
-from plans.views.call_text import large_rows, warnings_of
+from plans.views.call_text import large_rows, proposal, warnings_of
 from plans.views.models import PendingView, PlanView, StepView
 from plans.views.safe_text import exact, line, safe
 
@@ -36,7 +38,7 @@ MAX_VALUE = 20_000
 def heading(view: PlanView, width: int) -> Text:
     """Title, status, version and progress on one line."""
     counts = view.counts
-    done = sum(counts.get(status, 0) for status in ("completed", "skipped", "failed"))
+    done = sum(counts.get(status, 0) for status in ("completed", "skipped"))
     steps = f"{done} of {counts['total']} steps done" if done else f"{counts['total']} steps"
     waiting = len(view.pending)
     tail = f"  {view.status}  version {view.version}  {steps}" + (f"  ? {waiting} awaiting approval" if waiting else "")
@@ -127,7 +129,13 @@ def _flags(step: StepView, faulty: set[Any], asked: set[Any]) -> str:
     if step.status in UNTOUCHED and step.requires_approval:
         return "⚠ approval"
     permanently = step.status == "blocked" and step.never
-    return "blocked" if permanently else "" if step.status in UNTOUCHED else step.status.value
+    return "blocked" if permanently else "" if step.status in UNTOUCHED else _status(step)
+
+
+def _status(step: StepView) -> str:
+    if step.awaiting:
+        return f"awaiting {step.awaiting}"
+    return "denied" if step.result and step.result.code == DENIED else step.status.value
 
 
 def _fill(text: str, width: int) -> str:
@@ -139,12 +147,15 @@ def _facts(view: PlanView, step: StepView, tools: Mapping[str, ToolSpec]) -> Ite
     for problem in view.problems:
         if problem.step_id == step.id:
             yield "problem", f"✗ {line(problem.field or '')}: {line(problem.message)}", "bold red"
+    for problem in races_among(view.steps) if view.status == "review" else ():
+        if problem.step_id == step.id:
+            yield "race", f"! {line(problem.message)}", "bold yellow"
     if item:
         yield "awaiting", f"? {line(item.kind)}: y approves, n denies", "bold yellow"
     if step.description:
         yield "step", exact(step.description), ""
     spec = tools.get(step.tool)
-    approval = "⚠ needs approval" if step.requires_approval else "no approval needed"
+    approval = "⚠ needs approval" if step.requires_approval or item else "no approval needed"
     yield "tool", f"{line(step.tool)}, {approval}", ""
     if not may_edit(step) or step.failure:
         yield from _fate(step)
@@ -160,7 +171,7 @@ def _call(item: PendingView) -> Iterator[tuple[str, str, str]]:
     """The call in full: what one decides about, whether it awaits a decision or is about to begin."""
     for warning in warnings_of(item):
         yield "unusual", f"! {warning}", "bold yellow"
-    for name, value in item.args.items():
+    for name, value in proposal(item) or item.args.items():
         shown = exact(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
         is_short = cell_len(exact(name)) <= LABEL
         yield (name, shown, "") if is_short else (cut(line(name), LABEL), f"{exact(name)}:\n{shown}", "")
@@ -186,7 +197,12 @@ def _relations(view: PlanView, step: StepView) -> Iterator[tuple[str, str, str]]
 
 def _fate(step: StepView) -> Iterator[tuple[str, str, str]]:
     by = f", waits for {', '.join(step.blocked_by[:10])}" if step.blocked_by else ""
-    yield "status", f"{step.status}{by}", ""
+    yield "status", f"{_status(step)}{by}", ""
+    if step.decision:
+        who = f" by {line(step.decision.by)}" if step.decision.by else ""
+        how = ", with changed arguments" if step.decision.changed_args else ""
+        why = f": {line(step.decision.comment)}" if step.decision.comment else ""
+        yield "decision", f"{'approved' if step.decision.approved else 'denied'}{who}{how}{why}", ""
     if step.reason:
         yield "reason", line(step.reason), ""
     if step.tasks:

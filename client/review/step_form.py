@@ -27,7 +27,7 @@ from plans.errors import InvalidPlan, PlanError
 from plans.views.models import PlanView, StepView
 from plans.views.safe_text import line, safe
 
-Save = Callable[[list[Edit], int], Awaitable[None]]
+Save = Callable[[list[Edit], int], Awaitable[object]]
 
 
 class FieldRow(Vertical):

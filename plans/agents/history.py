@@ -2,7 +2,8 @@
 
 Every operation returns a new `History`; times are passed in. A run is identified by its `agent_id`; if an id occurs
 twice, the entry with the later timestamp is used. Operations are idempotent, so an activity may retry them, and ignore
-unknown ids. Never evicted: runs in progress, and interrupted runs that have not been resumed.
+unknown ids. A run that failed, timed out or completed keeps that outcome when another resumes it; only an interrupted
+one becomes `resumed`. Never evicted: runs in progress, and interrupted runs that have not been resumed.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from plans.execution.resume import base_id
 from plans.model import Value
 
 MAX_ENTRIES = 50
@@ -130,8 +132,10 @@ def complete(history: History, agent_id: str, status: Ended, time: datetime) -> 
 
 
 def interrupt(history: History, agent_id: str, time: datetime) -> History:
-    """Record that a run was interrupted; it can be resumed."""
-    return _changed(history, agent_id, status="interrupted", completion_timestamp=written(time))
+    """Record that a run was interrupted; it can be resumed, unless it was."""
+    entry = find(history, agent_id)
+    status = "resumed" if entry and entry.resumed_by else "interrupted"
+    return _changed(history, agent_id, status=status, completion_timestamp=written(time))
 
 
 def resume(history: History, old_id: str, new_id: str, time: datetime) -> History:
@@ -139,7 +143,7 @@ def resume(history: History, old_id: str, new_id: str, time: datetime) -> Histor
     if any(entry.agent_id == new_id and entry.resumes == old_id for entry in history.entries):
         return history
     old = find(history, old_id)
-    marked = _changed(history, old_id, status="resumed", resumed_by=new_id)
+    marked = _changed(history, old_id, **_resumed_by(old, new_id)) if old else history
     entry = Entry(
         agent_id=new_id,
         agent_type=(old.agent_type if old else None) or DEFAULT_TYPE,
@@ -159,9 +163,19 @@ def find(history: History, agent_id: str) -> Entry | None:
     return None if index is None else history.entries[index]
 
 
-def active(history: History, current_id: str | None) -> Entry | None:
-    """The entry of the run whose id is in `current-agent-id.txt`; None if there is none."""
-    return find(history, current_id.strip()) if current_id and current_id.strip() else None
+def settled(history: History, ends: Iterable[tuple[str, Status, datetime]]) -> History:
+    """The history with the ends of runs that it has as `spawned`: (id, status, time), as the server knows them."""
+    for agent_id, status, time in ends:
+        entry = find(history, agent_id)
+        if entry is not None and entry.status == "spawned" and status != "spawned":
+            history = _changed(history, agent_id, status=status, completion_timestamp=written(time))
+    return linked(history)
+
+
+def active(history: History) -> list[Entry]:
+    """The runs in progress, the newest first."""
+    running = [entry for entry in history.entries if entry.status == "spawned"]
+    return sorted(running, key=lambda entry: entry.started, reverse=True)
 
 
 def resumable(history: History) -> Entry | None:
@@ -176,15 +190,25 @@ def resumable(history: History) -> Entry | None:
 
 
 def of_plan(history: History, plan: str) -> list[Entry]:
-    """The runs of one plan, oldest first."""
-    return sorted((entry for entry in history.entries if entry.plan == plan), key=lambda entry: entry.started)
+    """The runs of one plan, oldest first. `plan`: its id, or that of one of its runs (`x-r2` of `x`)."""
+    wanted = (plan, base_id(plan))
+    return sorted((entry for entry in history.entries if entry.plan in wanted), key=lambda entry: entry.started)
+
+
+def linked(history: History) -> History:
+    """The history in which every run that another says it resumes says so, too: links survive a damaged file."""
+    for entry in history.entries:
+        old = find(history, entry.resumes) if entry.resumes else None
+        if old is not None and old.resumed_by is None:
+            history = _changed(history, old.agent_id, **_resumed_by(old, entry.agent_id))
+    return history
 
 
 def rebuilt(entries: Iterable[Entry], max_entries: int = MAX_ENTRIES) -> History:
-    """Rebuild a history from entries in any order, such as those read from the server; duplicates are dropped."""
+    """Rebuild a history from entries in any order, such as those read from the server: linked, without duplicates."""
     unique = {(entry.agent_id, entry.timestamp): entry for entry in entries}
     ordered = sorted(unique.values(), key=lambda entry: (entry.started, entry.agent_id))
-    return evicted(History(max_entries=max_entries, entries=ordered))
+    return evicted(linked(History(max_entries=max_entries, entries=ordered)))
 
 
 def evicted(history: History) -> History:
@@ -218,6 +242,12 @@ def _is_resumed(entry: Entry, resumed: set[str]) -> bool:
 
 def _resumed_ids(history: History) -> set[str]:
     return {entry.resumes for entry in history.entries if entry.resumes}
+
+
+def _resumed_by(old: Entry, new_id: str) -> dict[str, str]:
+    """What changes in an entry when another run resumes it. How it ended stays, unless it was only interrupted."""
+    is_open = old.status in ("interrupted", "spawned", "resumed")
+    return {"resumed_by": new_id, **({"status": "resumed"} if is_open else {})}
 
 
 def _index(history: History, agent_id: str) -> int | None:

@@ -18,6 +18,7 @@ from plans.model import Value
 from plans.views.markdown import md
 from plans.views.safe_text import line
 
+RESUMED_BY = "- Resumed by: "
 _OPTIONAL = ("agent_type", "plan", "resumes", "resumed_by")
 
 
@@ -62,7 +63,16 @@ def run_summary(entry: Entry, status: str, body: str = "") -> str:
     rows += [f"- Plan: `{line(entry.plan)}`"] if entry.plan else []
     rows += [f"- Status: {status}", f"- Started: {entry.timestamp}", f"- Ended: {entry.completion_timestamp or '-'}"]
     rows += [f"- Resumes: `{line(entry.resumes)}`"] if entry.resumes else []
+    rows += [f"{RESUMED_BY}`{line(entry.resumed_by)}`"] if entry.resumed_by else []
     return "\n".join(rows) + (f"\n\n{body.strip()}\n" if body.strip() else "\n")
+
+
+def summary_with_successor(text: str, resumed_by: str) -> str:
+    """The SUMMARY.md of a run that another has resumed: with a line that says so, unless it has one."""
+    head, mark, body = text.partition("\n## ")
+    if f"\n{RESUMED_BY}" in head:
+        return text
+    return f"{head.rstrip()}\n{RESUMED_BY}`{line(resumed_by)}`\n{mark}{body}"
 
 
 def entry_of_summary(text: str) -> Entry | None:
@@ -71,7 +81,7 @@ def entry_of_summary(text: str) -> Entry | None:
     The summary of a plan yields an entry of type `plan` with the id `plan-<id>`.
     """
     head, _, _ = text.partition("\n## ")
-    facts = {name: value.strip("`") for name, value in re.findall(r"(?m)^- ([A-Z][a-z]+): (.*)$", head)}
+    facts = {name: value.strip("`") for name, value in re.findall(r"(?m)^- ([A-Z][a-z]+(?: by)?): (.*)$", head)}
     title = re.match(r"# (.*)", head)
     plan, agent = facts.get("Plan"), facts.get("Agent")
     if not (plan or agent):
@@ -84,20 +94,22 @@ def entry_of_summary(text: str) -> Entry | None:
             task_description=name if agent else f"Execute plan {plan}: {name}",
             plan=plan,
             timestamp=facts.get("Started", ""),
-            status=_status(facts.get("Status", "")),
+            status=_status(facts.get("Status", ""), is_resumed="Resumed by" in facts),
             completion_timestamp=None if facts.get("Ended", "-") == "-" else facts["Ended"],
             resumes=facts.get("Resumes"),
+            resumed_by=facts.get("Resumed by"),
         )
     except ValidationError:
         return None
 
 
-def _status(text: str) -> Status:
+def _status(text: str, *, is_resumed: bool) -> Status:
     known: dict[str, Status] = {
         "completed": "completed", "timeout": "timeout", "interrupted": "interrupted", "cancelled": "interrupted",
         "spawned": "spawned", "running": "spawned", "paused": "spawned", "review": "spawned", "resumed": "resumed",
     }  # fmt: skip
-    return known.get(text.strip(), "failed")
+    found = known.get(text.strip(), "failed")
+    return "resumed" if is_resumed and found in ("interrupted", "spawned") else found
 
 
 def _plain(entry: Entry) -> dict[str, Any]:

@@ -25,10 +25,10 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from plans.activity_io import LargeValue, Note
+from plans.activity_io import Attempt, LargeValue, Note
 from plans.agents.answers import AgentAnswer, SimpleAnswer
-from plans.agents.conversation import Conversation, Messages
-from plans.agents.prompts import (
+from plans.agents.prompting.conversation import Conversation, Messages
+from plans.agents.prompting.prompts import (
     PLAN_ACTIONS_TOOL,
     READ_RESULT_TOOL,
     complex_end,
@@ -185,6 +185,7 @@ class LlmAnswer(Value):
     )
     compacted: int = Field(default=0, description="For an agent: results compacted in its prompt this time.")
     attempt: int = Field(default=1, description="Number of the successful attempt; only endpoint errors count.")
+    attempts: list[Attempt] = Field(default_factory=list, description="The attempts before, oldest first.")
 
 
 class SnapshotRequest(Value):

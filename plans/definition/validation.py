@@ -227,10 +227,16 @@ def _expression(expression: str, step: Step, field: str) -> Iterator[Problem]:
 
 
 def _cycles(plan: Plan, known: set[str]) -> list[Problem]:
-    """One problem per cycle, naming its steps, plus one per reference that is part of it."""
-    steps = {step.id: step for step in plan.steps}
+    """One problem per cycle, naming its steps, plus one per reference that is part of it.
+
+    Steps that share an id, a problem of its own, count as one with the dependencies of all of them.
+    """
+    steps: dict[str, list[Step]] = {}
+    for step in plan.steps:
+        steps.setdefault(step.id, []).append(step)
     needs = {
-        name: [other for other in _needs(step) if other in known and other != name] for name, step in steps.items()
+        name: [other for step in same for other in _needs(step) if other in known and other != name]
+        for name, same in steps.items()
     }
     found: list[Problem] = []
     for ring in find_cycles(needs):
@@ -238,9 +244,9 @@ def _cycles(plan: Plan, known: set[str]) -> list[Problem]:
         text = f"Plan contains circular dependencies: {shown} ({len(ring) - 1} steps); remove one of these dependencies"
         found.append(Problem(code="PLAN_CYCLE", step_id=ring[0], field="dependsOn", message=text))
         for name, needed in pairwise(ring):
-            if needed not in steps[name].depends_on:
+            if not any(needed in step.depends_on for step in steps[name]):
                 text = f"the value of '{needed}' cannot be used here: '{needed}' itself waits for '{name}'"
-                place = _mention(steps[name], needed)
+                place = next(_mention(step, needed) for step in steps[name] if needed in _needs(step))
                 found.append(Problem(code="BAD_REFERENCE", step_id=name, field=place, message=text))
     return found
 

@@ -16,13 +16,14 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from plans.change_log import Revision, differences, logged
+from plans.change_log import logged, of_approver, stands_since
 from plans.definition.dependencies import dependencies
 from plans.definition.validation import call_problems
 from plans.errors import Refused
 from plans.execution.messages import Decide
+from plans.execution.tool_history import keep_asked, keep_proposed
 from plans.log import LogKind
-from plans.model import ApprovalRule, Plan, Step
+from plans.model import ApprovalRule, Step
 from plans.run import DONE, Decision, Run, Status
 from plans.step_call import StepCall, carries, digest_of, upcoming
 
@@ -105,7 +106,7 @@ def check(run: Run, message: Decide) -> Step:
     if state.status in DONE or (state.status is Status.RUNNING and not is_asked) or state.never:
         status = "permanently blocked" if state.status is Status.BLOCKED else f"already {state.status}"
         raise Refused(f"step '{step.id}' is {status} and can no longer be approved or denied", "TOO_LATE")
-    if message.version is not None and message.version != run.plan.version:
+    if message.version is not None and not _is_current(run, step, message.version):
         raise Refused(
             f"the decision is about version {message.version}, the plan is at version {run.plan.version}",
             "STALE_VERSION",
@@ -114,6 +115,12 @@ def check(run: Run, message: Decide) -> Step:
     if message.args is not None:
         _check_args(run, step, message.args)
     return step
+
+
+def _is_current(run: Run, step: Step, version: int) -> bool:
+    """Whether a decision about a version counts: since then, only approvers of other steps changed arguments."""
+    same = version == run.plan.version
+    return same or (run.facts.versions_by_step and stands_since(run.revisions, version, run.plan.version, step.id))
 
 
 def _check_digest(run: Run, step: Step, message: Decide) -> None:
@@ -177,6 +184,7 @@ def decide(run: Run, message: Decide, now: datetime, source: Literal["signal", "
         source=source,
     )
     run.decisions[step.id] = decision
+    keep_proposed(state)
     run.note(LogKind.APPROVED if message.approved else LogKind.DENIED, sentence(step.id, decision), now, step.id)
     if message.remember and message.approved and not run.facts.strict_approvals and state.status is not Status.RUNNING:
         _remember(run, _kind(run, call.call._replace(args=seen)), decision)
@@ -188,6 +196,7 @@ def ask(run: Run, step_id: str, asked: dict[str, Any], digest: str) -> None:
     state = run.steps[step_id]
     if state.digest and state.digest != digest:
         run.edited[step_id] = CALL
+    keep_asked(state)
     state.asked = asked
     state.asks[state.changes[-1].seq] = digest
 
@@ -200,19 +209,13 @@ def _take_args(run: Run, step: Step, message: Decide, now: datetime) -> None:
         return
     run.plan = run.plan.model_copy(update={"version": run.plan.version + 1})
     run.edited[step.id] = CALL
-    old, new = (Plan(steps=[step.model_copy(update={"args": args})]) for args in (before, run.args_of(step)))
-    what = f"the approver of '{step.id}' changed its arguments"
+    old, new = (step.model_copy(update={"args": args}) for args in (before, run.args_of(step)))
     digests = f"{step.id}: call {was} -> {digest_of(upcoming(run, step).call)}"
-    revision = Revision(
-        version=run.plan.version,
-        by=message.by,
-        time=now,
-        reason=message.comment,
-        ops=[what],
-        diff=[*differences(old, new), digests],
-    )
+    revision = of_approver(old, new, digests, version=run.plan.version, by=message.by, time=now, reason=message.comment)
     run.revisions = logged(run.revisions, revision)
-    run.note(LogKind.EDITED, f"version {run.plan.version}{f' by {message.by}' if message.by else ''}: {what}", now)
+    what = f"the approver of '{step.id}' changed its arguments: {'; '.join(revision.diff[:-1])}"
+    who = f" by {message.by}" if message.by else ""
+    run.note(LogKind.EDITED, f"version {run.plan.version}{who}: {what}", now, subject=step.id)
 
 
 def _kind(run: Run, call: StepCall) -> str:

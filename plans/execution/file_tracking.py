@@ -53,7 +53,7 @@ def track(run: Run, step: Step, returned: Return, now: datetime) -> None:
     for path, stamp in [*returned.read.items(), *returned.wrote.items()]:
         if stamp is not None:
             files.track_read(scope + path, stamp)
-    for path in returned.deleted:
+    for path in (*returned.deleted, *returned.missing):
         files.track_deleted(scope + path)
     notes = [note.model_copy(update={"path": scope + note.path, "step_id": step.id}) for note in returned.notes]
     left_out = [sentence for note in notes if (sentence := _add_agents_md(run, note))]

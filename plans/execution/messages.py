@@ -120,6 +120,7 @@ class AgentProgress(Value):
         default=None, max_length=100, description="The task list, if it has changed."
     )
     done: int | None = Field(default=None, ge=0, description="Number of tasks done.")
+    notes: str | None = Field(default=None, max_length=1_000, description="What the agent said, if it has changed.")
     agent_id: str = Field(
         default="", max_length=1_000, description="Workflow id of the agent; needed for what follows."
     )
@@ -128,6 +129,7 @@ class AgentProgress(Value):
     wrote: list[ReportedPath] = Field(default_factory=list, max_length=1_000)
     deleted: list[ReportedPath] = Field(default_factory=list, max_length=1_000)
     shared: list[ReportedPath] = Field(default_factory=list, max_length=1_000)
+    shared_with: list[ReportedPath] = Field(default_factory=list, max_length=1_000)
     spent: Spent | None = Field(default=None, description="All that it has spent on LLM requests.")
     finished: int = Field(default=0, ge=0, le=MAX_COUNT, description="Number of the last LLM request that has ended.")
     request: int | None = Field(default=None, ge=1, le=MAX_COUNT, description="Number of the LLM request it asks for.")
@@ -152,9 +154,13 @@ class Since(Value):
 
 
 class Shown(Value):
-    """Payload of the queries that return a text. `limit`: maximum number of steps listed; None: all."""
+    """Payload of the queries that return a text. `limit`: maximum number of steps listed; None: all.
+
+    `detailed`: with the ids, values and decisions that the display of seed 000 does not show.
+    """
 
     limit: int | None = Field(default=None, ge=1)
+    detailed: bool = False
 
 
 Message = TypeVar("Message", bound=Value)

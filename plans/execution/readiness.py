@@ -31,6 +31,7 @@ class ReadinessIndex:
         """Derive every counter and list from the Run."""
         run = self.run
         self.counts = Counter(state.status for state in run.steps.values())
+        self.denied = sum(state.is_denied for state in run.steps.values())
         self._position = {step.id: index for index, step in enumerate(run.plan.steps)}
         self._needs: dict[str, dict[str, bool]] = {}
         self._dependents: dict[str, list[str]] = {step.id: [] for step in run.plan.steps}

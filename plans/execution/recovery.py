@@ -9,6 +9,7 @@ no longer applies: the tool's own approval rule does.
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
@@ -18,7 +19,7 @@ from plans.execution.apply_edits import Revised, revise
 from plans.llm.answers import Recovery
 from plans.llm.planning_prompts import planning_system, recovery_prompt
 from plans.llm.prompt_parts import Prompt, ToolOutcome
-from plans.model import Plan, Step
+from plans.model import Plan, Step, ToolSpec
 from plans.run import DONE, Result, Run
 from plans.step_call import digest_of, upcoming
 
@@ -48,12 +49,22 @@ def needs_approval(run: Run) -> bool:
 
 def prompt(run: Run, step: Step, failure: Result) -> Prompt:
     """The prompt about the failure."""
-    tools = run.facts.tools.values()
     rest = [each for each in run.plan.steps if each.id != step.id and run.steps[each.id].status not in DONE]
     tried = step.model_copy(update={"args": run.args_of(step)})
     error = f"{failure.code}: {failure.error}"
     goal = run.request or run.plan.title
-    return recovery_prompt(planning_system(tools), goal, tried, error, history(run), rest)
+    return recovery_prompt(planning_system(tools(run, step)), goal, tried, error, history(run), rest)
+
+
+def tools(run: Run, step: Step) -> list[ToolSpec]:
+    """The tools that may recover the step: all those of the workers of its queue, as far as they are known."""
+    names = _of_queue(run, step)
+    return [spec for name, spec in run.facts.tools.items() if names is None or name in names]
+
+
+def _of_queue(run: Run, step: Step) -> Collection[str] | None:
+    """Names of the tools on the step's own queue; None if it is the plan's, or its workers were not asked."""
+    return run.facts.queue_tools.get(step.queue) if step.queue and step.queue != run.plan.queue else None
 
 
 def shown(run: Run, step: Step, proposal: dict[str, Any]) -> tuple[dict[str, Any], str]:
@@ -83,6 +94,10 @@ def _outcome(step: Step, result: Result | None) -> ToolOutcome:
 
 def choice_problems(run: Run, step: Step, choice: Recovery, now: datetime) -> list[str]:
     """Why the choice cannot be applied; empty if it can."""
+    names = _of_queue(run, step)
+    unknown = [each for each in choice.steps if names is not None and each.tool not in names]
+    if unknown:
+        return [f"step '{each.id}': the workers of queue '{step.queue}' have no tool '{each.tool}'" for each in unknown]
     try:
         applied(run, step, choice, now)
     except InvalidPlan as error:
@@ -94,15 +109,15 @@ def choice_problems(run: Run, step: Step, choice: Recovery, now: datetime) -> li
 
 def applied(run: Run, step: Step, choice: Recovery, now: datetime) -> Revised | None:
     """The plan edited by the choice; None if the choice does not edit it. Raises Refused or InvalidPlan."""
-    edits = edits_of(run.plan, step, choice)
+    edits = edits_of(run.plan, step, choice, queue=step.queue if _of_queue(run, step) is not None else None)
     if not edits:
         return None
     message = EditPlan(edits=edits, by=BY, comment=sentence(step.id, choice))
     return revise(run, message, now, recovering=step.id)
 
 
-def edits_of(plan: Plan, step: Step, choice: Recovery) -> list[Edit]:
-    """The choice as edits of the plan; empty for skip, abort and a plain retry."""
+def edits_of(plan: Plan, step: Step, choice: Recovery, queue: str | None = None) -> list[Edit]:
+    """The choice as edits of the plan; empty for skip, abort and a plain retry. `queue`: of the inserted steps."""
     if choice.action == "retry" and choice.args is not None:
         edits: list[Edit] = [SetField(op="set", step_id=step.id, path="args", value=choice.args)]
         if step.requires_approval is False:
@@ -112,8 +127,10 @@ def edits_of(plan: Plan, step: Step, choice: Recovery) -> list[Edit]:
         return []
     rows = [each.model_dump(mode="json", exclude_none=True, exclude_defaults=True) for each in choice.steps]
     critical = {"critical": True} if step.critical or (step.critical is None and plan.defaults.critical) else {}
+    bound = {"queue": queue} if queue else {}
     added: list[Edit] = [
-        AddStep(op="add", step={**critical, **row, "args": row.get("args", {})}, before=step.id) for row in rows
+        AddStep(op="add", step={**critical, **row, **bound, "args": row.get("args", {})}, before=step.id)
+        for row in rows
     ]
     needs = [*step.depends_on, *(each.id for each in choice.steps)]
     return [*added, SetField(op="set", step_id=step.id, path="dependsOn", value=needs)]

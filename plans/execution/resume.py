@@ -70,6 +70,8 @@ def resumed(run: Run, new_id: str, now: datetime, by: str = "") -> Run:
     sentence = _sentence(f"resumes plan '{run.plan.id}'", run, again, by)
     new = _next(run, _plan_of(run), again, new_id, sentence, now)
     new.agents = {name: agent for name, agent in run.agents.items() if name in again}
+    for name in new.agents:  # an agent that continues tells of its earlier calls itself
+        new.steps[name].past, new.steps[name].more_past = [], 0
     return new
 
 

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from plans.change_log import logged
+from plans.definition.dependencies import dependencies
 from plans.execution import approvals
 from plans.execution.apply_edits import Revised
 from plans.execution.schedule import Schedule
@@ -42,6 +43,23 @@ def put_into_effect(schedule: Schedule, revised: Revised, now: datetime) -> None
     what = ", ".join(revised.revision.ops)
     by = f" by {revised.revision.by}" if revised.revision.by else ""
     run.note(LogKind.EDITED, f"version {run.plan.version}{by}: {what}", now)
+
+
+def warnings_of(revised: Revised) -> list[str]:
+    """What an accepted edit leads to that its author may not expect: steps that a skip blocks permanently."""
+    found = []
+    for name in revised.skipped:
+        users = [step.id for step in revised.plan.steps if step.id not in revised.skipped and uses_value(step, name)]
+        if users:
+            named = ", ".join(f"'{user}'" for user in users[:5]) + (f" and {len(users) - 5} more" if users[5:] else "")
+            verb = "uses" if len(users) == 1 else "use"
+            found.append(f"{named} {verb} the value of '{name}', which is skipped: permanently blocked unless changed")
+    return found
+
+
+def uses_value(step: Step, name: str) -> bool:
+    """Whether the step uses the value of another one, in its arguments or its condition."""
+    return dependencies(step).get(name, False)
 
 
 def outdated(run: Run, plan: Plan, changed: Iterable[str]) -> list[str]:

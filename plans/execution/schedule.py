@@ -167,6 +167,7 @@ class Schedule(ReadinessIndex):
         if outcome.status is Status.SKIPPED:
             state.reason = outcome.result.error or ""
             state.never = not outcome.opens
+            self.denied += state.is_denied
         if outcome.status is Status.FAILED and self._is_critical(step_id):
             self.stop(f"critical step '{step_id}' failed", now)
         return self._release(step_id, now)

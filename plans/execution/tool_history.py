@@ -13,9 +13,13 @@ from typing import Any
 
 from plans.activity_io import PREVIEW_CHARACTERS, Attempt, PastCall, Return
 from plans.model import Step
-from plans.run import Result, Run, StepState
+from plans.run import Change, Result, Run, Status, StepState
 
+SMALL = 1_000
+"""Values of at most this many characters of JSON text are whole in an event: 1,000 events make one answer."""
 TRUNCATED = "...[truncated]"
+MAX_SHOWED = 10
+"""Questions of one step whose arguments are kept for events; `asked` has those of the last one whole."""
 MAX_PAST = 100
 """Maximum number of calls and attempts without a value recorded per step."""
 MAX_ERROR = 500
@@ -56,7 +60,7 @@ def note_attempts(run: Run, step: Step, attempts: Sequence[Attempt], more: int =
                 sandbox=state.sandbox, attempt=bounded(attempt), call=state.calls, retried=True,
             )
         )  # fmt: skip
-    state.more_past += min(more, MAX_COUNT)
+    state.more_past += min(more, MAX_COUNT) + max(0, len(attempts) - MAX_PAST)
     _forget_oldest(state)
 
 
@@ -70,6 +74,18 @@ def last_call(state: StepState) -> bool:
     """Whether the step's result is of a call that is not among its past ones."""
     ended = sum(not (call.retried or call.run) for call in state.past)
     return state.result is not None and state.calls > ended
+
+
+def attempts_before(state: StepState, change: Change) -> list[dict[str, Any]]:
+    """The retried attempts of the call that ended with a change of status, as JSON without their logs."""
+    ended = state.changes.index(change)
+    if ended == 0 or state.changes[ended - 1].status is not Status.RUNNING:
+        return []
+    number = sum(each.status is Status.RUNNING for each in state.changes[:ended])
+    calls = (call for call in state.past if call.call == number and call.retried and not call.run)
+    return [
+        call.attempt.model_dump(mode="json", exclude_defaults=True, exclude={"logs"}) for call in calls if call.attempt
+    ]
 
 
 def begun_again(run: Run, step: Step) -> StepState:
@@ -88,17 +104,20 @@ def begun_again(run: Run, step: Step) -> StepState:
 def note_files(run: Run, step_id: str, returned: Return) -> None:
     """Record the files one call changed. A path is listed once per step."""
     state = run.steps[step_id]
-    add_files(state, returned.wrote, returned.deleted, returned.shared)
+    add_files(state, returned.wrote, returned.deleted, returned.shared, returned.shared_with)
     state.more_files += returned.more_files
     state.sandbox = returned.sandbox
 
 
-def add_files(state: StepState, wrote: Iterable[str], deleted: Iterable[str], shared: Iterable[str]) -> None:
+def add_files(
+    state: StepState, wrote: Iterable[str], deleted: Iterable[str], shared: Iterable[str], shared_with: Iterable[str]
+) -> None:
     """Add to the files of a step those of one call. A file deleted later no longer counts as written, nor reversed."""
     wrote, deleted = list(wrote), list(deleted)
     _add(state.wrote, wrote)
     _add(state.deleted, deleted)
     _add(state.shared, shared)
+    _add(state.shared_with, shared_with)
     if deleted and state.wrote:
         gone = set(deleted) - set(wrote)
         state.wrote = [path for path in state.wrote if path not in gone]
@@ -110,6 +129,36 @@ def add_files(state: StepState, wrote: Iterable[str], deleted: Iterable[str], sh
 def cut(text: str) -> str:
     """The first 200 characters of a text, then `...[truncated]` if it is longer."""
     return text if len(text) <= PREVIEW_CHARACTERS else text[:PREVIEW_CHARACTERS] + TRUNCATED
+
+
+def keep_asked(state: StepState, kind: str = "") -> None:
+    """Keep the arguments of the step's last question for events, small, before others take their place."""
+    number = next(reversed(state.asks), None)
+    if number is not None and state.asked is not None and number not in state.showed:
+        state.showed[number] = small_args(state.asked, kind)
+    for first in list(state.showed)[:-MAX_SHOWED]:
+        del state.showed[first]
+
+
+def keep_proposed(state: StepState) -> None:
+    """As `keep_asked`, if the question is about a proposal, which nothing else keeps once it is decided."""
+    if state.proposal is not None:
+        keep_asked(state, next(iter(state.proposal)))
+
+
+def small_args(args: dict[str, Any], kind: str = "") -> dict[str, Any]:
+    """Arguments for events: `{args}`, or for long ones `{args, cut, length}`, with the beginning of each one's text.
+
+    `length`: characters of the JSON text of all of them. `kind`: of the proposal that they are, if any.
+    """
+    head = {"kind": kind} if kind else {}
+    text = json.dumps(args, ensure_ascii=False, default=str)
+    if len(text) <= SMALL:
+        return {**head, "args": args}
+    room = max(20, SMALL // max(1, len(args)) - 40)
+    first = list(args.items())[:20]
+    texts = ((name, value if isinstance(value, str) else json.dumps(value, default=str)) for name, value in first)
+    return {**head, "args": {name[:80]: text[:room] for name, text in texts}, "cut": True, "length": len(text)}
 
 
 def short(args: dict[str, Any]) -> dict[str, Any]:

@@ -1,14 +1,17 @@
 """File changes made by tool calls, and the decision how to undo them. Pure: no I/O.
 
 The state of a path is a string: the xxh3-128 hash of a file's content, `link:TARGET`, FOLDER, or empty if nothing is
-there; None if unknown. Changes are undone in reverse order, per path, and only while the file is still as the run left
-it: a file that somebody else has changed since is a conflict and never overwritten.
+there; None if unknown. Changes are undone per path, and only while the file is still as the run left it: a file that
+somebody else has changed since is a conflict and never overwritten.
+
+Calls that overlapped in time may have changed a path in any order, and each saw what the others left. They count as one
+change: from the state before the first of them began to a state in which one of them saw the path when it had ended.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Literal
 
@@ -17,6 +20,18 @@ from pydantic import Field
 from plans.model import Queue, Value
 
 FOLDER = "folder"
+
+
+MAX_NAMED = 5
+"""Steps named at most where a change is one of theirs."""
+
+
+def one_of(step_id: str, others: Sequence[str]) -> str:
+    """Says for people whose a change may be: `one of a, b`."""
+    if not others:
+        return f"{step_id}, or whatever ran at the same time"
+    more = f" and {len(others) - MAX_NAMED} more" if len(others) > MAX_NAMED else ""
+    return f"one of {', '.join([step_id, *others[:MAX_NAMED]])}{more}"
 
 
 class FileChange(Value):
@@ -28,6 +43,7 @@ class FileChange(Value):
     after: str | None = Field(default=None, description="State after; null if unknown.")
     mode: int | None = Field(default=None, description="Permission bits before.")
     shared: bool = Field(default=False, description="A concurrent step may have made the change.")
+    others: list[str] = Field(default_factory=list, description="The steps that may have made it instead.")
     diff: str = Field(default="", description="Unified diff, if both contents are stored and are text.")
 
 
@@ -39,7 +55,8 @@ class CallChanges(Value):
     step_id: str
     tool: str = ""
     workspace: str
-    time: datetime
+    began: datetime | None = Field(default=None, description="When it began; null: it took no time, or is not known.")
+    time: datetime = Field(description="When it ended.")
     changes: list[FileChange] = Field(default_factory=list)
     more: int = Field(default=0, description="Number of further changes that are not listed.")
     undone: datetime | None = Field(default=None, description="When it was undone.")
@@ -87,7 +104,7 @@ class ChangesReport(Value):
 
     calls: list[CallChanges] = Field(default_factory=list)
     restored: list[Restore] = Field(
-        default_factory=list, description="Paths restored (or to be restored), latest change first."
+        default_factory=list, description="Paths restored (or to be restored), in this order."
     )
     refused: list[Refusal] = Field(default_factory=list)
     dry_run: bool = True
@@ -98,6 +115,12 @@ class _Link(Value):
 
     call: CallChanges
     change: FileChange
+    is_chosen: bool
+
+    @property
+    def began(self) -> datetime:
+        """When its call began."""
+        return self.call.began or self.call.time
 
 
 def decide_undo(
@@ -106,58 +129,94 @@ def decide_undo(
     now: Callable[[str, str], str],
     is_kept: Callable[[str], bool],
 ) -> tuple[list[Restore], list[Refusal]]:
-    """Decide which paths to restore, latest change first, and which to refuse.
+    """Decide which paths to restore, in which order, and which to refuse.
 
-    `calls` are in chronological order; `now(workspace, path)` returns a path's current state; `is_kept` tells whether
-    the content with a given hash is stored.
+    `now(workspace, path)` returns a path's current state; `is_kept` tells whether the content with a given hash is
+    stored. The order: directories that are made, what is in directories (latest change first), directories removed.
     """
     chains: dict[tuple[str, str], list[_Link]] = {}
     for call in calls:
         for change in call.changes if call.undone is None else ():
-            chains.setdefault((call.workspace, change.path), []).append(_Link(call=call, change=change))
+            link = _Link(call=call, change=change, is_chosen=step_id in (None, call.step_id))
+            chains.setdefault((call.workspace, change.path), []).append(link)
     restored: list[tuple[datetime, Restore]] = []
     refused: list[Refusal] = []
     for (workspace, path), links in chains.items():
-        chosen = [link for link in links if step_id is None or link.call.step_id == step_id]
+        chosen = [link for link in links if link.is_chosen]
         if not chosen:
             continue
-        found = _decide(workspace, path, links, chosen, now(workspace, path), is_kept)
+        found = _decide(workspace, path, _overlapping(links), now(workspace, path), is_kept)
         if isinstance(found, Refusal):
             refused.append(found)
         else:
-            restored.append((chosen[-1].call.time, found))
-    # Remove a created directory after its contents; restore a deleted one before them.
-    ordered = sorted(restored, key=lambda each: (each[0], each[1].path.count("/"), each[1].path), reverse=True)
-    return [each for _, each in ordered], refused
+            restored.append((max(link.call.time for link in chosen), found))
+    restored.sort(key=lambda each: (each[0], each[1].path.count("/"), each[1].path), reverse=True)
+    return sorted((each for _, each in restored), key=_folders_last), refused
+
+
+def _folders_last(each: Restore) -> tuple[int, int]:
+    """The order of restoring, for a stable sort: a directory is made before its contents, and removed after them."""
+    depth = each.path.count("/")
+    if each.target == FOLDER:
+        return 0, depth
+    return (2, -depth) if each.expected == FOLDER else (1, 0)
+
+
+def _overlapping(links: Iterable[_Link]) -> list[list[_Link]]:
+    """The changes of a path in groups: those of calls that overlapped in time, the first to begin first."""
+    groups: list[list[_Link]] = []
+    ended = datetime.min.replace(tzinfo=UTC)
+    for link in sorted(links, key=lambda link: (link.began, link.call.time)):
+        if not groups or link.began >= ended:
+            groups.append([])
+        groups[-1].append(link)
+        ended = max(ended, link.call.time)
+    return groups
 
 
 def _decide(
-    workspace: str, path: str, links: Sequence[_Link], chosen: Sequence[_Link], now: str, is_kept: Callable[[str], bool]
+    workspace: str,
+    path: str,
+    groups: Sequence[list[_Link]],
+    now: str,
+    is_kept: Callable[[str], bool],
 ) -> Restore | Refusal:
-    first, last = chosen[0], chosen[-1]
-    start = links.index(first)
-    between = [link for link in links[start:] if link not in chosen]
-    if between:
-        other = between[0].call.step_id
-        return _refusal(last, "CONFLICT", f"step '{other}' changed it later; undo that step first")
-    target = first.change.before
-    if target is None and start:
-        target = links[start - 1].change.after  # the state before is what the previous change of this run left
-    broken = next((link for one, link in pairwise(chosen) if _is_broken(one, link)), None)
+    start = next(index for index, group in enumerate(groups) if any(link.is_chosen for link in group))
+    last = max((link for group in groups for link in group if link.is_chosen), key=lambda link: link.call.time)
+    for group in groups[start:]:
+        other = next((link.call.step_id for link in group if not link.is_chosen), None)
+        if other is not None:
+            return _refusal(last, "CONFLICT", _also(other, at_once=any(link.is_chosen for link in group)))
+    target = groups[start][0].change.before
+    if target is None and start:  # the state before is what the previous change of this run left
+        target = max(groups[start - 1], key=lambda link: link.call.time).change.after
+    broken = next((group for one, group in pairwise(groups[start:]) if _is_broken(one, group)), None)
     if broken is not None:
-        return _refusal(broken, "CONFLICT", f"something else changed it before step '{broken.call.step_id}' did")
+        reason = f"something else changed it before step '{broken[0].call.step_id}' did"
+        return _refusal(broken[0], "CONFLICT", reason)
     if target is not None and now == target:
         return Restore(workspace=workspace, path=path, expected=now, target=target, done=True)
-    if last.change.after is None or now != last.change.after:
+    if now not in _left_by(groups[-1]):
         return _refusal(last, "CONFLICT", "it was changed since; check it and restore it by hand")
     if target is None or not (target in ("", FOLDER) or target.startswith("link:") or is_kept(target)):
         return _refusal(last, "NOT_KEPT", "its previous content is not stored (see PLANS_UNDO); restore it by hand")
-    return Restore(workspace=workspace, path=path, expected=now, target=target, mode=first.change.mode)
+    return Restore(workspace=workspace, path=path, expected=now, target=target, mode=groups[start][0].change.mode)
 
 
-def _is_broken(earlier: _Link, later: _Link) -> bool:
-    before, after = later.change.before, earlier.change.after
-    return before is not None and after is not None and before != after
+def _also(step_id: str, *, at_once: bool) -> str:
+    if at_once:
+        return f"step '{step_id}' changed it, or may have, at the same time; undo the whole plan instead"
+    return f"step '{step_id}' changed it later; undo that step first"
+
+
+def _left_by(group: Sequence[_Link]) -> set[str | None]:
+    """The known states in which these calls left a path: whichever of them wrote last left one of them."""
+    return {link.change.after for link in group} - {None}
+
+
+def _is_broken(earlier: Sequence[_Link], later: Sequence[_Link]) -> bool:
+    before, after = later[0].change.before, _left_by(earlier)
+    return before is not None and bool(after) and before not in after
 
 
 def _refusal(link: _Link, code: Literal["CONFLICT", "NOT_KEPT"], reason: str) -> Refusal:

@@ -1,6 +1,7 @@
 """The call that a person decides about, as rows of text: all of it, exactly, with warnings about what is unusual.
 
-Nothing is cut here. Every row begins with its own mark, so that no text can pose as another row:
+A proposal (how to recover a failed step, whether to exceed a budget) is shown in words, with every call it would lead
+to. Nothing is cut here. Every row begins with its own mark, so that no text can pose as another row:
 `name   │ text` is a text argument (each of its lines has a `│`), `name   = value` any other JSON value, `!` a warning.
 """
 
@@ -20,19 +21,74 @@ NAME_WIDTH = 12
 CALL_CHARACTERS = 50_000
 """Calls of more characters are not shown among other things: there is only said where to see all of them."""
 EMPTY = "(no arguments)"
+CALLS = ("approval", "early", "")
+"""Kinds of pending decisions that are about a call of the step's tool; others are about a proposal."""
 
 
 def call_rows(item: PendingView, extra: Mapping[str, str] | None = None) -> list[str]:
     """The rows of a pending call, warnings first. `extra`: texts to show instead of an argument's, such as a diff."""
     rows = [f"! {warning}" for warning in warnings_of(item)]
-    rows += value_rows("tool", item.tool)
+    proposed = proposal(item)
+    rows += value_rows("tool", item.tool) if not proposed else []
+    rows += [row for name, value in proposed for row in value_rows(name, value)]
     rows += value_rows("what", item.description) if item.description else []
     rows += value_rows("queue", item.queue) if item.queue else []
     rows += value_rows("workspace", item.workspace) if item.workspace else []
-    rows += args_rows(item.args, extra)
+    rows += args_rows(item.args, extra) if not proposed else []
     for name, value in item.large.items():
         rows += large_rows(name, value, item.values.get(name))
     return rows
+
+
+def proposal(item: PendingView) -> list[tuple[str, Any]]:
+    """What is proposed instead of a call, as (name, value), all of it; empty if a call awaits approval."""
+    if item.kind in CALLS or item.kind not in item.args:
+        return []
+    proposed, rest = item.args[item.kind], {name: each for name, each in item.args.items() if name != item.kind}
+    failure = rest.pop("failure", "")
+    after = [("failure", failure)] if failure else []
+    if item.kind == "recovery" and isinstance(proposed, Mapping):
+        return [*_recovery(item, proposed, after, rest.pop("call", None)), *rest.items()]
+    if item.kind == "budget":
+        after += [("if approved", "the budget is raised by half, and the LLM is asked again")]
+        after += [("if denied", f"the LLM is not asked: step '{item.step_id}' fails")]
+    return [(item.kind, proposed), *after, *rest.items()]
+
+
+def _recovery(
+    item: PendingView, choice: Mapping[str, Any], failure: list[tuple[str, Any]], call: Any
+) -> list[tuple[str, Any]]:
+    """The LLM's choice about a failed step in words, and the calls that it leads to."""
+    action, given = choice.get("action"), {name: each for name, each in choice.items() if name != "action"}
+    inserted, args = given.pop("steps", None), given.pop("args", None)
+    steps = inserted if isinstance(inserted, list) else []
+    count = f"{len(steps)} step{'s' * (len(steps) != 1)}"
+    words = {
+        "retry": "call it again, with other arguments" if args is not None else "call it again, unchanged",
+        "skip": "skip it; steps that do not use its value continue",
+        "insert": f"insert {count}, then call it again",
+    }
+    rows = [("recovery", f"of step '{item.step_id}': {words.get(str(action), action)}")]
+    rows += [("reason", given.pop("reason"))] if given.get("reason") else []
+    rows += [*failure, ("tool", item.tool)]
+    rows += _named(call.get("args")) if isinstance(call, Mapping) else _named(args)
+    for number, step in enumerate(steps, 1):
+        rows += _inserted(f"{number}.", step)
+    return rows + [(name, each) for name, each in given.items() if each]
+
+
+def _inserted(number: str, step: Any) -> list[tuple[str, Any]]:
+    """A step that is to be inserted: its id, its tool, every argument and every other field."""
+    if not isinstance(step, Mapping):
+        return [(number, step)]
+    rest = {name: each for name, each in step.items() if name not in ("id", "tool", "args")}
+    head = [(f"{number} step", step.get("id")), (f"{number} tool", step.get("tool"))]
+    fields = [(f"{number} {name}", each) for name, each in rest.items() if each not in (None, "", [], {})]
+    return [*head, *((f"{number} {name}", each) for name, each in _named(step.get("args"))), *fields]
+
+
+def _named(args: Any) -> list[tuple[str, Any]]:
+    return list(args.items()) if isinstance(args, Mapping) else []
 
 
 def args_rows(args: Mapping[str, Any], extra: Mapping[str, str] | None = None) -> list[str]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from plans.execution.readiness import ReadinessIndex
 from plans.model import Plan
-from plans.run import PlanStatus, Run, Status
+from plans.run import PlanStatus, Run, Status, StepState
 from plans.views.agent_progress import position, tasks_of
 from plans.views.call_text import call_rows, characters
 from plans.views.models import PendingView, StepView
@@ -46,8 +46,7 @@ _END = ["", "---", "", "_end_"]
 
 def details(run: Run, schedule: ReadinessIndex) -> str:
     """The current state of the plan, for the workflow's current details; abridged, so its cost is bounded."""
-    counts = ", ".join(f"{schedule.counts[status]} {status.value}" for status in Status if schedule.counts[status])
-    rows = [f"**{md(run.plan.title or run.plan.id or '')}** · {run.status.value} · {counts}", ""]
+    rows = [f"**{md(run.plan.title or run.plan.id or '')}** · {run.status.value} · {_counts(schedule)}", ""]
     if run.stopped:
         rows += [f"Stopped: {md(run.stopped)}", ""]
     if run.problems:
@@ -63,12 +62,29 @@ def details(run: Run, schedule: ReadinessIndex) -> str:
         state = run.steps[step.id]
         note = state.reason or (state.result.error if state.result and state.result.error else "")
         rows.append(
-            f"- [{MARKS[state.status.value]}] `{step.id}` {md(step.description or step.tool)} · {state.status.value}"
-            + (f" · awaiting {state.awaiting}" if state.awaiting else "")
+            f"- [{MARKS[state.status.value]}] `{step.id}` {md(step.description or step.tool)}"
+            + (f" · awaiting {state.awaiting}" if state.awaiting else f" · {status_of(state)}")
             + (f" · {md(position(tasks_of(state))[:200])}" if state.tasks else "")
             + (f" · {md(note[:200])}" if note else "")
         )
     return "\n".join([*rows, *_rest(len(run.plan.steps) - len(shown)), *_END])
+
+
+def status_of(state: StepState) -> str:
+    """The status of a step in a word, for people: `denied` is not just `skipped`."""
+    return "denied" if state.is_denied else state.status.value
+
+
+def _counts(schedule: ReadinessIndex) -> str:
+    """The number of steps by status. One that awaits a decision is not called ready as well."""
+    number = dict(schedule.counts)
+    for name in (*schedule.awaiting, *schedule.recovering):
+        number[schedule.run.steps[name].status] -= 1
+    number[Status.SKIPPED] = number.get(Status.SKIPPED, 0) - schedule.denied
+    parts = [(number.get(status, 0), status.value) for status in Status]
+    parts += [(schedule.denied, "denied"), (len(schedule.awaiting), "awaiting approval")]
+    parts += [(len(schedule.recovering), "awaiting recovery")]
+    return ", ".join(f"{count} {name}" for count, name in parts if count)
 
 
 def _calls(run: Run, schedule: ReadinessIndex) -> list[str]:

@@ -18,6 +18,7 @@ from plans.agents.tasks import Task
 from plans.budget import Usage
 from plans.model import Budget, Defaults, Problem, Step, Value
 from plans.run import PlanStatus, Status, gc_disabled
+from plans.views.live import LiveView
 
 
 class View(Value):
@@ -43,7 +44,9 @@ class ResultView(Value):
     """The result of a step. The brief view and events contain only some of the fields."""
 
     ok: bool
-    value: Any = Field(default=None, description="The value; a preview if it is stored externally or in an event.")
+    value: Any = Field(default=None, description="The value, or its beginning as text if `cut` says so.")
+    cut: bool = Field(default=False, description="`value` is not the value, but the beginning of its text.")
+    length: int | None = Field(default=None, description="Of a cut value: characters of its JSON, bytes if `large`.")
     large: LargeValue | None = Field(default=None, description="Reference to a value too large for history.")
     error: str | None = None
     code: str | None = Field(default=None, description="Stable code of the error.")
@@ -57,6 +60,18 @@ class TaskView(Value):
 
     objective: str
     status: Literal["done", "current", "open"]
+
+
+class DecisionView(Value):
+    """The decision on a step's approval."""
+
+    approved: bool
+    by: str = ""
+    comment: str = ""
+    time: datetime | None = None
+    source: str = Field(default="signal", description="signal, update, or timeout: its time limit decided.")
+    remembered: bool = Field(default=False, description="It follows from an approval of another step.")
+    changed_args: bool = Field(default=False, description="The approver replaced the arguments.")
 
 
 class StepView(Step):
@@ -74,10 +89,12 @@ class StepView(Step):
     reason: str = Field(default="", description="Why it is permanently blocked, or was skipped.")
     deleted: list[str] = Field(default_factory=list, description="Files it deleted.")
     shared_files: list[str] = Field(default_factory=list, description="Files that a concurrent step may have changed.")
+    shared_with: list[str] = Field(default_factory=list, description="The steps that may have changed those instead.")
     more_files: int = Field(default=0, description="Number of further changed files that are not listed.")
     more_calls: int = Field(default=0, description="Number of earlier tool calls that are not listed.")
     warnings: list[str] = Field(default_factory=list, description="Warnings of its tool.")
     awaiting: str | None = Field(default=None, description="approval: of a person; recovery: a decision of the LLM.")
+    decision: DecisionView | None = None
     failure: ResultView | None = Field(
         default=None, description="The last failure, while the LLM may recover the step."
     )
@@ -96,10 +113,13 @@ class BriefStep(Value):
     description: str = ""
     status: Status = Status.PENDING
     seq: int = Field(default=0, description="Number of its last event.")
-    args: dict[str, Any] | None = Field(default=None, description="Set only if approval was requested.")
+    args: dict[str, Any] | None = Field(default=None, description="As last asked about, if approval was requested.")
+    digest: str = Field(default="", description="Digest of what `args` are part of.")
     awaiting: str | None = None
     never: bool = False
     tasks: list[TaskView] = Field(default_factory=list)
+    until: datetime | None = Field(default=None, description="When its sleep ends.")
+    live: LiveView | None = Field(default=None, description="What clients add about its running attempt.")
     result: ResultView | None = None
     started_at: datetime | None = None
     ended_at: datetime | None = None
@@ -175,13 +195,15 @@ class ToolCallView(Value):
     result: str
     timestamp: datetime | None = Field(default=None, description="When it began.")
     sandbox: str = Field(default="", description="Sandbox of its commands: bwrap, landlock, none.")
+    asked: dict[str, Any] | None = Field(
+        default=None, description="The arguments asked for, if a person replaced them: `args` are those of the call."
+    )
+    changed_by: str = Field(default="", description="Who replaced them.")
     attempt: int | None = Field(default=None, description="Number of the attempt; only the tool's errors count.")
     duration: float | None = Field(default=None, description="Milliseconds, of an attempt without a value.")
     code: str | None = Field(default=None, description="Code of its error; WORKER_LOST if it ended with its worker.")
     delay: float | None = Field(default=None, description="Seconds to the next attempt.")
     plan_id: str | None = Field(default=None, description="The earlier plan that made the call.")
-    asked: dict[str, Any] | None = Field(default=None, description="What was asked for, if a person replaced it.")
-    changed_by: str | None = Field(default=None, description="Who replaced it, if known.")
     agent: str | None = Field(default=None, description="The agent that made the call.")
     call: int | None = Field(default=None, description="Its number among the calls of that agent.")
 
@@ -213,13 +235,15 @@ class BriefView(View):
     """The brief view: cheap to build and send for a plan of any size."""
 
     id: str = ""
+    task_id: str | None = None
     title: str = ""
     version: int = 1
+    created_at: datetime | None = None
     status: PlanStatus
     seq: int = Field(default=0, description="Number of the last event.")
     started_at: datetime | None = None
     ended_at: datetime | None = None
-    counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, and `total`.")
+    counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, `denied` ones apart; `total`.")
     steps: list[BriefStep] = Field(default_factory=list)
     pending: list[PendingView] = Field(default_factory=list, description="Pending decisions, oldest first.")
     tokens: TokensView = Field(default_factory=TokensView, description="LLM usage so far.")
@@ -250,7 +274,7 @@ class PlanView(View):
     stopped: str = Field(default="", description="Why no further step may start.")
     resumes: str = Field(default="", description="Id of the plan that this one resumes.")
     unsigned: bool = Field(default=False, description="Started unsigned where that is asked for: waivers are ignored.")
-    counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, and `total`.")
+    counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, `denied` ones apart; `total`.")
     steps: list[StepView] = Field(default_factory=list)
     pending: list[PendingView] = Field(default_factory=list, description="Pending decisions, oldest first.")
     request: str = Field(default="", description="The user's request, if the LLM wrote the plan.")
@@ -265,33 +289,12 @@ class PlanView(View):
     step_files: dict[str, list[str]] = Field(
         default_factory=dict, alias="step_files", description="Files written by step index."
     )
+    step_files_shared: dict[str, dict[str, str]] = Field(
+        default_factory=dict, alias="step_files_shared", description="Of those, whose they may be, by index and path."
+    )
     agents_md: list[NoteView] = Field(default_factory=list)
     agent: AgentView | None = Field(default=None, description="For an agent's run: its state.")
 
     def step(self, step_id: str) -> StepView | None:
         """The step with that id; None if there is none."""
         return next((step for step in self.steps if step.id == step_id), None)
-
-
-class LogLine(Value):
-    """A log entry within an event."""
-
-    time: datetime | None = None
-    kind: str = ""
-    text: str = ""
-    code: str | None = None
-    subject: str | None = None
-
-
-class EventView(View):
-    """One progress event. It concerns the plan if `stepId` is empty."""
-
-    seq: int
-    time: datetime
-    task_id: str
-    step_id: str
-    status: str = Field(description="Status of the step, or of the plan.")
-    progress: int | None = Field(default=None, description="Percent.")
-    result: ResultView | None = None
-    logs: list[LogLine] | None = Field(default=None, description="One line, for a log entry.")
-    digest: str | None = Field(default=None, description="Digest of what the step asks with this.")

@@ -15,8 +15,9 @@ from plans.execution.readiness import ReadinessIndex
 from plans.run import Run
 from plans.views import text as display
 from plans.views import views
-from plans.views.logs import logs_page
 from plans.views.pending import call_view
+from plans.views.progress import events as progress
+from plans.views.progress.logs import logs_page
 from plans.views.summary import summary_of
 
 TEXT_STEPS = 100
@@ -34,7 +35,8 @@ def view(run: Run, arguments: Sequence[Any], standing: ReadinessIndex | None = N
 
 def text(run: Run, arguments: Sequence[Any]) -> str:
     """The plan as text (format of seed 000), abridged to the number of steps requested."""
-    return display.text(run, read(Shown, arguments, optional=True).limit)
+    asked = read(Shown, arguments, optional=True)
+    return display.text(run, asked.limit, detailed=asked.detailed)
 
 
 def stamps(run: Run, arguments: Sequence[Any]) -> dict[str, Any]:
@@ -46,7 +48,7 @@ def stamps(run: Run, arguments: Sequence[Any]) -> dict[str, Any]:
 def events(run: Run, arguments: Sequence[Any]) -> list[dict[str, Any]]:
     """Events with a number above `since`, at most `limit`."""
     message = read(Since, arguments, optional=True)
-    return list(views.events(run, message.since, message.limit))
+    return list(progress.events(run, message.since, message.limit))
 
 
 def call(run: Run, arguments: Sequence[Any]) -> dict[str, Any]:

@@ -11,11 +11,15 @@ from typing import Any
 
 from pydantic import Field
 
+from plans.execution.approvals import DENIED
 from plans.model import Step, Value
-from plans.run import PlanStatus, Run, Status, StepState
+from plans.run import ENDED, PlanStatus, Run, Status, StepState
 from plans.views.markdown import code, md
 from plans.views.models import TokensView, View
 from plans.views.views import counts, duration, tokens
+
+AGENT = "agent-"
+"""Prefix of the ids of agents' runs; `plan logs` and `plan rerun` are for plans."""
 
 
 class Failure(Value):
@@ -33,13 +37,25 @@ class Reason(Value):
     reason: str = ""
 
 
+class Denial(Value):
+    """A step that was denied: skipped, and its dependents permanently blocked."""
+
+    step_id: str
+    reason: str = DENIED
+    by: str = Field(default="", description="Who denied it; empty if they gave no name, or its time limit did.")
+    comment: str = ""
+
+
 class Summary(View):
     """The outcome of a plan in numbers, or its state so far."""
 
     plan_id: str
+    task_id: str = Field(default="", description="The task the plan serves; the plan's id if it names none.")
     title: str = ""
+    version: int = Field(default=1, description="Version of the plan, as edits and approvers left it.")
     status: PlanStatus
-    counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, and `total`.")
+    counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, `denied` ones apart; `total`.")
+    created_at: datetime | None = None
     started_at: datetime | None = None
     ended_at: datetime | None = None
     duration: float = Field(default=0.0, description="Seconds.")
@@ -48,11 +64,13 @@ class Summary(View):
     stopped: str = Field(default="", description="Why no further step could start.")
     failed: list[Failure] = Field(default_factory=list)
     skipped: list[Reason] = Field(default_factory=list)
+    denied: list[Denial] = Field(default_factory=list)
+    awaiting: list[str] = Field(default_factory=list, description="Steps that await a person's decision.")
     blocked: list[Reason] = Field(default_factory=list)
 
     @property
     def is_completed(self) -> bool:
-        """Whether every step was completed or skipped."""
+        """Whether every step was completed, or skipped by a reviewer or a condition."""
         return self.status is PlanStatus.COMPLETED
 
     def to_json(self) -> dict[str, Any]:
@@ -65,9 +83,12 @@ def summary_of(run: Run) -> Summary:
     """Summarise a run (REQUIREMENTS B9)."""
     return Summary(
         plan_id=run.plan.id or "",
+        task_id=run.plan.task_id or run.plan.id or "",
         title=run.plan.title,
+        version=run.plan.version,
         status=run.status,
         counts=counts(run),
+        created_at=run.plan.created_at or run.created or run.started,
         started_at=run.started,
         ended_at=run.ended,
         duration=duration(run),
@@ -75,7 +96,9 @@ def summary_of(run: Run) -> Summary:
         tokens=TokensView(**tokens(run)),
         stopped=run.stopped,
         failed=[_failure(step, state) for step, state in _those(run, Status.FAILED)][:100],
-        skipped=[_reason(step, state) for step, state in _those(run, Status.SKIPPED)][:100],
+        skipped=[_reason(step, state) for step, state in _those(run, Status.SKIPPED) if not state.is_denied][:100],
+        denied=[_denial(run, step) for step, state in _those(run, Status.SKIPPED) if state.is_denied][:100],
+        awaiting=[name for name, state in run.steps.items() if state.awaiting == "approval"][:100],
         blocked=[_reason(step, state) for step, state in _those(run, Status.BLOCKED)][:100],
     )
 
@@ -108,6 +131,39 @@ def _reason(step: Step, state: StepState) -> Reason:
     return Reason(step_id=step.id, reason=state.reason[:200])
 
 
+def _denial(run: Run, step: Step) -> Denial:
+    decision = run.decisions.get(step.id)
+    if decision is None:
+        return Denial(step_id=step.id)
+    return Denial(step_id=step.id, by=decision.by, comment=decision.comment[:200])
+
+
+def why_denied(denial: Denial) -> str:
+    """Who denied a step and why, in words; the texts are a person's own."""
+    who = f"{denial.reason} by {denial.by}" if denial.by else denial.reason
+    return f"{who}: {denial.comment}" if denial.comment else who
+
+
+def next_commands(summary: Summary) -> list[tuple[str, str]]:
+    """What a person may do next, as (command, what it does); empty if nothing is left to do."""
+    name, is_agent = summary.plan_id, summary.plan_id.startswith(AGENT)
+    if summary.status is PlanStatus.REVIEW:
+        return [(f"plan review {name}", "read and change it"), (f"plan begin {name}", "begin it as it is")]
+    if summary.status not in ENDED:
+        asks = [(f"plan pending {name}", "shows what it asks; then: plan approve, or plan deny")]
+        paused = [(f"plan unpause {name}", "let steps start again")]
+        return (asks if summary.awaiting else []) + (paused if summary.status is PlanStatus.PAUSED else [])
+    if summary.status is PlanStatus.COMPLETED:
+        return []
+    first = summary.failed[0].step_id if summary.failed else ""
+    found = [(f"plan logs {name} {first}", "what the failed step printed")] if first and not is_agent else []
+    again = " and asks again about what was denied" if summary.denied else ""
+    found += [(f"plan resume {name}", f"runs what is not done{again}; keeps the rest")]
+    if first and not is_agent:
+        found += [(f"plan rerun {name} --from {first}", f"runs '{first}' and what depends on it again")]
+    return found
+
+
 def summary_markdown(summary: Summary, steps: str = "") -> str:
     """The content of SUMMARY.md, followed by the steps as text if given."""
     shown = summary.to_json()
@@ -115,14 +171,16 @@ def summary_markdown(summary: Summary, steps: str = "") -> str:
     rows = [
         f"# {md(summary.title or summary.plan_id)}",
         "",
-        f"- Plan: `{summary.plan_id}`",
+        f"- Plan: `{summary.plan_id}`, version {summary.version}",
         f"- Status: {summary.status}",
         f"- Steps: {counts} (of {summary.counts.get('total', 0)})",
         f"- Duration: {summary.duration:.1f} s",
+        f"- Created: {shown['createdAt'] or '-'}",
         f"- Started: {shown['startedAt'] or '-'}",
         f"- Ended: {shown['endedAt'] or '-'}",
     ]
     rows += _section("Failed", [f"`{each.step_id}`: {md(each.error)}" for each in summary.failed])
+    rows += _section("Denied", [f"`{each.step_id}`: {md(why_denied(each))}" for each in summary.denied])
     rows += _section("Skipped", [f"`{each.step_id}`: {md(each.reason)}" for each in summary.skipped])
     rows += _section("Blocked", [f"`{each.step_id}`: {md(each.reason)}" for each in summary.blocked])
     rows += _section("Files written", [code(path) for path in summary.files_written])

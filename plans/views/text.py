@@ -1,5 +1,8 @@
 """A run as plain text (format of seed 000), computed from the Run directly: views of a big plan would be slow.
 
+For `plan show` the same lines are followed by more: id and status of the plan; of each step its id, how it ended, its
+value, and who decided.
+
 Control and bidirectional characters in texts of plans and tools are escaped (FAULTS, T18).
 """
 
@@ -9,39 +12,51 @@ from collections.abc import Mapping, Set
 
 from plans.execution.readiness import needed
 from plans.execution.tool_history import last_call
+from plans.files.undo import one_of
 from plans.model import Step
 from plans.run import Run, Status, StepState
+from plans.views import details
 from plans.views.abridged import folded, foremost, rank
 from plans.views.agent_progress import MARKS as TASK_MARKS
-from plans.views.agent_progress import tasks_of
+from plans.views.agent_progress import notes_of, tasks_of
 from plans.views.call_text import CALL_CHARACTERS, call_rows, characters
+from plans.views.live import ended_text
 from plans.views.markdown import MARKS
 from plans.views.models import PendingView
 from plans.views.pending import asked
 from plans.views.safe_text import line
 
+ATTEMPTS = 5
+"""Maximum number of a step's retried attempts that are listed."""
 _NOT_BEGUN = frozenset({Status.PENDING, Status.BLOCKED, Status.READY})
 
 
-def text(run: Run, limit: int | None = None) -> str:
+def text(run: Run, limit: int | None = None, *, detailed: bool = False) -> str:
     """Title, progress, and each step with mark, notes, tools and files.
 
-    `limit`: maximum number of steps; the others are counted on one line.
+    `limit`: maximum number of steps; the others are counted on one line. `detailed`: with what the seed does not show.
     """
     states = [run.steps[step.id] for step in run.plan.steps]
-    done = sum(state.status in (Status.COMPLETED, Status.SKIPPED) for state in states)
+    done = sum(is_done(state) for state in states)
     percent = 100 * done / len(states) if states else 0.0
     head = [
         f"Plan: {line(run.plan.title or run.plan.id or '')}",
         "=" * 40,
-        f"Progress: {done}/{len(states)} ({percent:.1f}%)",
+        # An agent's steps are its calls: that all of them are done does not say how far it is.
+        f"Calls: {done}/{len(states)} done" if run.literal else f"Progress: {done}/{len(states)} ({percent:.1f}%)",
+        *(details.of_plan(run) if detailed else []),
         "",
         "Steps:",
     ]
     positions = {step.id: index for index, step in enumerate(run.plan.steps)}
     shown = range(len(states)) if limit is None or len(states) <= limit else foremost(_ranks(run), limit)
-    rows = [row for index in shown for row in _step_rows(run, run.plan.steps[index], positions)]
+    rows = [row for index in shown for row in _step_rows(run, run.plan.steps[index], positions, detailed)]
     return "\n".join(head + rows + _hidden(run, set(shown)))
+
+
+def is_done(state: StepState) -> bool:
+    """Whether a step counts as done: completed, or skipped by a reviewer or a condition, but not denied."""
+    return state.status in (Status.COMPLETED, Status.SKIPPED) and not state.is_denied
 
 
 def _ranks(run: Run) -> list[tuple[int, float]]:
@@ -55,23 +70,49 @@ def _hidden(run: Run, shown: Set[int]) -> list[str]:
     return [f"  {folded(hidden)}"] if hidden else []
 
 
-def _step_rows(run: Run, step: Step, positions: Mapping[str, int]) -> list[str]:
+def _step_rows(run: Run, step: Step, positions: Mapping[str, int], detailed: bool) -> list[str]:
     state, index = run.steps[step.id], positions[step.id]
     mark = MARKS[state.status] if state.status is not Status.READY or state.awaiting else " "
     row = f"  {index}: [{mark}] {line(step.description or step.id)}"
     tools, notes = _tools(step, state), line(_notes(step, state))
+    more = details.of_step(run, step) if detailed else []
     if not tools and state.status in _NOT_BEGUN:
         needs = sorted({positions[name] for name in needed(run, step) if name in positions})
-        rows = [row + (f" (depends on: {needs})" if needs else "")]
-        return rows + ([f"      Notes: {notes}"] if notes else []) + _asked(run, step)
+        rows = [row + (f" (depends on: {needs})" if needs else "") + (details.end(run, step) if detailed else "")]
+        return rows + ([f"      Notes: {notes}"] if notes else []) + _asked(run, step) + more
     return [
-        row,
+        row + (details.end(run, step) if detailed else ""),
         *(f"      [{TASK_MARKS[task.status]}] {line(task.objective)}" for task in tasks_of(state)),
         f"      Notes: {notes or '-'}",
         f"      Tools: {tools or '-'}",
-        f"      Files: {', '.join(map(line, state.wrote)) or '-'}",
+        *_attempts(state),
+        f"      Files: {', '.join(line(path) + _whose(step, state, path) for path in state.wrote) or '-'}",
+        *_long_output(run, step, state),
         *_asked(run, step),
+        *more,
     ]
+
+
+def _attempts(state: StepState) -> list[str]:
+    """A row for each of the last retried attempts, and the number of those before them."""
+    retried = [call for call in state.past if call.retried and call.attempt]
+    texts = [ended_text(call.attempt, None) for call in retried[-ATTEMPTS:] if call.attempt]
+    rows = [f"      A{text.removeprefix('a')}" for text in texts]
+    more = len(retried) - len(rows) + state.more_past
+    return [*([f"      {more} earlier attempts"] if more else []), *(line(row) for row in rows)]
+
+
+def _long_output(run: Run, step: Step, state: StepState) -> list[str]:
+    """Where all of the output is, if it is not in the history."""
+    large = state.result.large if state.result else None
+    if large is None or not large.streams:
+        return []
+    return [f"      Output: {sum(large.streams.values()):,} bytes: plan logs {run.plan.id} {step.id}"]
+
+
+def _whose(step: Step, state: StepState, path: str) -> str:
+    """Whose a file may be, where that is not known."""
+    return f" ({line(one_of(step.id, state.shared_with))})" if path in state.shared else ""
 
 
 def _asked(run: Run, step: Step) -> list[str]:
@@ -88,7 +129,7 @@ def _notes(step: Step, state: StepState) -> str:
     if state.awaiting:
         return f"awaiting {state.awaiting}"
     error = state.result.error if state.result else None
-    return error or step.notes or state.reason
+    return error or "; ".join(filter(None, [notes_of(step, state), state.mended])) or state.reason
 
 
 def _tools(step: Step, state: StepState) -> str:

@@ -1,37 +1,33 @@
-"""Builds the views of a run for clients: full view, brief view, progress events, pending decisions.
+"""Builds the views of a run for clients: the full view and the brief view.
 
 The result is JSON data in the shapes of `plans.views.models`, which clients parse. Building the models first would take
 twice as long for 10,000 steps, and queries block the workflow.
 
 The full view is seed 004's Plan with status and result per step, plus `status`, `pending`, `counts`, `log`,
 `step_tool_history` and `step_files` (seed 000; their keys are step indexes, from 0). The brief view is for following a
-plan of any size. Events are derived from the run's status changes: there is no separate store of progress.
+plan of any size. `plans.views.progress.events` has the progress events: there is no separate store of progress.
 """
 
 from __future__ import annotations
 
-import heapq
 from collections import Counter
-from collections.abc import Iterator
 from datetime import datetime, timedelta
-from operator import itemgetter
 from typing import Any
 
-from plans.activity_io import PastCall
+from plans.activity_io import MAX_DURATION, PastCall
 from plans.execution import approvals
 from plans.execution.readiness import ReadinessIndex
-from plans.execution.tool_history import TRUNCATED, last_call, outcome_text, short, shorten
-from plans.log import Entry
+from plans.execution.tool_history import last_call, outcome_text, short
+from plans.files.undo import one_of
 from plans.model import Step
-from plans.run import DONE, Change, Result, Run, Status, StepState
+from plans.run import Decision, Result, Run, Status, StepState
 from plans.step_call import carries
-from plans.views.agent_progress import tasks_of
+from plans.views.agent_progress import notes_of, tasks_of
 from plans.views.pending import iso, pending
+from plans.views.progress.events import asks, result_view
 
-MAX_DURATION = 1e11
-"""Milliseconds, three years: no attempt lasts longer, but whoever completes one by hand may say so."""
-_LOG_FIELDS = {"kind", "text", "code", "subject"}
-"""Fields of a log entry in an event, besides its time."""
+DENIED = "denied"
+"""Key of the denied steps among the counts."""
 
 
 def plan_view(run: Run, schedule: ReadinessIndex) -> dict[str, Any]:
@@ -40,6 +36,7 @@ def plan_view(run: Run, schedule: ReadinessIndex) -> dict[str, Any]:
     steps = [step_view(run, schedule, index) for index in range(len(plan.steps))]
     head = plan.model_dump(mode="json", exclude={"steps"}, exclude_none=True)
     return head | {
+        **origin(run),
         "status": run.status.value,
         "seq": run.seq,
         "startedAt": iso(run.started),
@@ -56,11 +53,12 @@ def plan_view(run: Run, schedule: ReadinessIndex) -> dict[str, Any]:
         "request": run.request,
         "problems": [problem.model_dump(mode="json", exclude_none=True) for problem in run.problems],
         "draft": run.draft,
-        "changes": [each.model_dump(mode="json", exclude={"before"}) for each in run.revisions],
+        "changes": [each.model_dump(mode="json", exclude={"before", "step_id"}) for each in run.revisions],
         "tokens": tokens(run),
         "log": [entry.model_dump(mode="json", exclude_none=True) for entry in run.log],
         "step_tool_history": tool_history(run),
         "step_files": step_files(run),
+        **_step_files_shared(run),
         "agentsMd": [{"path": note.path, "bytes": note.bytes, "stepId": note.step_id} for note in run.notes],
     }
 
@@ -72,6 +70,7 @@ def brief_view(run: Run) -> dict[str, Any]:
     """
     return {
         "id": run.plan.id,
+        **origin(run),
         "title": run.plan.title,
         "version": run.plan.version,
         "status": run.status.value,
@@ -84,6 +83,12 @@ def brief_view(run: Run) -> dict[str, Any]:
         **({"tokens": used} if (used := tokens(run)) else {}),
         "log": [entry.model_dump(mode="json", exclude_none=True) for entry in run.log],
     }
+
+
+def origin(run: Run) -> dict[str, Any]:
+    """The task that the plan serves, and when the plan was created: as it says itself, else when its run began."""
+    created = run.plan.created_at or run.created or run.started
+    return {"taskId": run.plan.task_id or run.plan.id, "createdAt": iso(created)}
 
 
 def duration(run: Run) -> float:
@@ -116,8 +121,12 @@ def step_view(run: Run, schedule: ReadinessIndex, index: int) -> dict[str, Any]:
         view["warnings"] = list(state.warnings)
     if state.awaiting:
         view["awaiting"] = state.awaiting
+    if step.id in run.decisions:
+        view["decision"] = _decision(run.decisions[step.id])
     if state.failure:
         view["failure"] = result_view(state.failure)
+    if state.notes:
+        view["notes"] = notes_of(step, state)
     if state.mended:
         view["mended"] = state.mended
     if state.tasks:
@@ -137,32 +146,11 @@ def needs_mark(run: Run, index: int) -> bool:
     return spec is not None and spec.asks_by_default(run.args_of(step), carries(run, step))
 
 
-def result_view(result: Result) -> dict[str, Any]:
-    """A result as JSON. An externally stored value is shown as a preview, with its reference in `large`."""
-    view = result.model_dump(mode="json", exclude_none=True, exclude={"logs"})
-    if result.large:
-        view["value"] = result.large.preview + TRUNCATED
-    return view
-
-
 def counts(run: Run) -> dict[str, int]:
-    """Number of steps by status, without zeros, and in total."""
-    number = Counter(state.status for state in run.steps.values())
-    return {"total": number.total()} | {status.value: number[status] for status in Status if number[status]}
-
-
-def events(run: Run, since: int, limit: int | None = None) -> Iterator[dict[str, Any]]:
-    """Progress events with a number above `since`, in order, at most `limit` (seed 004 plus `seq` and `time`).
-
-    A log entry is an event with `logs`; one about the plan has an empty `stepId` and the plan's status. A generator,
-    because a big plan has 40,000 events.
-    """
-    number, happened = itemgetter(0), _happened(run, since)
-    chosen = sorted(happened, key=number) if limit is None else heapq.nsmallest(limit, happened, key=number)
-    task = run.plan.task_id or run.plan.id
-    for seq, step_id, what in chosen:
-        head = {"seq": seq, "time": iso(what.time), "taskId": task, "stepId": step_id}
-        yield head | (_of_entry(what) if isinstance(what, Entry) else _of_change(run.steps[step_id], what))
+    """Number of steps by status, without zeros, and in total. Denied steps are `denied`, not `skipped`."""
+    number = Counter(DENIED if state.is_denied else state.status.value for state in run.steps.values())
+    names = [*(status.value for status in Status), DENIED]
+    return {"total": number.total()} | {name: number[name] for name in names if number[name]}
 
 
 def tool_history(run: Run) -> dict[str, list[dict[str, Any]]]:
@@ -184,6 +172,17 @@ def step_files(run: Run) -> dict[str, list[str]]:
     """The files and directories written, by step index; each once."""
     steps = enumerate(run.plan.steps)
     return {str(index): list(run.steps[step.id].wrote) for index, step in steps if run.steps[step.id].wrote}
+
+
+def _step_files_shared(run: Run) -> dict[str, Any]:
+    """Of `step_files`, those that may be another step's: by step index and path, whose; omitted if there are none."""
+    steps = [(index, step.id, run.steps[step.id]) for index, step in enumerate(run.plan.steps)]
+    shared = {
+        str(index): {path: one_of(step_id, state.shared_with) for path in state.shared if path in state.wrote}
+        for index, step_id, state in steps
+        if state.shared_with
+    }
+    return {"step_files_shared": shared} if any(shared.values()) else {}
 
 
 def _call(tool: str, args: dict[str, Any], result: str, time: datetime | None, sandbox: str) -> dict[str, Any]:
@@ -224,8 +223,8 @@ def _past_call(call: PastCall) -> dict[str, Any]:
 
 def _left(state: StepState) -> dict[str, Any]:
     """The step's file changes besides `wrote`, and how many calls are not listed; empty ones are omitted."""
-    left: dict[str, Any] = {"deleted": state.deleted, "sharedFiles": state.shared, "moreFiles": state.more_files}
-    left["moreCalls"] = state.more_past
+    left: dict[str, Any] = {"deleted": state.deleted, "sharedFiles": state.shared, "sharedWith": state.shared_with}
+    left |= {"moreFiles": state.more_files, "moreCalls": state.more_past}
     return {name: value for name, value in left.items() if value}
 
 
@@ -238,13 +237,13 @@ def _brief_step(run: Run, step: Step) -> dict[str, Any]:
         "status": state.status.value,
         "seq": state.changes[-1].seq if state.changes else 0,
     }
-    was_asked = (
-        sum(change.status is Status.READY for change in state.changes) > 1
-    )  # requesting approval makes the step ready a second time
-    if was_asked:
-        view["args"] = run.args_of(step)
+    if asks(state):
+        view["args"] = run.args_of(step) if state.asked is None else state.asked
+        view |= {"digest": state.digest} if state.digest and state.asked is not None else {}
     if state.awaiting:
         view["awaiting"] = state.awaiting
+    if state.deadline and state.status is Status.RUNNING:
+        view["until"] = iso(state.deadline)
     if state.never:
         view["never"] = True
     if state.tasks:
@@ -254,6 +253,12 @@ def _brief_step(run: Run, step: Step) -> dict[str, Any]:
     return view | _times(state)
 
 
+def _decision(decision: Decision) -> dict[str, Any]:
+    """Who decided, and what about: with arguments of the approver's own, by a time limit, or by an earlier decision."""
+    view = decision.model_dump(mode="json", include={"approved", "by", "comment", "time", "source", "remembered"})
+    return view | {"changedArgs": decision.args is not None}
+
+
 def _tasks(state: StepState) -> list[dict[str, Any]]:
     return [task.model_dump(mode="json") for task in tasks_of(state)]
 
@@ -261,35 +266,6 @@ def _tasks(state: StepState) -> list[dict[str, Any]]:
 def _brief_result(result: Result) -> dict[str, Any]:
     view: dict[str, Any] = {"ok": result.ok, "duration": result.duration}
     return view if result.ok else view | {"error": result.error, "code": result.code}
-
-
-def _happened(run: Run, since: int) -> Iterator[tuple[int, str, Change | Entry]]:
-    """Status changes and log entries after `since`, as (number, step id or "" for the plan, change); unordered."""
-    for step_id, state in run.steps.items():
-        if state.changes and state.changes[-1].seq > since:
-            yield from ((change.seq, step_id, change) for change in state.changes if change.seq > since)
-    yield from ((entry.seq, entry.step_id or "", entry) for entry in run.log if entry.seq > since)
-
-
-def _of_change(state: StepState, change: Change) -> dict[str, Any]:
-    event: dict[str, Any] = {"status": change.status.value}
-    if change.status in DONE and state.result and change is state.changes[-1]:
-        event |= {"progress": 100, "result": _short_result(state.result)}
-    if change.seq in state.asks:
-        event["digest"] = state.asks[change.seq]
-    return event
-
-
-def _of_entry(entry: Entry) -> dict[str, Any]:
-    line = {"time": iso(entry.time), **entry.model_dump(mode="json", include=_LOG_FIELDS, exclude_none=True)}
-    return {"status": entry.status, "logs": [line]} | ({} if entry.progress is None else {"progress": entry.progress})
-
-
-def _short_result(result: Result) -> dict[str, Any]:
-    view = result_view(result)
-    if "value" in view:
-        view["value"] = shorten(view["value"]) if not result.large else view["value"]
-    return view
 
 
 def _times(state: StepState) -> dict[str, Any]:

@@ -92,6 +92,16 @@ ENDPOINT_SAYS = [
     status(429, "LLM_QUOTA", error="You exceeded your quota", code="insufficient_quota"),
     status(404, "LLM_MODEL", says="PLANS_MODEL", error="The model 'x' does not exist", code="model_not_found"),
     status(400, "LLM_TOO_LONG", says="PLANS_MODEL", error="This model's context is 9", code="context_length_exceeded"),
+    status(
+        400, "LLM_TOO_LONG", error="This model's maximum context length is 4096 tokens. However, you requested 5000"
+    ),
+    status(
+        400, "LLM_TOO_LONG", error="the request exceeds the available context size. try increasing the context size"
+    ),
+    status(
+        400, "LLM_TOO_LONG", says="PLANS_CONTEXT_TOKENS", error="prompt is too long: 210000 tokens > 200000 maximum"
+    ),
+    status(400, "LLM_REQUEST", 3, error="max_tokens must be at least 1"),
     status(400, "LLM_REFUSED", error="filtered", code="content_filter"),
     status(413, "LLM_TOO_LONG"),
     status(302, "LLM_UNAVAILABLE", says="redirects", headers={"Location": "http://127.0.0.1:1/steal"}),

@@ -41,7 +41,7 @@ class Handler(BaseHTTPRequestHandler):
         self.site.asked.append((self.command, self.path, headers, body))
         kind, _, rest = self.path[1:].partition("/")
         kinds = {"status": self.status, "to": self.redirect, "hang": self.hang, "big": self.big, "drop": self.drop}
-        kinds |= {"packed": self.packed, "charset": self.charset}
+        kinds |= {"half": self.half, "packed": self.packed, "charset": self.charset}
         kinds.get(kind, self.plain)(rest)
 
     do_POST = do_PUT = do_DELETE = do_HEAD = do_PATCH = do_OPTIONS = do_GET  # noqa: N815
@@ -79,6 +79,15 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(b"half")
         self.close_connection = True
+
+    def half(self, _: str) -> None:
+        """Half an answer, and the rest when the site stops."""
+        self.send_response(200)
+        self.send_header("Content-Length", "8")
+        self.end_headers()
+        self.wfile.write(b"half")
+        self.site.stop.wait(30)
+        self.wfile.write(b"rest")
 
     def big(self, _: str) -> None:
         """More than is taken."""

@@ -81,6 +81,8 @@ async def test_where_the_record_cannot_be_read_a_worker_is_asked(
     elsewhere = Client(**config)
     assert await end_records.run_of_ended(elsewhere, plan) is None
     assert await end_records.suffices(elsewhere, plan, "text"), "what is in history can be read everywhere"
+    shown = await runs.text(elsewhere, plan, 100, detailed=True)
+    assert "Progress: 1/1 (100.0%)" in shown, "without its Run, what the record has is shown, and no worker is needed"
     async with build(temporal_client, settings, load_tools(()), indexed=False):
         assert (await runs.show(elsewhere, plan)).status == "completed"
 

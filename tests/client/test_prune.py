@@ -21,6 +21,7 @@ from temporalio.client import (
 
 from activities.tools.registry import load_tools
 from client import end_records
+from client.logs.feed import raw
 from client.prune import PruneRefused, prune
 from plans.errors import PlanError
 from runtime import namespaces
@@ -100,6 +101,35 @@ async def test_what_no_workflow_refers_to_goes_and_what_a_plan_needs_stays(
     await started.approve("w")
     assert step(await started.ended(), "w")["status"] == "completed"
     assert (workspace / "copy.txt").read_text() == plans.queue + BIG
+
+
+async def test_output_of_a_command_that_still_runs_stays(
+    plans: Plans, client: Client, settings: Settings, workspace: Path
+) -> None:
+    writes = "seq 1 100000; sleep 1.5; seq 1 100000; touch old; until [ -e go ]; do sleep 0.05; done"
+    build = {"id": "b", "tool": "run_command", "args": {"command": writes}, "requiresApproval": False}
+    write = {"id": "w", "tool": "write_file", "args": {"path": "copy.txt", "content": "$b.stdout"}, "dependsOn": ["b"]}
+    started = await plans.start([build, write])
+    await until(lambda: is_reported(started, 2 * 588_895), "both halves are in the heartbeat")
+    await listed(started)
+    make_old(settings)
+    await prune(client, settings, older_than=DAY)
+    (workspace / "go").touch()
+    assert step(await started.ended(), "w")["status"] == "completed"
+    make_old(settings)
+    await prune(client, settings, older_than=DAY)
+    numbers = "".join(f"{number}\n" for number in range(1, 100_001))
+    assert (workspace / "copy.txt").read_text() == 2 * numbers
+    store = ValueStore(storage(settings))
+    assert b"".join([data async for data in raw(client, store, started.id, "b", 1)]).decode() == 2 * numbers
+
+
+async def is_reported(started: Started, size: int) -> bool:
+    """Whether a heartbeat has told of so much output."""
+    for pending in (await started.handle.describe()).raw_description.pending_activities:
+        found = await started.client.data_converter.decode(pending.heartbeat_details.payloads)
+        return bool(found and (found[0].get("logs") or {}).get("stdout") == size)
+    return False
 
 
 async def test_a_value_that_only_a_stored_run_names_stays(

@@ -101,7 +101,7 @@ async def test_an_update_returns_the_decision(temporal_client: Client, worker: W
     decision = await runs.decide(temporal_client, plan, Choice(step_id="remove", by="bob"), approved=False)
     assert (decision.approved, decision.by, decision.source) == (False, "bob", "update")
     summary = await runs.wait(temporal_client, plan)
-    assert (summary.status.value, summary.skipped[0].reason) == ("partial", "User denied approval")
+    assert (summary.status.value, summary.denied[0].reason) == ("partial", "User denied approval")
 
 
 async def test_watchers_get_everything_early_or_late(temporal_client: Client, worker: Worker, start: Start) -> None:

@@ -172,7 +172,7 @@ async def test_risky_cleanup_deletes_nothing_when_denied(run: Run, tmp_path: Pat
     assert ended.code == 1
     summary = json.loads((await run("summary", name, "--json")).out)
     assert summary["status"] == "partial"
-    assert summary["counts"] == {"completed": 4, "skipped": 1, "blocked": 2, "total": 7}
+    assert summary["counts"] == {"completed": 4, "denied": 1, "blocked": 2, "total": 7}
     assert all(path.read_bytes() == content for path, content in before.items())
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from tests.driving import Plans, Started, work
 from tests.replay.agents import AGENTS
 from tests.replay.agents import TALKS as AGENT_TALKS
+from tests.replay.outputs import OUTPUTS
 
 Scenario = Callable[[Plans], Awaitable[Started]]
 REFUSE = {"id": "bad", "tool": "refuse", "args": {"code": "CONFLICT"}}
@@ -71,6 +72,23 @@ async def bound(plans: Plans) -> Started:
     await started.approve("gate", digest=(await started.handle.query("call", {"stepId": "gate"}))["digest"])
     await started.until_asked("other")
     await started.approve("other", args={"name": "other", "value": 5})
+    await started.ended()
+    return started
+
+
+async def rewritten(plans: Plans) -> Started:
+    """An approver changes arguments; decisions about the version before, on another step and on an edited one."""
+    started = await plans.start([gate("first"), gate("second"), gate("third")])
+    await started.until(lambda view: len(view["pending"]) == 3, "all ask")
+    await started.approve("first", by="ann", args={"name": "other", "seconds": 0.0})
+    await started.approve("second", by="bob", version=1)
+    await started.handle.execute_update(
+        "edit", edits({"op": "set", "stepId": "third", "path": "args.name", "value": "edited"})
+    )
+    await started.until(lambda view: view["pending"] and view["version"] == 3, "it asks again")
+    await started.approve("third", version=2)
+    await started.until_logged("refused", "STALE_VERSION")
+    await started.deny("third", by="cy", version=3, comment="not this")
     await started.ended()
     return started
 
@@ -257,10 +275,15 @@ SCENARIOS: dict[str, Scenario] = {
         *(gate(rule, approval={"timeout": 0.3, "onTimeout": rule}) for rule in ("deny", "approve", "fail"))
     ),
     "approval-bound": bound,
+    "approval-rewritten": rewritten,
     "denial": send(("deny", {"stepId": "gate", "by": "ann"})),
     "decide": decided,
     "overwrite": overwritten,
     "retry": run(work("a", args={"fails": 1}, retry={"attempts": 3, "delay": 0.05}), work("b", "a")),
+    "attempts": run(
+        work("a", args={"fails": 2}, retry={"delay": 0.05}), work("b", args={"fails": 9}, retry={"delay": 0.05})
+    ),
+    "recovery-tools": run(MISSING, defaults={"onFailure": "ask_llm"}),
     "failure": run(REFUSE, work("after", "bad"), work("beside")),
     "critical": run({**REFUSE, "critical": True}, work("slow", seconds=0.3), work("after", "slow")),
     "timeout": run(work("slow", seconds=9.0, timeout=0.2, retry={"attempts": 1})),
@@ -291,4 +314,5 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "end-record": run(work("a"), work("b", "a"), title="Its record is named by the memo"),
     **AGENTS,
+    **OUTPUTS,
 }

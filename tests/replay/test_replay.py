@@ -31,6 +31,7 @@ MUTATIONS = {
         "        summary = await recorded(execution.run)\n",
         "        summary = self.summary()\n",
     ),
+    "no tools learned for a recovery": ("recovery.py", "        await self._learn(step)\n", ""),
     "no question to the plan's budget": (
         "llm.py",
         "    await permitted(agent, lambda: characters(agent, question))\n",

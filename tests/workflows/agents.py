@@ -42,6 +42,14 @@ class Agents:
         """The last message of each LLM request."""
         return [str(seen.body["messages"][-1]["content"]) for seen in self.llm.play.seen]
 
+    @property
+    def wholes(self) -> list[str]:
+        """What the model was told by each LLM request: its user messages, joined."""
+        return [
+            "\n".join(str(each["content"]) for each in seen.body["messages"] if each["role"] == "user")
+            for seen in self.llm.play.seen
+        ]
+
 
 Serving = Callable[[list[dict[str, Any]]], AbstractAsyncContextManager[Agents]]
 

@@ -73,7 +73,7 @@ async def test_the_runs_of_agents_are_in_the_history_and_it_can_be_made_anew(
     async with serve(three_tasks(**WAITS)) as agents:
         agent = await agents.start("Write three things.")
         await agent.until(lambda view: view["steps"], "a call")
-        assert store.active() is not None
+        assert [entry.agent_id for entry in store.active()] == [agent.id]
         await agent.signal("interrupt", {"by": "ann"})
         await agent.until(lambda view: view["stopped"], "it is interrupted")
         agents.plans.go()

@@ -100,7 +100,7 @@ async def _driven(agents: Agents, plan: Started, person: Person, moment: int | N
                 await person.decide(agent, person.chance.choice(pending))
         return False
 
-    await until(look, "the plan has ended", every=0.01)
+    await until(look, "the plan has ended", every=0.02)
     return await plan.ended()
 
 
@@ -177,9 +177,9 @@ async def _every_result_is_the_true_one(runs: list[Started], agents: Agents, per
 
 
 def _the_history_of_the_step_is_true(view: View, person: Person) -> None:
-    records = view["step_tool_history"]["0"]
+    records = [each for each in view["step_tool_history"]["0"] if each["tool"] != "agent"]
     expected = {made: text for text in _all() if (made := person.expected(text)) is not None}
-    assert {texts(each["args"]) for each in records} == set(expected)
+    assert {texts(each["args"]) for each in records} == set(expected)  # each agent reports all calls it knows of
     for each in records:
         made = texts(each["args"])
         changed = made != expected[made]

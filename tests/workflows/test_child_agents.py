@@ -199,10 +199,12 @@ async def test_the_task_list_of_an_agent_is_the_progress_of_its_step(serve: Serv
         ]
         text = await plan.handle.query("text")
         assert "[✓] Do one" in text
+        assert "Notes: one is done" in text
         assert "[>] Do two" in text
         assert "[ ] Do three" in text
         agents.plans.go()
-        await plan.ended()
+        view = await plan.ended()
+        assert step(view, "agent")["notes"] == "one is done; two is done; three is done; All is done."
         events = await plan.handle.query("events", {"since": 0})
     told = [event["progress"] for event in events if event.get("logs") and "progress" in event]
     assert told == [0, 33, 66, 100]

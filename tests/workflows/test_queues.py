@@ -12,7 +12,10 @@ from temporalio.client import Client
 from activities.tools.registry import load_tools
 from runtime.settings import Settings
 from tests.driving import Plans, step, work
+from tests.workflows.conftest import MakeWorker
+from tests.workflows.talking import talking, write
 from tests.workflows.test_edit_handlers import edit, in_review, put, refusal
+from tests.workflows.test_recovery import says, started
 from worker import build
 
 
@@ -92,3 +95,28 @@ async def test_a_queue_that_no_worker_serves_is_refused_in_seconds(plans: Plans)
     assert (wrong.type, "no worker serves queue" in wrong.message) == ("UNKNOWN_QUEUE", True)
     await plan.signal("begin")
     assert (await plan.ended())["status"] == "completed"
+
+
+async def test_a_step_of_a_queue_is_recovered_with_the_tools_of_its_workers_where_they_are(
+    idle: Plans, make_worker: MakeWorker, temporal_client: Client, settings: Settings, far: Path
+) -> None:
+    far_queue = f"{idle.queue}-far"
+    there = {"id": "there", "tool": "read_file", "args": {"path": "data.txt"}, "queue": far_queue}
+    lacking = write("lacking", tool="refuse", args={"code": "X"})
+    made = write("make", args={"path": "data.txt", "content": "made"})
+    choices = [says("insert", steps=[lacking]), says("insert", steps=[made])]
+    elsewhere = settings.with_flags(task_queue=far_queue, workspace=str(far))
+    async with (
+        build(temporal_client, elsewhere, load_tools(()), indexed=True),
+        talking(make_worker, *choices) as llm,
+    ):
+        plan = await started(idle, there, work("here"))
+        view = await plan.ended()
+    assert view["status"] == "completed"
+    assert (far / "data.txt").read_text() == "made"
+    assert not (idle.workspace / "data.txt").exists()
+    assert step(view, "make")["queue"] == far_queue
+    asked = [body["messages"][-1]["content"] for body in llm.bodies]
+    assert len(asked) == 2
+    assert "'refuse'" in asked[1]
+    assert "- refuse" not in llm.bodies[0]["messages"][0]["content"]

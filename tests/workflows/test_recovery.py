@@ -53,6 +53,47 @@ async def test_inserted_steps_run_before_the_step_is_tried_again(idle: Plans, ma
     assert {"read", "llm-1", "make", "read#2"} <= scheduled.keys()
 
 
+@pytest.mark.crosses_runs
+async def test_a_plan_of_reads_alone_is_recovered_by_a_write_of_which_it_did_not_know(
+    idle: Plans, make_worker: MakeWorker
+) -> None:
+    made = [write(name, args={"path": f"{name}.txt", "content": "made"}) for name in ("one", "two")]
+    steps = [{**READ, "id": f"read_{name}", "args": {"path": f"{name}.txt"}} for name in ("one", "two")]
+    async with talking(make_worker, *(says("insert", steps=[each]) for each in made)) as llm:
+        plan = await started(idle, *steps, maxParallel=1)
+        view = await plan.ended()
+    assert statuses(view) == dict.fromkeys(("one", "read_one", "two", "read_two"), "completed")
+    assert all("write_file" in body["messages"][0]["content"] for body in llm.bodies)
+    asked = [event for event in await plan.events() if event.HasField("marker_recorded_event_attributes")]
+    checks = [event for event in asked if event.marker_recorded_event_attributes.marker_name == "core_local_activity"]
+    assert (
+        len(checks) <= 3
+    )  # the check of the plan, its tools once however often it is recovered, the record of its end
+
+
+async def test_two_steps_that_fail_at_once_have_the_tools_fetched_once(idle: Plans, make_worker: MakeWorker) -> None:
+    steps = [{**READ, "id": f"r{number}"} for number in range(3)]
+    async with talking(make_worker, {"reply": says("skip"), "times": 0}):
+        plan = await started(idle, *steps)
+        await plan.ended()
+    markers = [event.marker_recorded_event_attributes for event in await plan.events()]
+    assert sum(marker.marker_name == "core_local_activity" for marker in markers) <= 3
+
+
+async def test_a_tool_that_a_recovery_adds_still_asks_a_person_whatever_the_llm_says(
+    idle: Plans, make_worker: MakeWorker
+) -> None:
+    (idle.workspace / "precious.txt").write_text("precious")
+    remove = {"id": "remove", "tool": "delete_file", "args": {"path": "precious.txt"}, "requiresApproval": False}
+    async with talking(make_worker, says("insert", steps=[remove])):
+        plan = await started(idle, READ)
+        view = await plan.until(lambda view: view["pending"], "a person is asked")
+        assert [(item["stepId"], item["tool"]) for item in view["pending"]] == [("remove", "delete_file")]
+        await plan.deny("remove")
+        await plan.ended()
+    assert (idle.workspace / "precious.txt").exists()
+
+
 async def test_a_skipped_failure_lets_those_run_that_do_not_need_its_value(
     idle: Plans, make_worker: MakeWorker
 ) -> None:
@@ -186,3 +227,16 @@ async def test_the_whole_story_from_a_request_to_a_mended_end(idle: Plans, make_
     assert view["status"] == "completed"
     assert view["tokens"]["calls"] == 2
     assert (idle.workspace / "copy.txt").read_text() == "x"
+
+
+@pytest.mark.modes("plain")
+async def test_each_attempt_at_a_busy_llm_is_in_the_log_with_its_reason(idle: Plans, make_worker: MakeWorker) -> None:
+    busy = {"status": 503, "error": "overloaded", "headers": {"retry-after-ms": "20"}}
+    async with talking(make_worker, busy, busy, says("skip")):
+        view = await (await started(idle, READ)).ended()
+    assert statuses(view) == {"read": "skipped"}
+    told = [(entry["code"], entry["text"]) for entry in view["log"] if "attempt" in entry["text"]]
+    assert [code for code, _ in told] == ["LLM_UNAVAILABLE"] * 2
+    assert [text.partition(" failed: ")[0] for _, text in told] == [
+        f"recovery of 'read' 1 of 2: attempt {number} of 5" for number in (1, 2)
+    ]

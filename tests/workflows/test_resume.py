@@ -12,6 +12,7 @@ import pytest
 from temporalio.service import RPCError
 
 from client import resume
+from client.ids import plan_id
 from client.resume import Links
 from plans.errors import Refused
 from plans.execution.resume import Replacement
@@ -138,6 +139,28 @@ async def test_failed_steps_and_those_behind_them_are_done_when_a_plan_is_resume
     assert view["status"] == "completed"
     ends = [line[1] for line in plans.ledger if line[0] == "end"]
     assert sorted(ends) == ["a", "b", "c", "d"]
+
+
+@pytest.mark.crosses_runs
+async def test_a_resumed_plan_remembers_the_failed_calls_of_a_step_that_runs_again(plans: Plans) -> None:
+    retry = {"attempts": 2, "delay": 0.05}
+    plan = await plans.start([work("a"), work("b", "a", args={"fails": 2}, retry=retry)])
+    assert statuses(await plan.ended())["b"] == "failed"
+    later = await _go_on(plans, plan)
+    view = await later.ended()
+    assert view["status"] == "completed"
+    assert "planId" not in view["step_tool_history"]["0"][0]
+    calls = view["step_tool_history"]["1"]
+    assert [(call["result"], call.get("planId")) for call in calls] == [
+        ("Error: call 1 of b fails", plan_id(plan.id)), ("Error: call 2 of b fails", plan_id(plan.id)), ("b", None)
+    ]  # fmt: skip
+    assert [call.get("attempt") for call in calls] == [1, 2, None]
+    assert "work (3 calls)" in await later.handle.query("text")
+    started = await resume.rerun(plans.client, later.id, only="b")
+    view = await Started(plans.client, started.workflow_id).ended()
+    ids = [call.get("planId") for call in view["step_tool_history"]["1"]]
+    assert ids == [*2 * [plan_id(plan.id)], plan_id(later.id), None]
+    assert [call["result"] for call in view["step_tool_history"]["1"]][2:] == ["b", "b"]
 
 
 @pytest.mark.crosses_runs

@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
+from plans.activity_io import Attempt, Return
+from plans.execution.tool_history import MAX_ERROR, MAX_PAST, last_call, note_attempts, note_failure
+from plans.run import Result
+from plans.views.text import text
 from tests.driving import Plans, Started, step, work
+from tests.plans.building import NOW, begun
+from tests.plans.building import step as step_of
+from tests.waiting import until
 
 COUNT = "date +%s.%N >> tries; exit 3"
 
@@ -116,10 +123,13 @@ async def test_three_attempts_are_three_records_of_the_history_each_with_its_err
     assert [call.get("code") for call in second] == ["BUSY"] * 3
     text = await plan.handle.query("text")
     assert text.count("work (3 calls)") == 2
+    assert "Attempt 2 failed: BUSY call 2 of a fails; next in 0.1 s" in text
+    ends = {event["stepId"]: event for event in await plan.handle.query("events") if "result" in event}
+    assert [len(ends[name]["attempts"]) for name in ("a", "b")] == [2, 2]
 
 
 @pytest.mark.crosses_runs
-async def test_each_retry_of_an_approved_call_and_of_a_recovered_one_is_counted_once(plans: Plans) -> None:
+async def test_each_attempt_has_the_arguments_that_the_approver_put_in_place(plans: Plans) -> None:
     rule = {"attempts": 2, "delay": 0.05}
     plan = await plans.start([work("gate", args={"fails": 1}, retry=rule, requiresApproval=True)])
     await plan.until_asked("gate")
@@ -127,3 +137,34 @@ async def test_each_retry_of_an_approved_call_and_of_a_recovered_one_is_counted_
     view = await plan.ended()
     calls = view["step_tool_history"]["0"]
     assert [(call["args"]["value"], call["attempt"]) for call in calls] == [("changed", 1), ("changed", 2)]
+
+
+async def test_attempts_before_a_cancellation_are_recorded(plans: Plans) -> None:
+    command = "echo x >> tries; [ $(wc -l < tries) -gt 1 ] || exit 3; touch second; sleep 600"
+    rule = {"attempts": 3, "delay": 0.05}
+    tool = {"id": "a", "tool": "run_command", "args": {"command": command}, "requiresApproval": False, "retry": rule}
+    plan = await plans.start([tool])
+    await until((plans.workspace / "second").exists, "the second attempt runs")
+    await plan.handle.cancel()
+    view = await plan.ended()
+    assert (view["status"], step(view, "a")["result"]["code"]) == ("cancelled", "CANCELLED")
+    calls = view["step_tool_history"]["0"]
+    assert [(call["attempt"], call["code"]) for call in calls] == [(1, "COMMAND_FAILED"), (2, "CANCELLED")]
+
+
+def test_a_step_with_more_attempts_than_are_listed_counts_the_rest() -> None:
+    schedule = begun(step_of("a"))
+    run, first = schedule.run, schedule.step("a")
+    attempts = [
+        Attempt(number=number, began=NOW, code="BUSY", error="x" * 9_000, delay=1.0) for number in range(1, 121)
+    ]
+    run.steps["a"].calls = 1
+    note_attempts(run, first, attempts, more=7)
+    note_failure(run, first, Result(ok=False, code="BUSY", error="last", timestamp=NOW), NOW, Return(duration=0.0))
+    state = run.steps["a"]
+    assert (len(state.past), state.more_past) == (MAX_PAST, 28)
+    assert [call.retried for call in state.past[-2:]] == [True, False]
+    assert max(len(call.attempt.error) for call in state.past if call.attempt) == MAX_ERROR
+    assert not last_call(state)
+    assert "note (128 calls)" in text(run)
+    assert "122 earlier attempts" in text(run)

@@ -33,9 +33,9 @@ async def test_current_details_show_the_plan_as_a_list_at_any_moment(plans: Plan
     plan = await plans.start([work("a"), work("gate", "a", requiresApproval=True, description="Wipe *all*")], title="T")
     await plan.until_asked("gate")
     details = await _details(plan.handle)
-    assert details.startswith("**T** · running · 1 ready, 1 completed")
+    assert details.startswith("**T** · running · 1 completed, 1 awaiting approval")
     assert "- [✓] `a` work · completed" in details
-    assert r"- [?] `gate` Wipe \*all\* · ready · awaiting approval" in details
+    assert r"- [?] `gate` Wipe \*all\* · awaiting approval" in details
     await plan.approve("gate")
     await plan.ended()
     assert (await _details(plan.handle)).startswith("**T** · completed · 2 completed")

@@ -6,16 +6,27 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from temporalio.service import RPCError, RPCStatusCode
+
 from plans.agents.llm_request import LlmRequest, Outcome
 from tests.driving import Started
 from tests.workflows.agents import Agents
 
 
 async def told(runs: Sequence[Started]) -> dict[int, list[Outcome]]:
-    """By number of a call, each result of it that was sent with an LLM request of these runs, in order."""
+    """By number of a call, each result of it that was sent with an LLM request of these runs, in order.
+
+    A run may never have begun: its plan was interrupted before.
+    """
     found: dict[int, list[Outcome]] = {}
     for run in runs:
-        requests = [each for each in (await run.scheduled()).values() if each.activity_type.name == "ask_llm"]
+        try:
+            scheduled = await run.scheduled()
+        except RPCError as error:
+            if error.status is not RPCStatusCode.NOT_FOUND:
+                raise
+            continue
+        requests = [each for each in scheduled.values() if each.activity_type.name == "ask_llm"]
         for each in sorted(requests, key=lambda each: int(each.activity_id.partition("-")[2])):
             (sent,) = await run.client.data_converter.decode(each.input.payloads)
             question = LlmRequest.model_validate(sent).agent

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 
 from client.cli.follow.lines import Lines
+from client.live.feed import PROGRESS
 from client.runs import BriefView, EventView
 
 FULL = 300
@@ -47,8 +48,11 @@ class Digest:
         """Lines to print for an event; for a big plan often none."""
         if not self.is_big or (event.logs and not event.step_id):
             return self._lines.of(event)
-        if event.logs or event.status in ("failed", "ready"):
-            return self._some("remark" if event.logs else event.status, self._lines.of(event)) + self._progress(event)
+        if event.logs and event.logs[0].kind == PROGRESS:
+            return []
+        if event.logs or event.attempts or event.status in ("failed", "ready"):
+            kind = "attempt" if event.attempts else "remark" if event.logs else event.status
+            return self._some(kind, self._lines.of(event)) + self._progress(event)
         self._lines.take(event)
         return self._progress(event)
 

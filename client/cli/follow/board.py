@@ -15,7 +15,10 @@ from rich.table import Table
 from rich.text import Text
 
 from client.cli.output import seconds
+from client.live.steps import percent
+from plans.run import DENIED
 from plans.views.abridged import chosen, folded
+from plans.views.live import attempt_text
 from plans.views.models import BriefStep, BriefView, ResultView, TaskView
 from plans.views.safe_text import line
 
@@ -63,18 +66,21 @@ def remark(step: BriefStep, now: datetime) -> str:
     """The text at the end of a step's row: duration, error code or status."""
     status, result = step.status, step.result or ResultView(ok=False)
     if step.awaiting:
-        return "awaiting approval"
+        return f"awaiting {step.awaiting}"
     if status == "running":
         tasks = step.tasks
-        done = f"{sum(task.status == 'done' for task in tasks)}/{len(tasks)} tasks  " if tasks else ""
-        return done + seconds(_elapsed(step, now))
+        done = f"{sum(task.status == 'done' for task in tasks)}/{len(tasks)} tasks" if tasks else ""
+        share = percent(step, now)
+        attempt = attempt_text(step.live, now) if step.live else ""
+        lasted = "" if step.live and step.live.next_at else seconds(_elapsed(step, now))
+        return "  ".join(part for part in (done, "" if share is None else f"{share}%", attempt, lasted) if part)
     if status == "completed":
         return seconds(result.duration / 1000)
     if status == "failed":
         return result.code or "failed"
     if status == "blocked" and step.never:
         return "blocked"
-    return "skipped" if status == "skipped" else ""
+    return ("denied" if result.code == DENIED else "skipped") if status == "skipped" else ""
 
 
 def _head(view: BriefView, now: datetime) -> RenderableType:
@@ -91,7 +97,7 @@ def _head(view: BriefView, now: datetime) -> RenderableType:
 
 def _bar(view: BriefView) -> RenderableType:
     counts = view.counts
-    done = sum(counts.get(status, 0) for status in ("completed", "skipped", "failed"))
+    done = sum(counts.get(status, 0) for status in ("completed", "skipped"))
     grid = Table.grid(expand=True, padding=(0, 1))
     grid.add_column(ratio=1)
     grid.add_column(justify="right", no_wrap=True)
@@ -110,12 +116,15 @@ def _rows(steps: Sequence[BriefStep], now: datetime, spare: int) -> RenderableTy
     for step in steps:
         sign, style = mark(step)
         quiet = "dim" if step.status in ("pending", "blocked", "skipped") else ""
-        error = step.result.error if step.result and step.status == "failed" else None
+        error = _error(step)
         table.add_row(
             Text(sign, style=style),
             Text(step.id, style=quiet),
             Text(line(step.tool), style="dim"),
-            Text(line(error or step.description), style="red" if error else quiet),
+            Text(
+                line(error or (step.live.line if step.live else "") or step.description),
+                style="red" if error else quiet,
+            ),
             Text(line(remark(step, now)), style=style),
         )
         tasks = step.tasks if step.status == "running" else []
@@ -124,6 +133,13 @@ def _rows(steps: Sequence[BriefStep], now: datetime, spare: int) -> RenderableTy
             for task in tasks:
                 table.add_row("", "", "", _task(task))
     return table
+
+
+def _error(step: BriefStep) -> str | None:
+    """The error of a failed step, or the last one of a step that waits for its next attempt."""
+    if step.live and step.live.next_at and step.live.attempts:
+        return step.live.attempts[-1].error
+    return step.result.error if step.result and step.status == "failed" else None
 
 
 def _task(task: TaskView) -> Text:
@@ -135,11 +151,15 @@ def _counts(view: BriefView) -> RenderableType:
     counts = view.counts
     text = Text()
     waiting = len(view.pending)
-    asking = sum(step.status.value == "ready" and step.awaiting == "approval" for step in view.steps)
-    for status in ("running", "completed", "failed", "skipped", "ready", "blocked", "pending"):
+    recovering = sum(step.awaiting == "recovery" for step in view.steps)
+    asking = sum(step.status.value == "ready" and step.awaiting in ("approval", "recovery") for step in view.steps)
+    for status in ("running", "completed", "failed", "skipped", "denied", "ready", "blocked", "pending"):
         number = counts.get(status, 0) - (asking if status == "ready" else 0)
         if number:
-            text.append(" · " if text else "").append(f"{number} {status}", MARKS[status][1])
+            style = "yellow" if status == "denied" else MARKS[status][1]
+            text.append(" · " if text else "").append(f"{number} {status}", style)
+    if recovering:
+        text.append(" · " if text else "").append(f"{recovering} awaiting recovery", ASKING[1])
     if waiting:
         text.append(" · " if text else "").append(f"{waiting} awaiting approval", ASKING[1])
     used = view.tokens

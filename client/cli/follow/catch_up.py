@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 
 from client.runs import BriefView, EventView
 from plans.run import DONE, Status
-from plans.views.models import BriefStep, LogLine
+from plans.views.models import BriefStep
+from plans.views.progress.events import LogLine
 
 
 def past(view: BriefView) -> list[EventView]:
@@ -22,7 +23,7 @@ def past(view: BriefView) -> list[EventView]:
 
 def _of_steps(view: BriefView) -> Iterator[EventView]:
     for step in view.steps:
-        if step.seq and (step.status in DONE or step.status in (Status.RUNNING, Status.READY)):
+        if step.seq and not step.awaiting and (step.status in DONE or step.status in (Status.RUNNING, Status.READY)):
             found = EventView(
                 seq=step.seq, time=_time(view, step), task_id=view.id, step_id=step.id, status=step.status
             )
@@ -40,7 +41,10 @@ def _questions(view: BriefView) -> Iterator[EventView]:
     for item in view.pending:
         step = steps[item.step_id]
         time = item.since or _time(view, step)
-        yield EventView(seq=step.seq, time=time, task_id=view.id, step_id=step.id, status=Status.READY)
+        yield EventView(
+            seq=step.seq, time=time, task_id=view.id, step_id=step.id, status=Status.READY,
+            awaiting="approval", digest=item.digest or None,
+        )  # fmt: skip
 
 
 def _of_log(view: BriefView) -> Iterator[EventView]:

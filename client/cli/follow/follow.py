@@ -16,7 +16,9 @@ from client.cli.session import Connected, who
 from client.ids import plan_id
 from client.runs import Summary
 from plans.errors import PlanError
+from plans.run import ENDED
 from plans.views.safe_text import line
+from plans.views.summary import next_commands, why_denied
 
 SHOWN = 10
 """How many steps of one status a summary lists."""
@@ -53,6 +55,7 @@ def show_summary(summary: Summary) -> None:
     rows = [head]
     rows += [Text(f"  {line(summary.stopped)}")] if summary.stopped else []
     rows += _reasons("failed", "red", [(each.step_id, each.error) for each in summary.failed], summary)
+    rows += _reasons("denied", "yellow", [(each.step_id, why_denied(each)) for each in summary.denied], summary)
     rows += _reasons("skipped", "dim", [(each.step_id, each.reason) for each in summary.skipped], summary)
     rows += _reasons("blocked", "dim", [(each.step_id, each.reason) for each in summary.blocked], summary)
     files = ", ".join(map(line, summary.files_written[:20]))
@@ -61,6 +64,8 @@ def show_summary(summary: Summary) -> None:
     used = summary.tokens
     usage = f"{used.total_tokens:,} in {used.calls} LLM request{'s' * (used.calls != 1)}"
     rows += [Text.assemble(("  tokens   ", "dim"), usage)] if used.calls else []
+    for command, what in next_commands(summary) if summary.status in ENDED else []:
+        rows += [Text.assemble(("  next     ", "dim"), line(command), (f"   {what}", "dim"))]
     out().print(Text("\n").join(rows))
 
 
@@ -75,12 +80,12 @@ def _reasons(status: str, style: str, steps: list[tuple[str, str]], summary: Sum
 
 
 def exit_code(summary: Summary) -> int:
-    """0 if every step was completed or skipped, else 1."""
+    """0 if every step was completed, or skipped by a reviewer or a condition, else 1."""
     return 0 if summary.is_completed else 1
 
 
 async def _print_events(here: Connected, plan: str) -> None:
-    async for event in runs.watch(here.client, plan, say=say):
+    async for event in runs.watch(here.client, plan, say=say, live=True):
         show_json(event.to_json(), on_one_line=True)
 
 
@@ -90,7 +95,8 @@ async def _print_lines(here: Connected, plan: str) -> None:
     for event in past(view) if lines.is_big else []:
         for row in lines.of(event):
             show(row)
-    async for event in runs.watch(here.client, plan, since=view.seq if lines.is_big else 0, say=say):
+    since = view.seq if lines.is_big else 0
+    async for event in runs.watch(here.client, plan, since=since, say=say, live=True):
         if not lines.knows(event):
             lines.learn(await runs.brief(here.client, plan, say))
         for row in lines.of(event):

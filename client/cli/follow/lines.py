@@ -6,14 +6,20 @@ what the plan's brief view says of the steps.
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from client.cli.follow.board import ASKING, MARKS
 from client.cli.output import seconds
+from client.live.feed import PROGRESS
 from client.runs import BriefView, EventView
 from plans.log import LogKind
 from plans.views.call_text import call_rows
+from plans.views.live import ended_text
 from plans.views.models import BriefStep, PendingView, ResultView
 from plans.views.safe_text import line
 
+SHARE = 10
+"""Percent of progress between two lines about a step."""
 DETAILS = 20
 """How many lines of an error are printed below its first one."""
 
@@ -24,6 +30,8 @@ class Lines:
     def __init__(self, plan: str, view: BriefView) -> None:
         self._plan = plan
         self._ready: set[str] = set()
+        self._shares: dict[str, int] = {}
+        self._attempts: set[tuple[str, datetime]] = set()
         self.learn(view)
 
     def learn(self, view: BriefView) -> None:
@@ -35,7 +43,7 @@ class Lines:
 
     def knows(self, event: EventView) -> bool:
         """Whether the event can be printed with the view learned last: a known step, and not a newer approval."""
-        if event.step_id in self._ready and event.status == "ready" and not event.logs and event.seq > self._seen:
+        if self._asks(event) and event.seq > self._seen:
             return False
         return not event.step_id or event.step_id in self._steps
 
@@ -45,12 +53,17 @@ class Lines:
 
     def of(self, event: EventView) -> list[str]:
         """Lines to print for an event; often none."""
+        asks = self._asks(event)
         self.take(event)
         if event.logs:
-            return [self._row(event, " ", line(entry.text)) for entry in event.logs]
+            return [self._row(event, " ", line(entry.text)) for entry in event.logs if self._is_due(event, entry.kind)]
+        return [*self._attempted(event), *self._moved(event, asks)]
+
+    def _moved(self, event: EventView, asks: bool) -> list[str]:
+        """Lines about a change of a step's status."""
         step = self._steps.get(event.step_id) or BriefStep(id=event.step_id, tool="")
         if event.status == "ready":
-            return self._asks(event, step)
+            return self._question(event, step) if asks else []
         if event.status == "running":
             return [self._row(event, MARKS["running"][0], self._what(step))]
         if event.status in ("completed", "failed", "skipped"):
@@ -61,18 +74,46 @@ class Lines:
         """Update the state with an event, whether it is printed or not."""
         if event.status == "blocked" or any(entry.kind == LogKind.MENDING for entry in event.logs or []):
             self._ready.discard(event.step_id)  # edited, or in recovery: it will become ready again
-        elif event.status == "running" and not event.logs:
+        elif event.status in ("running", "ready") and not event.logs:
             self._ready.add(event.step_id)  # if it becomes ready again, it awaits approval
+            self._shares.pop(event.step_id, None)
 
-    def _asks(self, event: EventView, step: BriefStep) -> list[str]:
-        if event.step_id not in self._ready:
-            self._ready.add(event.step_id)
-            return []
+    def _is_due(self, event: EventView, kind: str) -> bool:
+        """Whether a log line is printed: of progress, one per ten percent, and of each attempt, one."""
+        self._attempts |= {(event.step_id, attempt.began) for attempt in event.attempts or ()}
+        if kind != PROGRESS:
+            return True
+        before, share = self._shares.get(event.step_id, 0), (event.progress or 0) // SHARE
+        self._shares[event.step_id] = max(before, share)
+        return share > before
+
+    def _attempted(self, event: EventView) -> list[str]:
+        """Lines about the attempts of an ended call that have no line yet: it is past, or they were short."""
+        rows = []
+        for attempt in event.attempts or ():
+            if (event.step_id, attempt.began) not in self._attempts:
+                self._attempts.add((event.step_id, attempt.began))
+                then = event.model_copy(update={"time": attempt.ended})
+                rows.append(self._row(then, " ", line(ended_text(attempt, None))))
+        return rows
+
+    def _asks(self, event: EventView) -> bool:
+        """Whether the step asks a person with this. Older workers do not say so: it is ready once more."""
+        if event.awaiting is not None:
+            return event.awaiting == "approval"
+        return event.status == "ready" and not event.logs and event.step_id in self._ready
+
+    def _question(self, event: EventView, step: BriefStep) -> list[str]:
+        """What was asked then: whole if it is still asked, or was asked last; of what came before, as events tell."""
         ways = f"plan approve {self._plan} {event.step_id}   or: plan deny {self._plan} {event.step_id}"
-        item = self._asked.get(event.step_id)  # the pending arguments have their references resolved
-        if item is None:  # decided meanwhile
-            item = PendingView(step_id=step.id, kind="approval", tool=step.tool, args=step.args or {})
-        call = [self._row(event, " ", row) for row in call_rows(item)]
+        item, asked, more = self._asked.get(event.step_id), event.asked, []
+        if item is None or (event.digest and item.digest != event.digest):  # decided, or it has asked again since
+            args, kind = step.args or {}, "approval"
+            if asked is not None and (not step.digest or step.digest != event.digest):
+                args, kind = asked.args, asked.kind
+                more = [f"(cut: {asked.length or 0:,} characters in all)"] if asked.cut else []
+            item = PendingView(step_id=step.id, kind=kind, tool=step.tool, args=args)
+        call = [self._row(event, " ", row) for row in [*call_rows(item), *more]]
         return [self._row(event, ASKING[0], "awaiting approval:"), *call, self._row(event, " ", ways)]
 
     def _what(self, step: BriefStep) -> str:

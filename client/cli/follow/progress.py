@@ -10,9 +10,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from client.runs import BriefView, EventView
+from plans import run
 from plans.log import LogKind
 from plans.run import DONE, PlanStatus, Status
 from plans.views.models import BriefStep
+from plans.views.views import DENIED
 
 
 class Progress:
@@ -51,19 +53,24 @@ class _Changed:
 
     def move(self, index: int, event: EventView) -> bool:
         step, status = self.steps[index], Status(event.status)
+        counted = DENIED if event.result and event.result.code == run.DENIED else status.value
         self.counts[step.status] -= 1
-        self.counts[status] = self.counts.get(status, 0) + 1
+        self.counts[counted] = self.counts.get(counted, 0) + 1
         if step.awaiting:
             self.pending = [item for item in self.pending if item.step_id != step.id]
         if status is Status.RUNNING:
             self.started_at = self.started_at or event.time
         self.steps[index] = step.model_copy(update=_news(step, status, event))
+        if event.awaiting is not None:
+            return event.awaiting != "approval"
         return status is not Status.READY or step.status not in (Status.READY, Status.RUNNING)
 
 
 def _news(step: BriefStep, status: Status, event: EventView) -> dict[str, Any]:
     """The fields of a step that an event changes."""
     news: dict[str, Any] = {"status": status, "awaiting": None}
+    if event.awaiting is not None:
+        news["awaiting"] = event.awaiting
     if status is Status.RUNNING:
         news["started_at"] = event.time
     if status in DONE:

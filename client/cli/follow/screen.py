@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from rich.console import Console, Group, RenderableType
@@ -23,9 +25,12 @@ from client.cli.follow.progress import Progress
 from client.cli.follow.question import Question
 from client.cli.output import out
 from client.cli.session import Connected
+from client.live.feed import looks
+from client.live.steps import by_step, in_words, joined
 from client.rpc import describe, patiently
 from client.runs import BriefView, Choice, EventView
 from plans.errors import PlanError
+from plans.views.live import LiveView
 from plans.views.models import PendingView
 from plans.views.safe_text import line
 
@@ -57,6 +62,7 @@ class Screen:
         self._since = 0.0
         self._notice, self._noticed = "", 0.0
         self._sending: set[asyncio.Task[None]] = set()
+        self._live: dict[str, LiveView] = {}
 
     async def follow(self) -> None:
         """Show the plan until it has ended; the final board stays on the screen."""
@@ -65,6 +71,7 @@ class Screen:
                 get_renderable=self._render, console=self._console, refresh_per_second=4, vertical_overflow="crop"
             ) as live,
             keys(self._pressed),
+            self._looking(),
         ):
             async for _ in runs.changes(self._client, self._plan, self._say):
                 await self._update()
@@ -72,6 +79,21 @@ class Screen:
                 self._ask()
                 live.refresh()
             self._progress, self._question = Progress(await runs.brief(self._client, self._plan, self._say)), None
+
+    @contextmanager
+    def _looking(self) -> Iterator[None]:
+        """Look at the activities in flight until the block ends."""
+
+        async def look() -> None:
+            async for seen in looks(self._client, self._plan):
+                self._live = by_step(seen)
+
+        task = asyncio.create_task(look())
+        try:
+            yield
+        finally:
+            task.cancel()
+            self._live = {}
 
     async def _update(self) -> None:
         """Bring the view up to date."""
@@ -98,10 +120,14 @@ class Screen:
             return Text(self._notice or "Waiting for the plan to answer ...", style="dim")
         footer = self._footer()
         height = _height(self._console)
-        return board(self._view, datetime.now(UTC), height, Group(*footer) if footer else None, len(footer))
+        view = joined(self._view, self._live)
+        return board(view, datetime.now(UTC), height, Group(*footer) if footer else None, len(footer))
 
     def _footer(self) -> list[Text]:
         rows = []
+        request = self._live.get("")
+        if request and request.attempt > 1:
+            rows.append(Text(line(f"LLM request: {in_words(request, datetime.now(UTC))}"), style="dim"))
         if self._question:
             rows += self._asking(self._question)
         if self._notice and time.monotonic() - self._noticed < NOTICE_SECONDS:

@@ -49,7 +49,7 @@ def received(run: Run, message: AgentProgress, now: datetime) -> None:
     if message.spent is not None:
         _count(run, message.step_id, message.spent)
     _record(run, message.step_id, message.calls, now)
-    add_files(state, message.wrote, message.deleted, message.shared)
+    add_files(state, message.wrote, message.deleted, message.shared, message.shared_with)
     changes: dict[str, Any] = {
         "told": max(account.told, message.told),
         "finished": max(account.finished, message.finished),
@@ -103,7 +103,7 @@ def caught_up(run: Run, agents: dict[str, dict[str, Any]], now: datetime) -> Run
             agent = None
         if agent is not None and agent.run.plan.id == new.ledger.accounts[step_id].child:
             report = last_report(agent)
-            add_files(new.steps[step_id], report["wrote"], report["deleted"], report["shared"])
+            add_files(new.steps[step_id], report["wrote"], report["deleted"], report["shared"], report["sharedWith"])
             ended(new, step_id, report, now)
         closed(new, step_id, lost=True)
     return new

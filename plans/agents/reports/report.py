@@ -59,8 +59,8 @@ def report_of(agent: AgentRun) -> dict[str, Any]:
     files = StepState()
     for call in calls:
         state = agent.run.steps[f"call_{call.number}"]
-        add_files(files, state.wrote, state.deleted, state.shared)
-    lists = {"wrote": files.wrote, "deleted": files.deleted, "shared": files.shared}
+        add_files(files, state.wrote, state.deleted, state.shared, state.shared_with)
+    lists = {"wrote": files.wrote, "deleted": files.deleted, "shared": files.shared, "sharedWith": files.shared_with}
     return {
         "agentId": agent.run.plan.id or "",
         "calls": [call.model_dump(mode="json", exclude_defaults=True) for call in calls],
@@ -102,11 +102,12 @@ def files_of(agent: AgentRun) -> dict[str, Any]:
     files, stamps = StepState(), agent.run.files.stamps
     states = [state for state in agent.run.steps.values() if state.changes]
     for state in sorted(states, key=lambda state: state.changes[-1].seq):
-        add_files(files, state.wrote, state.deleted, state.shared)
+        add_files(files, state.wrote, state.deleted, state.shared, state.shared_with)
     return {
         "wrote": {name: stamps[name].model_dump(mode="json") if name in stamps else None for name in files.wrote},
         "deleted": files.deleted,
         "shared": files.shared,
+        "sharedWith": files.shared_with,
         "moreFiles": sum(state.more_files for state in states),
     }
 

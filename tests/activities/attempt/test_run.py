@@ -10,9 +10,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
+from activities.attempt.environment import ToolEnvironment
 from activities.attempt.errors import MAX_MESSAGE_BYTES
+from activities.attempt.redaction import Secrets
 from activities.attempt.run import tool_activity
 from activities.tools.tool import Tool, ToolContext, tool
 from plans.activity_io import LargeValue
@@ -224,6 +227,40 @@ async def test_progress_and_the_count_of_errors_travel_with_the_heartbeat(attemp
     beat = attempts.beats[0]
     assert (beat["errors"], beat["of"], beat["line"]) == (2, 3, "line 7")
     assert beat["lasted"] > 0
+
+
+async def test_the_workers_own_keys_are_not_in_a_line_of_progress(attempts: Attempts) -> None:
+    @tool
+    async def leaks(context: ToolContext) -> None:
+        """Say the key."""
+        context.progress("the key is key-1234567890", percent=12.5)
+        while not attempts.beats:
+            await asyncio.sleep(0.01)
+
+    await attempts.but(site=ToolEnvironment(secrets=Secrets([SecretStr("key-1234567890")]))).run(leaks)
+    assert "1234567890" not in str(attempts.beats)
+    assert (attempts.beats[0]["line"].partition(" is ")[0], attempts.beats[0]["progress"]) == ("the key", 12)
+
+
+@pytest.mark.parametrize("percent", [float("nan"), float("inf"), True, "50", [1]])
+async def test_progress_that_is_not_a_number_fails_the_tool(attempts: Attempts, percent: Any) -> None:
+    @tool
+    async def reports(context: ToolContext) -> None:
+        """Report nonsense."""
+        context.progress("half", percent=percent)
+
+    error = await attempts.error(reports)
+    assert (error.type, error.non_retryable) == ("BAD_PROGRESS", True)
+
+
+@pytest.mark.parametrize(
+    ("percent", "shown"), [(-5, 0), (0, 0), (99.9, 99), (100.0, 100), (1e300, 100), (10**400, 100)]
+)
+def test_percent_out_of_range_counts_as_the_nearest_end(attempts: Attempts, percent: float, shown: int) -> None:
+    context = attempts.context()
+    context.progress("on the way", percent)
+    context.progress("no percent leaves the last one")
+    assert context.percent == shown
 
 
 async def test_a_cancelled_attempt_tells_the_tool_and_ends_as_cancelled(attempts: Attempts) -> None:

@@ -106,6 +106,8 @@ async def test_the_death_of_a_worker_uses_up_no_attempt_and_leaves_no_process(
     async with one_step.worker(temporal_client, queue, [run_command], attempts.values, attempts.effects):
         error = await outcome(handle)
     assert (error.type, error.details[0]["attempt"]) == ("COMMAND_FAILED", 1)
+    attempts_told = [(each["number"], each["code"]) for each in error.details[0]["attempts"]]
+    assert attempts_told == [(1, "WORKER_LOST"), (1, "WORKER_LOST"), (1, "COMMAND_FAILED")]
     assert tries_in(attempts.workspace) == 3
 
 
@@ -120,6 +122,7 @@ async def test_a_worker_that_stops_hands_its_step_to_the_next_one(
     async with one_step.worker(temporal_client, queue, [run_command], attempts.values, attempts.effects):
         result = await handle.result()
     assert (result.value["stdout"], result.attempt) == ("done\n", 1)
+    assert [(each.number, each.code) for each in result.attempts] == [(1, "WORKER_LOST")]
 
 
 async def worker_process(address: str, queue: str, state_dir: Path) -> asyncio.subprocess.Process:

@@ -89,13 +89,11 @@ def test_the_files_are_their_owners_only(store: AgentHistory) -> None:
 
 def test_a_run_is_current_until_it_ends(store: AgentHistory) -> None:
     store.record(event("spawned", "a"))
-    active = store.active()
     assert store.current_path.read_text() == "a"
-    assert active is not None
-    assert active.agent_id == "a"
+    assert [entry.agent_id for entry in store.active()] == ["a"]
     store.record(event("completed", "a", 1))
     assert not store.current_path.exists()
-    assert store.active() is None
+    assert store.active() == []
 
 
 def test_an_interrupted_run_stays_current_until_it_is_resumed(store: AgentHistory) -> None:
@@ -120,11 +118,46 @@ def test_the_end_of_one_run_leaves_another_current(store: AgentHistory) -> None:
     assert store.current_path.read_text() == "b"
 
 
-def test_a_current_file_that_names_nobody_means_no_active_run(store: AgentHistory) -> None:
-    store.current_path.write_text("nobody")
-    assert store.active() is None
+def test_the_end_of_the_newer_of_two_agents_leaves_the_older_one_active(store: AgentHistory) -> None:
+    store.record(event("spawned", "a"))
+    store.record(event("spawned", "b", 1))
+    assert [entry.agent_id for entry in store.active()] == ["b", "a"]
+    store.record(event("completed", "b", 2))
+    assert [entry.agent_id for entry in store.active()] == ["a"]
+    assert store.current_path.read_text() == "a"
+    store.record(event("interrupted", "a", 3))
+    assert store.active() == []
+    assert store.current_path.read_text() == "a"
+
+
+def test_an_interrupted_run_stays_current_while_others_end(store: AgentHistory) -> None:
+    store.record(event("spawned", "a"))
+    store.record(event("spawned", "b", 1))
+    store.record(event("interrupted", "b", 2))
+    store.record(event("completed", "a", 3))
+    assert store.current_path.read_text() == "b"
+    assert store.active() == []
+
+
+def test_a_current_file_that_nobody_can_read_is_written_anew(store: AgentHistory) -> None:
+    store.record(event("spawned", "a"))
     store.current_path.write_bytes(b"\xff")
-    assert store.active() is None
+    assert [entry.agent_id for entry in store.active()] == ["a"]
+    store.record(event("spawned", "b", 1))
+    store.record(event("failed", "b", 2))
+    assert store.current_path.read_text() == "a"
+
+
+def test_what_the_server_knows_of_runs_in_progress_is_recorded(store: AgentHistory) -> None:
+    for minute, name in enumerate(("a", "b", "c")):
+        store.record(event("spawned", name, minute))
+    later = NOON + timedelta(hours=1)
+    update = store.settle([("c", "failed", later), ("b", "interrupted", later)])
+    assert [(entry.agent_id, entry.status) for entry in on_disk(store).entries] == [
+        ("a", "spawned"), ("b", "interrupted"), ("c", "failed"),
+    ]  # fmt: skip
+    assert update.history == on_disk(store)
+    assert store.current_path.read_text() == "a"
 
 
 def test_the_example_file_is_used_as_it_is(store: AgentHistory) -> None:
@@ -188,6 +221,49 @@ def test_an_unreadable_file_is_kept_aside_and_recovered(store: AgentHistory, con
     assert len(kept_aside(store)) == 1
 
 
+def summary(store: AgentHistory, name: str, text: str) -> None:
+    """The SUMMARY.md of a run."""
+    folder = store.directory / "runs" / name
+    folder.mkdir(parents=True)
+    (folder / "SUMMARY.md").write_text(text)
+
+
+def test_a_recovered_history_offers_no_run_that_was_resumed_and_has_no_plans(store: AgentHistory) -> None:
+    """Neither by its successor's summary, nor, while that still runs, by its own."""
+    for minute, name in enumerate(("one", "two", "lost")):
+        store.record(event("spawned", name, minute))
+        store.record(event("failed" if name == "lost" else "interrupted", name, minute))
+        found = on_disk(store).entries[-1]
+        summary(store, name, run_summary(found, found.status, "## Result\n\nnothing"))
+    store.record(event("resumed", "one-r2", 5, resumes="one"))
+    store.record(event("completed", "one-r2", 6))
+    summary(store, "one-r2", run_summary(on_disk(store).entries[-1], "completed"))
+    (store.directory / "runs/one/SUMMARY.md").write_text(run_summary(on_disk(store).entries[0], "interrupted"))
+    store.record(event("resumed", "two-r2", 7, resumes="two"))
+    store.record(event("resumed", "lost-r2", 8, resumes="lost"))
+    plan = (
+        "# Notes\n\n- Plan: `p1`\n- Status: partial\n- Started: 2026-01-15T12:00:00Z\n- Ended: 2026-01-15T12:01:00Z\n"
+    )
+    summary(store, "p1", plan)
+    store.path.write_text("{")
+    history, warning = store.read()
+    assert "could not be read" in warning
+    assert [(each.agent_id, each.status, each.resumes, each.resumed_by) for each in history.entries] == [
+        ("one", "resumed", None, "one-r2"),
+        ("two", "resumed", None, "two-r2"),
+        ("lost", "failed", None, "lost-r2"),
+        ("one-r2", "completed", "one", None),
+    ]
+    assert store.resumable() is None
+
+
+def test_a_note_in_a_summary_stays_in_its_directory(store: AgentHistory, tmp_path: Path) -> None:
+    (tmp_path / "SUMMARY.md").write_text("# Outside\n")
+    (store.directory / "runs").mkdir()
+    store.record(event("resumed", "new", resumes="../.."))
+    assert (tmp_path / "SUMMARY.md").read_text() == "# Outside\n"
+
+
 @pytest.mark.parametrize("kind", ["directory", "pipe"])
 def test_something_else_than_a_file_is_moved_out_of_the_way(store: AgentHistory, kind: str) -> None:
     if kind == "directory":
@@ -242,6 +318,50 @@ def test_a_failing_write_ends_in_an_error_and_the_caller_goes_on(store: AgentHis
         assert len(store.read().history.entries) == 3
     assert store.path.read_text() == EXAMPLE
     assert AgentTracker(store).track_agent(event("spawned", "a")) == ""
+
+
+FULL_DISK = """
+import resource, signal, sys
+from datetime import UTC, datetime
+from activities.lifecycle.agent_history import AgentHistory, AgentTracker
+from plans.agents.history import AgentEvent
+store, lasts = AgentHistory(sys.argv[1]), int(sys.argv[2])
+event = AgentEvent(kind="spawned", agent_id="first", time=datetime.now(UTC))
+store.record(event)
+before, tries = store.path.read_bytes(), []
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+def try_again(name, given):
+    if name == "tempfile.mkstemp":
+        tries.append(1)
+        if len(tries) > lasts:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+sys.addaudithook(try_again)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1, resource.RLIM_INFINITY))
+warning = AgentTracker(store).track_agent(event.model_copy(update={"agent_id": "second"}))
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+left = [path.name for path in store.directory.glob(".agent-history-*.tmp")]
+print(len(tries), store.path.read_bytes() == before, left, warning)
+"""
+"""The kernel refuses to write more than a byte, as on a full disk, until the given number of files was tried."""
+
+
+def write_on_a_full_disk(store: AgentHistory, lasts: int) -> str:
+    """What comes of recording a run while the first `lasts` files cannot be written."""
+    command = [sys.executable, "-c", FULL_DISK, str(store.directory), str(lasts)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def test_a_write_that_fails_is_tried_three_times_and_leaves_the_file_as_it_was(store: AgentHistory) -> None:
+    told = write_on_a_full_disk(store, lasts=100)
+    assert told.startswith("3 True [] HISTORY_WRITE_FAILED: ")
+    assert "(3 attempts): File too large" in told
+
+
+def test_a_write_that_fails_twice_succeeds_the_third_time(store: AgentHistory) -> None:
+    told = write_on_a_full_disk(store, lasts=2)
+    assert told in ("4 False []", "3 False []")  # the third file, and that of the current run
+    assert [entry.agent_id for entry in on_disk(store).entries] == ["first", "second"]
 
 
 def test_an_unwritable_directory_still_gives_the_template(store: AgentHistory) -> None:

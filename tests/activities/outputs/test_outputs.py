@@ -176,7 +176,7 @@ class Gated(LocalDirectory):
         self.asked += 1
         await self.opened.wait()
         if self.fails:
-            raise ConnectionError("the storage is out of reach")
+            raise RuntimeError("the storage is out of reach")
         return await super().store(context, payloads)
 
 

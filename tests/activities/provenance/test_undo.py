@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from pathlib import Path
 
 import pytest
@@ -163,3 +165,27 @@ async def test_another_plan_is_not_touched(plan: Plan) -> None:
     before = plan.files()
     assert plan.changes.answer(ChangesRequest(plan_id="p2", undo=True, dry_run=False)).restored == []
     assert plan.files() == before
+
+
+@pytest.mark.parametrize("trace", [True, False])
+async def test_steps_side_by_side_that_write_one_file_in_turn_are_undone_completely(
+    attempts: Attempts, state_dir: Path, trace: bool
+) -> None:
+    """Each writes a file of its own, one into a directory that all make, and a line into one file."""
+    plan = Plan(attempts, state_dir)
+    plan.watcher = Watcher(state_dir, trace=trace)
+    plan.attempts = plan.attempts.but(site=ToolEnvironment(watcher=plan.watcher))
+    (plan.workspace / "log").write_text("begun\n")
+    before = plan.files()
+    command = "n={}; mkdir -p d/e; echo $n > own_$n; echo $n > d/e/$n; echo $n >> log"
+    names = [f"s{number}" for number in range(15)]
+    await asyncio.gather(*(plan.step(name, "run_command", command=command.format(name)) for name in names))
+    assert sorted((plan.workspace / "log").read_text().split()) == sorted(["begun", *names])
+    calls = {call.step_id: call for call in plan.changes.answer(ChangesRequest(plan_id="p", diffs=False)).calls}
+    for name in names if trace and os.geteuid() == 0 else ():
+        assert {change.path for change in calls[name].changes} - {"d", "d/e"} == {f"own_{name}", f"d/e/{name}", "log"}
+        assert not any(change.shared for change in calls[name].changes)
+    assert [refusal.code for refusal in plan.undo("s3").refused].count("CONFLICT") > 0
+    assert plan.undo().refused == []
+    assert plan.files() == before
+    assert not (plan.workspace / "d").exists()

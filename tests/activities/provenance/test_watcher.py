@@ -103,20 +103,6 @@ async def test_a_redirection_into_a_directory_that_is_left_out_is_found_all_the_
     assert files(await watched.run("run_command", command="echo hi > node_modules/x")) == ({"node_modules/x"}, set())
 
 
-async def test_a_file_is_put_down_for_the_step_that_ran_when_it_changed(watched: Attempts) -> None:
-    slow = asyncio.ensure_future(
-        watched.run("run_command", command="echo > early; until [ -e go ]; do sleep 0.02; done; echo > late")
-    )
-    await until(lambda: (watched.workspace / "early").exists())
-    await asyncio.sleep(0.05)  # past the slack that clocks are given
-    quick = await watched.run("run_command", command="echo > both")
-    await asyncio.sleep(0.05)
-    await watched.run("write_file", path="go", content="x")
-    returned = await slow
-    assert (files(quick)[0], quick.shared) == ({"both"}, ["both"])
-    assert (files(returned)[0], returned.shared) == ({"early", "both", "late"}, ["both"])
-
-
 async def test_what_a_file_tool_writes_meanwhile_is_not_the_commands(watched: Attempts) -> None:
     slow = asyncio.ensure_future(
         watched.run("run_command", command="echo > begun; until [ -e go ]; do sleep 0.02; done")

@@ -26,6 +26,7 @@ from activities.sandbox.process import tried
 from activities.sandbox.processes import parent
 from activities.sandbox.sandbox import Level, Sandbox
 from activities.sandbox.supervisor import NOT_CONFINED
+from activities.tracing.trace import read
 from tests.activities.sandbox.workers import ORDINARY, User, Worker, a_worker
 from tests.host import a_nap, running
 from tests.lacking import require_sandbox
@@ -481,3 +482,17 @@ def test_a_filter_can_be_made_for_both_machines(machine: int) -> None:
         if code & 7 == 5:  # a jump: it stays inside
             assert at + 1 + max(yes, no) < len(rows)
     assert len(rows) < 4_096
+
+
+def test_the_files_of_a_command_are_traced_for_every_worker_at_each_level(worker: Worker, level: Level) -> None:
+    assert worker.run(level, "mkdir d && echo x > d/f && mv d e").code == 0
+    trace = read(worker.place / "trace")
+    assert (set(trace.names), set(trace.trees)) == ({"d", "d/f", "e"}, {"d", "e"})
+    assert trace.is_whole
+
+
+def test_a_trace_is_out_of_reach_of_its_command(worker: Worker, level: Level) -> None:
+    said = worker.run(level, f"echo x > f; cd {worker.place}; cat trace; echo y >> trace; ls -l /proc/self/fd")
+    assert "(" not in said.stdout
+    assert "trace" not in said.stdout
+    assert read(worker.place / "trace").names == {"f"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,9 @@ def run(order: dict[str, Any]) -> dict[str, Any]:
     command, workspace = ["/bin/sh", "-c", order["command"]], order["workspace"]
     os.set_inheritable(os.open("/", os.O_RDONLY), True)  # what a careless library might leave open
     try:
-        ended = tried(sandbox.confine(command, workspace, workspace, order["protected"], order["env"]), SECONDS)
+        confined = sandbox.confine(command, workspace, workspace, order["protected"], order["env"])
+        trace = Path(order["state"]).absolute().with_name("trace")
+        ended = tried(replace(confined, trace=str(trace)), SECONDS)
     except ToolError as error:
         return {"code": 0, "stdout": "", "stderr": f"{error.code}: {error}"}
     texts = {name: getattr(ended, name).decode("utf-8", "replace") for name in ("stdout", "stderr")}

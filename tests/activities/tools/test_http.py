@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -15,6 +16,7 @@ from activities.network.address_policy import AddressPolicy
 from activities.tools.http import MAX_RETRY_AFTER
 from tests.activities.attempts import Attempts
 from tests.activities.sites import Site, serve
+from tests.waiting import until
 
 RETRIED = (408, 409, 425, 429, 500, 502, 503)
 
@@ -159,6 +161,14 @@ async def test_a_server_that_is_not_there_or_breaks_off_may_be_tried_again(attem
 async def test_a_server_that_hangs_is_left_in_time(attempts: Attempts, site: Site) -> None:
     error = await attempts.error("http_request", url=f"{site.url}/hang", timeout=0.2)
     assert (error.type, error.non_retryable) == ("HTTP_TIMEOUT", False)
+
+
+async def test_a_download_says_how_far_it_is(attempts: Attempts, site: Site) -> None:
+    answer = asyncio.create_task(attempts.value("http_request", url=f"{site.url}/half/"))
+    beat = await until(lambda: next(iter(attempts.beats), None), "it sends a heartbeat")
+    assert (beat["line"], beat["progress"]) == ("4 of 8 bytes", 50)
+    site.stop.set()
+    assert (await answer)["body"] == "halfrest"
 
 
 async def test_too_long_an_answer_is_refused(attempts: Attempts, site: Site) -> None:

@@ -45,6 +45,13 @@ async def test_another_exit_code_fails_the_step_unless_allowed(attempts: Attempt
     assert value == {"stdout": "x\n", "stderr": "", "exitCode": 3}
 
 
+async def test_a_failure_that_shows_only_the_end_says_where_the_rest_is(attempts: Attempts) -> None:
+    error = await attempts.error("run_command", command="seq 1 30; exit 3")
+    rows = error.message.splitlines()
+    assert rows[0] == "exit code 3: 11"
+    assert rows[-2:] == ["30", "(only its end; all of it: plan logs p s)"]
+
+
 @pytest.mark.parametrize(
     ("command", "code", "final"),
     [

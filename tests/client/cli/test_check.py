@@ -199,3 +199,19 @@ async def test_check_tells_of_a_workspace_that_would_be_refused(offline: dict[st
         ended = await plan(offline, "check", written(file, GOOD | {"workspace": workspace}), "--json")
         found = [problem["code"] for problem in ended.json["problems"]]
         assert (ended.code, found) == (code, ["WORKSPACE_REFUSED"] if code else []), workspace
+
+
+async def test_steps_that_race_on_a_file_are_a_warning_with_its_line_and_not_an_error(
+    offline: dict[str, str], tmp_path: Path
+) -> None:
+    steps = [
+        {"id": "c", "tool": "run_command", "args": {"command": "date > c.txt"}},
+        {"id": "d", "tool": "read_file", "args": {"path": "./c.txt"}},
+    ]
+    file = written(tmp_path / "race.json", {"title": "A race", "steps": steps})
+    ended = await plan(offline, "check", str(file))
+    assert (ended.code, "1 warning" in ended.err, "FILE_RACE" in ended.err) == (0, True, True)
+    assert "'c' writes it, 'd' reads it" in " ".join(ended.err.split())
+    mended = [steps[0], {**steps[1], "dependsOn": ["c"]}]
+    ended = await plan(offline, "check", written(tmp_path / "mended.json", {"title": "No race", "steps": mended}))
+    assert (ended.code, ended.err) == (0, "")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import pty
 import signal
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,11 @@ import pytest
 from temporalio.client import Client
 from temporalio.worker import Worker
 
+from activities.lifecycle.agent_history import AgentHistory
 from activities.tools.registry import load_tools
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
+from plans.agents.history import AgentEvent
 from runtime.settings import Settings
 from tests.client.cli.command import CEILING, plan, written
 from tests.waiting import until
@@ -80,10 +84,36 @@ async def test_an_agent_runs_and_is_in_the_history(
     assert (ended.code, "It is written." in ended.out) == (0, True), ended.err
     assert "Answer: It is written." in shown.out
     listed = (await plan(environ, "history", "--json")).json
-    assert [(each["agent_id"], each["status"]) for each in listed] == [("agent-cli", "completed")]
+    assert [(each["agentId"], each["status"]) for each in listed] == [("agent-cli", "completed")]
+    assert set(listed[0]) == {
+        "agentId", "agentType", "taskDescription", "timestamp", "status", "completionTimestamp",
+    }  # fmt: skip
     assert (await plan(environ, "history", "--export", str(tmp_path / "out"))).code == 0
-    assert (tmp_path / "out" / "agent-history.json").exists()
+    exported = json.loads((tmp_path / "out" / "agent-history.json").read_text())
+    assert (exported["max_entries"], exported["entries"][0]["agent_id"]) == (50, "agent-cli")
     assert (await plan(environ, "history", "--active")).out == ""
+
+
+async def test_a_terminated_agent_is_not_shown_as_running(
+    environ: Environ, temporal_client: Client, settings: Settings, queue: str
+) -> None:
+    store = AgentHistory(settings.state_dir)
+    for name in ("agent-terminated", "agent-open", "agent-of-another-server"):
+        store.record(AgentEvent(kind="spawned", agent_id=f"{name}-{queue}", time=datetime.now(UTC)))
+    for name in ("agent-terminated", "agent-open"):
+        await temporal_client.start_workflow("AgentWorkflow", {}, id=f"{name}-{queue}", task_queue=queue)
+    await temporal_client.get_workflow_handle(f"agent-terminated-{queue}").terminate()
+    listed = (await plan(environ, "history", "--json")).json
+    assert {each["agentId"].removesuffix(f"-{queue}"): each["status"] for each in listed} == {
+        "agent-terminated": "interrupted", "agent-open": "spawned", "agent-of-another-server": "spawned",
+    }  # fmt: skip
+    assert listed[0]["completionTimestamp"]
+    active = (await plan(environ, "history", "--active", "--json")).json
+    assert f"agent-open-{queue}" in [each["agentId"] for each in active]
+    assert f"agent-terminated-{queue}" not in [each["agentId"] for each in active]
+    away = await plan(environ | {"TEMPORAL_ADDRESS": "127.0.0.1:9"}, "history")
+    assert (away.code, "may have ended since" in away.err) == (0, True)
+    await temporal_client.get_workflow_handle(f"agent-open-{queue}").terminate()
 
 
 @pytest.mark.parametrize(("key", "status"), [("i", "cancelled"), ("c", "cancelled"), ("l", "running")])

@@ -206,6 +206,26 @@ async def test_a_person_is_asked_about_the_very_arguments(environ: Environ, work
         assert (await plan(environ, "deny", "very", "remove")).code == 0
 
 
+async def test_a_plan_run_in_a_pipe_says_that_it_is_in_review(environ: Environ, worker: Worker, tmp_path: Path) -> None:
+    for name, flags in {"piped": [], "piped-json": ["--json"]}.items():
+        async with running(environ, "run", file_of(tmp_path, WRITE), "--review", "--id", name, *flags) as process:
+            assert process.stderr
+            assert "The plan is in review." in (await asyncio.wait_for(process.stderr.readline(), 90)).decode()
+            await until(lambda: plan_is(environ, name, "review"), "the plan is in review")  # noqa: B023
+            assert (await plan(environ, "begin", name)).code == 0
+            assert await asyncio.wait_for(process.wait(), 90) == 0
+
+
+async def plan_is(environ: Environ, name: str, status: str) -> bool:
+    return bool((await plan(environ, "summary", name, "--json")).json["status"] == status)
+
+
+async def test_a_list_of_running_plans_says_that_none_is(environ: Environ, temporal_client: Client) -> None:
+    listed = await plan(environ, "list", "--running", "--json")
+    if not listed.json:  # the server is shared with other tests
+        assert "No plan is running." in (await plan(environ, "list", "--running")).err
+
+
 async def test_a_plan_in_review_begins_when_told(environ: Environ, worker: Worker, tmp_path: Path) -> None:
     ended = await plan(environ, "start", file_of(tmp_path, WRITE), "--review", "--json")
     plan_id = ended.json["planId"]

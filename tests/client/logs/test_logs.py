@@ -11,6 +11,7 @@ from typing import Any
 from temporalio.worker import Worker
 
 from tests.client.cli.command import line_with, plan, plan_process, running, told_to_stop, written
+from tests.waiting import until
 
 Environ = dict[str, str]
 NOISE = "import random, sys; sys.stdout.buffer.write(random.Random(7).randbytes({}))"
@@ -83,6 +84,21 @@ async def test_what_a_command_wrote_before_its_time_was_over_or_before_the_limit
     assert "killed | last\n" in out
 
 
+async def test_what_a_cancelled_command_wrote_is_kept(
+    environ: Environ, worker: Worker, tmp_path: Path, workspace: Path
+) -> None:
+    text = "trap 'echo cleaning; exit 1' TERM; echo working; touch ready; sleep 60 & wait"
+    name = await started(environ, tmp_path, command("build", text))
+    await until(lambda: (workspace / "ready").exists(), "the command runs")
+    assert (await plan(environ, "cancel", name)).code == 0
+    await plan(environ, "watch", name)
+    rows = (await plan(environ, "logs", name)).out.splitlines()
+    assert rows[1:-1] == ["build | working", "build | cleaning"]
+    assert rows[-1] == "build: CANCELLED cancelled while it ran"
+    shown = (await plan(environ, "show", name, "--json")).json["steps"][0]
+    assert (shown["status"], shown["result"]["code"]) == ("failed", "CANCELLED")
+
+
 async def test_raw_output_is_exact(environ: Environ, worker: Worker, tmp_path: Path) -> None:
     text = f"python3 -c '{NOISE.format(400_000)}'; printf 'a\\377b' >&2"
     name = await ran(environ, tmp_path, command("noise", text), command("short", "printf 'no newline'"))
@@ -136,7 +152,9 @@ async def test_steps_without_output_say_so(environ: Environ, worker: Worker, tmp
     name = await ran(environ, tmp_path, read)
     ended = await plan(environ, "logs", name)
     assert (ended.code, ended.out, ended.err) == (0, "", "No step of this plan has written output.\n")
-    assert "wrote no output" in (await plan(environ, "logs", name, "read")).err
+    one = await plan(environ, "logs", name, "read")
+    assert one.out.splitlines()[0] == "read: attempt 1 of 3"
+    assert "wrote no output" in one.err
     unknown = await plan(environ, "logs", name, "nothing", "--json")
     assert (unknown.code, unknown.json["error"]["code"]) == (2, "UNKNOWN_STEP")
 

@@ -109,3 +109,32 @@ def test_the_task_list_of_a_steps_agent_stands_in_its_detail() -> None:
     assert "▸ current Task" in shown
     assert "· open    Task" in shown
     assert "\x1b[2J" not in shown
+
+
+def test_a_denied_step_says_so_and_who_denied_it_and_why() -> None:
+    result = {"ok": False, "code": "DENIED", "error": "User denied approval"}
+    decision = {"approved": False, "by": "ann", "comment": "not\x1b[2J now"}
+    found = view({"id": "a", "status": "skipped", "result": result, "decision": decision}, status="partial")
+    assert plain(found)[0].endswith("denied")
+    assert "denied by ann: not\\u001b[2J now" in full(found, 0)
+    counted = view({"id": "a", "status": "skipped"}, {"id": "b"}, counts={"total": 2, "completed": 1, "denied": 1})
+    assert "1 of 2 steps done" in heading(counted, 100).plain
+
+
+def test_a_pending_recovery_is_shown_in_words() -> None:
+    choice = {"action": "insert", "steps": [{"id": "make", "tool": "write_file", "args": {"path": "x"}}]}
+    item = {"stepId": "a", "kind": "recovery", "tool": "read_file", "args": {"recovery": choice, "failure": "gone"}}
+    shown = full(view({"id": "a", "status": "ready", "awaiting": "approval"}, pending=[item]), 0)
+    for part in ("recovery: y approves", "insert 1 step, then call it again", "1. tool", "write_file", "gone"):
+        assert part in shown, part
+    assert "{" not in shown
+
+
+def test_a_step_that_races_on_a_file_says_so_before_the_plan_begins() -> None:
+    steps = (
+        {"id": "c", "tool": "write_file", "args": {"path": "f", "content": ""}},
+        {"id": "d", "args": {"path": "f"}},
+    )
+    assert "steps 'c' and 'd' may run at the same time" in " ".join(full(view(*steps), 1, 200).split())
+    assert "at the same time" not in full(view(*steps), 0, 200)
+    assert "at the same time" not in full(view(*steps, status="running"), 1, 200)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from plans.agents.answers import AgentAnswer, SimpleAnswer
-from plans.agents.compaction import Fit, fitted
-from plans.agents.conversation import Conversation, Messages
 from plans.agents.llm_request import AgentQuestion, Outcome, messages_of, repeated
+from plans.agents.prompting.compaction import Fit, fitted
+from plans.agents.prompting.conversation import Conversation, Messages
 from plans.agents.tasks import TaskList
 from plans.llm.prompt_parts import Guide
 from tests.plans.building import TOOLS

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from plans.agents.compaction import AFTER, FULL, bytes_of, counted, refused
-from plans.agents.conversation import TOKENS_PER_BYTE, Conversation
+from plans.agents.prompting.compaction import AFTER, FULL, bytes_of, counted, refused
+from plans.agents.prompting.conversation import TOKENS_PER_BYTE, Conversation
 from plans.agents.tasks import TaskList
 from plans.llm.prompt_parts import ToolOutcome, compacted_text
 from tests.plans.agents.talking import Talk, begins_like, calls, read

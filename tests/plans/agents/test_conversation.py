@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from plans.agents.answers import ToolUse
-from plans.agents.conversation import Conversation, bounded
 from plans.agents.llm_request import AgentQuestion, Outcome, expected_of, messages_of
+from plans.agents.prompting.conversation import Conversation, bounded
 from plans.agents.tasks import PLAN_ACTIONS, TaskList
 from plans.llm.answers import parse_simple, schema_of
 from plans.llm.prompt_parts import Guide, ToolOutcome

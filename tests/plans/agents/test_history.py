@@ -25,10 +25,18 @@ from plans.agents.history import (
     rebuilt,
     resumable,
     resume,
+    settled,
     spawn,
     written,
 )
-from plans.agents.history_file import Damage, entry_of_summary, history_text, read_history, run_summary
+from plans.agents.history_file import (
+    Damage,
+    entry_of_summary,
+    history_text,
+    read_history,
+    run_summary,
+    summary_with_successor,
+)
 
 EXAMPLE = (
     (Path(__file__).parent.parent / "golden" / "agent-history.json").read_text(encoding="utf-8").removesuffix("\n")
@@ -144,13 +152,51 @@ def test_of_two_entries_with_one_id_the_later_is_meant() -> None:
     assert found.timestamp == written(at(9))
 
 
-def test_the_active_run_is_the_one_the_current_file_names() -> None:
-    found = active(example(), "c9245bb\n")
-    assert found is not None
-    assert found.plan == "03"
-    assert active(example(), "nobody") is None
-    assert active(example(), None) is None
-    assert active(example(), " ") is None
+def test_all_runs_in_progress_are_active_the_newest_first() -> None:
+    entries = [entry("a", "spawned", 1), entry("b", "interrupted", 3), entry("c", "spawned", 2), entry("d", minute=4)]
+    assert [item.agent_id for item in active(History(entries=entries))] == ["c", "a"]
+    assert [item.plan for item in active(example())] == ["03"]
+    assert active(History()) == []
+
+
+@pytest.mark.parametrize("status", ["failed", "timeout", "completed"])
+def test_a_run_that_is_resumed_keeps_how_it_ended(status: Any) -> None:
+    ended = complete(spawn(History(), Spawn(agent_id="old"), NOON), "old", status, at(1))
+    old, new = resume(ended, "old", "new", at(2)).entries
+    assert (old.status, old.resumed_by, old.completion_timestamp) == (status, "new", "2026-01-15T12:01:00Z")
+    assert (new.status, new.resumes) == ("spawned", "old")
+    assert resumable(complete(History(entries=[old, new]), "new", "completed", at(3))) is None
+
+
+def test_an_interruption_that_is_recorded_late_does_not_open_a_resumed_run_again() -> None:
+    history = resume(spawn(History(), Spawn(agent_id="old"), NOON), "old", "new", at(2))
+    late = interrupt(history, "old", at(1))
+    assert [(item.agent_id, item.status) for item in late.entries] == [("old", "resumed"), ("new", "spawned")]
+    assert resumable(complete(late, "new", "completed", at(3))) is None
+
+
+def test_a_rebuilt_history_knows_who_was_resumed_from_the_run_that_resumes() -> None:
+    entries = [
+        entry("stopped", "interrupted", 1),
+        entry("lost", "failed", 2),
+        entry("next", minute=3, resumes="stopped"),
+        entry("again", minute=4, resumes="lost"),
+    ]
+    found = {item.agent_id: (item.status, item.resumed_by) for item in rebuilt(entries).entries}
+    assert found["stopped"] == ("resumed", "next")
+    assert found["lost"] == ("failed", "again")
+    assert resumable(rebuilt(entries)) is None
+
+
+def test_the_server_settles_only_what_is_in_progress() -> None:
+    history = History(entries=[entry("a", "spawned"), entry("b", "interrupted"), entry("c", "spawned")])
+    ends: list[tuple[str, Status, datetime]] = [
+        ("a", "interrupted", at(9)), ("b", "failed", at(9)), ("c", "spawned", at(9)), ("nobody", "failed", at(9)),
+    ]  # fmt: skip
+    after = settled(history, ends)
+    assert [item.status for item in after.entries] == ["interrupted", "interrupted", "spawned"]
+    assert after.entries[0].completion_timestamp == written(at(9))
+    assert settled(after, ends) == after
 
 
 def test_the_most_recent_interrupted_or_spawned_run_can_be_resumed() -> None:
@@ -172,6 +218,14 @@ def test_times_are_compared_as_moments_not_as_texts() -> None:
 def test_the_runs_of_a_plan_come_in_time_order() -> None:
     entries = [entry("b", minute=2, plan="1"), entry("x", plan="2"), entry("a", minute=1, plan="1")]
     assert [item.agent_id for item in of_plan(History(entries=entries), "1")] == ["a", "b"]
+
+
+def test_a_plan_is_found_by_its_id_and_by_that_of_each_of_its_runs() -> None:
+    history = History(entries=[entry("b", minute=2, plan="agp1"), entry("a", minute=1, plan="agp1"), entry("x")])
+    for name in ("agp1", "agp1-r2", "agp1-r17"):
+        assert [item.agent_id for item in of_plan(history, name)] == ["a", "b"]
+    odd = History(entries=[entry("c", plan="route-r2")])  # another program's entry, whose plan looks like a run
+    assert [item.agent_id for item in of_plan(odd, "route-r2")] == ["c"]
 
 
 def full(status: Status, **fields: Any) -> History:
@@ -276,6 +330,18 @@ def test_a_summary_tells_enough_to_recover_the_run() -> None:
     for run in example().entries:
         status = run.status
         assert entry_of_summary(run_summary(run, status, "## Answer\n\n- Agent: `other`")) == run
+
+
+@pytest.mark.parametrize("status", ["interrupted", "failed", "timeout"])
+def test_a_summary_tells_who_resumed_the_run(status: Status) -> None:
+    run = entry("old", status, agent_type="general-purpose")
+    text = summary_with_successor(run_summary(run, status, "## Result\n\n- Resumed by: `x`"), "new")
+    assert summary_with_successor(text, "new") == text
+    assert text.endswith("- Resumed by: `x`\n")
+    found = entry_of_summary(text)
+    assert found is not None
+    assert (found.status, found.resumed_by) == ("resumed" if status == "interrupted" else status, "new")
+    assert entry_of_summary(run_summary(found, found.status)) == found
 
 
 def test_a_plans_summary_counts_as_a_run_of_its_own() -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from plans.agents.conversation import Conversation
-from plans.agents.prompts import (
+from plans.agents.prompting.conversation import Conversation
+from plans.agents.prompting.prompts import (
     PLAN_ACTIONS_TOOL,
     READ_RESULT_TOOL,
     complex_end,

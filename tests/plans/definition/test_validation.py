@@ -142,6 +142,13 @@ def test_cycles_beside_each_other_are_all_named_once() -> None:
     assert [problem.step_id for problem in found(*pairs, step("last", "a0", "a1"))] == [f"a{i}" for i in range(200)]
 
 
+def test_a_cycle_is_told_although_an_id_in_it_is_used_twice() -> None:
+    first_of_two = found(step("a", "b"), step("b", "a"), step("a"))
+    assert [problem.code for problem in first_of_two] == ["PLAN_DUPLICATE_ID", "PLAN_CYCLE"]
+    by_value = found(step("a", uses=("b",)), step("b", "a"), step("a"))
+    assert [problem.code for problem in by_value] == ["PLAN_DUPLICATE_ID", "PLAN_CYCLE", "BAD_REFERENCE"]
+
+
 def test_a_reference_makes_a_cycle_stated_or_not() -> None:
     assert [problem.code for problem in found(step("a", uses=("b",)), step("b", uses=("a",)))] == [
         *("PLAN_CYCLE", "BAD_REFERENCE", "BAD_REFERENCE")

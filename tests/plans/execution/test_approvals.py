@@ -7,18 +7,20 @@ from typing import Any
 import pytest
 
 from plans.activity_io import Facts
+from plans.change_log import Revision
 from plans.errors import Refused
-from plans.execution.approvals import check, deadline_of, decide, is_needed, is_waived, rule_of
+from plans.execution.approvals import ask, check, deadline_of, decide, is_needed, is_waived, rule_of
 from plans.execution.messages import Decide
 from plans.execution.schedule import Schedule
 from plans.model import Step
-from plans.run import Options, Run
+from plans.run import Change, Options, Run, Status
 from plans.step_call import upcoming
+from plans.views.progress.events import events
 from tests.plans.building import NOW, TOOLS, begun, completed, failed, later, run_of, step
 
 
 def deleting(**fields: Any) -> Step:
-    return step("a", tool="delete_file", args={"path": "x"}, **fields)
+    return step(fields.pop("id", "a"), tool="delete_file", args={"path": "x"}, **fields)
 
 
 def reading(**fields: Any) -> Step:
@@ -122,6 +124,38 @@ def test_changed_arguments_take_the_place_of_the_steps() -> None:
     decide(run, approve(args={"path": "y"}), NOW, "signal")
     assert run.args_of(run.plan.steps[0]) == {"path": "y"}
     assert "with changed arguments" in run.log[-1].text
+
+
+def test_what_an_approver_changed_in_their_step_outdates_no_decision_on_another() -> None:
+    facts = LAX.model_copy(update={"versions_by_step": True})
+    run = run_of(deleting(), deleting(id="b"), deleting(id="c"), facts=facts)
+    decide(run, approve(args={"path": "y"}, by="ann"), NOW, "signal")
+    [change] = run.revisions
+    assert (run.plan.version, change.ops, change.by) == (2, ["set a args.path"], "ann")
+    assert '~ a.args.path: "x" -> "y"' in change.diff
+    assert decide(run, approve(stepId="b", version=1), NOW, "signal").approved
+    run.plan = run.plan.model_copy(update={"version": 3})
+    run.revisions = [*run.revisions, Revision(version=3, time=NOW, ops=["set a notes"])]
+    assert refused(run, approve(stepId="c", version=2)).code == "STALE_VERSION", "an edit came between"
+    assert refused(run, approve(stepId="c", version=9)).code == "STALE_VERSION", "there is no such version yet"
+
+
+def test_in_older_histories_every_new_version_outdates_a_decision() -> None:
+    run = run_of(deleting(), deleting(id="b"), facts=LAX)
+    decide(run, approve(args={"path": "y"}), NOW, "signal")
+    assert refused(run, approve(stepId="b", version=1)).code == "STALE_VERSION"
+
+
+def test_a_step_keeps_what_it_asked_before_small_and_only_the_last_ten() -> None:
+    run = begun(deleting()).run
+    for number in range(14):
+        run.steps["a"].changes.append(Change(seq=run.next_seq(), time=NOW, status=Status.READY))
+        ask(run, "a", {"path": str(number) * (5_000 if number == 13 else 1)}, f"digest {number}")
+    state = run.steps["a"]
+    assert (len(state.showed), len(state.asks)) == (10, 14)
+    *_, before, last = [event["asked"] for event in events(run, 0) if "asked" in event]
+    assert before == {"args": {"path": "12"}}
+    assert (last["cut"], last["length"] > 5_000, len(last["args"]["path"]) < 1_000) == (True, True, True)
 
 
 @pytest.mark.parametrize(

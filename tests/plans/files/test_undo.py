@@ -85,3 +85,56 @@ def test_the_latest_change_goes_first_and_a_directory_after_what_is_in_it() -> N
     calls = [call(1, "a", ("d", "", FOLDER)), call(2, "b", ("d/f", "", "1"), ("d/e", "", FOLDER))]
     restored, _ = decide(calls, {"d": FOLDER, "d/f": "1", "d/e": FOLDER})
     assert [each.path for each in restored] == ["d/f", "d/e", "d"]
+
+
+def beside(began: int, number: int, step_id: str, *changes: tuple[str, str | None, str | None]) -> CallChanges:
+    """A call that took its time."""
+    return call(number, step_id, *changes).model_copy(update={"began": NOW + timedelta(seconds=began)})
+
+
+def test_steps_side_by_side_that_wrote_one_file_are_undone_together() -> None:
+    """Each saw what the others had left; the state before the first of them is what counts."""
+    calls = [
+        beside(0, 5, "a", ("f", "0", "2")),
+        beside(1, 9, "b", ("f", "1", "3")),
+        beside(2, 7, "c", ("f", "0", "2")),
+    ]
+    restored, refused = decide(calls, {"f": "3"})
+    assert ([(each.expected, each.target) for each in restored], refused) == ([("3", "0")], [])
+
+
+def test_whichever_of_them_wrote_last_left_the_file_as_it_is() -> None:
+    """The states are read after the calls, so the last to end need not be the last to have looked."""
+    calls = [beside(0, 5, "a", ("f", "", "1")), beside(1, 6, "b", ("f", "", "2"))]
+    assert [each.target for each in decide(calls, {"f": "1"})[0]] == [""]
+    assert [each.target for each in decide(calls, {"f": "2"})[0]] == [""]
+    assert [each.code for each in decide(calls, {"f": "9"})[1]] == ["CONFLICT"]
+
+
+def test_what_somebody_else_changed_between_two_groups_of_steps_is_refused() -> None:
+    calls = [
+        beside(0, 5, "a", ("f", "", "1")),
+        beside(1, 6, "b", ("f", "", "2")),
+        beside(7, 9, "c", ("f", "8", "3")),
+        beside(8, 9, "d", ("f", "2", "3")),
+    ]
+    [refusal] = decide(calls, {"f": "3"})[1]
+    assert (refusal.code, refusal.reason) == ("CONFLICT", "something else changed it before step 'c' did")
+    mended = [*calls[:2], beside(7, 9, "c", ("f", "1", "3")), calls[3]]
+    assert [each.target for each in decide(mended, {"f": "3"})[0]] == [""]
+
+
+@pytest.mark.parametrize("step_id", ["a", "b"])
+def test_one_of_several_steps_that_wrote_a_file_at_the_same_time_is_not_undone_alone(step_id: str) -> None:
+    calls = [beside(0, 5, "a", ("f", "", "1")), beside(1, 6, "b", ("f", "", "2"))]
+    [refusal] = decide(calls, {"f": "2"}, step_id)[1]
+    assert refusal.reason.endswith("at the same time; undo the whole plan instead")
+
+
+def test_a_directory_goes_after_what_another_step_put_into_it_and_returns_before() -> None:
+    calls = [
+        beside(1, 3, "b", ("d/x", "", "1"), ("old/x", "2", "")),
+        beside(0, 9, "a", ("d", "", FOLDER), ("old", FOLDER, "")),
+    ]
+    restored, _ = decide(calls, {"d": FOLDER, "d/x": "1"})
+    assert [each.path for each in restored] == ["old", "old/x", "d/x", "d"]

@@ -204,6 +204,13 @@ def test_what_only_people_may_set_is_left_out_and_noted() -> None:
     assert len(found.notes) == 5
 
 
+def test_notes_of_a_step_that_the_model_writes_are_kept() -> None:
+    step = {"id": "a", "tool": "read_file", "args": {"path": "a"}, "notes": "Loads 1000 rows"}
+    answer = parse_plan_answer(json.dumps({"steps": [step]}))
+    assert isinstance(answer, PlanAnswer)
+    assert (answer.plan.steps[0].notes, answer.notes) == ("Loads 1000 rows", [])
+
+
 def test_a_step_may_ask_for_approval() -> None:
     found = parse_plan_answer(json.dumps({"steps": [STEP | {"requiresApproval": True}]}))
     assert isinstance(found, PlanAnswer)

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from plans.agents.tasks import MAX_TASKS, TaskList
 from plans.execution.messages import MAX_BYTES, AgentProgress, read
-from plans.run import Status
-from plans.views.agent_progress import note_progress, position, progress_of, tasks_of
+from plans.run import Status, StepState
+from plans.views import text as views_text
+from plans.views.agent_progress import (
+    NOTES_CHARACTERS,
+    note_end,
+    note_progress,
+    notes_of,
+    notes_text,
+    position,
+    progress_of,
+    tasks_of,
+)
 from tests.plans.building import NOW, run_of, step
 
 TASKS = TaskList.of(["Find it", "Mend it", "Try it"]).begin()
@@ -16,12 +28,14 @@ TASKS = TaskList.of(["Find it", "Mend it", "Try it"]).begin()
 def test_the_list_is_told_when_it_is_new_and_then_how_many_are_done() -> None:
     assert progress_of(None, is_new=True) == {}
     assert progress_of(TASKS, is_new=True) == {"done": 0, "tasks": ["Find it", "Mend it", "Try it"]}
-    assert progress_of(TASKS.complete("found"), is_new=False) == {"done": 1}
+    assert progress_of(TASKS.complete("found"), is_new=False) == {"done": 1, "notes": "found"}
 
 
 def test_the_longest_list_there_can_be_fits_into_a_message() -> None:
     for text in ('"' * 2_000, "語" * 2_000, "x" * 2_000):
         tasks = TaskList.of([text] * MAX_TASKS)
+        for _ in range(MAX_TASKS):
+            tasks = tasks.complete(text)
         message = {"stepId": "s" * 128, "line": "語" * 500, **progress_of(tasks, is_new=True)}
         assert len(json.dumps(message, ensure_ascii=False).encode()) < MAX_BYTES
         assert len(read(AgentProgress, [message]).tasks or []) == MAX_TASKS
@@ -45,3 +59,43 @@ def test_more_than_all_is_all_and_a_step_that_is_gone_is_nothing() -> None:
     note_progress(run, AgentProgress(step_id="gone", line="", tasks=["one"]), NOW)
     assert (run.steps["a"].tasks_done, list(run.steps)) == (1, ["a"])
     assert position([]) == ""
+
+
+def test_what_an_agent_says_about_its_work_becomes_the_notes_of_its_step() -> None:
+    run = run_of(step("a", notes="by hand"))
+    state = run.steps["a"]
+    message = read(AgentProgress, [{"stepId": "a", "line": "on", "done": 1, "notes": "Loaded 1000 rows"}])
+    note_progress(run, message, NOW)
+    note_progress(run, AgentProgress(step_id="a", line="still on"), NOW)
+    assert (state.notes, notes_of(run.plan.steps[0], state)) == ("Loaded 1000 rows", "by hand; Loaded 1000 rows")
+    assert "Notes: by hand; Loaded 1000 rows" in views_text.text(run)
+    tasks = [{"summary": "Loaded\n1000 rows"}, {"summary": ""}, {}]
+    note_end(state, {"tasks": tasks, "answer": "All is clean. " + "More about it. " * 50})
+    assert state.notes.startswith("Loaded 1000 rows; All is clean. More about it.")
+    assert state.notes.endswith("More about it.")
+    assert len(state.notes) < 250
+
+
+@pytest.mark.parametrize(
+    ("answer", "notes"),
+    [
+        ("Done.", "Done."),
+        ("one two " * 200, ("one two " * 200)[:199] + "…"),
+        ('{"rows": 1000}', ""),
+        ("[1, 2]", ""),
+        ("", ""),
+        (None, ""),
+        ("First. " + "x" * 300, "First."),
+    ],
+)
+def test_of_the_answer_the_first_sentences_are_noted(answer: str | None, notes: str) -> None:
+    state = StepState()
+    note_end(state, {"tasks": [], "answer": answer})
+    assert state.notes == notes
+
+
+def test_of_many_summaries_the_newest_are_noted_and_it_is_said_that_there_were_more() -> None:
+    notes = notes_text(f"summary {number} " + "x" * 150 for number in range(50))
+    assert len(notes) <= NOTES_CHARACTERS
+    assert notes.startswith("…; summary 47 ")
+    assert notes.count("summary") == 3

@@ -122,9 +122,9 @@ def test_the_details_say_where_the_plan_stands() -> None:
     schedule = pipeline()
     schedule.ask("report", NOW)
     shown = details(schedule.run, schedule)
-    assert "**Build Data Pipeline** · running · 1 ready, 2 completed" in shown
+    assert "**Build Data Pipeline** · running · 2 completed, 1 awaiting approval" in shown
     assert "Awaiting approval: `report`" in shown
-    assert "- [?] `report` Generate report · ready · awaiting approval" in shown
+    assert "- [?] `report` Generate report · awaiting approval" in shown
 
 
 def test_the_details_of_a_big_plan_show_the_steps_that_move() -> None:

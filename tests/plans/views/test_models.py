@@ -10,7 +10,8 @@ import pytest
 from plans.model import Plan
 from plans.run import PlanStatus, Run, Status
 from plans.views import queries
-from plans.views.models import BriefView, EventView, PlanView, View
+from plans.views.models import BriefView, PlanView, View
+from plans.views.progress.events import EventView
 from plans.views.summary import Summary, summary_of
 from tests.plans.views.test_golden import GOLDEN, canonical
 

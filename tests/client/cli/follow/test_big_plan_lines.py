@@ -7,7 +7,8 @@ from typing import Any
 from client.cli.follow.big_plan_lines import EACH, FULL, Digest
 from client.runs import BriefView, EventView
 from plans.run import PlanStatus
-from plans.views.models import BriefStep, LogLine
+from plans.views.models import BriefStep
+from plans.views.progress.events import LogLine
 from tests.plans.building import NOW
 
 

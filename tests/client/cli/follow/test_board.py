@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from rich.console import Console
@@ -11,6 +11,7 @@ from rich.console import Console
 from client.cli.follow.board import board
 from plans.run import PlanStatus
 from plans.views.abridged import chosen
+from plans.views.live import live_of
 from plans.views.models import BriefStep, BriefView, PendingView
 
 NOW = datetime(2026, 1, 1, 12, 0, 10, tzinfo=UTC)
@@ -58,7 +59,7 @@ def test_each_step_is_a_line_with_its_mark_and_its_time() -> None:
     )
     assert "My plan" in lines[0]
     assert lines[0].rstrip().endswith("running  10 s")
-    assert lines[1].rstrip().endswith("2/5")
+    assert lines[1].rstrip().endswith("1/5"), "what failed is not done"
     rows = {row.split()[1]: row for row in lines[2:7]}
     assert rows["a"].startswith("✓")
     assert rows["a"].rstrip().endswith("3.2 s")
@@ -127,3 +128,24 @@ def test_where_there_is_no_room_for_a_task_list_the_row_says_how_far_it_is() -> 
     assert len(lines) <= 12
     assert any("1/3 tasks" in line for line in lines)
     assert not any("Mend it" in line for line in lines)
+
+
+def test_a_running_step_shows_its_percent_its_line_and_its_attempt() -> None:
+    half = {"errors": 1, "of": 3, "progress": 42, "line": "42 of 100 files"}
+    [row] = [row for row in drawn(view(step("a", "running", started_at=STARTED, live=live_of(half)))) if " a " in row]
+    assert "42 of 100 files" in row
+    assert row.rstrip().endswith("42%  attempt 2 of 3  10 s")
+
+
+def test_a_step_that_waits_for_its_next_attempt_counts_down_and_says_why() -> None:
+    failed = {"number": 1, "began": STARTED, "code": "BUSY", "error": "it is busy", "delay": 1.0}
+    live = live_of({"errors": 1, "of": 3, "attempts": [failed]}, NOW + timedelta(seconds=1))
+    [row] = [row for row in drawn(view(step("a", "running", started_at=STARTED, live=live))) if " a " in row]
+    assert "it is busy" in row
+    assert row.rstrip().endswith("attempt 2 of 3 in 1 s")
+
+
+def test_a_sleep_shows_how_much_of_it_has_passed() -> None:
+    until = datetime.fromisoformat(STARTED) + timedelta(seconds=40)
+    [row] = [row for row in drawn(view(step("a", "running", started_at=STARTED, until=until))) if " a " in row]
+    assert row.rstrip().endswith("25%  10 s")

@@ -6,7 +6,8 @@ from client.cli.follow.big_plan_lines import FULL, Digest
 from client.cli.follow.catch_up import past
 from client.runs import BriefView, EventView
 from plans.execution.schedule import Schedule
-from plans.views.views import brief_view, events
+from plans.views.progress.events import events
+from plans.views.views import brief_view
 from tests.plans.building import begun, completed, failed, later, skipped, step
 
 

@@ -78,3 +78,26 @@ def test_a_diff_in_an_error_stands_below_it_line_by_line_and_is_cut() -> None:
 def test_a_line_of_the_log_is_told_as_it_is() -> None:
     entry = {"logs": [{"kind": "paused", "text": "paused by ann"}], "stepId": ""}
     assert told(("running", entry)) == ["  plan    paused by ann"]
+
+
+FAILED = {"number": 1, "began": "2026-01-01T12:00:00Z", "code": "BUSY", "error": "busy\x1b[2J", "delay": 1.0}
+SAID = [{"kind": "attempt", "text": "attempt 1 of 3 failed: BUSY busy; next in 1 s", "code": "BUSY"}]
+
+
+def test_an_attempt_that_failed_is_told_once_live_or_with_the_end() -> None:
+    done = {"result": {"ok": True, "duration": 200}, "attempts": [FAILED]}
+    live = told(("running", {}), ("running", {"logs": SAID, "attempts": [FAILED]}), ("completed", done))
+    assert live[1:] == ["  remove  attempt 1 of 3 failed: BUSY busy; next in 1 s", "✓ remove  completed in 0.2 s"]
+    late = told(("running", {}), ("completed", done))
+    assert late[1:] == ["  remove  attempt 1 failed: BUSY busy\\u001b[2J; next in 1 s", "✓ remove  completed in 0.2 s"]
+
+
+def test_progress_is_told_once_per_ten_percent_and_from_the_start_in_the_next_attempt() -> None:
+    def at(percent: int | None) -> tuple[str, dict[str, Any]]:
+        return "running", {"progress": percent, "logs": [{"kind": "progress", "text": f"{percent} files"}]}
+
+    rows = told(("running", {}), *map(at, (1, 9, 10, 14, 25, 29, None, 31)), ("running", {}), at(12))
+    assert rows[1:] == [
+        "  remove  10 files", "  remove  25 files", "  remove  31 files", "▸ remove  delete_file · Remove it",
+        "  remove  12 files",
+    ]  # fmt: skip

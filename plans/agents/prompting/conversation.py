@@ -2,8 +2,8 @@
 
 The messages are laid out for prompt caches, which reuse the longest beginning that two requests share: the system
 prompt and the user's request first, then each answer of the model and what it was told in return, in the order in which
-they came, and last what changes with every request (`plans.agents.prompts`). What was sent once stays as it was, unless
-`plans.agents.compaction` shortens it. User and assistant take turns strictly, since some endpoints accept nothing else.
+they came, and last what changes with every request (`prompts`). What was sent once stays as it was, unless it is
+shortened (`compaction`). User and assistant take turns strictly, since some endpoints accept nothing else.
 
 It is stored outside history and read by later versions of this program: fields may be added with defaults, never
 renamed or removed.
@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import Field
 
-from plans.agents.prompts import notice_section, request_section
+from plans.agents.prompting.prompts import notice_section, request_section
 from plans.llm.prompt_parts import (
     READ_RESULT,
     RESULTS_CHARACTERS,
@@ -97,6 +97,10 @@ class Conversation(Value):
         """The conversation with the request and the schema of its answer, which only the first question has."""
         changes = {"request": request, "output_schema": output_schema}
         return self.model_copy(update={name: value for name, value in changes.items() if value})
+
+    def without_guides(self) -> Conversation:
+        """The conversation of a cleared session: its agents.md texts come in again."""
+        return self.model_copy(update={"guides": []})
 
     def plus(
         self, guides: Sequence[Guide] = (), outcomes: Sequence[ToolOutcome] = (), notice: str = "", limit: int = 0

@@ -3,7 +3,7 @@
 1. A prompt's tokens are estimated from its bytes: a quarter, or what the endpoint counted for the last prompt.
 2. A prompt of more than FULL of the window is compacted to AFTER of it, so that this is rare and prompts begin alike in
    between: the oldest answers and results become one line per call, which names call, arguments, end and length.
-3. If that is not enough, the oldest of these lines are left out, and a line says how many.
+3. Of lines that fill more than LINES of the window, the oldest are left out, and a line says how many.
 4. Of completed tasks the summary remains; reasoning remains, in short, while its task is current.
 5. The last answer and its results, the request, the task list with the summaries, and agents.md texts stay whole.
 
@@ -16,7 +16,7 @@ import json
 from collections.abc import Callable
 from typing import NamedTuple
 
-from plans.agents.conversation import TOKENS_PER_BYTE, Conversation, EarlierCall, Messages, Turn
+from plans.agents.prompting.conversation import TOKENS_PER_BYTE, Conversation, EarlierCall, Messages, Turn
 from plans.llm.prompt_parts import READ_RESULT, compacted_text
 from plans.llm.shortened import json_line
 
@@ -24,6 +24,8 @@ FULL = 0.75
 """Share of the window that a prompt may fill; the rest is for the answer, and for errors of the estimate."""
 AFTER = 0.4
 """Share of the window that a compacted prompt fills, if it can."""
+LINES = 0.2
+"""Share of the window that the lines of compacted turns may fill."""
 REFUSED = 0.9
 """Share of a refused prompt's estimated tokens that is taken for the window from then on."""
 REASONING_CHARACTERS = 300
@@ -57,7 +59,7 @@ def fitted(
     tokens = estimated(said, bytes_of(messages) + schema_bytes)
     if tokens <= window * FULL:
         return Fit(said, messages, tokens, 0)
-    shorter, count = _compacted(said, (tokens - window * AFTER) / said.ratio, task)
+    shorter, count = _compacted(said, tokens, window, task)
     messages = compose(shorter)
     return Fit(shorter, messages, estimated(said, bytes_of(messages) + schema_bytes), count)
 
@@ -84,24 +86,42 @@ def bytes_of(messages: Messages) -> int:
     return sum(_MESSAGE_BYTES + _length(message["content"]) for message in messages)
 
 
-def _compacted(said: Conversation, excess: float, task: int | None) -> tuple[Conversation, int]:
-    """The conversation without at least `excess` bytes if possible, and how many results were compacted."""
+def _compacted(said: Conversation, tokens: int, window: int, task: int | None) -> tuple[Conversation, int]:
+    """The conversation compacted from `tokens` to AFTER of the window if possible, and how many results were."""
+    left = (tokens - window * AFTER) / said.ratio  # bytes
     earlier = [each for each in said.earlier if not each.thought or each.task == task]
-    saved = sum(_length(each.line) + 1 for each in said.earlier) - sum(_length(each.line) + 1 for each in earlier)
+    left -= _bytes(said.earlier) - _bytes(earlier)
     turns, count = 0, 0
     for turn in said.turns[:-1]:
-        if saved >= excess:
+        if left <= 0:
             break
         lines = _lines(turn, task)
-        saved += _turn_bytes(turn) - sum(_length(each.line) + 1 for each in lines)
+        left -= _turn_bytes(turn) - _bytes(lines)
         earlier, turns, count = earlier + lines, turns + 1, count + len(turn.outcomes)
-    gone = 0
-    while saved < excess and gone < len(earlier):
-        saved, gone = saved + _length(earlier[gone].line) + 1, gone + 1
-    left_out = said.left_out + sum(not each.thought for each in earlier[:gone])
-    last = max([said.left_out_to, *(each.call or 0 for each in earlier[:gone])])
-    changes = {"turns": said.turns[turns:], "earlier": earlier[gone:], "left_out": left_out, "left_out_to": last}
+    is_too_long = left > window * (FULL - AFTER) / said.ratio
+    kept = _newest(earlier, 0.0 if is_too_long else window * LINES / said.ratio)
+    gone = earlier[: len(earlier) - len(kept)]
+    changes = {
+        "turns": said.turns[turns:],
+        "earlier": kept,
+        "left_out": said.left_out + sum(not each.thought for each in gone),
+        "left_out_to": max([said.left_out_to, *(each.call or 0 for each in gone)]),
+    }
     return said.model_copy(update=changes), count
+
+
+def _newest(lines: list[EarlierCall], space: float) -> list[EarlierCall]:
+    """The lines, if they fit into so many bytes; else the newest that fit into half of it, so that this is rare."""
+    if _bytes(lines) <= space:
+        return lines
+    kept, left = len(lines), space / 2
+    while kept and (left := left - _bytes([lines[kept - 1]])) >= 0:
+        kept -= 1
+    return lines[kept:]
+
+
+def _bytes(lines: list[EarlierCall]) -> int:
+    return sum(_length(each.line) + 1 for each in lines)
 
 
 def _lines(turn: Turn, task: int | None) -> list[EarlierCall]:

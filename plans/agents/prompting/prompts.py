@@ -2,9 +2,9 @@
 
 The sections and marks are those of seed 002; empty sections are omitted. The system prompt is the same for all requests
 of a mode: rules, tools, fields of the answer, agents.md texts. Only the end differs from request to request: task list,
-current task, completed tasks, notice and instructions. `plans.agents.conversation` puts what was said between the two,
-so that a prompt begins like the one before it. The task list shown is the orchestrator's; every prompt states the
-current task and how many remain.
+current task, completed tasks, notice and instructions. The conversation stands between the two, so that a prompt
+begins like the one before it. The task list shown is the orchestrator's; every prompt states the current task and how
+many remain.
 """
 
 from __future__ import annotations

@@ -1,0 +1,59 @@
+"""Joins what is in flight to the steps of a plan's view, and says it in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from client.live.in_flight import InFlight
+from plans.run import Status
+from plans.views.live import LiveView, attempt_text
+from plans.views.models import BriefStep, BriefView
+
+
+def by_step(seen: Sequence[InFlight]) -> dict[str, LiveView]:
+    """What is in flight, by step id; LLM requests of the plan itself have "". Of several, the one tried most often.
+
+    The line of an agent's call begins with its tool.
+    """
+    found: dict[str, LiveView] = {}
+    for each in seen:
+        if each.step_id not in found or each.live.attempt > found[each.step_id].attempt:
+            found[each.step_id] = _named(each)
+    return found
+
+
+def joined(view: BriefView, live: Mapping[str, LiveView]) -> BriefView:
+    """The view with `live` in the steps that run."""
+    if not live:
+        return view
+    steps = [
+        step.model_copy(update={"live": live[step.id]})
+        if step.id in live and step.status is Status.RUNNING and not live[step.id].is_plain
+        else step
+        for step in view.steps
+    ]
+    return view.model_copy(update={"steps": steps})
+
+
+def percent(step: BriefStep, now: datetime) -> int | None:
+    """Progress of a running step: as its tool reports it, or the share of a sleep that has passed."""
+    if step.live is not None and step.live.progress is not None:
+        return step.live.progress
+    if step.until is None or step.started_at is None or step.until <= step.started_at:
+        return None
+    share = (now - step.started_at) / (step.until - step.started_at)
+    return int(100 * min(max(share, 0.0), 1.0))
+
+
+def in_words(live: LiveView, now: datetime) -> str:
+    """All that is known, in one line: attempt, percent, the last error or the line of progress."""
+    last = live.attempts[-1] if live.attempts else None
+    error = f"after {last.code or 'TOOL_FAILED'}: {last.error}" if last and live.next_at else ""
+    share = "" if live.progress is None else f"{live.progress}%"
+    return "  ".join(part for part in (attempt_text(live, now), share, error or live.line) if part)
+
+
+def _named(each: InFlight) -> LiveView:
+    live = each.live
+    return live.model_copy(update={"line": f"{each.what}: {live.line}".rstrip(": ")}) if each.agent else live

@@ -1,0 +1,105 @@
+"""What `plan show` adds to the display of seed 000: ids, how steps ended, their values, who decided about them."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+
+from plans.agents.as_plan import TOOL as AGENT
+from plans.agents.order import agent_of_step
+from plans.model import Step
+from plans.run import Decision, Run, Status, StepState
+from plans.views.safe_text import line
+from plans.views.views import counts
+
+VALUE = 300
+"""Characters of a value that are shown; `plan show --json` has the rest."""
+
+
+def of_plan(run: Run) -> list[str]:
+    """The rows about the plan: its id and version, its status in words, its times, where it works."""
+    plan = run.plan
+    named = f", task {plan.task_id}" if plan.task_id and plan.task_id != plan.id else ""
+    numbers = ", ".join(f"{count} {name}" for name, count in in_words(run).items())
+    created = plan.created_at or run.created or run.started
+    times = [("created", created), ("started", run.started), ("ended", run.ended)]
+    took = f", in {(run.ended - run.started).total_seconds():.1f} s" if run.ended and run.started else ""
+    rows = [f"Id: {line(plan.id or '')}, version {plan.version}{named}"]
+    rows += [f"Status: {run.status.value}{f': {numbers}' if numbers else ''}"]
+    rows += ["Times: " + ", ".join(f"{name} {_clock(time)}" for name, time in times if time) + took] if created else []
+    rows += [f"Workspace: {line(run.facts.workspace or plan.workspace or '')}"] if run.facts.workspace else []
+    return rows + ([f"Stopped: {line(run.stopped)}"] if run.stopped else [])
+
+
+def in_words(run: Run) -> dict[str, int]:
+    """The steps by status, each counted once: one that awaits a decision is not called ready as well."""
+    found = {name: count for name, count in counts(run).items() if name != "total"}
+    for state in run.steps.values():
+        if state.awaiting:
+            found[state.status.value] -= 1
+            found[f"awaiting {state.awaiting}"] = found.get(f"awaiting {state.awaiting}", 0) + 1
+    return {name: count for name, count in found.items() if count}
+
+
+def end(run: Run, step: Step) -> str:
+    """The end of a step's first row: its id, by which commands name it, and how it ended."""
+    how = _how(run.steps[step.id])
+    return (f" · {step.id}" if step.description else "") + (f" · {how}" if how else "")
+
+
+def of_step(run: Run, step: Step) -> list[str]:
+    """The rows about a step: its value, the decision about it, its agent, the files of others among its own."""
+    state, name = run.steps[step.id], run.plan.id or ""
+    rows = [f"Value: {_value(name, state)}"] if state.result and state.result.ok else []
+    rows += [_decided(run.decisions[step.id])] if step.id in run.decisions else []
+    rows += [f"Recovered: {line(state.mended)}"] if state.mended else []
+    rows += [f"Agent: plan show {agent_of_step(name, step.id, state.calls)}"] if _has_agent(step, state) else []
+    rows += [f"Deleted: {', '.join(map(line, state.deleted))}"] if state.deleted else []
+    rows += [f"Warning: {line(warning)}" for warning in state.warnings]
+    return [f"      {row}" for row in rows]
+
+
+def _has_agent(step: Step, state: StepState) -> bool:
+    return step.tool == AGENT and state.calls > 0
+
+
+def _how(state: StepState) -> str:
+    result = state.result
+    if state.is_denied:
+        return "denied"
+    if result is not None and state.status in (Status.COMPLETED, Status.FAILED):
+        took = f" in {_seconds(result.duration)}" if result.duration else ""
+        code = f" ({result.code})" if result.code else ""
+        return f"{state.status.value}{code}{took}{f', attempt {result.attempt}' if result.attempt > 1 else ''}"
+    if state.never and state.status is Status.BLOCKED:
+        return "permanently blocked"
+    return "" if state.status is Status.PENDING or state.awaiting else state.status.value
+
+
+def _value(plan: str, state: StepState) -> str:
+    result = state.result
+    if result is None:
+        return "-"
+    if result.large:
+        return f"{line(result.large.preview)}… {result.large.bytes:,} bytes; all of it: plan show {plan} --full --json"
+    text = result.value if isinstance(result.value, str) else json.dumps(result.value, ensure_ascii=False)
+    if len(text) <= VALUE:
+        return line(text) or "(empty)"
+    return f"{line(text[:VALUE])}… {len(text):,} characters; all of it: plan show {plan} --json"
+
+
+def _decided(decision: Decision) -> str:
+    what = "Approved" if decision.approved else "Denied"
+    who = f"by {line(decision.by)}, " if decision.by else ""
+    who += "by its time limit, " if decision.source == "timeout" else ""
+    how = ", as a call of the same kind was before it" if decision.remembered else ""
+    how += ", with changed arguments" if decision.args is not None else ""
+    return f"{what}: {who}{_clock(decision.time)}{how}{f': {line(decision.comment)}' if decision.comment else ''}"
+
+
+def _seconds(milliseconds: float) -> str:
+    return f"{milliseconds:.0f} ms" if milliseconds < 1_000 else f"{milliseconds / 1_000:.1f} s"
+
+
+def _clock(time: datetime) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -1,0 +1,120 @@
+"""A connection that follows the embedded server: started again, also on other ports, it is found by its PID file.
+
+The SDK reconnects to the address it was given, and waits there for ever if the server returned elsewhere. `Following`
+looks at the PID file before each request, while one is pending and after one has failed, and continues at the address
+it names. A request that was on its way is sent again: it carries an id by which the server knows it, which the SDK's
+own repetitions rely on as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from temporalio.service import KeepAliveConfig, RPCError, RPCStatusCode, ServiceClient
+
+from runtime.server import Server
+from runtime.wait import until
+
+EVERY = 0.5
+"""Seconds between two looks at the PID file while a request is pending."""
+READY_SECONDS = 10.0
+"""Seconds that a server which listens has to load its namespaces."""
+KEEP_ALIVE = KeepAliveConfig(interval_millis=12_000, timeout_millis=8_000)
+"""When a port no longer answers, its connection ends after 20 seconds instead of 45. The server refuses clients that
+ask more often than every 10 seconds."""
+LOST = frozenset((RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED))
+
+Ready = Callable[[ServiceClient], Awaitable[bool]]
+_Stamp = tuple[int, int, int] | None
+
+
+class Following(ServiceClient):
+    """A connection to the embedded server with this PID file, wherever it listens.
+
+    `is_ready`: whether a server that accepts connections can be used yet.
+    """
+
+    def __init__(self, service: ServiceClient, record: Path, is_ready: Ready) -> None:
+        super().__init__(service.config)
+        self._service, self._record, self._is_ready = service, record, is_ready
+        self._stamp = _stamp(record)
+        self._lock = asyncio.Lock()
+
+    @property
+    def worker_service_client(self) -> Any:
+        """The connection to the present server, for a worker: another object after the server was started again."""
+        return self._service.worker_service_client
+
+    def update_rpc_metadata(self, metadata: Any) -> None:
+        """Pass on to the present connection."""
+        self._service.update_rpc_metadata(metadata)
+
+    def update_api_key(self, api_key: str | None) -> None:
+        """Pass on to the present connection."""
+        self._service.update_api_key(api_key)
+
+    async def follow(self) -> bool:
+        """Connect anew if the server was started again; returns whether there is a new connection. Never raises."""
+        if _stamp(self._record) == self._stamp:
+            return False
+        before = self._service
+        async with self._lock:
+            stamp = _stamp(self._record)
+            if stamp != self._stamp:
+                server = Server.read(self._record)
+                service = await self._connected(server.address) if server else None
+                if service is not None:
+                    self._service, self.config = service, service.config
+                if service is not None or server is None:  # one that ended stays ended; one that starts, is tried again
+                    self._stamp = stamp
+        return self._service is not before
+
+    async def _connected(self, address: str) -> ServiceClient | None:
+        with suppress(RuntimeError, TimeoutError, RPCError):  # RuntimeError: what the SDK raises for any failure
+            service = await ServiceClient.connect(replace(self.config, target_host=address))
+            async with asyncio.timeout(READY_SECONDS):
+                await until(lambda: self._is_ready(service), every=0.1)
+            return service
+        return None
+
+    async def _rpc_call(self, rpc: str, req: Any, resp_type: Any, **how: Any) -> Any:
+        await self.follow()
+        try:
+            return await self._unless_moved(rpc, req, resp_type, **how)
+        except RPCError as error:
+            if error.status not in LOST or not await self.follow():
+                raise
+        except _Moved:
+            pass
+        return await self._service._rpc_call(rpc, req, resp_type, **how)
+
+    async def _unless_moved(self, rpc: str, req: Any, resp_type: Any, **how: Any) -> Any:
+        """The answer to a request. Raises _Moved as soon as the server was started again."""
+        service = self._service
+        pending = asyncio.ensure_future(service._rpc_call(rpc, req, resp_type, **how))
+        try:
+            while not (await asyncio.wait({pending}, timeout=EVERY))[0]:
+                await self.follow()
+                if self._service is not service and not pending.done():
+                    raise _Moved
+            return pending.result()
+        finally:
+            pending.cancel()
+
+
+class _Moved(Exception):
+    """The server was started again while a request was pending."""
+
+
+def _stamp(record: Path) -> _Stamp:
+    """What tells a PID file from the one before, as it is always replaced, never rewritten; None if there is none."""
+    try:
+        status = record.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size

@@ -1,0 +1,223 @@
+"""What a client sees of steps that run: attempts, waits and progress, live and afterwards, on a real server."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.client import Client
+
+from activities.tools.registry import load_tools
+from client import runs
+from client.live.feed import PROGRESS, News
+from client.live.in_flight import InFlight
+from client.live.steps import by_step, in_words, joined
+from client.runs import EventView, Started
+from examples.scripted_llm.script import Script
+from examples.scripted_llm.server import ScriptedLlm
+from plans.activity_io import Attempt
+from plans.agents.order import AgentOrder
+from plans.run import Options
+from plans.views.live import attempt_text, live_of
+from plans.views.models import BriefView
+from runtime.settings import Settings
+from tests import ledger_tools
+from tests.client.cli.command import line_with, plan, running
+from tests.driving import terminated
+from tests.waiting import until
+from worker import build
+
+NOW = datetime(2026, 1, 20, 10, 30, tzinfo=UTC)
+Start = Callable[..., Any]
+
+
+@pytest.fixture
+async def start(temporal_client: Client, settings: Settings, queue: str, workspace: Path) -> AsyncIterator[Start]:
+    """Start a plan of these steps, with a worker that has the tools of the tests."""
+    begun: list[Started] = []
+
+    async def start_plan(*steps: dict[str, Any]) -> str:
+        options = Options(workspace=str(workspace))
+        begun.append(await runs.start(temporal_client, {"steps": list(steps)}, options=options, queue=queue))
+        return begun[-1].plan_id
+
+    async with build(temporal_client, settings, load_tools([ledger_tools.__file__]), indexed=True):
+        yield start_plan
+        for started in begun:
+            await terminated(temporal_client, started.workflow_id)
+
+
+def flaky(fails: int, delay: float, **more: Any) -> dict[str, Any]:
+    """A step that fails so often, with this wait between its three attempts."""
+    args = {"name": "a", "fails": fails, **more}
+    return {"id": "a", "tool": "work", "args": args, "retry": {"attempts": 3, "delay": delay, "factor": 1.0}}
+
+
+async def test_a_step_that_waits_for_its_next_attempt_says_which_it_is_and_when_it_begins(
+    temporal_client: Client, start: Start
+) -> None:
+    plan = await start(flaky(9, 600.0))
+
+    async def waits() -> Any:
+        live = (await runs.live(temporal_client, plan)).get("a")
+        return live if live and live.next_at else None
+
+    live = await until(waits, "the second attempt is awaited")
+    assert (live.attempt, live.of, [each.code for each in live.attempts]) == (2, 3, ["BUSY"])
+    began = live.attempts[0].began
+    assert timedelta(seconds=590) < live.next_at - began < timedelta(seconds=660)
+    words = in_words(live, live.next_at - timedelta(seconds=1))
+    assert words == "attempt 2 of 3 in 1 s  after BUSY: call 1 of a fails"
+    view = joined(await runs.brief(temporal_client, plan), {"a": live})
+    assert view.steps[0].live == live
+
+
+TRIES = "echo x >> tries; [ $(wc -l < tries) -gt 2 ] || exit 3; until [ -e go ]; do sleep 0.02; done"
+
+
+async def test_a_watcher_sees_each_failed_attempt_while_the_step_runs_and_a_late_one_sees_them_with_its_end(
+    temporal_client: Client, start: Start, workspace: Path
+) -> None:
+    rule = {"attempts": 3, "delay": 0.1, "factor": 1.0}
+    step = {"id": "a", "tool": "run_command", "args": {"command": TRIES}, "requiresApproval": False, "retry": rule}
+    plan = await start(step)
+    seen: list[EventView] = []
+    told: list[str] = []
+    async for event in runs.watch(temporal_client, plan, live=True):
+        seen.append(event)
+        told += [entry.text for entry in event.logs or () if entry.kind == "attempt"]
+        if len(told) == 2:
+            (workspace / "go").touch()
+    assert [text.partition(" failed: COMMAND_FAILED ")[0] for text in told] == ["attempt 1 of 3", "attempt 2 of 3"]
+    assert all(text.endswith("; next in 0.1 s") for text in told)
+    late = [event async for event in runs.watch(temporal_client, plan)]
+    for events in (seen, late):
+        [end] = [event for event in events if event.step_id == "a" and event.status == "completed"]
+        assert [(each.number, each.code, each.delay) for each in end.attempts or ()] == [
+            (1, "COMMAND_FAILED", 0.1), (2, "COMMAND_FAILED", 0.1)
+        ]  # fmt: skip
+    stored = [event for event in seen if not (event.logs and event.logs[0].kind in ("attempt", PROGRESS))]
+    assert stored == late
+
+
+async def test_a_tool_of_ones_own_reports_percent_which_the_watcher_sees_before_it_ends(
+    temporal_client: Client, start: Start, workspace: Path
+) -> None:
+    percents = [0.5, 42.9, 250.0]
+    plan = await start({"id": "a", "tool": "report", "args": {"percents": percents, "until": "file"}})
+    seen: list[EventView] = []
+    async for event in runs.watch(temporal_client, plan, live=True):
+        seen.append(event)
+        if event.logs and event.logs[0].kind == PROGRESS:
+            (workspace / "file").write_text("x" * min(3, int(event.logs[0].text.split()[1])))
+    told = [(event.progress, event.logs[0].text) for event in seen if event.logs and event.logs[0].kind == PROGRESS]
+    assert told == [(0, "part 1 of 3"), (42, "part 2 of 3"), (100, "part 3 of 3")]
+    assert [event.seq for event in seen] == sorted(event.seq for event in seen)
+    assert [event.progress for event in seen if event.status == "completed" and event.step_id] == [100]
+
+
+async def test_the_command_line_shows_an_attempt_that_is_awaited_and_the_lines_of_a_watcher_tell_why(
+    temporal_client: Client, environ: dict[str, str], start: Start
+) -> None:
+    plan_id = await start(flaky(9, 600.0))
+
+    async def waits() -> bool:
+        return "a" in await runs.live(temporal_client, plan_id)
+
+    await until(waits, "the second attempt is awaited")
+    text = (await plan(environ, "show", plan_id)).out
+    [row] = [row for row in text.splitlines() if row.startswith("Now: a: ")]
+    assert re.fullmatch(r"Now: a: attempt 2 of 3 in \d+ s  after BUSY: call 1 of a fails", row)
+    live = (await plan(environ, "show", plan_id, "--json")).json["live"]["a"]
+    assert (live["attempt"], live["of"], live["attempts"][0]["code"]) == (2, 3, "BUSY")
+    async with running(environ, "watch", plan_id) as process:
+        told = await line_with(process, "attempt 1 of 3 failed: BUSY call 1 of a fails; next in 600 s")
+        await runs.cancel(temporal_client, plan_id)
+        assert await process.wait() == 1
+    assert " a " in told
+    ended = (await plan(environ, "show", plan_id, "--json")).json
+    assert "live" not in ended
+
+
+async def test_an_agents_busy_llm_is_seen_while_it_waits(
+    temporal_client: Client, settings: Settings, queue: str, workspace: Path
+) -> None:
+    busy = {"status": 503, "error": "busy", "headers": {"Retry-After": "60"}}
+    with ScriptedLlm(Script.of([{"reply": busy, "times": 0}])) as llm:
+        asking = settings.with_flags(openai_base_url=llm.url, model="demo")
+        async with build(temporal_client, asking, load_tools(()), indexed=True):
+            order, options = AgentOrder(request="read a.txt"), Options(workspace=str(workspace))
+            agent = await runs.start_agent(temporal_client, order, options=options, queue=queue)
+
+            async def waits() -> Any:
+                live = (await runs.live(temporal_client, agent.plan_id)).get("")
+                return live if live and live.next_at else None
+
+            live = await until(waits, "the LLM is asked again later")
+            await terminated(temporal_client, agent.workflow_id)
+    assert (live.attempt, live.of, live.attempts[0].code) == (2, 5, "LLM_UNAVAILABLE")
+
+
+def seen_in(details: Any, *, next_at: datetime | None = None, agent: str = "") -> InFlight:
+    """An activity with these heartbeat details."""
+    return InFlight("plan-p/a", "a", "work", live_of(details, next_at), agent)
+
+
+FAILED = Attempt(number=1, began=NOW, duration=100.0, code="BUSY", error="busy", delay=1.0)
+DETAILS = {"errors": 1, "of": 3, "line": "half", "attempts": [FAILED.model_dump(mode="json")]}
+
+
+def test_an_attempt_counts_down_to_its_begin() -> None:
+    live = live_of(DETAILS, NOW + timedelta(seconds=2))
+    said = [attempt_text(live, NOW + timedelta(seconds=late)) for late in (0, 1, 2, 4, 6)]
+    assert said == [
+        "attempt 2 of 3 in 2 s", "attempt 2 of 3 in 1 s", "attempt 2 of 3 in 0 s", "attempt 2 of 3 in 0 s",
+        "attempt 2 of 3 awaits a worker",
+    ]  # fmt: skip
+    assert attempt_text(live_of(DETAILS), NOW) == "attempt 2 of 3"
+    assert attempt_text(live_of({"errors": 0, "of": 3}), NOW) == ""
+
+
+@pytest.mark.parametrize(
+    "details",
+    [
+        None, 5, "text", [], {"errors": -1, "of": "many", "progress": "half", "line": 5, "attempts": 3},
+        {"errors": True, "of": 10**9, "progress": float("nan"), "attempts": [{"number": "x"}, None]},
+        {"progress": True, "moreAttempts": -1}, {"progress": float("inf"), "line": ["a"]},
+    ],
+)  # fmt: skip
+def test_details_that_cannot_be_read_show_a_step_that_runs(details: Any) -> None:
+    assert live_of(details).is_plain
+
+
+@pytest.mark.parametrize(
+    ("reported", "shown"), [(-3, 0), (0, 0), (99.99, 99), (100, 100), (1e300, 100), (10**400, 100)]
+)
+def test_percent_is_from_0_to_100(reported: float, shown: int) -> None:
+    assert live_of({"progress": reported}).progress == shown
+
+
+def test_news_is_told_once_and_not_after_the_end_of_its_step() -> None:
+    news = News("p", 7)
+    first = list(news.of([seen_in(DETAILS)], NOW))
+    assert [(event.seq, event.logs and event.logs[0].kind) for event in first] == [(7, "attempt"), (7, PROGRESS)]
+    assert list(news.of([seen_in(DETAILS)], NOW)) == []
+    assert len(list(news.of([seen_in({**DETAILS, "progress": 50})], NOW))) == 1
+    end = EventView(seq=9, time=NOW, task_id="p", step_id="a", status="completed")
+    news.take(end)
+    assert list(news.of([seen_in({**DETAILS, "progress": 60})], NOW)) == []
+    assert not news.is_current(first[0])
+
+
+def test_of_an_agents_calls_the_one_tried_most_often_is_shown_with_its_tool() -> None:
+    others = [seen_in({"errors": 0, "line": "x"}, agent="agent-p-a"), seen_in(DETAILS, agent="agent-p-a")]
+    live = by_step(others)["a"]
+    assert (live.attempt, live.line) == (2, "work: half")
+    view = BriefView.read({"status": "running", "steps": [{"id": "a", "tool": "agent", "status": "running"}]})
+    assert joined(view, {"a": live, "gone": live}).steps[0].live == live
+    done = BriefView.read({"status": "running", "steps": [{"id": "a", "tool": "agent", "status": "completed"}]})
+    assert joined(done, {"a": live}).steps[0].live is None

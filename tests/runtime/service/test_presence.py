@@ -1,0 +1,147 @@
+"""A background worker that nothing needs any more ends by itself; one in the foreground stays. So does the server."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+import pytest_asyncio
+
+from runtime import server
+from runtime.background_worker import ensure_worker, stop_workers
+from runtime.connect import reach
+from runtime.server import Server
+from runtime.settings import Settings
+from tests.test_worker import line, start_plan, worker_process
+from tests.waiting import until
+
+
+@pytest_asyncio.fixture
+async def embedded(state_dir: Path, temporal_binary: Path, caches: dict[str, str]) -> AsyncIterator[Settings]:
+    """Settings that lead to an embedded server with ports of its own; it and its workers are stopped at the end."""
+    own = {"PLANS_STATE_DIR": str(state_dir), "PLANS_SERVER": "embedded", "TEMPORAL_CONFIG_FILE": os.devnull}
+    settings = Settings.read({**caches, **own})
+    port, ui_port = server.free_ports(0, 0)
+    before = Server(pid=0, began="", address=f"{server.HOST}:{port}", ui=f"http://{server.HOST}:{ui_port}")
+    before.write(server.record(settings))
+    yield settings
+    await stop_workers(settings.with_flags(grace=0))
+    await server.stop(settings)
+
+
+@asynccontextmanager
+async def own_server(embedded: Settings, environ: dict[str, str]) -> AsyncIterator[tuple[Server, dict[str, str]]]:
+    """An embedded server, and the environment of a worker for it."""
+    running = await server.ensure(embedded)
+    await reach(embedded)
+    yield running, environ | {"TEMPORAL_ADDRESS": running.address}
+
+
+async def test_server_and_background_worker_end_when_their_state_directory_is_gone(embedded: Settings) -> None:
+    running = await server.ensure(embedded)
+    worker = await ensure_worker(embedded, await reach(embedded))
+    assert worker
+    gone = embedded.state_dir.rename(embedded.state_dir.with_name("moved"))
+    await until(lambda: not worker.is_alive() and not running.is_alive(), "both have ended")
+    await until(lambda: not running.guard or not running.guard.is_alive(), "the proxy has ended")
+    [log] = gone.glob("worker-*.log")
+    assert f"The state directory {embedded.state_dir} is gone: this worker ends by itself." in log.read_text()
+    assert log.read_text().splitlines()[-1] == "Stopped."
+
+
+@pytest.mark.slow
+async def test_another_directory_in_its_place_is_not_theirs(embedded: Settings) -> None:
+    running = await server.ensure(embedded)
+    worker = await ensure_worker(embedded, await reach(embedded))
+    assert worker
+    shutil.rmtree(embedded.state_dir)
+    embedded.state_dir.mkdir()
+    await until(lambda: not worker.is_alive() and not running.is_alive(), "both have ended")
+
+
+async def test_a_background_worker_ends_when_its_server_stays_away(embedded: Settings, environ: dict[str, str]) -> None:
+    async with own_server(embedded, environ) as (_, own), worker_process(own, "--patience", "3") as process:
+        await line(process)
+        await server.stop(embedded)
+        output, errors = await asyncio.wait_for(process.communicate(), 90)
+        told = output.decode().splitlines()
+        assert "The server has not answered for" in told[0]
+        assert "this worker ends by itself" in told[0]
+        assert process.returncode == 0, errors.decode()
+
+
+@pytest.mark.slow
+async def test_a_step_that_runs_does_not_keep_a_useless_worker_and_its_command_ends_with_it(
+    embedded: Settings, environ: dict[str, str], workspace: Path, queue: str
+) -> None:
+    flags = ("--patience", "3", "--grace", "600")
+    async with own_server(embedded, environ) as (_, own), worker_process(own, *flags) as process:
+        await line(process)
+        client = (await reach(embedded)).client
+        command = f"while :; do touch alive; sleep 0.05; done # {queue}"
+        await start_plan(client, queue, tool="run_command", args={"command": command})
+        await until(lambda: (workspace / "alive").exists(), "the command runs")
+        await server.stop(embedded)
+        assert await asyncio.wait_for(process.wait(), 90) == 0
+    await until(lambda: not _commands_with(queue), "the command has ended")
+
+
+async def test_a_server_that_is_back_in_time_finds_its_worker(
+    embedded: Settings, environ: dict[str, str], queue: str
+) -> None:
+    async with own_server(embedded, environ) as (running, own), worker_process(own, "--patience", "60") as process:
+        await line(process)
+        os.kill(running.pid, signal.SIGKILL)
+        await running.stop(grace=5)
+        await server.ensure(embedded)
+        client = (await reach(embedded)).client
+        plan = await start_plan(client, queue, tool="write_file", args={"path": "a.txt", "content": "x"})
+        assert (await asyncio.wait_for(plan.result(), 90))["status"] == "completed"
+        process.terminate()
+        assert await asyncio.wait_for(process.wait(), 90) == 0
+
+
+@pytest.mark.slow
+async def test_time_in_which_a_worker_did_not_run_does_not_count_as_away(
+    embedded: Settings, environ: dict[str, str], queue: str
+) -> None:
+    """As on a laptop that sleeps: the process stands still for longer than its patience, while its server is away."""
+    async with own_server(embedded, environ) as (running, own), worker_process(own, "--patience", "12") as process:
+        await line(process)
+        process.send_signal(signal.SIGSTOP)
+        os.kill(running.pid, signal.SIGKILL)
+        await running.stop(grace=5)
+        awake = time.monotonic() + 15
+        await until(lambda: time.monotonic() > awake, "it stands still for longer than its patience")
+        process.send_signal(signal.SIGCONT)
+        await server.ensure(embedded)
+        client = (await reach(embedded)).client
+        plan = await start_plan(client, queue, tool="write_file", args={"path": "a.txt", "content": "x"})
+        assert (await asyncio.wait_for(plan.result(), 90))["status"] == "completed"
+        assert process.returncode is None
+
+
+async def test_a_worker_in_the_foreground_says_that_its_directory_is_gone_and_stays(
+    environ: dict[str, str], state_dir: Path
+) -> None:
+    async with worker_process(environ) as process:
+        await line(process)
+        shutil.rmtree(state_dir)
+        assert "is gone: steps that need it fail" in await line(process)
+        assert process.returncode is None
+        process.terminate()
+        assert await asyncio.wait_for(process.wait(), 90) == 0
+
+
+def _commands_with(text: str) -> list[int]:
+    """The processes of this machine, zombies left out, with the text on their command line."""
+    found = psutil.process_iter(["cmdline", "pid"])
+    return [each.info["pid"] for each in found if text in " ".join(each.info["cmdline"] or [])]
