@@ -28,6 +28,7 @@ from benchmarks import (
     snapshots,
     speed,
     startup,
+    tracing,
 )
 from benchmarks.bench import Bench
 from benchmarks.tables import Table
@@ -44,6 +45,7 @@ MEASUREMENTS = {
     "prompts": prompts.measure,
     "reads": reads.measure,
     "snapshots": snapshots.measure,
+    "tracing": tracing.measure,
     "scale": scale.measure,
     "others": alternatives.measure,
 }

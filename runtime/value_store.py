@@ -16,22 +16,17 @@ import json
 from collections.abc import AsyncIterator, Collection, Iterator
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
-from temporalio.api.common.v1 import Payload
-from temporalio.converter import (
-    StorageDriver,
-    StorageDriverClaim,
-    StorageDriverRetrieveContext,
-    StorageDriverStoreContext,
-)
 
 from plans.activity_io import MAX_VALUE_BYTES, PREVIEW_CHARACTERS, LargeValue
 from plans.errors import ToolError
 from plans.model import Value
-from runtime.storage import StorageError
+
+if TYPE_CHECKING:
+    from temporalio.converter import StorageDriver
 
 INLINE_BYTES = 8_192
 """Values whose JSON text is longer than this many bytes are stored outside history."""
@@ -94,11 +89,18 @@ class ValueStore:
 
     async def put_bytes(self, data: bytes, encoding: bytes = b"binary/plain") -> dict[str, str]:
         """Store bytes as one payload; returns the driver's claim. Raises what the driver raises."""
+        from temporalio.api.common.v1 import Payload  # lazily: `plan check` loads the tools, and no Temporal client
+        from temporalio.converter import StorageDriverStoreContext
+
         payload = Payload(metadata={"encoding": encoding}, data=data)
         return dict((await self.driver.store(StorageDriverStoreContext(), [payload]))[0].claim_data)
 
     async def get_bytes(self, claim: dict[str, str]) -> bytes:
         """Load one payload. Raises ToolError VALUE_MISSING or VALUE_CORRUPT."""
+        from temporalio.converter import StorageDriverClaim, StorageDriverRetrieveContext  # lazily, as above
+
+        from runtime.storage import StorageError
+
         try:
             payload = (await self.driver.retrieve(StorageDriverRetrieveContext(), [StorageDriverClaim(claim)]))[0]
         except StorageError as error:

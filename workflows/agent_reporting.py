@@ -97,6 +97,13 @@ async def report_to_parent(agent: AgentRun, text: str, is_new: bool = False, **m
         report = reports.report_of(agent)
         reports.noted(agent, report)
         message |= report
+        # A task of its own: the SDK swallows a cancellation that arrives while a signal is on its way.
+        await asyncio.shield(asyncio.create_task(_signal(parent, message)))
+    else:
+        await _signal(parent, message)
+
+
+async def _signal(parent: str, message: dict[str, Any]) -> None:
     with suppress(ApplicationError):  # the plan has already ended
         await workflow.get_external_workflow_handle(parent).signal("agent_progress", message)
 

@@ -220,7 +220,10 @@ class Recorder:
             out, err = (len(self._short[number]) for number in NUMBERS)
             self._logged(Logs(stdout=out, stderr=err, of_value=shortened(self._short_turns, TURNS_IN_HISTORY)))
             return
-        if self._transcript.claim or self._waiting > END_BYTES:
+        is_stored = self._problem is None or isinstance(
+            self._problem, ToolError
+        )  # else the storage is away: no more tries
+        if is_stored and (self._transcript.claim or self._waiting > END_BYTES):
             await self._store(is_end=True)
         self._logged(self._state(END_BYTES).model_copy(update={"cut": self._problem is not None}))
 

@@ -11,7 +11,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from activities.provenance.scan import FOLDER as FOLDER_SIZE
@@ -58,6 +58,11 @@ class Watch:
         if self.final is not None:
             return self.final
         return read(self.trace_file) if self.trace_file else Trace()
+
+    def end(self) -> None:
+        """The call has ended. A trace without its last record is incomplete: launcher or disk failed."""
+        final = self.trace()
+        self.ended, self.final = time.time_ns(), replace(final, is_doubtful=not final.is_whole)
 
     def ran_at(self, mark: Mark) -> bool:
         """Whether a path with this mark last changed while the call ran; always for a directory, of unknown ctime."""

@@ -135,7 +135,7 @@ class Watcher:
 
     def _leave(self, watch: Watch) -> None:
         with self._lock:
-            watch.ended, watch.final = time.time_ns(), watch.trace()
+            watch.end()
             self._active.remove(watch)
 
     def _end(self, watch: Watch, context: ToolContext) -> None:

@@ -110,16 +110,16 @@ class Answers:
         self._answer(recording=False)
 
     def look_after(self) -> None:
-        """Let a report that takes too long go on; from then on `stand_in` answers."""
+        """Let a report that takes too long go on; from then on `stand_in` answers, and nothing more is written."""
         since, report = self._busy
         if since and time.monotonic() - since > STUCK_SECONDS and self._stuck.locked():
-            self._file.doubt()
+            self._file.is_whole = False
             self._stuck.release()
             self._let_go(report)
 
     def finish(self) -> None:
         """Mark the trace as whole when no process is left that could be reported."""
-        if self._listener >= 0 and self._is_over(END_SECONDS):
+        if self._listener >= 0 and self._stuck.locked() and self._is_over(END_SECONDS):
             self._file.write(ENDED)
 
     def _answer(self, *, recording: bool) -> None:

@@ -21,7 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "list": ("list_plans:list_", "List plans, newest first."),
     "show": ("show:show", "Show a plan: its steps, results and files."),
     "watch": ("show:watch", "Follow a plan to its end."),
-    "logs": ("follow.logs:logs", "Show what the commands of a plan write: every attempt, also while it runs."),
+    "logs": ("follow.logs:logs", "Show what commands write, attempt by attempt."),
     "watch-files": ("watch_files:watch_files", "Report files that others change to a plan."),
     "files": ("files:files", "Show the files that each step created, changed and deleted."),
     "undo": ("files:undo", "Undo the file changes of a plan or of one step."),

@@ -19,6 +19,7 @@ from plans.execution.apply_edits import Revised, revise
 from plans.llm.answers import Recovery
 from plans.llm.planning_prompts import planning_system, recovery_prompt
 from plans.llm.prompt_parts import Prompt, ToolOutcome
+from plans.llm.shortened import args_line
 from plans.model import Plan, Step, ToolSpec
 from plans.run import DONE, Result, Run
 from plans.step_call import digest_of, upcoming
@@ -80,16 +81,18 @@ def history(run: Run) -> list[ToolOutcome]:
     """Results of earlier tool calls, oldest first."""
     ended = [step for step in run.plan.steps if run.steps[step.id].calls and run.steps[step.id].result]
     ended.sort(key=lambda step: run.steps[step.id].changes[-1].seq)
-    return [_outcome(step, run.steps[step.id].result) for step in ended[-HISTORY:]]
+    return [_outcome(run, step, run.steps[step.id].result) for step in ended[-HISTORY:]]
 
 
-def _outcome(step: Step, result: Result | None) -> ToolOutcome:
+def _outcome(run: Run, step: Step, result: Result | None) -> ToolOutcome:
+    sent = run.steps[step.id].sent
+    args = args_line(run.args_of(step) if sent is None else sent)
     if result is None or not result.ok:
-        return ToolOutcome(tool=step.tool, ok=False, text=(result.error if result else "") or "")
+        return ToolOutcome(tool=step.tool, args=args, ok=False, text=(result.error if result else "") or "")
     if result.large:
-        return ToolOutcome(tool=step.tool, text=result.large.preview, length=result.large.bytes)
+        return ToolOutcome(tool=step.tool, args=args, text=result.large.preview, length=result.large.bytes)
     text = result.value if isinstance(result.value, str) else json.dumps(result.value, ensure_ascii=False)
-    return ToolOutcome(tool=step.tool, text=text)
+    return ToolOutcome(tool=step.tool, args=args, text=text)
 
 
 def choice_problems(run: Run, step: Step, choice: Recovery, now: datetime) -> list[str]:

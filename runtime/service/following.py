@@ -75,7 +75,7 @@ class Following(ServiceClient):
         return self._service is not before
 
     async def _connected(self, address: str) -> ServiceClient | None:
-        with suppress(RuntimeError, TimeoutError, RPCError):  # RuntimeError: what the SDK raises for any failure
+        with suppress(RuntimeError, ValueError, TimeoutError, RPCError):  # what the SDK raises for any failure
             service = await ServiceClient.connect(replace(self.config, target_host=address))
             async with asyncio.timeout(READY_SECONDS):
                 await until(lambda: self._is_ready(service), every=0.1)

@@ -14,6 +14,7 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -40,7 +41,7 @@ class Presence:
     """
 
     def __init__(self, directory: Path, client: Client, patience: float | None, say: Callable[[str], None]) -> None:
-        self._directory, self._client, self._patience, self._say = directory, client, patience, say
+        self._directory, self._client, self._patience, self._print = directory, client, patience, say
         self._own, self._missing = _identity(directory), 0
         self._unasked = self._away = 0.0
         self._connection = client.service_client.worker_service_client
@@ -55,6 +56,10 @@ class Presence:
         stopped.set()
         await asyncio.sleep(ENDING_SECONDS)
         os._exit(0)
+
+    def _say(self, sentence: str) -> None:
+        with suppress(OSError):  # a full disk, or nobody who reads: no reason to stop looking
+            self._print(sentence)
 
     async def _until_useless(self, workers: Sequence[Worker]) -> str:
         while True:

@@ -10,6 +10,7 @@ from temporalio.client import Client
 
 from client import resume
 from tests.driving import WAITS, Plans, Started, View, step
+from tests.nightly import sampled
 from tests.waiting import until
 from tests.workflows.agents import Agents, Serving, call, says, serving
 
@@ -146,6 +147,7 @@ async def test_a_plan_stopped_while_its_agents_wait_for_the_budget_resumes_with_
     async with serve([*looks, done]) as agents:
         plan = await agents.plans.start(agents_named("a", "b"), budget={"calls": 2})
         await until_question(plan)
+        await plan.until(lambda view: _looks(view) == 2, "both calls were reported")
         await (plan.signal("interrupt") if stop == "interrupt" else plan.handle.cancel())
         view = await plan.ended()
         assert (view["status"], view["pending"], view["tokens"]["calls"]) == ("cancelled", [], 2)
@@ -228,3 +230,16 @@ async def test_the_log_warns_once_before_the_limit(serve: Serving) -> None:
     async with serve([LOOKS]) as agents:
         view = await (await agents.plans.start(agents_named("a"), budget={"calls": 5, "ask": False})).ended()
     assert _agent_log(view)[0] == "4 of 5 calls of the LLM budget are spent"
+
+
+@pytest.mark.parametrize("attempt", sampled(range(20), 3))
+async def test_agents_cancelled_while_they_report_or_wait_for_the_budget_end_at_once(
+    serve: Serving, attempt: int
+) -> None:
+    async with serve([LOOKS]) as agents:
+        plan = await agents.plans.start(agents_named("a", "b"), budget={"calls": 2 + attempt})
+        await until_question(plan)
+        await plan.handle.cancel()
+        view = await plan.ended()
+    assert (view["status"], view["pending"]) == ("cancelled", [])
+    assert view["tokens"]["calls"] == 2 + attempt

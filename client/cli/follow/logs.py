@@ -7,13 +7,15 @@ returns, the last state. `--stdout`, `--stderr` and `--json` change nothing in i
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import typer
-from rich.text import Text
+from rich.color import ColorSystem
+from rich.style import Style
 
 from client.cli import output, session
 from client.cli.follow.ctrl_c import INTERRUPTED
@@ -22,8 +24,9 @@ from client.cli.session import Connected
 from client.ids import plan_id
 from client.logs.attempts import Shown
 from client.logs.feed import Began, Ended, Event, Wrote, feed, raw
+from client.logs.reading import Number
 from plans.activity_io import STDERR, STDOUT
-from plans.views.safe_text import line, safe
+from plans.views.safe_text import json_text, line, safe
 from runtime.connect import storage
 from runtime.value_store import ValueStore
 
@@ -32,6 +35,7 @@ MAX_LINE = 64 * 1024
 _NAMES = {STDOUT: "stdout", STDERR: "stderr"}
 _MARKS = {STDOUT: "|", STDERR: "!"}
 """Between the step and its line."""
+_RETURN = "\r"
 
 
 def logs(
@@ -45,14 +49,14 @@ def logs(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what the commands of a plan write: every attempt, also while it runs."""
+    """Show what commands write, attempt by attempt."""
     if out or err:
         _check_raw(step, both=out and err, other=follow or as_json)
         session.look(plan, "logs", lambda here: _write_raw(here, plan, step or "", STDOUT if out else STDERR, attempt))
         return
     if attempt is not None:
         raise typer.BadParameter("--attempt needs --stdout or --stderr")
-    shown = _Json(plan_id(plan)) if as_json else _Lines()
+    shown = _Json(plan_id(plan)) if as_json else _Text()
 
     async def show(here: Connected) -> None:
         store = ValueStore(storage(here.settings))
@@ -65,7 +69,7 @@ def logs(
         again = " ".join(filter(None, ("plan logs", plan_id(plan), step, "-f")))
         output.say(f"\nThe plan continues in the background.\n  follow its output again  {again}")
         raise typer.Exit(INTERRUPTED) from None
-    if not shown.has_output:
+    if not shown.has_shown:
         output.say(_nothing(plan_id(plan), step, shown.attempts))
 
 
@@ -94,65 +98,89 @@ def _nothing(plan: str, step: str | None, attempts: int) -> str:
     return f"Step '{line(step)}' wrote no output; its result: plan show {plan}"
 
 
-@dataclass
-class _Json:
-    """Prints events as lines of JSON."""
+class _Printer(ABC):
+    """Prints events. One write for all the lines of an event: output may have millions."""
 
-    plan: str
-    has_output: bool = False
-    attempts: int = 0
-    _lines: _Splitter = field(default_factory=lambda: _Splitter())
-
-    def show(self, event: Event) -> None:
-        """Print an event."""
-        for stream, text in self._lines.of(event):
-            self.has_output = True
-            output.show_json({**self._head(event), "stream": _NAMES[stream], "text": text}, on_one_line=True)
-        if isinstance(event, Began):
-            self.attempts += 1
-            before = event.before.attempt if event.before else None
-            after = {"after": before.code, "waited": before.delay} if before else {}
-            output.show_json({**self._head(event), "event": "began", "of": event.of.step.of, **after}, on_one_line=True)
-        elif isinstance(event, Ended):
-            attempt = event.of.attempt
-            fields = {"code": attempt.code, "error": attempt.error, "delay": attempt.delay, "problem": event.problem}
-            found = {name: value for name, value in fields.items() if value}
-            head = {**self._head(event), "event": "ended", "duration": attempt.duration}
-            output.show_json(head | found | ({"cut": True} if _is_cut(event.of) else {}), on_one_line=True)
-
-    def _head(self, event: Event) -> dict[str, Any]:
-        attempt = event.of.attempt
-        began = attempt.began and attempt.began.isoformat()
-        return {"planId": self.plan, "stepId": event.of.label, "attempt": attempt.number, "began": began}
-
-
-@dataclass
-class _Lines:
-    """Prints events as text."""
-
-    has_output: bool = False
-    attempts: int = 0
-    _lines: _Splitter = field(default_factory=lambda: _Splitter())
-    _is_terminal: bool = field(default_factory=lambda: sys.stdout.isatty())
+    def __init__(self) -> None:
+        self.has_shown = False
+        """Whether there was output, or some that could not be read."""
+        self.attempts = 0
+        self._lines = _Splitter()
 
     def show(self, event: Event) -> None:
         """Print an event."""
-        label = line(event.of.label)
-        for stream, text in self._lines.of(event):
-            self.has_output = True
-            self._print(f"{label} {_MARKS[stream]} ", safe(text.rpartition("\r")[2]), "red" if stream == STDERR else "")
+        rows = [self.row(event, stream, text) for stream, text in self._lines.of(event)]
+        self.has_shown |= bool(rows) or (isinstance(event, Ended) and bool(event.problem))
         if isinstance(event, Began):
             self.attempts += 1
-            self._print("", f"{label}: {_beginning(event)}", "bold")
+            rows.append(self.beginning(event))
         elif isinstance(event, Ended):
-            self._print("", f"{label}: {_end(event)}", "bold" if event.of.attempt.code is None else "bold red")
-
-    def _print(self, label: str, text: str, style: str) -> None:
-        if self._is_terminal:
-            output.out().print(Text.assemble((label, "dim"), (text, style)), soft_wrap=True)
-        else:
-            sys.stdout.write(f"{label}{text}\n")
+            rows.append(self.end(event))
+        if rows:
+            sys.stdout.write("\n".join(rows) + "\n")
             sys.stdout.flush()
+
+    @abstractmethod
+    def row(self, event: Event, stream: Number, text: str) -> str:
+        """A line of output."""
+
+    @abstractmethod
+    def beginning(self, event: Began) -> str:
+        """That an attempt begins."""
+
+    @abstractmethod
+    def end(self, event: Ended) -> str:
+        """That an attempt has ended."""
+
+
+class _Json(_Printer):
+    """As lines of JSON."""
+
+    def __init__(self, plan: str) -> None:
+        super().__init__()
+        self._plan = plan
+
+    def row(self, event: Event, stream: Number, text: str) -> str:
+        return self._row(event, stream=_NAMES[stream], text=text)
+
+    def beginning(self, event: Began) -> str:
+        before = event.before.attempt if event.before else None
+        after = {"after": before.code, "waited": before.delay} if before else {}
+        return self._row(event, event="began", of=event.of.step.of, **after)
+
+    def end(self, event: Ended) -> str:
+        attempt, cut = event.of.attempt, _is_cut(event.of)
+        fields = {"code": attempt.code, "error": attempt.error, "delay": attempt.delay, "problem": event.problem}
+        found = {name: value for name, value in {**fields, "cut": cut}.items() if value}
+        return self._row(event, event="ended", duration=attempt.duration, **found)
+
+    def _row(self, at: Event, **more: Any) -> str:
+        attempt = at.of.attempt
+        began = attempt.began and attempt.began.isoformat()
+        head = {"planId": self._plan, "stepId": at.of.label, "attempt": attempt.number, "began": began}
+        return json_text(json.dumps(head | more, ensure_ascii=False, separators=(",", ":")))
+
+
+class _Text(_Printer):
+    """As text, on a terminal in colour."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._has_colour = sys.stdout.isatty() and output.out().color_system is not None
+
+    def row(self, event: Event, stream: Number, text: str) -> str:
+        label = self._styled(f"{line(event.of.label)} {_MARKS[stream]}", "dim")
+        return f"{label} {self._styled(safe(text.rpartition(_RETURN)[2]), 'red' if stream == STDERR else '')}"
+
+    def beginning(self, event: Began) -> str:
+        return self._styled(f"{line(event.of.label)}: {_beginning(event)}", "bold")
+
+    def end(self, event: Ended) -> str:
+        style = "bold" if event.of.attempt.code is None else "bold red"
+        return self._styled(f"{line(event.of.label)}: {_end(event)}", style)
+
+    def _styled(self, text: str, style: str) -> str:
+        return Style.parse(style).render(text, color_system=ColorSystem.STANDARD) if self._has_colour else text
 
 
 class _Splitter:
@@ -199,7 +227,7 @@ def _beginning(event: Began) -> str:
 def _reason(shown: Shown) -> str:
     """The beginning of an error: `exit code 1` of `exit code 1: its last lines`."""
     attempt = shown.attempt
-    return "its worker was lost" if attempt.code == "WORKER_LOST" else attempt.error.partition(":")[0][:80]
+    return "its worker was lost" if attempt.code == "WORKER_LOST" else attempt.error.partition(":")[0][:200]
 
 
 def _end(event: Ended) -> str:
@@ -212,7 +240,8 @@ def _end(event: Ended) -> str:
     if attempt.code is None:
         return f"completed in {output.seconds(attempt.duration / 1_000)}{rest}"
     wait = f"; next attempt in {attempt.delay:.3g} s" if attempt.delay is not None else ""
-    return f"{line(attempt.code)} {line(attempt.error)}{rest}{wait}"
+    has_shown = attempt.logs is not None and attempt.logs.stdout + attempt.logs.stderr > 0
+    return f"{line(attempt.code)} {line(_reason(event.of) if has_shown else attempt.error)}{rest}{wait}"
 
 
 def _is_cut(shown: Shown) -> bool:

@@ -118,7 +118,9 @@ def verdict(run: Run) -> Judgement:
 
 def waiting(run: Run) -> list[str]:
     """The steps whose agents wait for a request to be granted, in the order they asked."""
-    asking = [(account.since, name) for name, account in run.ledger.accounts.items() if account.waiting]
+    accounts = {name: each for name, each in run.ledger.accounts.items() if name in run.steps}
+    running = (name for name in accounts if run.steps[name].status is Status.RUNNING)
+    asking = [(accounts[name].since, name) for name in running if accounts[name].waiting]
     return [name for _, name in sorted(asking)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import os
 import sys
@@ -14,6 +15,7 @@ import pytest
 from activities.attempt.environment import ToolEnvironment
 from activities.provenance.scan import look
 from activities.provenance.watcher import Watcher
+from activities.sandbox.process import Order, run
 from activities.sandbox.sandbox import Level, Sandbox
 from activities.tools.tool import tool
 from plans.activity_io import Return
@@ -291,3 +293,21 @@ async def test_a_reading_command_is_not_held_up_and_a_writing_one_sees_its_own_e
     steps = parallel(level=level)
     command = "cat missing 2>/dev/null; echo $?; mkdir a; mkdir a 2>/dev/null; echo $?; rmdir a/b 2>/dev/null; echo $?"
     assert (await steps.step("a", command)).value["stdout"] == "1\n1\n1\n"
+
+
+async def test_a_command_goes_on_when_its_trace_cannot_be_written(tmp_path: Path) -> None:
+    """A disk that hangs, here a full pipe: the launcher lets the call pass after two seconds, and all that follow."""
+    if os.geteuid() != 0:
+        pytest.skip("without a sandbox only the commands of a root worker are traced")
+    trace = tmp_path / "trace"
+    os.mkfifo(trace)
+    reader = os.open(trace, os.O_RDONLY | os.O_NONBLOCK)
+    size = fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 4_096)
+    command = f"for n in $(seq {size // 40}); do : > $n.{'x' * 100}; done; echo done"
+    place = str(tmp_path)
+    order = Order(["/bin/sh", "-c", command], {"PATH": os.defpath}, place, disks=[place], trace=str(trace))
+    directory = os.open(tmp_path, os.O_RDONLY)
+    ended = await asyncio.wait_for(run(order, directory, lambda _: None), 60)
+    os.close(directory)
+    os.close(reader)
+    assert (ended.exit_code, ended.stdout) == (0, "done\n")

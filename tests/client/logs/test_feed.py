@@ -25,6 +25,7 @@ from tests.waiting import connected, until
 from worker import build
 
 
+@pytest.mark.slow
 async def test_output_is_followed_across_a_restart_of_the_server(
     mortal: Mortal,  # noqa: F811
     settings: Settings,

@@ -10,7 +10,13 @@ from typing import Any
 
 from temporalio.worker import Worker
 
-from tests.client.cli.command import line_with, plan, plan_process, running, told_to_stop, written
+from client.logs.feed import raw
+from client.logs.reading import Number
+from plans.activity_io import STDERR, STDOUT
+from runtime.connect import connect, storage
+from runtime.settings import Settings
+from runtime.value_store import ValueStore
+from tests.client.cli.command import line_with, plan, running, told_to_stop, written
 from tests.waiting import until
 
 Environ = dict[str, str]
@@ -51,9 +57,9 @@ async def test_every_attempt_is_shown_with_its_output_its_end_and_why_the_next_o
     assert sorted(rows[1:3]) == ["flaky ! err 1", "flaky | out 1"]
     assert [row for row in rows if row.startswith("flaky:")] == [
         "flaky: attempt 1 of 3",
-        "flaky: COMMAND_FAILED exit code 1: err 1; next attempt in 0.05 s",
+        "flaky: COMMAND_FAILED exit code 1; next attempt in 0.05 s",
         "flaky: attempt 2 of 3, after exit code 1, waited 0.05 s",
-        "flaky: COMMAND_FAILED exit code 1: err 2; next attempt in 0.1 s",
+        "flaky: COMMAND_FAILED exit code 1; next attempt in 0.1 s",
         "flaky: attempt 3 of 3, after exit code 1, waited 0.1 s",
         rows[-1],
     ]
@@ -66,7 +72,7 @@ async def test_a_step_that_fails_for_good_keeps_all_it_wrote(environ: Environ, w
     rows = (await plan(environ, "logs", name, "fails")).out.splitlines()
     assert rows[0] == "fails: attempt 1 of 1"
     assert rows[1:-1] == [f"fails | {number}" for number in range(1, 50_001)]
-    assert rows[-1].startswith("fails: COMMAND_FAILED exit code 3: ")
+    assert rows[-1].startswith("fails: COMMAND_FAILED exit code 3")
 
 
 async def test_what_a_command_wrote_before_its_time_was_over_or_before_the_limit_is_kept(
@@ -99,30 +105,33 @@ async def test_what_a_cancelled_command_wrote_is_kept(
     assert (shown["status"], shown["result"]["code"]) == ("failed", "CANCELLED")
 
 
-async def test_raw_output_is_exact(environ: Environ, worker: Worker, tmp_path: Path) -> None:
+async def bytes_of(settings: Settings, plan: str, step: str, stream: Number, attempt: int | None = None) -> bytes:
+    """What `--stdout` or `--stderr` writes."""
+    client, store = await connect(settings), ValueStore(storage(settings))
+    return b"".join([data async for data in raw(client, store, plan, step, stream, attempt)])
+
+
+async def test_raw_output_is_exact(environ: Environ, worker: Worker, tmp_path: Path, settings: Settings) -> None:
     text = f"python3 -c '{NOISE.format(400_000)}'; printf 'a\\377b' >&2"
     name = await ran(environ, tmp_path, command("noise", text), command("short", "printf 'no newline'"))
-    file = tmp_path / "copy"
-    for stream, step, expected in [
-        ("--stdout", "noise", random.Random(7).randbytes(400_000)),
-        ("--stderr", "noise", b"a\xffb"),
-        ("--stdout", "short", b"no newline"),
-        ("--stderr", "short", b""),
-    ]:
-        async with running(environ, "logs", name, step, stream) as process:
-            out, err = await process.communicate()
-        file.write_bytes(out)
-        assert (process.returncode, err) == (0, b"")
-        assert out == expected
+    async with running(environ, "logs", name, "noise", "--stdout") as process:
+        out, err = await process.communicate()
+    assert (process.returncode, err) == (0, b"")
+    assert out == random.Random(7).randbytes(400_000)
+    assert await bytes_of(settings, name, "noise", STDERR) == b"a\xffb"
+    assert await bytes_of(settings, name, "short", STDOUT) == b"no newline"
+    assert await bytes_of(settings, name, "short", STDERR) == b""
 
 
-async def test_one_attempt_can_be_chosen(environ: Environ, worker: Worker, tmp_path: Path) -> None:
+async def test_one_attempt_can_be_chosen(environ: Environ, worker: Worker, tmp_path: Path, settings: Settings) -> None:
     flaky = command("flaky", "echo try >> tries; wc -l < tries; [ $(wc -l < tries) -ge 2 ]")
     name = await ran(environ, tmp_path, flaky)
-    assert (await plan_process(environ, "logs", name, "flaky", "--stdout", "--attempt", "1")).out.strip() == "1"
-    assert (await plan_process(environ, "logs", name, "flaky", "--stdout")).out.strip() == "2"
+    assert (await bytes_of(settings, name, "flaky", STDOUT, 1)).strip() == b"1"
+    assert (await bytes_of(settings, name, "flaky", STDOUT)).strip() == b"2"
     refused = await plan(environ, "logs", name, "flaky", "--stdout", "--attempt", "3")
     assert (refused.code, "NO_SUCH_ATTEMPT" in refused.err) == (2, True)
+    for wrong in (["--stdout"], ["flaky", "--stdout", "--stderr"], ["flaky", "--stdout", "-f"], ["--attempt", "1"]):
+        assert (await plan(environ, "logs", name, *wrong)).code == 2
 
 
 async def test_json_has_a_line_for_everything(environ: Environ, worker: Worker, tmp_path: Path) -> None:

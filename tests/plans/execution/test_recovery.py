@@ -57,7 +57,7 @@ def test_the_plans_default_counts_where_the_step_says_nothing() -> None:
 def test_the_prompt_shows_step_error_history_and_the_remaining_plan() -> None:
     run, failed = failing()
     text = recovery.prompt(run, failed, FAILURE).user
-    assert all(part in text for part in ("TOOL_FAILED: it broke", "note [SUCCESS]: the value", '"after"'))
+    assert all(part in text for part in ("TOOL_FAILED: it broke", 'note {"text": []} [SUCCESS]: the value', '"after"'))
 
 
 def test_a_retry_with_other_arguments_loses_the_waiver() -> None:

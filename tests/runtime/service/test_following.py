@@ -127,6 +127,7 @@ async def test_a_client_that_waits_finds_the_server_on_other_ports(embedded: Set
     assert seen.count("EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED") == 1
 
 
+@pytest.mark.slow
 async def test_a_background_worker_serves_plans_again_after_the_server_moved(
     embedded: Settings, workspace: Path
 ) -> None:

@@ -94,6 +94,23 @@ async def test_a_step_that_runs_does_not_keep_a_useless_worker_and_its_command_e
     await until(lambda: not _commands_with(queue), "the command has ended")
 
 
+@pytest.mark.slow
+async def test_a_worker_that_finishes_its_steps_ends_as_well_when_it_becomes_useless(
+    embedded: Settings, environ: dict[str, str], workspace: Path, queue: str
+) -> None:
+    flags = ("--patience", "600", "--grace", "600")
+    async with own_server(embedded, environ) as (_, own), worker_process(own, *flags) as process:
+        await line(process)
+        client = (await reach(embedded)).client
+        await start_plan(client, queue, tool="run_command", args={"command": "touch begun; sleep 600"})
+        await until(lambda: (workspace / "begun").exists(), "the command runs")
+        process.terminate()
+        assert "600 s to finish" in await line(process)
+        shutil.rmtree(embedded.state_dir)
+        assert "is gone: this worker ends by itself" in await line(process)
+        assert await asyncio.wait_for(process.wait(), 90) == 0
+
+
 async def test_a_server_that_is_back_in_time_finds_its_worker(
     embedded: Settings, environ: dict[str, str], queue: str
 ) -> None:

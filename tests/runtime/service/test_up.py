@@ -91,6 +91,7 @@ async def test_a_plan_continues_when_server_and_worker_are_killed(
     assert server.recorded(settings) is None
 
 
+@pytest.mark.slow
 async def test_its_worker_ends_with_it_and_a_plan_continues_when_it_is_started_again(
     own: dict[str, str], tmp_path: Path, workspace: Path
 ) -> None:
