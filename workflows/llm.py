@@ -10,7 +10,7 @@ its answer was taken: the run that resumes an interrupted one continues the conv
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 
@@ -19,7 +19,7 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 
 from plans import budget
-from plans.activity_io import Attempt, LargeValue
+from plans.activity_io import LargeValue
 from plans.agents.answers import AgentAnswer, SimpleAnswer
 from plans.agents.llm_request import AgentQuestion, Asked, ChatMessage, LlmAnswer, LlmRequest, expected_of
 from plans.agents.order import limit_reached, request_text
@@ -33,11 +33,10 @@ from plans.llm.planning_prompts import correction_prompt
 from plans.llm.prompt_parts import Prompt
 from plans.log import LogKind
 from plans.run import Run
-from plans.views.live import ended_text
 from workflows import policies
 from workflows.agent_reporting import permitted
 from workflows.llm_budget import characters, count, require_budget
-from workflows.outcomes import left_behind
+from workflows.outcomes import left_behind, log_attempts
 
 CORRECTIONS = 3
 """Corrections per question, so four answers at most."""
@@ -242,10 +241,7 @@ _COMPACTED = "{} earlier results were shortened to a line each in the prompt; th
 
 
 async def _call(run: Run, number: int, about: str, request: LlmRequest, step_id: str = "") -> LlmAnswer:
-    """Run the `ask_llm` activity with this number, and log attempts that failed.
-
-    Raises ActivityError; asyncio.CancelledError when cancelled.
-    """
+    """Run the `ask_llm` activity, and log attempts that failed. Raises ActivityError, asyncio.CancelledError."""
     keyed = request.model_copy(update={"key": f"{workflow.info().workflow_id}/llm-{number}"})
     try:
         answer: LlmAnswer = await workflow.execute_activity(
@@ -261,16 +257,10 @@ async def _call(run: Run, number: int, about: str, request: LlmRequest, step_id:
     except ActivityError as error:
         if is_cancelled_exception(error):
             raise asyncio.CancelledError from error
-        _log_attempts(run, about, left_behind(error).attempts, step_id)
+        log_attempts(run, about, left_behind(error).attempts, _now(), step_id)
         raise
-    _log_attempts(run, about, answer.attempts, step_id)
+    log_attempts(run, about, answer.attempts, _now(), step_id)
     return answer
-
-
-def _log_attempts(run: Run, about: str, attempts: Sequence[Attempt], step_id: str) -> None:
-    for attempt in attempts:
-        text = f"{about}: {ended_text(attempt, policies.ASK_LLM.retry.attempts)}"
-        run.note(LogKind.LLM, text, _now(), step_id if step_id in run.steps else None, code=attempt.code)
 
 
 def _failure(error: ActivityError) -> tuple[Unanswered, Usage]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from pydantic import ValidationError
 from temporalio.exceptions import ActivityError, ApplicationError, CancelledError, TimeoutError
 
-from plans.activity_io import Return
+from plans.activity_io import Attempt, Return
 from plans.errors import Undecodable
 from plans.execution.schedule import Outcome
-from plans.run import Result, Status
+from plans.log import LogKind
+from plans.run import Result, Run, Status
+from plans.views.live import ended_text
+from workflows import policies
 
 CANCELLED_TEXT = "cancelled while it ran"
 
@@ -86,6 +90,13 @@ def left_behind(error: BaseException) -> Return:
     except ValidationError:
         return left
     return left.model_copy(update={"attempts": told.attempts, "more_attempts": told.more_attempts})
+
+
+def log_attempts(run: Run, about: str, attempts: Sequence[Attempt], now: datetime, step_id: str = "") -> None:
+    """Log the attempts of an LLM request that gave no answer. `about`: what the request is about."""
+    for attempt in attempts:
+        text = f"{about}: {ended_text(attempt, policies.ASK_LLM.retry.attempts)}"
+        run.note(LogKind.LLM, text, now, step_id if step_id in run.steps else None, code=attempt.code)
 
 
 def _reported(cause: BaseException | None) -> dict[str, Any]:
