@@ -21,8 +21,9 @@ from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_
 from plans import budget
 from plans.activity_io import LargeValue
 from plans.agents.answers import AgentAnswer, SimpleAnswer
-from plans.agents.llm_request import AgentQuestion, Asked, ChatMessage, LlmAnswer, LlmRequest, expected_of
-from plans.agents.order import limit_reached, request_text
+from plans.agents.llm_request import AgentQuestion, ChatMessage, LlmAnswer, LlmRequest, expected_of
+from plans.agents.order import limit_reached
+from plans.agents.prompting.questions import corrected, question_of, sent
 from plans.agents.run import AgentRun
 from plans.agents.tasks import TaskList
 from plans.budget import Usage
@@ -95,7 +96,7 @@ async def answered(run: Run, question: Question, accept: Callable[[Parsed], Acce
 
 async def agent_answered(agent: AgentRun) -> AgentReply:
     """The first usable answer of an agent's LLM. Raises Unanswered, also when a limit is reached while correcting."""
-    question, session = _agent_question(agent), agent.cleared
+    question, session = question_of(agent), agent.cleared
     before, shown = (agent.conversation, agent.guides_of, agent.unsent), list(agent.guides_sent)
 
     async def ask(rejected: Rejected | None) -> LlmAnswer:
@@ -186,34 +187,13 @@ async def _ask(run: Run, question: Question, rejected: Rejected | None) -> LlmAn
     return answer
 
 
-def _agent_question(agent: AgentRun) -> AgentQuestion:
-    asked: Asked = "tasks" if agent.splitting else "simple" if agent.tasks is None else "complex"
-    return AgentQuestion(
-        asked=asked,
-        tools=agent.tools,
-        conversation=agent.conversation,
-        request="" if agent.conversation else request_text(agent.order),
-        output_schema=None if agent.conversation else agent.order.output_schema,
-        forget_guides=agent.guides_of != agent.cleared,
-        guides=[note for note in agent.run.notes if note.path not in agent.guides_sent],
-        outcomes=agent.unsent,
-        tasks=agent.tasks,
-        notice=agent.notice,
-    )
-
-
 async def _ask_agent(agent: AgentRun, question: AgentQuestion, session: int, rejected: Rejected | None) -> LlmAnswer:
     """Send one LLM request of an agent with everything the conversation lacks so far. Raises Unanswered.
 
     `session`: the one that the question's agents.md are of, as counted by `AgentRun.cleared`.
     """
     if rejected is not None:
-        problems = [line[:1_000] for line in rejected.problems[:20]]
-        changes = {"last": rejected.text[:8_000], "problems": problems, "left": rejected.left}
-        question = question.model_copy(update=changes)
-        if agent.conversation != question.conversation:  # it holds what was sent before
-            sent: dict[str, Any] = {"request": "", "output_schema": None, "outcomes": [], "notice": "", "guides": []}
-            question = question.model_copy(update={"conversation": agent.conversation, "forget_guides": False} | sent)
+        question = corrected(agent, question, rejected.text, rejected.problems, rejected.left)
     await permitted(agent, lambda: characters(agent, question))
     agent.asked += 1
     agent.usage = agent.usage.model_copy(update={"iterations": agent.usage.iterations + 1})
@@ -227,11 +207,11 @@ async def _ask_agent(agent: AgentRun, question: AgentQuestion, session: int, rej
         failure, usage = _failure(error) if isinstance(error, ActivityError) else (error, Usage())
         count(agent.run, usage.model_copy(update={"calls": 1}), "", (_now() - began).total_seconds())
         if isinstance(error, ActivityError):
-            _sent(agent, question, session, _conversation(error))
+            sent(agent, question, session, _conversation(error))
         raise failure from error
     count(agent.run, answer.usage.model_copy(update={"calls": 1}), answer.model, answer.duration / 1000)
     agent.usage = agent.usage.model_copy(update={"tokens": agent.usage.tokens + answer.usage.total_tokens})
-    _sent(agent, question, session, answer.conversation)
+    sent(agent, question, session, answer.conversation)
     if answer.compacted:
         agent.run.note(LogKind.AGENT, _COMPACTED.format(answer.compacted), _now())
     return answer
@@ -274,15 +254,6 @@ def _failure(error: ActivityError) -> tuple[Unanswered, Usage]:
     except ValidationError:
         usage = Usage()
     return Unanswered(cause.message, cause.type or "LLM_UNAVAILABLE", text=str(detail.get("said") or "")), usage
-
-
-def _sent(agent: AgentRun, question: AgentQuestion, session: int, conversation: LargeValue | None) -> None:
-    """Record that the model was sent a question: the conversation holds its outcomes and guides from now on."""
-    if conversation is None:
-        return
-    agent.conversation, agent.guides_of, agent.unsent = conversation, session, []
-    if session == agent.cleared:  # else the session was cleared meanwhile: what was sent has to come in again
-        agent.guides_sent += [note.path for note in question.guides]
 
 
 def _conversation(error: ActivityError) -> LargeValue | None:
