@@ -94,7 +94,7 @@ class Account(Value):
     """What the plan knows of the agent that works on a step: what it has spent, and the request it may send."""
 
     child: str = Field(description="Workflow id of the agent.")
-    asks: bool = Field(default=False, description="It was started under a budget, or told of one: it asks first.")
+    asks: bool = Field(default=False, description="It asks first: there was a budget when it started, or one came.")
     spent: Spent = Field(default_factory=Spent, description="As last reported.")
     finished: int = Field(default=0, description="Number of its last request that was answered or failed.")
     granted: int = Field(default=0, description="Number of the last request it may send.")

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from pydantic import ValidationError
 from temporalio import workflow
@@ -36,7 +36,7 @@ from plans.log import LogKind
 from plans.run import Run
 from workflows import policies
 from workflows.agent_reporting import permitted
-from workflows.llm_budget import characters, count, require_budget
+from workflows.llm_budget import characters, count, failure_of, require_budget
 from workflows.outcomes import left_behind, log_attempts
 
 CORRECTIONS = 3
@@ -178,7 +178,7 @@ async def _ask(run: Run, question: Question, rejected: Rejected | None) -> LlmAn
     try:
         answer = await _call(run, number, about, request, question.step_id)
     except ActivityError as error:
-        failure, usage = _failure(error)
+        failure, usage = failure_of(error)
         count(run, usage, "", (_now() - started).total_seconds(), question.step_id)
         raise failure from error
     finally:
@@ -204,7 +204,7 @@ async def _ask_agent(agent: AgentRun, question: AgentQuestion, session: int, rej
     try:
         answer = await _call(agent.run, agent.asked, about or agent.position, request)
     except (ActivityError, asyncio.CancelledError) as error:
-        failure, usage = _failure(error) if isinstance(error, ActivityError) else (error, Usage())
+        failure, usage = failure_of(error) if isinstance(error, ActivityError) else (error, Usage())
         count(agent.run, usage.model_copy(update={"calls": 1}), "", (_now() - began).total_seconds())
         if isinstance(error, ActivityError):
             sent(agent, question, session, _conversation(error))
@@ -241,19 +241,6 @@ async def _call(run: Run, number: int, about: str, request: LlmRequest, step_id:
         raise
     log_attempts(run, about, answer.attempts, _now(), step_id)
     return answer
-
-
-def _failure(error: ActivityError) -> tuple[Unanswered, Usage]:
-    """A failed request as Unanswered, and the usage it reported all the same."""
-    cause = error.cause
-    if not isinstance(cause, ApplicationError):
-        return Unanswered(f"the LLM request failed: {cause or error}"[:1_000], "LLM_UNAVAILABLE"), Usage()
-    detail: dict[str, Any] = cause.details[0] if cause.details and isinstance(cause.details[0], dict) else {}
-    try:
-        usage = Usage.model_validate(detail.get("usage") or {})
-    except ValidationError:
-        usage = Usage()
-    return Unanswered(cause.message, cause.type or "LLM_UNAVAILABLE", text=str(detail.get("said") or "")), usage
 
 
 def _conversation(error: ActivityError) -> LargeValue | None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from pydantic import ValidationError
 from temporalio import workflow
+from temporalio.exceptions import ActivityError, ApplicationError
 
 from plans import budget
 from plans.agents.llm_request import AgentQuestion
@@ -65,3 +69,16 @@ def characters(agent: AgentRun, question: AgentQuestion) -> int:
 
 def _size(tool: ToolSpec) -> int:
     return len(tool.description) + len(str(tool.args_schema))
+
+
+def failure_of(error: ActivityError) -> tuple[Unanswered, Usage]:
+    """A failed request as Unanswered, and the usage it reported all the same."""
+    cause = error.cause
+    if not isinstance(cause, ApplicationError):
+        return Unanswered(f"the LLM request failed: {cause or error}"[:1_000], "LLM_UNAVAILABLE"), Usage()
+    detail: dict[str, Any] = cause.details[0] if cause.details and isinstance(cause.details[0], dict) else {}
+    try:
+        usage = Usage.model_validate(detail.get("usage") or {})
+    except ValidationError:
+        usage = Usage()
+    return Unanswered(cause.message, cause.type or "LLM_UNAVAILABLE", text=str(detail.get("said") or "")), usage

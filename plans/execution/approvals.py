@@ -102,8 +102,7 @@ def check(run: Run, message: Decide) -> Step:
         raise Refused(
             f"step '{step.id}' was already {what}{f' by {earlier.by}' if earlier.by else ''}", "ALREADY_DECIDED"
         )
-    is_asked = state.awaiting == "approval"  # also of a running step, whose agent asks for a larger budget
-    if state.status in DONE or (state.status is Status.RUNNING and not is_asked) or state.never:
+    if state.never or state.status in (DONE if state.awaiting and message.args is None else DONE | {Status.RUNNING}):
         status = "permanently blocked" if state.status is Status.BLOCKED else f"already {state.status}"
         raise Refused(f"step '{step.id}' is {status} and can no longer be approved or denied", "TOO_LATE")
     if message.version is not None and not _is_current(run, step, message.version):
@@ -284,8 +283,6 @@ def sentence(step_id: str, decision: Decision) -> str:
 
 
 def _check_args(run: Run, step: Step, args: dict[str, Any]) -> None:
-    if run.steps[step.id].status is Status.RUNNING:
-        raise Refused(f"step '{step.id}' is running: its arguments can no longer be changed", "TOO_LATE")
     if not run.facts.tools:
         raise Refused(
             "arguments cannot be changed before the plan has been checked; try again in a moment", "TOO_EARLY"
