@@ -37,6 +37,7 @@ from client.listing import Listed, list_plans
 from client.live.feed import with_live
 from client.live.in_flight import in_flight
 from client.live.steps import by_step
+from client.logs.feed import feed as logs
 from client.pending import Pending, pending
 from client.prune import Pruned, prune
 from client.resume import Links, interrupt, links, rerun, resume
@@ -59,7 +60,7 @@ __all__ = [
     "BriefView", "ChangesReport", "Choice", "Decision", "Edited", "EventView", "Links", "Listed", "LiveView", "Pending",
     "PlanView", "Pruned", "Started", "Summary", "approve", "begin", "brief", "call", "cancel", "changes",
     "clear_session", "decide", "deny", "drafted", "edit", "events", "file_changes", "files_changed", "history",
-    "interrupt", "links", "list_plans", "live", "make", "pause", "pending", "plan_file", "prune", "regenerate", "rerun",
+    "interrupt", "links", "list_plans", "live", "logs", "make", "pause", "pending", "plan_file", "prune", "regenerate", "rerun",
     "resume", "show", "show_patiently", "stamps", "start", "start_agent", "summary", "text", "undo", "unpause",
     "wait", "watch",
 ]  # fmt: skip

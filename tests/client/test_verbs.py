@@ -17,6 +17,7 @@ OTHER_NAMES = {
     "agent": ("start_agent", "watch", "wait"),
     "list": ("list_plans",),
     "files": ("file_changes",),
+    "clear-session": ("clear_session",),
     "watch-files": ("stamps", "files_changed"),
     "graph": ("show",),
     "add": ("edit",),
