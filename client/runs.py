@@ -60,8 +60,8 @@ __all__ = [
     "BriefView", "ChangesReport", "Choice", "Decision", "Edited", "EventView", "Links", "Listed", "LiveView", "Pending",
     "PlanView", "Pruned", "Started", "Summary", "approve", "begin", "brief", "call", "cancel", "changes",
     "clear_session", "decide", "deny", "drafted", "edit", "events", "file_changes", "files_changed", "history",
-    "interrupt", "links", "list_plans", "live", "logs", "make", "pause", "pending", "plan_file", "prune", "regenerate", "rerun",
-    "resume", "show", "show_patiently", "stamps", "start", "start_agent", "summary", "text", "undo", "unpause",
+    "interrupt", "links", "list_plans", "live", "logs", "make", "pause", "pending", "plan_file", "prune", "regenerate",
+    "rerun", "resume", "show", "show_patiently", "stamps", "start", "start_agent", "summary", "text", "undo", "unpause",
     "wait", "watch",
 ]  # fmt: skip
 
