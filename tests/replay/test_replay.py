@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.nightly import only_nightly
 from tests.replay.scenarios import SCENARIOS
 
 HERE = Path(__file__).parent
@@ -55,7 +56,7 @@ def test_every_scenario_has_its_history() -> None:
     assert all((HERE / "histories" / f"{name}.2.json").exists() for name in SCENARIOS if "continued" in name)
 
 
-@pytest.mark.parametrize("seed", ["0", "1", "4242"])
+@pytest.mark.parametrize("seed", ["0", "4242", only_nightly("1")])
 def test_every_recorded_history_replays_under_any_hash_seed(seed: str) -> None:
     done = replay(ROOT, seed)
     assert done.returncode == 0, done.stdout + done.stderr

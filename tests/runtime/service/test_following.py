@@ -58,23 +58,19 @@ async def both_free(running: Server) -> None:
     await until(lambda: server.free_ports(*running.ports) == running.ports, "the ports are free")
 
 
-async def test_a_killed_server_comes_back_on_its_recorded_ports(embedded: Settings) -> None:
+async def test_a_killed_server_comes_back_on_its_recorded_ports_and_so_does_a_stopped_one(embedded: Settings) -> None:
     first = await server.ensure(embedded)
     await killed(first)
     second = await server.ensure(embedded)
     assert (second.address, second.ui) == (first.address, first.ui)
     assert second.pid != first.pid
-
-
-async def test_a_stopped_server_comes_back_on_its_recorded_ports(embedded: Settings) -> None:
-    first = await server.ensure(embedded)
     await server.stop(embedded)
     assert server.recorded(embedded) is None
     found = server.last(embedded)
     assert found
     assert found.is_stopped
-    second = await server.ensure(embedded)
-    assert (second.address, second.ui, second.is_stopped) == (first.address, first.ui, False)
+    third = await server.ensure(embedded)
+    assert (third.address, third.ui, third.is_stopped) == (first.address, first.ui, False)
 
 
 async def test_taken_ports_are_said_and_the_new_ones_recorded(embedded: Settings) -> None:

@@ -111,6 +111,7 @@ async def test_a_worker_that_finishes_its_steps_ends_as_well_when_it_becomes_use
         assert await asyncio.wait_for(process.wait(), 90) == 0
 
 
+@pytest.mark.slow
 async def test_a_server_that_is_back_in_time_finds_its_worker(
     embedded: Settings, environ: dict[str, str], queue: str
 ) -> None:
