@@ -111,6 +111,15 @@ def logs_of(found: Any) -> Logs | None:
         return None
 
 
+def time_of(found: Any) -> datetime | None:
+    """The time in a heartbeat's details, with a zone; None if there is none or it is unreadable."""
+    try:
+        time = datetime.fromisoformat(found) if isinstance(found, str) else None
+    except ValueError:
+        return None
+    return time if time and time.tzinfo else None
+
+
 class LogPart(Value):
     """What was stored together of an attempt's output."""
 

@@ -24,7 +24,7 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.attempt.errors import bounded, one_line
-from plans.activity_io import Attempt, logs_of
+from plans.activity_io import Attempt, logs_of, time_of
 from plans.errors import ToolError
 from plans.model import Retry
 from plans.views.live import LOST, attempts_of
@@ -108,7 +108,7 @@ class Heartbeat:
     def _add_lost(self, info: activity.Info, known: Mapping[str, Any]) -> None:
         """Record the attempts that Temporal counts and no worker ended: the first has the details' last progress."""
         lost = min(info.attempt - 1 - len(self.attempts) - self.more, _MOST)
-        began, lasted = _time(known.get("began")), known.get("lasted")
+        began, lasted = time_of(known.get("began")), known.get("lasted")
         if lost > 0 and began is not None:
             duration = float(lasted) if isinstance(lasted, int | float) and 0 <= lasted <= _MOST else 0.0
             self._add(self._lost(began, duration, known.get("line"), known.get("logs")))
@@ -163,14 +163,6 @@ def _known(details: Sequence[Any]) -> Mapping[str, Any]:
 def _count(found: Any) -> int:
     is_count = isinstance(found, int) and not isinstance(found, bool) and 0 <= found <= _MOST
     return found if is_count else 0
-
-
-def _time(found: Any) -> datetime | None:
-    try:
-        time_ = datetime.fromisoformat(found) if isinstance(found, str) else None
-    except ValueError:
-        return None
-    return time_ if time_ and time_.tzinfo else None
 
 
 def _short(text: str) -> str:

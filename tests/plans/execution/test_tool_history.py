@@ -80,6 +80,7 @@ def test_a_resumed_agents_step_counts_no_calls_before_the_agent_reports_them() -
     state.more_past, state.earlier = 200, {"read_file": 200}
     run.agents["a"] = {}
     assert "read_file (201 calls)" in text(run)
+    assert "earlier attempts" not in text(run)
     assert "calls)" not in text(resumed(run, "p-r2", NOW))
 
 
