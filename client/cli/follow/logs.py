@@ -24,7 +24,7 @@ from client.cli.session import Connected
 from client.ids import plan_id
 from client.logs.attempts import Shown
 from client.logs.feed import Began, Ended, Event, Wrote, feed, raw
-from client.logs.reading import Number
+from client.logs.stored_output import Number
 from plans.activity_io import STDERR, STDOUT
 from plans.views.safe_text import json_text, line, safe
 from runtime.connect import storage

@@ -11,7 +11,7 @@ from typing import Any
 from temporalio.worker import Worker
 
 from client.logs.feed import raw
-from client.logs.reading import Number
+from client.logs.stored_output import Number
 from plans.activity_io import STDERR, STDOUT
 from runtime.connect import connect, storage
 from runtime.settings import Settings
