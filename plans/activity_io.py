@@ -20,6 +20,8 @@ MAX_VALUE_BYTES = 64 * 1024 * 1024
 """Maximum length of a value's JSON text, in bytes."""
 MAX_DURATION = 1e11
 """Milliseconds, three years: no attempt lasts longer."""
+WORKER_LOST = "WORKER_LOST"
+"""Code of an attempt that ended with its worker."""
 PREVIEW_CHARACTERS = 200
 """Length of the preview of a long value in a view (seed 000)."""
 

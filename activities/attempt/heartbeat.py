@@ -24,10 +24,10 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.attempt.errors import bounded, one_line
-from plans.activity_io import Attempt, logs_of, time_of
+from plans.activity_io import WORKER_LOST, Attempt, logs_of, time_of
 from plans.errors import ToolError
 from plans.model import Retry
-from plans.views.live import LOST, attempts_of
+from plans.views.live import attempts_of
 
 BEAT_SECONDS = 1.0
 MAX_ATTEMPTS = 20
@@ -102,7 +102,7 @@ class Heartbeat:
 
     def _count_unrecorded(self) -> None:
         """Count errors that a worker of an earlier version counted without recording their attempts."""
-        recorded = sum(attempt.code != LOST for attempt in self.attempts)
+        recorded = sum(attempt.code != WORKER_LOST for attempt in self.attempts)
         self.more = max(self.more, self.errors - recorded)
 
     def _add_lost(self, info: activity.Info, known: Mapping[str, Any]) -> None:
@@ -120,7 +120,7 @@ class Heartbeat:
         progress = f"; its last progress was: {line}" if isinstance(line, str) and line else ""
         text = _short(f"its worker died or was stopped{progress}")
         found = logs_of(logs)
-        return Attempt(number=self.errors + 1, began=began, duration=duration, code=LOST, error=text, logs=found)
+        return Attempt(number=self.errors + 1, began=began, duration=duration, code=WORKER_LOST, error=text, logs=found)
 
     def _add(self, attempt: Attempt) -> None:
         self.attempts.append(attempt)
