@@ -46,7 +46,7 @@ from runtime import gc_tuning, namespaces, search_attributes, signing
 from runtime.connect import Connection, reach, storage
 from runtime.errors import NotConnected
 from runtime.service.presence import Presence
-from runtime.service.stopping import stop_on_signals, stop_with_parent
+from runtime.service.stop_signals import stop_on_signals, stop_with_parent
 from runtime.settings import Settings
 from runtime.storage import LocalDirectory
 from runtime.task_queues import WORKER

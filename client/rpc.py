@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.client import (
     Client,
     WorkflowExecution,
@@ -99,6 +100,17 @@ async def memo_of(execution: WorkflowExecution) -> dict[str, Any]:
         with suppress(Exception):  # decoding alone: whatever a parser raises for the bytes of a payload
             [found[name]] = await execution.data_converter.decode([payload])
     return found
+
+
+async def heartbeat_of(execution: WorkflowExecutionDescription, pending: PendingActivityInfo) -> dict[str, Any]:
+    """The details of a pending activity's last heartbeat (`activities.attempt.heartbeat`).
+
+    Empty if there was none, or if it cannot be read: a worker of another version may have written it.
+    """
+    with suppress(Exception):  # decoding alone: whatever a parser raises for the bytes of a payload
+        [found] = await execution.data_converter.decode(pending.heartbeat_details.payloads)
+        return found if isinstance(found, dict) else {}
+    return {}
 
 
 async def ask(client: Client, plan: str, query: str, *arguments: Any, patience: float = PATIENCE) -> Any:

@@ -20,6 +20,8 @@ MAX_VALUE_BYTES = 64 * 1024 * 1024
 """Maximum length of a value's JSON text, in bytes."""
 MAX_DURATION = 1e11
 """Milliseconds, three years: no attempt lasts longer."""
+WORKER_LOST = "WORKER_LOST"
+"""Code of an attempt that ended with its worker."""
 PREVIEW_CHARACTERS = 200
 """Length of the preview of a long value in a view (seed 000)."""
 
@@ -111,6 +113,15 @@ def logs_of(found: Any) -> Logs | None:
         return None
 
 
+def time_of(found: Any) -> datetime | None:
+    """The time in a heartbeat's details, with a zone; None if there is none or it is unreadable."""
+    try:
+        time = datetime.fromisoformat(found) if isinstance(found, str) else None
+    except ValueError:
+        return None
+    return time if time and time.tzinfo else None
+
+
 class LogPart(Value):
     """What was stored together of an attempt's output."""
 
@@ -128,7 +139,7 @@ class LogIndex(Value):
 
 
 class Attempt(Value):
-    """One attempt of a call that gave no value: its tool failed, or its worker was lost while it ran."""
+    """One attempt of a call: its tool failed, or its worker was lost. Of an earlier run, also one that gave a value."""
 
     number: int = Field(
         ge=1, description="From 1. Only the tool's errors count: the attempt after a lost one has the same."
@@ -154,17 +165,17 @@ class Attempt(Value):
 
 
 class PastCall(Value):
-    """One attempt of a call without a value (it failed, was lost, or needs approval), or a call of a step's agent."""
+    """An attempt without a value (failed, lost, needs approval), or any call of a step's agent or of an earlier run."""
 
     tool: str
     args: dict[str, Any] = Field(description="As passed to the tool, long texts truncated.")
-    result: str = Field(description="The error, truncated; of an agent's call, the value or the error.")
+    result: str = Field(description="The error or the value, truncated.")
     time: datetime = Field(description="When it started.")
     sandbox: str = Field(default="", description="Sandbox level of its commands.")
     asked: dict[str, Any] | None = Field(
-        default=None, description="What an agent's model asked for, truncated alike, if a person replaced it."
+        default=None, description="The arguments asked for, truncated alike, if a person replaced them."
     )
-    by: str = Field(default="", description="Who replaced it.")
+    by: str = Field(default="", description="Who replaced them.")
     attempt: Attempt | None = Field(default=None, description="The attempt as its worker reported it, if it did.")
     call: int = Field(default=0, description="Number of the step's call, from 1; 0: not known, or of an agent.")
     retried: bool = Field(default=False, description="Another attempt of the same call followed.")

@@ -184,6 +184,7 @@ def _end_without(directory: Path, server: int) -> None:
 
 def _identity(directory: Path) -> tuple[int, ...] | None:
     """What tells a directory from another one of its name; None if it is gone, () if that cannot be known now."""
+    # As in runtime.service.presence, which cannot be imported here.
     try:
         status = directory.stat()
     except (FileNotFoundError, NotADirectoryError):

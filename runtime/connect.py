@@ -23,7 +23,7 @@ from temporalio.service import RPCError, RPCStatusCode, ServiceClient
 
 from runtime import server as embedded
 from runtime.errors import NotConnected
-from runtime.service.following import KEEP_ALIVE, Following
+from runtime.service.connection import KEEP_ALIVE, Following
 from runtime.settings import SettingError, Settings
 from runtime.storage import LocalDirectory, converter, s3_driver
 from runtime.wait import until

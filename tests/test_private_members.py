@@ -45,9 +45,9 @@ USED = {
         "tells a message from the result of a command, which must never be replaced",
         "tests/workflows/test_undecodable.py",
     ),
-    ("runtime/service/following.py", "_rpc_call"): (
+    ("runtime/service/connection.py", "_rpc_call"): (
         "the one method of a connection that the SDK leaves to a subclass; it has no public name",
-        "tests/runtime/service/test_following.py",
+        "tests/runtime/service/test_connection.py",
     ),
     ("plans/definition/conditions.py", "FUNCTION_TABLE"): (
         "jmespath does not document how to ask which functions there are",

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 from temporalio.exceptions import ActivityError, ApplicationError, CancelledError, TimeoutError
 
-from plans.activity_io import Attempt, Return
+from plans.activity_io import WORKER_LOST, Attempt, Return
 from plans.errors import Undecodable
 from plans.execution.schedule import Outcome
 from plans.log import LogKind
@@ -71,7 +71,7 @@ def of_activity(error: BaseException, now: datetime, started: datetime) -> Outco
         return cancelled(now, started)
     if isinstance(cause, TimeoutError):
         text = "every attempt lost its worker (it died or stopped sending heartbeats); run: plan doctor"
-        return failed("WORKER_LOST", text, now, duration)
+        return failed(WORKER_LOST, text, now, duration)
     return failed("TOOL_FAILED", str(cause)[:1_000] or type(cause).__name__, now, duration)
 
 

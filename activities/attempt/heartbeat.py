@@ -24,10 +24,10 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.attempt.errors import bounded, one_line
-from plans.activity_io import Attempt, logs_of
+from plans.activity_io import WORKER_LOST, Attempt, logs_of, time_of
 from plans.errors import ToolError
 from plans.model import Retry
-from plans.views.live import LOST, attempts_of
+from plans.views.live import attempts_of
 
 BEAT_SECONDS = 1.0
 MAX_ATTEMPTS = 20
@@ -102,13 +102,13 @@ class Heartbeat:
 
     def _count_unrecorded(self) -> None:
         """Count errors that a worker of an earlier version counted without recording their attempts."""
-        recorded = sum(attempt.code != LOST for attempt in self.attempts)
+        recorded = sum(attempt.code != WORKER_LOST for attempt in self.attempts)
         self.more = max(self.more, self.errors - recorded)
 
     def _add_lost(self, info: activity.Info, known: Mapping[str, Any]) -> None:
         """Record the attempts that Temporal counts and no worker ended: the first has the details' last progress."""
         lost = min(info.attempt - 1 - len(self.attempts) - self.more, _MOST)
-        began, lasted = _time(known.get("began")), known.get("lasted")
+        began, lasted = time_of(known.get("began")), known.get("lasted")
         if lost > 0 and began is not None:
             duration = float(lasted) if isinstance(lasted, int | float) and 0 <= lasted <= _MOST else 0.0
             self._add(self._lost(began, duration, known.get("line"), known.get("logs")))
@@ -120,7 +120,7 @@ class Heartbeat:
         progress = f"; its last progress was: {line}" if isinstance(line, str) and line else ""
         text = _short(f"its worker died or was stopped{progress}")
         found = logs_of(logs)
-        return Attempt(number=self.errors + 1, began=began, duration=duration, code=LOST, error=text, logs=found)
+        return Attempt(number=self.errors + 1, began=began, duration=duration, code=WORKER_LOST, error=text, logs=found)
 
     def _add(self, attempt: Attempt) -> None:
         self.attempts.append(attempt)
@@ -163,14 +163,6 @@ def _known(details: Sequence[Any]) -> Mapping[str, Any]:
 def _count(found: Any) -> int:
     is_count = isinstance(found, int) and not isinstance(found, bool) and 0 <= found <= _MOST
     return found if is_count else 0
-
-
-def _time(found: Any) -> datetime | None:
-    try:
-        time_ = datetime.fromisoformat(found) if isinstance(found, str) else None
-    except ValueError:
-        return None
-    return time_ if time_ and time_.tzinfo else None
 
 
 def _short(text: str) -> str:

@@ -186,9 +186,7 @@ class Recorder:
                 if self._changed:
                     self._changed = False
                     self._logged(self._state(LIVE_BYTES))
-        except (
-            Exception
-        ) as error:  # whatever a storage driver raises: nobody would take more output, so the command ends
+        except Exception as error:  # whatever a storage driver raises: no more output is taken, so the command ends
             self._problem = error
             self.over.set()
         finally:
@@ -220,9 +218,8 @@ class Recorder:
             out, err = (len(self._short[number]) for number in NUMBERS)
             self._logged(Logs(stdout=out, stderr=err, of_value=shortened(self._short_turns, TURNS_IN_HISTORY)))
             return
-        is_stored = self._problem is None or isinstance(
-            self._problem, ToolError
-        )  # else the storage is away: no more tries
+        # Any other problem is the storage's: it is away, and not tried again.
+        is_stored = self._problem is None or isinstance(self._problem, ToolError)
         if is_stored and (self._transcript.claim or self._waiting > END_BYTES):
             await self._store(is_end=True)
         self._logged(self._state(END_BYTES).model_copy(update={"cut": self._problem is not None}))

@@ -9,17 +9,16 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from google.protobuf.timestamp_pb2 import Timestamp
 from temporalio.api.enums.v1 import PendingActivityState
 from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus
-from temporalio.exceptions import TemporalError
 from temporalio.service import RPCError
 
 from client.ids import AGENT
-from client.rpc import RPC_TIMEOUT, describe, memo_of
+from client.rpc import RPC_TIMEOUT, describe, heartbeat_of, memo_of
 from plans.views.live import LiveView, live_of
 
 MAX_AGENTS = 10
@@ -78,14 +77,12 @@ async def _activities(found: WorkflowExecutionDescription) -> list[InFlight]:
 
 
 async def _activity(found: WorkflowExecutionDescription, info: PendingActivityInfo) -> InFlight:
-    details: list[Any] = []
-    with suppress(TemporalError, ValueError, RuntimeError):  # a details payload that this client cannot decode
-        details = await found.data_converter.decode(info.heartbeat_details.payloads)
+    details = await heartbeat_of(found, info)
     waits = info.state == PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED and info.attempt > 1
     next_at = (_time(info.next_attempt_schedule_time) or _time(info.scheduled_time)) if waits else None
     tool = info.activity_type.name
     step_id = "" if tool == LLM else info.activity_id.partition("#")[0]
-    return InFlight(f"{found.id}/{info.activity_id}", step_id, tool, live_of(details[0] if details else None, next_at))
+    return InFlight(f"{found.id}/{info.activity_id}", step_id, tool, live_of(details, next_at))
 
 
 def _time(stamp: Timestamp) -> datetime | None:

@@ -10,15 +10,14 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from pydantic import ValidationError
-from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus
 
 from client.errors import PlanNotFound
-from client.rpc import ask, describe
-from plans.activity_io import Attempt, logs_of
+from client.rpc import ask, describe, heartbeat_of
+from plans.activity_io import logs_of, time_of
 from plans.errors import PlanError
 from plans.run import Status
+from plans.views.live import LiveView, live_of
 from plans.views.progress.logs import LoggedAttempt, LoggedStep, LogsPage
 
 DEPTH = 5
@@ -117,45 +116,20 @@ async def _running(
         step, _, number = pending.activity_id.partition("#")
         if only not in ("", step):
             continue
-        details = await _details(pending, description)
-        of = details.get("of")
+        details = await heartbeat_of(description, pending)
+        live = live_of(details)
         owner = owners.get(step) or LoggedStep(
-            step_id=step, tool=pending.activity_type.name, status=Status.RUNNING, of=of if isinstance(of, int) else 1
+            step_id=step, tool=pending.activity_type.name, status=Status.RUNNING, of=live.of or 1
         )
-        for attempt in _attempts(details, int(number) if number.isdecimal() else 1):
+        for attempt in _attempts(details, live, int(number) if number.isdecimal() else 1):
             found.append(Shown(prefix + step, owner, attempt, runs=attempt.code is None))
     return found
 
 
-async def _details(pending: PendingActivityInfo, description: WorkflowExecutionDescription) -> Mapping[str, Any]:
-    """The details of the last heartbeat; empty if there was none, or if it cannot be read."""
-    if not pending.HasField("heartbeat_details"):
-        return {}
-    try:
-        found = await description.data_converter.decode(pending.heartbeat_details.payloads)
-    except Exception:  # decoding alone: whatever a parser raises for the bytes of a payload
-        return {}
-    return found[0] if found and isinstance(found[0], dict) else {}
-
-
-def _attempts(details: Mapping[str, Any], call: int) -> Iterator[LoggedAttempt]:
+def _attempts(details: Mapping[str, Any], live: LiveView, call: int) -> Iterator[LoggedAttempt]:
     """The attempts of a call before the one that runs, and that one, as its worker reported them."""
-    before, errors = details.get("attempts"), details.get("errors")
-    for each in before if isinstance(before, list) else ():
-        try:
-            attempt = Attempt.model_validate(each)
-        except ValidationError:
-            continue  # of another version of the worker
+    for attempt in live.attempts:
         yield LoggedAttempt(call=call, logs=attempt.logs, **attempt.model_dump(exclude={"logs"}))
-    logs, began = logs_of(details.get("logs")), _time(details.get("began"))
+    began = time_of(details.get("began"))
     if began is not None:
-        number = errors + 1 if isinstance(errors, int) and 0 <= errors < 1_000 else 1
-        yield LoggedAttempt(call=call, number=number, began=began, logs=logs)
-
-
-def _time(text: Any) -> datetime | None:
-    try:
-        found = datetime.fromisoformat(text) if isinstance(text, str) else None
-    except ValueError:
-        return None
-    return found if found and found.tzinfo else None
+        yield LoggedAttempt(call=call, number=live.attempt, began=began, logs=logs_of(details.get("logs")))

@@ -10,7 +10,7 @@ from temporalio.client import Client
 
 from client.errors import NoWorker
 from client.logs.attempts import Attempts, Known, Shown
-from client.logs.reading import Number, Position, output
+from client.logs.stored_output import Number, Position, output
 from client.rpc import has_ended
 from plans.activity_io import STDERR, STDOUT
 from plans.errors import PlanError, ToolError

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from plans.activity_io import Facts, LargeValue
+from plans.activity_io import WORKER_LOST, Facts, LargeValue
 from plans.agents.answers import Confidence, ToolUse
 from plans.agents.llm_request import TEXT_CHARACTERS, CallEnd, Outcome, as_text
 from plans.agents.order import AgentEnd, AgentOrder, AgentUsage, PlanLink
@@ -28,7 +28,7 @@ KEPT_CHARACTERS = 500
 """Characters of each argument of a tool call that its outcome has, and that are retained at continue-as-new."""
 LOST = "LOST"
 """Code of a call that was running when its run ended without a trace of how the call did."""
-UNCERTAIN = frozenset(("CANCELLED", "WORKER_LOST", "OUTCOME_UNKNOWN", LOST))
+UNCERTAIN = frozenset(("CANCELLED", WORKER_LOST, "OUTCOME_UNKNOWN", LOST))
 """Codes of calls that were running when they were given up: whether they happened, nobody knows."""
 MAY_HAVE_HAPPENED = "it may have happened, wholly or in part"
 NOT_FOR_AGENTS = frozenset(("agent", "ask", "plan"))

@@ -71,7 +71,7 @@ def resumed(run: Run, new_id: str, now: datetime, by: str = "") -> Run:
     new = _next(run, _plan_of(run), again, new_id, sentence, now)
     new.agents = {name: agent for name, agent in run.agents.items() if name in again}
     for name in new.agents:  # an agent that continues tells of its earlier calls itself
-        new.steps[name].past, new.steps[name].more_past = [], 0
+        new.steps[name].past, new.steps[name].more_past, new.steps[name].earlier = [], 0, {}
     return new
 
 
@@ -125,6 +125,7 @@ def _next(run: Run, plan: Plan, again: Collection[str], new_id: str, sentence: s
     new.plan = plan.model_copy(update={"id": new_id, "task_id": plan.task_id or plan.id})
     new.options = run.options.model_copy(update={"review": False})
     reset_to_draft(new)
+    new.ledger = new.ledger.model_copy(update={"open": {}})  # a terminated run leaves its own requests open
     new.resumes, new.interrupted, new.aborted, new.agents = run.plan.id or "", False, False, {}
     new.remembered, new.edited = {}, dict.fromkeys(run.edited, RULE)  # nobody was asked about other calls in this run
     denials = (name for name, decision in run.decisions.items() if name in again and not decision.approved)

@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import posixpath
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from plans.activity_io import PREVIEW_CHARACTERS, Attempt, PastCall, Return
+from plans.activity_io import MAX_DURATION, PREVIEW_CHARACTERS, Attempt, PastCall, Return
 from plans.model import Step
 from plans.run import Change, Result, Run, Status, StepState
 
@@ -46,7 +46,7 @@ def note_failure(run: Run, step: Step, result: Result, began: datetime, returned
     state.past.append(
         PastCall(
             tool=step.tool, args=_sent(run, step), result=text, time=last.began if last else began,
-            sandbox=state.sandbox, attempt=last and bounded(last), call=state.calls,
+            sandbox=state.sandbox, attempt=last and bounded(last), call=state.calls, **_replaced(run, step),
         )
     )  # fmt: skip
     _forget_oldest(state)
@@ -56,12 +56,13 @@ def note_attempts(run: Run, step: Step, attempts: Sequence[Attempt], more: int =
     """Record attempts of a call that were followed by another one; `more` of them were not reported."""
     state, room = run.steps[step.id], min(MAX_PAST, MAX_RETRIED - run.retried)
     kept = attempts[-room:] if room > 0 else []
+    replaced = _replaced(run, step)
     run.retried += len(kept)
     for attempt in kept:
         state.past.append(
             PastCall(
                 tool=step.tool, args=_sent(run, step), result=cut(f"Error: {attempt.error}"), time=attempt.began,
-                sandbox=state.sandbox, attempt=bounded(attempt), call=state.calls, retried=True,
+                sandbox=state.sandbox, attempt=bounded(attempt), call=state.calls, retried=True, **replaced,
             )
         )  # fmt: skip
     state.more_past += min(more, MAX_COUNT) + len(attempts) - len(kept)
@@ -80,6 +81,25 @@ def last_call(state: StepState) -> bool:
     return state.result is not None and state.calls > ended
 
 
+def last_record(run: Run, step: Step) -> PastCall | None:
+    """The call that gave the step's result, as a record; None if it is among the past ones.
+
+    It has an `attempt` if others came before in the same call.
+    """
+    state = run.steps[step.id]
+    if state.result is None or not last_call(state):
+        return None
+    began = state.began or state.result.timestamp
+    before = [call.time for call in state.past if call.retried and call.call == state.calls and not call.run]
+    if before:
+        duration = timedelta(milliseconds=min(state.result.duration, MAX_DURATION))
+        began = max(before[-1], state.result.timestamp - duration)
+    return PastCall(
+        tool=step.tool, args=_sent(run, step), result=outcome_text(state.result), time=began, sandbox=state.sandbox,
+        attempt=_attempt_of(state.result, began) if before else None, call=state.calls, **_replaced(run, step),
+    )  # fmt: skip
+
+
 def attempts_before(state: StepState, change: Change) -> list[dict[str, Any]]:
     """The retried attempts of the call that ended with a change of status, as JSON without their logs."""
     ended = state.changes.index(change)
@@ -94,11 +114,10 @@ def attempts_before(state: StepState, change: Change) -> list[dict[str, Any]]:
 
 def begun_again(run: Run, step: Step) -> StepState:
     """The state of the step in a run that resumes this one: new, with the calls so far, each with its run."""
-    state = run.steps[step.id]
-    past, began = list(state.past), state.began
-    if last_call(state) and state.result and began:
-        text, args = outcome_text(state.result), _sent(run, step)
-        past.append(PastCall(tool=step.tool, args=args, result=text, time=began, sandbox=state.sandbox))
+    state, last = run.steps[step.id], last_record(run, step)
+    past = list(state.past)
+    if last is not None and state.result is not None:
+        past.append(last.model_copy(update={"attempt": _attempt_of(state.result, last.time)}))
     kept = [call if call.run else call.model_copy(update={"run": run.plan.id or ""}) for call in past]
     new = StepState(past=kept, more_past=state.more_past, earlier=dict(state.earlier))
     _forget_oldest(new)
@@ -192,6 +211,23 @@ def relative(path: str, workspace: str) -> str:
 def _is_last(attempt: Attempt, result: Result) -> bool:
     """Whether the attempt is the one that ended the call, rather than one followed by another."""
     return attempt.delay is None and attempt.code == result.code and attempt.number == result.attempt
+
+
+def _attempt_of(result: Result, began: datetime) -> Attempt:
+    """The attempt that gave a result. Output that only the step's value holds is not in it: the value is not kept."""
+    logs = result.logs if result.logs is not None and result.logs.of_value is None else None
+    return Attempt(
+        number=max(1, result.attempt), began=began, duration=min(max(result.duration, 0.0), MAX_DURATION),
+        code=result.code, error=cut(result.error or ""), logs=logs,
+    )  # fmt: skip
+
+
+def _replaced(run: Run, step: Step) -> dict[str, Any]:
+    """If the approver replaced the step's arguments: those asked for (`asked`), and who replaced them (`by`)."""
+    args, decision = run.steps[step.id].args, run.decisions.get(step.id)
+    if args is None or args == step.args:
+        return {}
+    return {"asked": short(step.args), "by": decision.by if decision else ""}
 
 
 def _sent(run: Run, step: Step) -> dict[str, Any]:

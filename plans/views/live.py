@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
-from plans.activity_io import Attempt
+from plans.activity_io import WORKER_LOST, Attempt
 from plans.model import Value
 
 MAX_LINE = 200
@@ -91,7 +91,7 @@ def attempt_text(live: LiveView, now: datetime) -> str:
 def ended_text(attempt: Attempt, of: int | None) -> str:
     """One sentence on an attempt that gave no value, and when the next one begins."""
     number = numbered(attempt.number, of)
-    if attempt.code == LOST:
+    if attempt.code == WORKER_LOST:
         return f"{number} was lost: {attempt.error}"
     wait = "" if attempt.delay is None else f"; next in {attempt.delay:.3g} s"
     return f"{number} failed: {attempt.code or 'TOOL_FAILED'} {attempt.error}{wait}"
@@ -100,10 +100,6 @@ def ended_text(attempt: Attempt, of: int | None) -> str:
 def numbered(attempt: int, of: int | None) -> str:
     """`attempt 2 of 3`; without `of` if that is not known."""
     return f"attempt {attempt}" + (f" of {of}" if of else "")
-
-
-LOST = "WORKER_LOST"
-"""Code of an attempt that ended with its worker."""
 
 
 def _count(found: Any) -> int | None:

@@ -200,7 +200,7 @@ class ToolCallView(Value):
     )
     changed_by: str = Field(default="", description="Who replaced them.")
     attempt: int | None = Field(default=None, description="Number of the attempt; only the tool's errors count.")
-    duration: float | None = Field(default=None, description="Milliseconds, of an attempt without a value.")
+    duration: float | None = Field(default=None, description="Milliseconds, of an attempt that was recorded.")
     code: str | None = Field(default=None, description="Code of its error; WORKER_LOST if it ended with its worker.")
     delay: float | None = Field(default=None, description="Seconds to the next attempt.")
     plan_id: str | None = Field(default=None, description="The earlier plan that made the call.")

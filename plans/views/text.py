@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 
+from plans.agents.as_plan import TOOL as AGENT
 from plans.execution.readiness import needed
 from plans.execution.tool_history import last_call
 from plans.files.undo import one_of
@@ -85,7 +86,7 @@ def _step_rows(run: Run, step: Step, positions: Mapping[str, int], detailed: boo
         *(f"      [{TASK_MARKS[task.status]}] {line(task.objective)}" for task in tasks_of(state)),
         f"      Notes: {notes or '-'}",
         f"      Tools: {tools or '-'}",
-        *_attempts(state),
+        *_attempts(step, state),
         f"      Files: {', '.join(line(path) + _whose(step, state, path) for path in state.wrote) or '-'}",
         *_long_output(run, step, state),
         *_asked(run, step),
@@ -93,12 +94,13 @@ def _step_rows(run: Run, step: Step, positions: Mapping[str, int], detailed: boo
     ]
 
 
-def _attempts(state: StepState) -> list[str]:
+def _attempts(step: Step, state: StepState) -> list[str]:
     """A row for each of the last retried attempts, and the number of those before them."""
     retried = [call for call in state.past if call.retried and call.attempt]
     texts = [ended_text(call.attempt, None) for call in retried[-ATTEMPTS:] if call.attempt]
     rows = [f"      A{text.removeprefix('a')}" for text in texts]
-    more = len(retried) - len(rows) + state.more_past
+    # Of an agent's step, the calls that are not listed are the agent's; `Tools` counts them.
+    more = len(retried) - len(rows) + (0 if step.tool == AGENT else state.more_past)
     return [*([f"      {more} earlier attempts"] if more else []), *(line(row) for row in rows)]
 
 

@@ -11,13 +11,12 @@ plan of any size. `plans.views.progress.events` has the progress events: there i
 from __future__ import annotations
 
 from collections import Counter
-from datetime import datetime, timedelta
 from typing import Any
 
-from plans.activity_io import MAX_DURATION, PastCall
+from plans.activity_io import PastCall
 from plans.execution import approvals
 from plans.execution.readiness import ReadinessIndex
-from plans.execution.tool_history import last_call, outcome_text, short
+from plans.execution.tool_history import last_record
 from plans.files.undo import one_of
 from plans.model import Step
 from plans.run import Decision, Result, Run, Status, StepState
@@ -157,12 +156,8 @@ def tool_history(run: Run) -> dict[str, list[dict[str, Any]]]:
     """The tool calls by step index."""
     history: dict[str, list[dict[str, Any]]] = {}
     for index, step in enumerate(run.plan.steps):
-        state = run.steps[step.id]
-        calls = [_past_call(call) for call in state.past]
-        if last_call(state) and state.result is not None:
-            args = run.args_of(step) if state.sent is None else state.sent
-            last = _call(step.tool, args, outcome_text(state.result), state.began, state.sandbox)
-            calls.append(last | _last_attempt(state, state.result) | _replaced_in(run, step))
+        last = last_record(run, step)
+        calls = [_call(call) for call in (*run.steps[step.id].past, last) if call is not None]
         if calls:
             history[str(index)] = calls
     return history
@@ -185,40 +180,19 @@ def _step_files_shared(run: Run) -> dict[str, Any]:
     return {"step_files_shared": shared} if any(shared.values()) else {}
 
 
-def _call(tool: str, args: dict[str, Any], result: str, time: datetime | None, sandbox: str) -> dict[str, Any]:
-    record = {"tool": tool, "args": args, "result": result, "timestamp": iso(time)}
-    return record | ({"sandbox": sandbox} if sandbox else {})
-
-
-def _replaced(asked: dict[str, Any] | None, by: str) -> dict[str, Any]:
-    """Of a call whose arguments a person replaced: what was asked for instead, and who did it, if known."""
-    return {} if asked is None else {"asked": asked, **({"changedBy": by} if by else {})}
-
-
-def _replaced_in(run: Run, step: Step) -> dict[str, Any]:
-    state, decision = run.steps[step.id], run.decisions.get(step.id)
-    changed = state.args is not None and state.args != step.args
-    return _replaced(short(step.args), decision.by if decision else "") if changed else {}
-
-
-def _last_attempt(state: StepState, result: Result) -> dict[str, Any]:
-    """Number and time of the attempt that gave the result, if there were others in its call."""
-    before = [call.time for call in state.past if call.retried and call.call == state.calls and not call.run]
-    if not before:
-        return {}
-    began = max(before[-1], result.timestamp - timedelta(milliseconds=min(result.duration, MAX_DURATION)))
-    return {"attempt": result.attempt, "timestamp": iso(began)}
-
-
-def _past_call(call: PastCall) -> dict[str, Any]:
-    """A call without a value, with what is known of the attempt and of the run that made it."""
-    attempt, view = call.attempt, _call(call.tool, call.args, call.result, call.time, call.sandbox)
-    if attempt is not None:
-        view |= {"attempt": attempt.number, "duration": attempt.duration}
-        view |= {"code": attempt.code} if attempt.code else {}
-        view |= {"delay": attempt.delay} if attempt.delay is not None else {}
+def _call(call: PastCall) -> dict[str, Any]:
+    """One call or attempt, with what is known of the attempt and of the run or agent that made it."""
+    view: dict[str, Any] = {"tool": call.tool, "args": call.args, "result": call.result, "timestamp": iso(call.time)}
+    view |= {"sandbox": call.sandbox} if call.sandbox else {}
+    if call.attempt is not None:
+        view |= {"attempt": call.attempt.number, "duration": call.attempt.duration}
+        view |= {"code": call.attempt.code} if call.attempt.code else {}
+        view |= {"delay": call.attempt.delay} if call.attempt.delay is not None else {}
     view |= {"agent": call.agent, "call": call.number} if call.agent else {}
-    return view | ({"planId": call.run} if call.run else {}) | _replaced(call.asked, call.by)
+    view |= {"planId": call.run} if call.run else {}
+    if call.asked is not None:
+        view |= {"asked": call.asked, **({"changedBy": call.by} if call.by else {})}
+    return view
 
 
 def _left(state: StepState) -> dict[str, Any]:

@@ -24,8 +24,8 @@ from client.cli.session import Connected
 from client.ids import plan_id
 from client.logs.attempts import Shown
 from client.logs.feed import Began, Ended, Event, Wrote, feed, raw
-from client.logs.reading import Number
-from plans.activity_io import STDERR, STDOUT
+from client.logs.stored_output import Number
+from plans.activity_io import STDERR, STDOUT, WORKER_LOST
 from plans.views.safe_text import json_text, line, safe
 from runtime.connect import storage
 from runtime.value_store import ValueStore
@@ -227,7 +227,7 @@ def _beginning(event: Began) -> str:
 def _reason(shown: Shown) -> str:
     """The beginning of an error: `exit code 1` of `exit code 1: its last lines`."""
     attempt = shown.attempt
-    return "its worker was lost" if attempt.code == "WORKER_LOST" else attempt.error.partition(":")[0][:200]
+    return "its worker was lost" if attempt.code == WORKER_LOST else attempt.error.partition(":")[0][:200]
 
 
 def _end(event: Ended) -> str:

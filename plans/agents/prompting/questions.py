@@ -8,10 +8,11 @@ from typing import Any
 from plans.activity_io import LargeValue
 from plans.agents.llm_request import AgentQuestion, Asked
 from plans.agents.order import request_text
+from plans.agents.prompting.conversation import UNUSABLE_CHARACTERS
 from plans.agents.run import AgentRun
 
-UNUSABLE_CHARACTERS = 8_000
-"""Maximum length of an unusable answer that is sent back."""
+SENT_CHARACTERS = 2 * UNUSABLE_CHARACTERS
+"""Maximum length of an unusable answer in a question: more than is repeated, since what is not text goes first."""
 
 
 def question_of(agent: AgentRun) -> AgentQuestion:
@@ -36,7 +37,7 @@ def corrected(
 ) -> AgentQuestion:
     """The question again, with an unusable answer to it and its problems. `left`: corrections that are left."""
     lines = [line[:1_000] for line in problems[:20]]
-    changes: dict[str, Any] = {"last": answer[:UNUSABLE_CHARACTERS], "problems": lines, "left": left}
+    changes: dict[str, Any] = {"last": answer[:SENT_CHARACTERS], "problems": lines, "left": left}
     if agent.conversation != question.conversation:  # it holds what was sent before
         changes |= {"conversation": agent.conversation, "request": "", "output_schema": None, "forget_guides": False}
         changes |= {"guides": [], "outcomes": [], "notice": ""}

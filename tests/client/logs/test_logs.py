@@ -12,7 +12,7 @@ import pytest
 from temporalio.worker import Worker
 
 from client.logs.feed import raw
-from client.logs.reading import Number
+from client.logs.stored_output import Number
 from plans.activity_io import STDERR, STDOUT
 from runtime.connect import connect, storage
 from runtime.settings import Settings

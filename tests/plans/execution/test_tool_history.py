@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from plans.activity_io import Return
-from plans.execution.tool_history import note_files, relative
+from plans.activity_io import Attempt, Logs, PastCall, Return
+from plans.execution.messages import LogsAsked
+from plans.execution.resume import rerun_only, resumed
+from plans.execution.schedule import Schedule
+from plans.execution.tool_history import note_call, note_failure, note_files, relative
 from plans.file_stamps import stamp_of
-from tests.plans.building import run_of, step
+from plans.run import Decision, Run
+from plans.views.progress.logs import logs_page
+from plans.views.text import text
+from plans.views.views import tool_history
+from tests.plans.building import NOW, begun, completed, failed, run_of, step
 
 
 def test_a_written_file_is_listed_once_per_step() -> None:
@@ -24,3 +31,60 @@ def test_a_written_file_is_listed_once_per_step() -> None:
 )
 def test_a_path_is_listed_relative_to_the_workspace(path: str, listed: str) -> None:
     assert relative(path, "/w") == relative(path, "/w/") == listed
+
+
+def called(args: dict[str, str], logs: Logs | None = None) -> Schedule:
+    """A plan whose step `a` was called once, with arguments of ann's."""
+    schedule = begun(step("a", tool="read_file", args={"path": "x"}))
+    run, state = schedule.run, schedule.run.steps["a"]
+    state.args, run.decisions["a"] = args, Decision(approved=True, by="ann", args=args, time=NOW)
+    schedule.start("a", NOW)
+    state.calls = 1
+    note_call(run, run.plan.steps[0], args)
+    outcome = completed("text")
+    schedule.settle("a", outcome._replace(result=outcome.result.model_copy(update={"logs": logs})), NOW)
+    return schedule
+
+
+def history(run: Run) -> list[tuple[object, ...]]:
+    return [(call["args"], call.get("asked"), call.get("changedBy")) for call in tool_history(run)["0"]]
+
+
+def test_a_rerun_remembers_who_changed_the_arguments_of_the_call_before() -> None:
+    run = called({"path": "y"}).run
+    expected = [({"path": "y"}, {"path": "x"}, "ann")]
+    assert history(run) == expected
+    assert history(rerun_only(run, "a", "p-r2", NOW)) == expected
+
+
+def test_a_failed_call_remembers_who_changed_its_arguments() -> None:
+    run = begun(step("a", tool="read_file", args={"path": "x"})).run
+    run.steps["a"].args, run.decisions["a"] = {"path": "y"}, Decision(approved=True, by="ann", time=NOW)
+    attempts = [Attempt(number=1, began=NOW, code="TOOL_FAILED", error="no", delay=1.0)]
+    note_failure(run, run.plan.steps[0], failed().result, NOW, Return(duration=1, attempts=attempts))
+    assert history(run) == 2 * [({"path": "y"}, {"path": "x"}, "ann")]
+
+
+@pytest.mark.parametrize(("logs", "kept"), [(Logs(stdout=3), True), (Logs(stdout=3, of_value=[(1, 3)]), False)])
+def test_a_call_with_a_value_has_not_failed_in_the_logs_of_a_rerun(logs: Logs, kept: bool) -> None:
+    run = rerun_only(called({"path": "x"}, logs).run, "a", "p-r2", NOW)
+    [attempt] = logs_page(run, LogsAsked(step_id="a")).steps[0].attempts
+    assert (attempt.code, attempt.error, attempt.logs) == (None, "", logs if kept else None)
+    assert attempt.run
+
+
+def test_a_resumed_agents_step_counts_no_calls_before_the_agent_reports_them() -> None:
+    run = begun(step("a", tool="agent")).run
+    state = run.steps["a"]
+    state.past = [PastCall(tool="read_file", args={}, result="x", time=NOW, agent="agent-1", number=201)]
+    state.more_past, state.earlier = 200, {"read_file": 200}
+    run.agents["a"] = {}
+    assert "read_file (201 calls)" in text(run)
+    assert "earlier attempts" not in text(run)
+    assert "calls)" not in text(resumed(run, "p-r2", NOW))
+
+
+def test_a_resumed_plan_waits_for_no_request_of_a_terminated_one() -> None:
+    run = begun(step("a")).run
+    run.ledger = run.ledger.opened("1", 100)
+    assert resumed(run, "p-r2", NOW).ledger.open == {}

@@ -71,6 +71,16 @@ def test_a_budget_says_what_each_answer_leads_to() -> None:
     ]
 
 
+def test_a_budget_of_agents_says_what_each_answer_leads_to_once() -> None:
+    args = {"budget": "2 of 2 calls are spent", "approve": "the limits become: calls 2 -> 4", "deny": "the agent ends"}
+    assert shown(pending("budget", **args))[:4] == [
+        "budget       │ 2 of 2 calls are spent",
+        "if approved  │ the limits become: calls 2 -> 4",
+        "if denied    │ the agent ends",
+        "what         │ Read it",
+    ]
+
+
 def test_a_call_whose_arguments_are_named_like_a_proposal_is_shown_as_a_call() -> None:
     item = pending("approval", recovery={"action": "skip"}, failure="no")
     assert proposal(item) == []
