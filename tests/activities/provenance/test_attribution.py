@@ -263,6 +263,19 @@ async def test_beside_a_tool_that_cannot_be_traced_what_the_command_names_is_the
     assert (listed(other), other.shared) == ({"own"}, [])
 
 
+async def test_a_file_whose_whole_path_is_too_long_for_the_kernel_is_still_its_commands(parallel: Steps) -> None:
+    steps = parallel()
+    running = steps.start("a", f"echo > begun; {WAIT}")
+    await steps.sees("begun")
+    code = "import os\nfor _ in range(25): os.mkdir('d' * 200); os.chdir('d' * 200)\nopen('leaf', 'w')"
+    returned = await steps.step("deep", json.dumps({"code": code}), "run_python")
+    await steps.step("g", '{"path": "go", "content": ""}', "write_file")
+    other = await running
+    assert any(path.endswith("/leaf") for path in listed(returned))
+    assert returned.warnings == []
+    assert (listed(other), other.warnings) == ({"begun"}, [])
+
+
 async def test_a_trace_that_is_incomplete_takes_no_file_from_its_step(parallel: Steps) -> None:
     """io_uring can change files that no call names; so can a program for another processor. Sandboxes refuse both."""
     steps = parallel(level="none")
