@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import resource
 import sys
 import textwrap
 from collections.abc import Sequence
@@ -232,6 +233,21 @@ async def test_output_is_whole_and_can_be_followed_where_values_are_in_s3(
     with pytest.raises(ToolError, match="no object") as caught:
         await store.get(large)
     assert caught.value.code == "VALUE_MISSING"
+
+
+async def test_without_room_for_output_the_step_says_where_it_is_lacking_and_the_worker_goes_on(
+    attempts: Attempts,
+) -> None:
+    """A limit for the length of files stands for a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
+    try:
+        error = await attempts.error("run_command", command=noise(3_000_000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert (error.type, error.non_retryable) == ("NO_SPACE", False)
+    assert str(attempts.workspace.parent / "state/values") in error.message
+    assert (await stored(attempts, noise(3_000_000))).streams == {"stdout": 3_000_000}
 
 
 @pytest.mark.parametrize("secret", ["swordfish-of-the-seas", 'with "quotes" and \\', "größer-als-drei"])
