@@ -134,7 +134,7 @@ def outcome_of(agent: AgentRun, step_id: str) -> Outcome:
         text = "" if result.large else as_text(result.value)
         length = len(text) if len(text) > TEXT_CHARACTERS else None
         return Outcome.model_validate({**head, "text": text[:TEXT_CHARACTERS], "length": length, "large": result.large})
-    why = (result.error if result else None) or state.reason or "it has not ended"
+    why = (result.error if result else None) or _why_blocked(agent, step_id) or state.reason or "it has not ended"
     # A denied call is reported with the person's comment, so that the model can react to it.
     comment = f": {decision.comment}" if decision and decision.comment and end == "denied" else ""
     made = "not made: " if state.status in (Status.BLOCKED, Status.SKIPPED) and end != "denied" else ""
@@ -269,6 +269,14 @@ def _end_of(state: StepState) -> CallEnd:
     if state.status is Status.SKIPPED:
         return "interrupted"
     return "unknown" if state.result is not None and state.result.code in UNCERTAIN else "failed"
+
+
+def _why_blocked(agent: AgentRun, step_id: str) -> str:
+    """Why a call was not made that waits for one that may have happened; empty if it waits for none."""
+    if agent.run.steps[step_id].status is not Status.BLOCKED:
+        return ""
+    needs = (name for name in _step(agent, step_id).depends_on if _end_of(agent.run.steps[name]) == "unknown")
+    return next((f"the outcome of '{name}' is unknown" for name in needs), "")
 
 
 def _conflict(step: Step, call: ToolUse, specs: Mapping[str, ToolSpec], workspace: str) -> bool:

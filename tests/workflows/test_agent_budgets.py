@@ -41,6 +41,12 @@ def asked(agents: Agents) -> int:
     return len(agents.llm.play.seen)
 
 
+async def until_asked(agents: Agents, number: int) -> None:
+    """So many LLM requests have reached the model. One that was granted counts as spent while it is on its way."""
+    await until(lambda: asked(agents) >= number, f"{number} requests have reached the model")
+    assert asked(agents) == number
+
+
 async def until_question(plan: Started) -> dict[str, Any]:
     """The pending question about the budget."""
     view = await plan.until(lambda view: view["pending"], "a person is asked")
@@ -86,12 +92,12 @@ async def test_a_person_extends_the_budget_of_two_agents_once_for_both_and_then_
         assert question["kind"] == "budget"
         assert question["args"]["budget"] == "2 of 2 calls of the LLM budget are spent"
         assert question["args"]["approve"] == "the limits become: calls 2 -> 4"
-        assert asked(agents) == 2
+        await until_asked(agents, 2)
         await plan.handle.execute_update(
             "decide", {"stepId": question["stepId"], "approved": True, "digest": question["digest"], "by": "ann"}
         )
         again = await until(lambda: _other(plan, question["digest"]), "it is asked again")
-        assert asked(agents) == 4
+        await until_asked(agents, 4)
         await plan.deny(again["stepId"], by="ann")
         view = await plan.ended()
         assert asked(agents) == 4
