@@ -20,7 +20,7 @@ from plans.agents.order import AgentEnd, AgentOrder, AgentUsage, PlanLink
 from plans.agents.tasks import Decision, TaskList, TaskStatus
 from plans.definition.output_schema import form_problem, value_of
 from plans.execution import schedule
-from plans.llm.prompt_parts import READ_RESULT
+from plans.execution.tool_history import last_output
 from plans.model import Plan, Step, ToolSpec
 from plans.run import DONE, Options, PlanStatus, Run, State, Status, StepState
 
@@ -139,24 +139,9 @@ def outcome_of(agent: AgentRun, step_id: str) -> Outcome:
     comment = f": {decision.comment}" if decision and decision.comment and end == "denied" else ""
     made = "not made: " if state.status in (Status.BLOCKED, Status.SKIPPED) and end != "denied" else ""
     text = f"{made}{why}{comment}" + (f"; {MAY_HAVE_HAPPENED}" if end == "unknown" else "")
-    return Outcome.model_validate({**head, "text": text[:4_000]})
-
-
-def read_on(agent: AgentRun, call: ToolUse) -> Outcome:
-    """The result of the orchestrator's own tool `read_result`."""
-    number, offset = int(call.args.get("call") or 0), int(call.args.get("offset") or 0)
-    args = short_args(call.args)
-    step_id = f"call_{number}"
-    if step_id not in agent.run.steps:  # each has ended or cannot begin: the model answers after all calls of an answer
-        return Outcome(
-            tool=READ_RESULT, ok=False, state="failed", args=args, text=f"there is no result of call {number}"
-        )
-    whole = outcome_of(agent, step_id)
-    state = agent.run.steps[step_id]
-    if state.result is not None and state.result.ok and state.result.large is None:
-        whole = whole.model_copy(update={"text": as_text(state.result.value), "length": None})
-    own = {"tool": READ_RESULT, "offset": offset, "call": None, "args": args, "asked": None, "by": ""}
-    return whole.model_copy(update=own)
+    output = last_output(state)
+    size = output.stdout + output.stderr if output else 0
+    return Outcome.model_validate({**head, "text": text[:3_800], "output": size})
 
 
 def number_of(step_id: str) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from plans.activity_io import PREVIEW_CHARACTERS, Attempt, PastCall, Return
+from plans.activity_io import PREVIEW_CHARACTERS, Attempt, Logs, PastCall, Return
 from plans.model import Step
 from plans.run import Change, Result, Run, Status, StepState
 
@@ -78,6 +78,13 @@ def last_call(state: StepState) -> bool:
     """Whether the step's result is of a call that is not among its past ones."""
     ended = sum(not (call.retried or call.run) for call in state.past)
     return state.result is not None and state.calls > ended
+
+
+def last_output(state: StepState) -> Logs | None:
+    """What the commands of the last attempt wrote, if it gave no value and they wrote anything."""
+    attempt = state.past[-1].attempt if state.past and not (state.result and state.result.ok) else None
+    logs = attempt.logs if attempt else None
+    return logs if logs and logs.of_value is None and logs.stdout + logs.stderr else None
 
 
 def attempts_before(state: StepState, change: Change) -> list[dict[str, Any]]:

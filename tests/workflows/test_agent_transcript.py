@@ -84,7 +84,7 @@ class Person:
 
 async def _driven(agents: Agents, plan: Started, person: Person, moment: int | None) -> View:
     """Answer what the agent asks until the plan has ended; interrupt it at that moment."""
-    agent, waiting = agent_of(plan), [moment]
+    agent, waiting, looked_at = agent_of(plan), [moment], [("", 0)]
 
     async def look() -> bool:
         if (await plan.handle.describe()).status is not WorkflowExecutionStatus.RUNNING:
@@ -95,7 +95,12 @@ async def _driven(agents: Agents, plan: Started, person: Person, moment: int | N
             with suppress(RPCError):  # it has just ended
                 await plan.signal("interrupt", {"by": "bob"})
         with suppress(RPCError):  # the agent has not begun, or has ended
+            found = await agent.handle.describe()
+            now = (found.run_id or "", found.history_length)
+            if now == looked_at[0]:  # nothing new; and for each query a worker without a cache begins anew
+                return False
             pending = (await agent.view())["pending"]
+            looked_at[0] = ("", 0) if len(pending) > 1 else now
             if pending:
                 await person.decide(agent, person.chance.choice(pending))
         return False

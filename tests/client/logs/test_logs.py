@@ -10,8 +10,8 @@ from typing import Any
 
 from temporalio.worker import Worker
 
+from activities.outputs.reading import Number
 from client.logs.feed import raw
-from client.logs.reading import Number
 from plans.activity_io import STDERR, STDOUT
 from runtime.connect import connect, storage
 from runtime.settings import Settings
