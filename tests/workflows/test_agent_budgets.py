@@ -228,6 +228,32 @@ async def test_an_answer_that_an_agent_did_not_ask_for_is_refused(serve: Serving
         assert asked(agents) == 2
 
 
+@pytest.mark.modes("plain")
+async def test_messages_with_senseless_numbers_hold_up_no_agent_under_the_budget(serve: Serving) -> None:
+    async with serve([says({"tool_calls": [call("work", name="one", **WAITS)]}), LOOKS]) as agents:
+        plan = await agents.plans.start(agents_named("a"), budget={"calls": 3})
+        await plan.until(lambda _: agents.plans.ledger, "the agent works")
+        agent = f"agent-{plan.id.removeprefix('plan-')}-a"
+        most, own = 10**12, {"stepId": "a", "agentId": agent}
+        for numbers in (
+            {"finished": most}, {"finished": most - 1, "request": most}, {"finished": 1, "request": most},
+            {"finished": most * 9}, {"finished": -1}, {"request": "x"}, {"spent": {"seconds": "NaN"}}, {"calls": 7},
+            {"finished": 1, "request": 2, "estimate": most},
+        ):  # fmt: skip
+            await plan.signal("agent_progress", own | numbers)
+        asks_on = Started(plan.client, agent)
+        for answer in ({"number": most, "granted": True}, {"number": 0, "granted": True}, {"number": "0"}, 7, None):
+            await asks_on.signal("budget_answer", answer)
+        agents.plans.go()
+        question = await until_question(plan)
+        await asks_on.signal("budget_answer", {"number": 0, "granted": True})
+        await until_asked(agents, 3)
+        await plan.deny(question["stepId"])
+        view = await plan.ended()
+        assert view["tokens"]["calls"] == 3
+    assert step(view, "a")["result"]["code"] == "LLM_BUDGET"
+
+
 def _agent_log(view: View) -> list[str]:
     return [entry["text"] for entry in view["log"] if entry["kind"] == "budget"]
 

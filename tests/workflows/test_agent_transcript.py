@@ -117,7 +117,8 @@ async def test_the_transcript_of_an_agent_that_is_interrupted_anywhere_equals_th
     chance = random.Random(seed)
     moments = sorted(chance.sample(range(1, MOMENTS), 2))
     async with serve(story()) as agents:
-        person, plan = Person(chance), await agents.plans.start([AGENT])
+        budget = {"budget": {"calls": 1_000}} if seed % 4 in (1, 2) else {}  # then it asks before each request
+        person, plan = Person(chance), await agents.plans.start([AGENT], **budget)
         runs = [agent_of(plan)]
         view = await _driven(agents, plan, person, moments[0])
         for moment in [*moments[1:], None]:
@@ -131,6 +132,7 @@ async def test_the_transcript_of_an_agent_that_is_interrupted_anywhere_equals_th
         _every_prompt_is_true(prompts(agents), person)
         await _every_result_is_the_true_one(runs, agents, person)
         _the_history_of_the_step_is_true(view, person)
+        assert view["tokens"]["calls"] == len(agents.prompts)
 
 
 def _ran(agents: Agents) -> list[str]:
