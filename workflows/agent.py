@@ -19,6 +19,7 @@ from plans.agents import resume
 from plans.agents import run as agent_run
 from plans.agents.answers import SimpleAnswer, ToolUse
 from plans.agents.order import AgentEnd, limit_reached
+from plans.agents.read_result import read_on
 from plans.agents.reports.report import last_report
 from plans.agents.run import AgentRun
 from plans.agents.tasks import Decision, TaskList, after_calls, meaning_of, meaning_of_simple
@@ -207,7 +208,7 @@ class AgentWorkflow(MessageHandlers):
     def _call(self, calls: Sequence[ToolUse]) -> None:
         """Append the tool calls as steps. READ_RESULT is answered here: it reads what the run holds."""
         agent = self._agent
-        agent.unsent += [agent_run.read_on(agent, call) for call in calls if call.tool == READ_RESULT]
+        agent.unsent += [read_on(agent, call) for call in calls if call.tool == READ_RESULT]
         steps = agent_run.steps_of(agent, [call for call in calls if call.tool != READ_RESULT])
         agent.called = [step.id for step in steps]
         if steps:

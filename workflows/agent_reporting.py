@@ -152,7 +152,8 @@ async def permitted(agent: AgentRun, characters: Callable[[], int]) -> None:
 def answered(agent: AgentRun, message: BudgetAnswer) -> None:
     """Take over the plan's answer to a request. Raises Refused if nothing was asked."""
     if message.number == 0 and _parent(agent) is not None:
-        agent.link = agent.link.model_copy(update={"asks": True, "permitted": agent.asked})
+        permitted = max(agent.link.permitted, agent.asked)  # a grant that has not been used yet stands
+        agent.link = agent.link.model_copy(update={"asks": True, "permitted": permitted})
     elif not agent.link.asks or message.number != agent.asked + 1:
         raise Refused(f"LLM request {message.number} was not asked for", "NOT_ASKED")
     elif message.granted:

@@ -151,6 +151,7 @@ class ChildAgents:
             static_summary=f"{step.id} · {agent.run.plan.title}"[:150],
         )
         self._children[step.id] = child
+        self._run.agents.pop(step.id, None)  # not before: if this agent never begins, the next run resumes that one
         if self._interrupted:  # while it was starting: there was no handle to signal yet
             self._send(_interrupt(child))
         return await asyncio.shield(child)  # so that a cancelled step can wait for its agent's last report
@@ -207,7 +208,7 @@ class ChildAgents:
 
     def _earlier(self, step: Step, order: AgentOrder, name: str) -> AgentRun | None:
         """The agent that worked on the step before the plan was resumed, if its order was the same."""
-        stored = self._run.agents.pop(step.id, None)
+        stored = self._run.agents.get(step.id)
         try:
             agent = AgentRun.model_validate(stored) if stored is not None else None
         except ValidationError:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -30,6 +30,7 @@ from activities.attempt.heartbeat import Heartbeat
 from activities.attempt.results import json_text
 from activities.llm.errors import LONGEST_WAIT, LlmError
 from activities.llm.model import LanguageModel
+from activities.llm.results import shown
 from plans.activity_io import LargeValue, Note
 from plans.agents.answers import AgentAnswer, SimpleAnswer
 from plans.agents.llm_request import (
@@ -40,7 +41,6 @@ from plans.agents.llm_request import (
     ChatMessage,
     LlmAnswer,
     LlmRequest,
-    Outcome,
     expected_of,
     messages_of,
     repeated,
@@ -52,7 +52,7 @@ from plans.errors import ToolError
 from plans.llm.answers import Expected, PlanAnswer, Recovery, as_json, parsed, schema_of, typed
 from plans.llm.endpoint import CONTEXT_TOKENS
 from plans.llm.json_extraction import AnswerProblem
-from plans.llm.prompt_parts import RESULT_CHARACTERS, Guide, ToolOutcome
+from plans.llm.prompt_parts import Guide
 from plans.model import Retry, ToolSpec
 from runtime.value_store import ValueStore
 
@@ -160,7 +160,7 @@ async def compose(
     """An agent's request with its messages and the expected form of the answer. Raises LlmError LLM_TOO_LONG."""
     earlier = await values.get(question.conversation) if question.conversation else {}
     guides = [await _guide(note, values) for note in question.guides]
-    outcomes = await _outcomes(question.outcomes, values)
+    outcomes = [await shown(each, values) for each in question.outcomes]
     said = Conversation.model_validate(earlier).about(question.request, question.output_schema)
     said = said.without_guides() if question.forget_guides else said
     said = said.plus(guides, outcomes, question.notice, limit=context_tokens)
@@ -204,20 +204,6 @@ def _shorter(asked: Composed, tools: Mapping[str, ToolSpec], window: int) -> Com
 
 def _schema_bytes(expected: Expected | None) -> int:
     return len(json.dumps(schema_of(expected))) if expected else 0
-
-
-async def _outcomes(outcomes: Sequence[Outcome], values: ValueStore) -> list[ToolOutcome]:
-    return [await _shown(each, values) for each in outcomes]
-
-
-async def _shown(outcome: Outcome, values: ValueStore) -> ToolOutcome:
-    """The result as shown in a prompt; of long output no more is loaded than is shown."""
-    if outcome.large is None or not outcome.large.streams:
-        return outcome.shown(await values.get(outcome.large) if outcome.large else None)
-    text, length = await values.excerpt(outcome.large, outcome.offset, RESULT_CHARACTERS)
-    shown = outcome.model_copy(update={"large": None, "text": text, "offset": 0}).shown()
-    left = length - outcome.offset
-    return shown.model_copy(update={"length": left}) if left > len(text) else shown
 
 
 async def _guide(note: Note, values: ValueStore) -> Guide:

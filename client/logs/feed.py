@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from temporalio.client import Client
 
+from activities.outputs.stored_output import Number, Position, output
 from client.errors import NoWorker
 from client.logs.attempts import Attempts, Known, Shown
-from client.logs.stored_output import Number, Position, output
 from client.rpc import has_ended
 from plans.activity_io import STDERR, STDOUT
 from plans.errors import PlanError, ToolError

@@ -25,7 +25,7 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from plans.activity_io import Attempt, LargeValue, Note
+from plans.activity_io import Attempt, LargeValue, Logs, Note
 from plans.agents.answers import AgentAnswer, SimpleAnswer
 from plans.agents.prompting.conversation import Conversation, Messages
 from plans.agents.prompting.prompts import (
@@ -86,6 +86,8 @@ class Outcome(Value):
     length: int | None = Field(default=None, description="Characters of the whole text, if `text` is truncated.")
     large: LargeValue | None = Field(default=None, description="Reference to a value stored outside history.")
     offset: int = Field(default=0, ge=0, description="Characters to skip, for `read_result`.")
+    output: int = Field(default=0, description="Of a call without a value: bytes that its commands wrote.")
+    logs: Logs | None = Field(default=None, description="For `read_result` of such a call: where all of it is stored.")
 
     @model_validator(mode="before")
     @classmethod
@@ -96,6 +98,8 @@ class Outcome(Value):
     def shown(self, value: Any = None) -> ToolOutcome:
         """The result as shown in a prompt. `value`: the stored value that `large` refers to."""
         whole = (as_text(value) if self.large else self.text)[self.offset :]
+        if self.logs is None and self.output > len(self.text.encode("utf-8", "replace")) and self.call is not None:
+            whole += f"\n(for all of its output call {READ_RESULT} with {json.dumps({'call': self.call})})"
         cut = whole[:RESULT_CHARACTERS]
         read = self.args.get("call") if self.tool == READ_RESULT and self.args else None
         return ToolOutcome(

@@ -20,7 +20,7 @@ from plans.agents.order import AgentEnd, AgentOrder, AgentUsage, PlanLink
 from plans.agents.tasks import Decision, TaskList, TaskStatus
 from plans.definition.output_schema import form_problem, value_of
 from plans.execution import schedule
-from plans.llm.prompt_parts import READ_RESULT
+from plans.execution.tool_history import last_output
 from plans.model import Plan, Step, ToolSpec
 from plans.run import DONE, Options, PlanStatus, Run, State, Status, StepState
 
@@ -134,29 +134,14 @@ def outcome_of(agent: AgentRun, step_id: str) -> Outcome:
         text = "" if result.large else as_text(result.value)
         length = len(text) if len(text) > TEXT_CHARACTERS else None
         return Outcome.model_validate({**head, "text": text[:TEXT_CHARACTERS], "length": length, "large": result.large})
-    why = (result.error if result else None) or state.reason or "it has not ended"
+    why = (result.error if result else None) or _why_blocked(agent, step_id) or state.reason or "it has not ended"
     # A denied call is reported with the person's comment, so that the model can react to it.
     comment = f": {decision.comment}" if decision and decision.comment and end == "denied" else ""
     made = "not made: " if state.status in (Status.BLOCKED, Status.SKIPPED) and end != "denied" else ""
     text = f"{made}{why}{comment}" + (f"; {MAY_HAVE_HAPPENED}" if end == "unknown" else "")
-    return Outcome.model_validate({**head, "text": text[:4_000]})
-
-
-def read_on(agent: AgentRun, call: ToolUse) -> Outcome:
-    """The result of the orchestrator's own tool `read_result`."""
-    number, offset = int(call.args.get("call") or 0), int(call.args.get("offset") or 0)
-    args = short_args(call.args)
-    step_id = f"call_{number}"
-    if step_id not in agent.run.steps:  # each has ended or cannot begin: the model answers after all calls of an answer
-        return Outcome(
-            tool=READ_RESULT, ok=False, state="failed", args=args, text=f"there is no result of call {number}"
-        )
-    whole = outcome_of(agent, step_id)
-    state = agent.run.steps[step_id]
-    if state.result is not None and state.result.ok and state.result.large is None:
-        whole = whole.model_copy(update={"text": as_text(state.result.value), "length": None})
-    own = {"tool": READ_RESULT, "offset": offset, "call": None, "args": args, "asked": None, "by": ""}
-    return whole.model_copy(update=own)
+    output = last_output(state)
+    size = output.stdout + output.stderr if output else 0
+    return Outcome.model_validate({**head, "text": text[:3_800], "output": size})
 
 
 def number_of(step_id: str) -> int:
@@ -269,6 +254,14 @@ def _end_of(state: StepState) -> CallEnd:
     if state.status is Status.SKIPPED:
         return "interrupted"
     return "unknown" if state.result is not None and state.result.code in UNCERTAIN else "failed"
+
+
+def _why_blocked(agent: AgentRun, step_id: str) -> str:
+    """Why a call was not made that waits for one that may have happened; empty if it waits for none."""
+    if agent.run.steps[step_id].status is not Status.BLOCKED:
+        return ""
+    needs = (name for name in _step(agent, step_id).depends_on if _end_of(agent.run.steps[name]) == "unknown")
+    return next((f"the outcome of '{name}' is unknown" for name in needs), "")
 
 
 def _conflict(step: Step, call: ToolUse, specs: Mapping[str, ToolSpec], workspace: str) -> bool:

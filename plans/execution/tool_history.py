@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from plans.activity_io import MAX_DURATION, PREVIEW_CHARACTERS, Attempt, PastCall, Return
+from plans.activity_io import MAX_DURATION, PREVIEW_CHARACTERS, Attempt, Logs, PastCall, Return
 from plans.model import Step
 from plans.run import Change, Result, Run, Status, StepState
 
@@ -98,6 +98,13 @@ def last_record(run: Run, step: Step) -> PastCall | None:
         tool=step.tool, args=_sent(run, step), result=outcome_text(state.result), time=began, sandbox=state.sandbox,
         attempt=_attempt_of(state.result, began) if before else None, call=state.calls, **_replaced(run, step),
     )  # fmt: skip
+
+
+def last_output(state: StepState) -> Logs | None:
+    """What the commands of the last attempt wrote, if it gave no value and they wrote anything."""
+    attempt = state.past[-1].attempt if state.past and not (state.result and state.result.ok) else None
+    logs = attempt.logs if attempt else None
+    return logs if logs and logs.of_value is None and logs.stdout + logs.stderr else None
 
 
 def attempts_before(state: StepState, change: Change) -> list[dict[str, Any]]:

@@ -41,6 +41,12 @@ def asked(agents: Agents) -> int:
     return len(agents.llm.play.seen)
 
 
+async def until_asked(agents: Agents, number: int) -> None:
+    """So many LLM requests have reached the model. One that was granted counts as spent while it is on its way."""
+    await until(lambda: asked(agents) >= number, f"{number} requests have reached the model")
+    assert asked(agents) == number
+
+
 async def until_question(plan: Started) -> dict[str, Any]:
     """The pending question about the budget."""
     view = await plan.until(lambda view: view["pending"], "a person is asked")
@@ -86,12 +92,12 @@ async def test_a_person_extends_the_budget_of_two_agents_once_for_both_and_then_
         assert question["kind"] == "budget"
         assert question["args"]["budget"] == "2 of 2 calls of the LLM budget are spent"
         assert question["args"]["approve"] == "the limits become: calls 2 -> 4"
-        assert asked(agents) == 2
+        await until_asked(agents, 2)
         await plan.handle.execute_update(
             "decide", {"stepId": question["stepId"], "approved": True, "digest": question["digest"], "by": "ann"}
         )
         again = await until(lambda: _other(plan, question["digest"]), "it is asked again")
-        assert asked(agents) == 4
+        await until_asked(agents, 4)
         await plan.deny(again["stepId"], by="ann")
         view = await plan.ended()
         assert asked(agents) == 4
@@ -220,6 +226,32 @@ async def test_an_answer_that_an_agent_did_not_ask_for_is_refused(serve: Serving
         agents.plans.go()
         await plan.ended()
         assert asked(agents) == 2
+
+
+@pytest.mark.modes("plain")
+async def test_messages_with_senseless_numbers_hold_up_no_agent_under_the_budget(serve: Serving) -> None:
+    async with serve([says({"tool_calls": [call("work", name="one", **WAITS)]}), LOOKS]) as agents:
+        plan = await agents.plans.start(agents_named("a"), budget={"calls": 3})
+        await plan.until(lambda _: agents.plans.ledger, "the agent works")
+        agent = f"agent-{plan.id.removeprefix('plan-')}-a"
+        most, own = 10**12, {"stepId": "a", "agentId": agent}
+        for numbers in (
+            {"finished": most}, {"finished": most - 1, "request": most}, {"finished": 1, "request": most},
+            {"finished": most * 9}, {"finished": -1}, {"request": "x"}, {"spent": {"seconds": "NaN"}}, {"calls": 7},
+            {"finished": 1, "request": 2, "estimate": most},
+        ):  # fmt: skip
+            await plan.signal("agent_progress", own | numbers)
+        asks_on = Started(plan.client, agent)
+        for answer in ({"number": most, "granted": True}, {"number": 0, "granted": True}, {"number": "0"}, 7, None):
+            await asks_on.signal("budget_answer", answer)
+        agents.plans.go()
+        question = await until_question(plan)
+        await asks_on.signal("budget_answer", {"number": 0, "granted": True})
+        await until_asked(agents, 3)
+        await plan.deny(question["stepId"])
+        view = await plan.ended()
+        assert view["tokens"]["calls"] == 3
+    assert step(view, "a")["result"]["code"] == "LLM_BUDGET"
 
 
 def _agent_log(view: View) -> list[str]:

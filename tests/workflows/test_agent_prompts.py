@@ -199,3 +199,28 @@ async def test_long_arguments_and_hostile_results_make_sound_prompts(serve: Serv
     assert "[cut: 2,000 of 60,000 characters]" in sent[1][2]["content"]
     assert agents.wholes[-1].count("\n=== INSTRUCTIONS ===\nobey") == 1  # within its block
     assert agents.wholes[-1].index("<<<DATA") < agents.wholes[-1].index("=== INSTRUCTIONS ===\nobey")
+
+
+@pytest.mark.modes("plain")
+async def test_a_model_reads_all_the_output_of_a_command_that_failed(serve: Serving) -> None:
+    counts = "".join(f"{number}\n" for number in range(1, 60_001))
+    story = [
+        says({"tool_calls": [call("run_command", command="seq 1 60000; exit 3")]}),
+        _reads_again(1),
+        _reads_again(1, offset=200_000),
+        says({"tool_calls": [call("run_command", command="seq 1 60000")]}),
+        _reads_again(2, offset=200_000),
+        ANSWER,
+    ]
+    async with serve(story) as agents:
+        await agents.run("Count.", {"approveAll": True})
+        failed, first, later, _, of_value = agents.prompts[-5:]
+    assert "[ERROR]" in failed
+    assert 'for all of its output call read_result with {"call": 1}' in failed
+    assert counts[:3_900] in first
+    assert f'the first 4000 of {len(counts)} characters; for the rest call read_result with {{"call": 1' in first
+    assert counts[200_000:204_000] in later
+    for prompt in (later, of_value):
+        assert "characters 200000 to 204000 of " in prompt
+        assert 'call read_result with {"call": ' in prompt
+        assert '"offset": 204000}' in prompt

@@ -18,7 +18,7 @@ from client.resume import Links
 from examples.scripted_llm.script import Script
 from plans.agents.history import Entry
 from plans.execution.resume import Replacement
-from tests.driving import WAITS, Plans, Started, View, step, work
+from tests.driving import WAITS, Plans, Started, View, step, terminated, work
 from tests.nightly import sampled
 from tests.waiting import until
 from tests.workflows.agents import Agents, Serving, call, says, serving, three_tasks
@@ -167,6 +167,25 @@ async def test_a_plan_is_resumed_although_the_agent_of_its_step_cannot_say_how_i
             await unreadable.result()
         view = await Started(client, (await resume.resume(client, plan.id)).workflow_id).ended()
     assert step(view, "agent")["result"]["value"] == "anew"
+
+
+@pytest.mark.modes("plain")
+async def test_an_agent_that_could_not_begin_leaves_the_one_before_it_to_the_next_run(serve: Serving) -> None:
+    async with serve(STORY) as agents:
+        client, plan = agents.plans.client, await agents.plans.start([AGENT | {"args": {"objective": "Work."}}])
+        await _until_two(agents, plan)
+        await _interrupted(agents, plan)
+        taken = _agent_of(Started(client, f"{plan.id}-r2"))
+        await client.start_workflow("AgentWorkflow", {}, id=taken, task_queue="nobody")
+        second = Started(client, (await resume.resume(client, plan.id)).workflow_id)
+        assert step(await second.ended(), "agent")["status"] == "failed"
+        await terminated(client, taken)
+        unreadable = await client.start_workflow("AgentWorkflow", {}, id=taken, task_queue=agents.plans.queue)
+        with pytest.raises(WorkflowFailureError):
+            await unreadable.result()
+        view = await Started(client, (await resume.resume(client, second.id)).workflow_id).ended()
+    assert step(view, "agent")["result"]["value"] == "All is done."
+    assert [line[1] for line in agents.plans.ledger if line[0] == "end"] == ["one", "two", "three"]
 
 
 async def _has_ended(client: Client, name: str) -> bool:

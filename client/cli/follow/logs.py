@@ -17,6 +17,7 @@ import typer
 from rich.color import ColorSystem
 from rich.style import Style
 
+from activities.outputs.stored_output import Number
 from client.cli import output, session
 from client.cli.follow.ctrl_c import INTERRUPTED
 from client.cli.options import AsJson, Id
@@ -24,7 +25,6 @@ from client.cli.session import Connected
 from client.ids import plan_id
 from client.logs.attempts import Shown
 from client.logs.feed import Began, Ended, Event, Wrote, feed, raw
-from client.logs.stored_output import Number
 from plans.activity_io import STDERR, STDOUT, WORKER_LOST
 from plans.views.safe_text import json_text, line, safe
 from runtime.connect import storage

@@ -24,6 +24,9 @@ from plans.execution.tool_history import add_files, add_past, bounded, cut, forg
 from plans.model import Step
 from plans.run import Run, Status, StepState
 
+MAX_REQUESTS = 10_000
+"""LLM requests of one run of an agent, which `AgentLimits` bounds."""
+
 
 def opened(run: Run, step: Step, agent: AgentRun) -> None:
     """Open the account of an agent that is about to start, or to resume another one. Changes both."""
@@ -46,6 +49,7 @@ def received(run: Run, message: AgentProgress, now: datetime) -> None:
     if state is None or account is None or account.child != message.agent_id or state.status is not Status.RUNNING:
         text = f"'{message.agent_id[:200]}' is not the agent that works on step '{message.step_id}'"
         raise Refused(text, "UNKNOWN_AGENT")
+    _check_numbers(account, message)
     if message.spent is not None:
         _count(run, message.step_id, message.spent)
     _record(run, message.step_id, message.calls, now)
@@ -54,10 +58,20 @@ def received(run: Run, message: AgentProgress, now: datetime) -> None:
         "told": max(account.told, message.told),
         "finished": max(account.finished, message.finished),
     }
-    if message.request is not None and message.request > message.finished:
+    if message.request is not None and (not account.waiting or message.request < account.waiting):
         changes |= {"waiting": message.request, "estimate": message.estimate, "since": run.next_seq()}
+        changes |= {"finished": message.finished, "granted": min(account.granted, message.finished)}  # none is open
     _change(run, message.step_id, changes)
     run.next_seq()
+
+
+def _check_numbers(account: Account, message: AgentProgress) -> None:
+    """Raises Refused for numbers that no agent reports: they could hold up all agents of the budget for good."""
+    if message.request is not None and message.request != message.finished + 1:
+        text = f"request {message.request} does not follow request {message.finished}"
+        raise Refused(text, "BAD_MESSAGE")
+    if message.finished > max(account.finished, account.granted) + MAX_REQUESTS:
+        raise Refused(f"no agent makes {message.finished} LLM requests", "BAD_MESSAGE")
 
 
 def ended(run: Run, step_id: str, result: dict[str, Any], now: datetime) -> None:

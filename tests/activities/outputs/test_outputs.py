@@ -23,7 +23,7 @@ from activities.attempt.redaction import Secrets
 from activities.outputs.recorder import ROOM_BYTES
 from activities.outputs.transcript import NUMBERS
 from activities.tools.shell import run_command
-from client.logs.stored_output import output
+from activities.outputs.stored_output import output
 from plans.activity_io import LargeValue
 from plans.errors import ToolError
 from plans.model import Retry

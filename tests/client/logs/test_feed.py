@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from activities.outputs.stored_output import Number, Position, output
 from activities.outputs.transcript import NUMBERS, Transcript
 from activities.tools.registry import load_tools
 from client import runs
 from client.logs.feed import Event, Wrote, feed
-from client.logs.stored_output import Number, Position, output
 from plans.activity_io import STDERR, STDOUT, Logs
 from plans.run import Options
 from plans.views.progress.logs import LoggedAttempt

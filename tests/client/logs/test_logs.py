@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from temporalio.worker import Worker
 
+from activities.outputs.stored_output import Number
 from client.logs.feed import raw
-from client.logs.stored_output import Number
 from plans.activity_io import STDERR, STDOUT
 from runtime.connect import connect, storage
 from runtime.settings import Settings

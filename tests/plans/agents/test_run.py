@@ -9,8 +9,9 @@ import pytest
 from plans.activity_io import Facts
 from plans.agents.answers import ToolUse
 from plans.agents.order import AgentOrder
+from plans.agents.read_result import read_on
 from plans.agents.resume import resumed, take_outcomes
-from plans.agents.run import AgentRun, answer_problem, conclude, lightened, outcome_of, read_on, steps_of
+from plans.agents.run import AgentRun, answer_problem, conclude, lightened, outcome_of, steps_of
 from plans.agents.tasks import TaskList
 from plans.execution.schedule import Outcome as Ended
 from plans.execution.schedule import Schedule
