@@ -268,6 +268,15 @@ async def test_of_very_many_calls_in_one_answer_none_is_made_and_of_a_hundred_ea
     assert recorded == names
 
 
+async def test_an_agent_whose_granted_request_fails_lets_the_one_that_waits_behind_it_go_on(serve: Serving) -> None:
+    refused = {"reply": {"status": 401, "error": "no", "delay": 0.3}}
+    async with serve([refused, says({"answer": "done", "confidence": "high"}, times=0)]) as agents:
+        plan = await agents.plans.start(agents_named("a", "b"), budget={"tokens": 5_000, "ask": False})
+        view = await plan.ended()
+        assert asked(agents) == view["tokens"]["calls"] == 2
+    assert sorted(step(view, name)["status"] for name in ("a", "b")) == ["completed", "failed"]
+
+
 def _agent_log(view: View) -> list[str]:
     return [entry["text"] for entry in view["log"] if entry["kind"] == "budget"]
 
