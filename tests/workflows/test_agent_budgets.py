@@ -254,6 +254,29 @@ async def test_messages_with_senseless_numbers_hold_up_no_agent_under_the_budget
     assert step(view, "a")["result"]["code"] == "LLM_BUDGET"
 
 
+@pytest.mark.slow
+@pytest.mark.crosses_runs
+async def test_of_very_many_calls_in_one_answer_none_is_made_and_of_a_hundred_each_once(serve: Serving) -> None:
+    names = [f"n{number}" for number in range(100)]
+    many = [call("work", name=name) for name in names]
+    story = [says({"tool_calls": [*many, *many]}), says({"tool_calls": many})]
+    async with serve([*story, says({"answer": "done", "confidence": "high"})]) as agents:
+        view = await (await agents.plans.start(agents_named("a"), budget={"calls": 3, "ask": False})).ended()
+    assert (view["status"], view["tokens"]["calls"]) == ("completed", 3)
+    assert sorted(line[1] for line in agents.plans.ledger if line[0] == "end") == sorted(names)
+    recorded = [each["args"]["name"] for each in view["step_tool_history"]["0"]]
+    assert recorded == names
+
+
+async def test_an_agent_whose_granted_request_fails_lets_the_one_that_waits_behind_it_go_on(serve: Serving) -> None:
+    refused = {"reply": {"status": 401, "error": "no", "delay": 0.3}}
+    async with serve([refused, says({"answer": "done", "confidence": "high"}, times=0)]) as agents:
+        plan = await agents.plans.start(agents_named("a", "b"), budget={"tokens": 5_000, "ask": False})
+        view = await plan.ended()
+        assert asked(agents) == view["tokens"]["calls"] == 2
+    assert sorted(step(view, name)["status"] for name in ("a", "b")) == ["completed", "failed"]
+
+
 def _agent_log(view: View) -> list[str]:
     return [entry["text"] for entry in view["log"] if entry["kind"] == "budget"]
 
