@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict
 from activities.attempt.environment import sandbox_of
 from activities.sandbox import landlock
 from activities.sandbox.sandbox import describe, missing
+from activities.tracing.probe import is_traced
 from activities.workspace.allowed import WorkspaceRules
 from activities.workspace.atomic_swap import is_supported
 from activities.workspace.effect_log import EFFECTS, EffectLog
@@ -35,14 +36,6 @@ from runtime.weaknesses import Weakness, of_user_namespaces, weaknesses
 
 VERSION_SECONDS = 10.0
 """Timeout of `temporal --version`."""
-LANDLOCK_GAPS = {
-    2: "moves between directories",
-    3: "the length of files",
-    5: "device controls",
-    6: "signals to other processes",
-}
-"""What Landlock began to guard, by ABI version."""
-WHOLE_LANDLOCK = max(LANDLOCK_GAPS)
 LITTLE_BYTES = 500 * 1024 * 1024
 """Free disk space below which to warn."""
 
@@ -78,8 +71,15 @@ async def examine(environ: Mapping[str, str]) -> list[Finding]:
     except PlanError as error:
         return [*findings, _bad("settings", error.message)]
     findings.append(_good("settings", f"queue '{settings.task_queue}', approvals {settings.approvals}"))
-    findings += [_state(settings), _workspace(settings), _tools(settings), _rights(), *_sandbox(settings)]
-    findings += [_effects(settings), _saving(settings), _approvals(settings), _service(settings, environ)]
+    findings += [_state(settings), _workspace(settings), _tools(settings), _rights()]
+    findings += [
+        *_sandbox(settings),
+        _tracing(settings),
+        _effects(settings),
+        _saving(settings),
+        _approvals(settings),
+        _service(settings, environ),
+    ]
     found = [_weak("security", each) for each in weaknesses(settings, environ)]
     found = found or [_good("security", "no further weakness of this machine is known")]
     return findings + found + await _server(settings)
@@ -162,23 +162,27 @@ def _sandbox(settings: Settings) -> list[Finding]:
         if lacking:
             way = lacking + ("" if shutil.which("bwrap") else f"; run `{_installs('bubblewrap')}`")
         found = [_weak("sandbox", Weakness(code, f"{text}. For level 2: {way}")), *_why_no_bubblewrap()]
-    if sandbox.level == "landlock" and landlock.abi() < WHOLE_LANDLOCK:
-        found.append(_weak("sandbox", Weakness("OLD_LANDLOCK", gaps_of_landlock(landlock.abi()))))
+    if sandbox.level == "landlock" and landlock.abi() < landlock.WHOLE:
+        found.append(_weak("sandbox", Weakness("OLD_LANDLOCK", landlock.gaps(landlock.abi()))))
     if settings.sandbox_network == "on" and sandbox.level != "none":
         network = "every command has network access: PLANS_SANDBOX_NETWORK=on; unset it and let steps ask for it"
         found.append(_weak("network", Weakness("NETWORK_ON", network)))
     return found
 
 
+def _tracing(settings: Settings) -> Finding:
+    without = "a file that changed while several commands ran is shown as one of theirs"
+    if not settings.trace:
+        return _good("tracing", f"off, by PLANS_TRACE: {without}")
+    if is_traced(sandbox_of(settings)):
+        return _good("tracing", "commands are traced: of those side by side, each is named for the files it wrote")
+    way = "it needs Linux 5.19 on x86_64 or arm64, and at sandbox level 0 a root worker"
+    return _warning("tracing", f"commands cannot be traced here, so {without}; {way}")
+
+
 def _why_no_bubblewrap() -> list[Finding]:
     """What of the kernel's settings keeps an ordinary user from bubblewrap; root needs none of it."""
     return [_weak("sandbox", each) for each in of_user_namespaces()] if os.geteuid() != 0 else []
-
-
-def gaps_of_landlock(abi: int) -> str:
-    """What an old Landlock does not guard; seccomp denies connections at every version."""
-    open_ = [text for first, text in LANDLOCK_GAPS.items() if abi < first]
-    return f"this kernel's Landlock (ABI {abi}) does not guard {', '.join(open_)}; update the kernel to 6.12 or later"
 
 
 def _installs(package: str) -> str:

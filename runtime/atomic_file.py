@@ -23,8 +23,10 @@ def write_whole(path: Path, data: bytes, prefix: str = ".", *, durable: bool = T
                 file.flush()
                 os.fsync(descriptor)
         temporary.replace(path)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename is None:  # as of a full disk: say where
+            error.filename = str(path)
         raise
     if durable:
         _sync_directory(path.parent)

@@ -48,6 +48,8 @@ class Watch:
     """Marks before the call of the paths that its text says it writes."""
     guarded: dict[str, Mark] = field(default_factory=dict)
     """Marks of protected files before the call."""
+    lock: int = -1
+    """Of its entry among the calls under way, see `activities.tracing.under_way`."""
     trace_file: Path | None = None
     """Where all that it does is traced; None if it does something in the worker's own process."""
     final: Trace | None = None

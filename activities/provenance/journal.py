@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+import os
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -43,6 +44,17 @@ class Journal:
                 calls.append(CallChanges.model_validate_json(path.read_bytes()))
         return sorted(calls, key=lambda call: call.time)
 
+    def unnamed_since(self, since: int, paths: Collection[str]) -> set[str]:
+        """Those of the absolute paths that no call changed whose entry was written since then (ns since the epoch)."""
+        left = set(paths)
+        for folder in _changed(self.directory, since):
+            for path in _changed(Path(folder), since) if left else ():
+                with suppress(OSError, ValidationError):
+                    call = CallChanges.model_validate_json(Path(path).read_bytes())
+                    left -= {f"{call.workspace}/{change.path}" for change in call.changes}
+                    left = {each for each in left if not (call.more and each.startswith(f"{call.workspace}/"))}
+        return left
+
     def mark_undone(self, plan_id: str, keys: Iterable[str], time: datetime) -> None:
         """Record that the changes of these calls were undone."""
         text = json.dumps({**self._undone(plan_id), **dict.fromkeys(keys, time.isoformat())})
@@ -66,3 +78,10 @@ class Journal:
 
     def _path(self, plan_id: str, key: str) -> Path:
         return self._folder(plan_id) / f"{hashlib.sha256(key.encode()).hexdigest()[:24]}.call"
+
+
+def _changed(directory: Path, since: int) -> list[str]:
+    """The entries of a directory that changed since then."""
+    with suppress(OSError), os.scandir(directory) as entries:
+        return [entry.path for entry in entries if entry.stat().st_mtime_ns >= since]
+    return []

@@ -115,7 +115,8 @@ class Looks:
     def forget(self, key: str) -> None:
         """Delete what is kept of a call."""
         self._file(key).unlink(missing_ok=True)
-        self._file(key).with_suffix(".trace").unlink(missing_ok=True)
+        for suffix in (".trace", ".call"):
+            self._file(key).with_suffix(suffix).unlink(missing_ok=True)
 
     def _file(self, key: str) -> Path:
         return self._directory / hashlib.sha256(key.encode()).hexdigest()[:32]

@@ -11,13 +11,14 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from activities.provenance.attribution import Attribution, Watch, attribute
+from activities.provenance.attribution import SLACK_NS, Attribution, Watch, attribute
 from activities.provenance.declared_writes import named_by
 from activities.provenance.journal import Journal
 from activities.provenance.known_states import KnownStates, mark_at
@@ -25,6 +26,7 @@ from activities.provenance.path_state import kept_state, state_of
 from activities.provenance.protected_files import guarded, running_later, warning
 from activities.provenance.scan import MAX_ENTRIES, Difference, Looks, Mark, WorkspaceScan, look
 from activities.tools.tool import ToolContext
+from activities.tracing import under_way
 from activities.workspace.file_names import native
 from plans.errors import ToolError
 from plans.file_stamps import SAMPLED_FROM, Stamp
@@ -99,8 +101,9 @@ class Watcher:
     def _begin(self, context: ToolContext, args: dict[str, Any]) -> Watch:
         workspace, call = context.workspace, context.call
         watch = Watch(call.key, call.plan_id, call.step_id, workspace.root, time.time_ns())
-        if self._trace and context.tool in TRACED:
-            watch.trace_file = self._looks.trace_file(call.key)
+        file = self._looks.trace_file(call.key)
+        watch.trace_file = file if self._trace and context.tool in TRACED else None
+        watch.lock = under_way.begin(file, watch.root)
         with self._lock:  # before the snapshot: another call may end during it
             watch.beside = [other for other in self._active if other.root == watch.root]
             for other in watch.beside:
@@ -110,6 +113,7 @@ class Watcher:
             self._look_before(watch, context, args)
         except BaseException:
             self._leave(watch)
+            under_way.end(watch.lock)
             raise
         return watch
 
@@ -139,6 +143,12 @@ class Watcher:
             self._active.remove(watch)
 
     def _end(self, watch: Watch, context: ToolContext) -> None:
+        try:
+            self._compare(watch, context)
+        finally:
+            under_way.end(watch.lock)
+
+    def _compare(self, watch: Watch, context: ToolContext) -> None:
         self._leave(watch)
         try:
             after = look(watch.root, str(self._state), self._most, self._names)
@@ -150,6 +160,8 @@ class Watcher:
         if text := running_later(watch.root, [*difference.created, *difference.changed], self._names):
             context.warn(text)
         found = attribute(watch, difference, after, _folders_above(self._of_file_tools(watch.root)))
+        if found.foreign:
+            found = replace(found, foreign=self._of_strangers(watch, found.foreign, context))
         if found.warning:
             context.warn(found.warning)
         self._record(watch, after, found, context)
@@ -158,6 +170,17 @@ class Watcher:
                 self._written.clear()
                 self._known.forget_earlier()
         return None
+
+    def _of_strangers(self, watch: Watch, paths: Sequence[str], context: ToolContext) -> list[str]:
+        """Those that no step of any worker process with this state directory has changed, as far as is known."""
+        named = {f"{watch.root}/{path}": path for path in paths}
+        # In this order: a call that ends meanwhile is in the journal before it is no longer under way.
+        left = under_way.not_of_others(self._looks.trace_file(watch.key), named)
+        left = self.journal.unnamed_since(watch.since - SLACK_NS, left)
+        with suppress(ToolError):
+            effects = context.effects.log.since((watch.since - SLACK_NS) / 1e9) if left else []
+            left -= {f"{effect.workspace}/{effect.path}" for effect in effects}
+        return [path for absolute, path in named.items() if absolute in left]
 
     def _difference(self, watch: Watch, after: WorkspaceScan, context: ToolContext) -> Difference:
         """The changes between the snapshots, without those of file tools."""

@@ -23,6 +23,14 @@ _KNOWN = {1: 13, 2: 14, 3: 15, 4: 15}
 _TCP, _SCOPES, _SCOPE_SOCKETS, _SCOPE_SIGNALS = 3, 3, 1, 2
 SIGNALS = 6
 """From this ABI on, signals are restricted."""
+GAPS = {
+    2: "moves between directories",
+    3: "the length of files",
+    5: "device controls",
+    SIGNALS: "signals to other processes",
+}
+"""What Landlock began to guard, by ABI."""
+WHOLE = max(GAPS)
 
 
 class _Ruleset(ctypes.Structure):
@@ -39,6 +47,12 @@ def abi() -> int:
     with suppress(AttributeError, OSError):
         return max(0, int(ctypes.CDLL(None).syscall(_CREATE, None, 0, 1)))
     return 0
+
+
+def gaps(abi: int) -> str:
+    """What an old Landlock does not guard; seccomp denies connections at every version."""
+    open_ = [text for first, text in GAPS.items() if abi < first]
+    return f"this kernel's Landlock (ABI {abi}) does not guard {', '.join(open_)}; update the kernel to 6.12 or later"
 
 
 def restrict(writable: Iterable[str], readable: Iterable[str], network: bool) -> None:

@@ -42,8 +42,11 @@ class Names:
                 self._note(process, b"", path, calls.NAME)
         elif name != "openat2" or self._memory.number(process, arguments[2]) & calls.WRITING:
             for folder, at in paths:
-                base = b"cwd" if folder == calls.HERE else _base(arguments[folder])
-                self._note(process, base, self._memory.text(process, arguments[at]), effect)
+                base, path = _place(arguments, folder), self._memory.text(process, arguments[at])
+                try:
+                    self._note(process, base, path, effect)
+                except OSError as error:
+                    raise _of_whole_path(error) from None
             if effect == calls.TREE or name.startswith("symlink"):
                 self._known.clear()
 
@@ -142,6 +145,16 @@ class _Memory:
         if found < 0:
             raise OSError(ctypes.get_errno(), "the directory cannot be opened")
         return found
+
+
+def _of_whole_path(error: OSError) -> OSError:
+    """A relative path may be short enough for the call, and too long for us with its directory before it."""
+    return OSError(errno.EXDEV, "a path too long to look up") if error.errno == errno.ENAMETOOLONG else error
+
+
+def _place(arguments: list[int], folder: int) -> bytes:
+    """Where the path of a call begins, below /proc/PID."""
+    return b"cwd" if folder == calls.HERE else _base(arguments[folder])
 
 
 def _base(argument: int) -> bytes:

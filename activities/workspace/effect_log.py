@@ -95,6 +95,10 @@ class EffectLog:
             )
             return [(_effect(row[:-1]), float(row[-1])) for row in rows]
 
+    def since(self, time: float) -> list[Effect]:
+        """The changes begun since then (seconds since the epoch), of all workflows."""
+        return self._select("time >= ? AND kind != 'call' AND state != 'failed'", time)
+
     def begin(self, effect: Effect) -> None:
         """Record an effect that is about to happen; on disk when this returns."""
         row = (effect.key, run_of(effect.key), effect.kind, effect.workspace, effect.path, effect.temporary)

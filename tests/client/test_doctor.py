@@ -13,9 +13,10 @@ from temporalio.worker import Worker
 from activities.sandbox import landlock
 from activities.workspace.atomic_swap import is_supported
 from activities.workspace.effect_log import EFFECTS, Effect, EffectLog
-from client.doctor import Finding, Verdict, examine, gaps_of_landlock
+from client.doctor import Finding, Verdict, examine
 from runtime.search_attributes import ensure, known
 from runtime.server import SEARCH_ATTRIBUTES
+from tests.lacking import require_sandbox
 
 
 def by_subject(findings: list[Finding]) -> dict[str, Finding]:
@@ -39,6 +40,15 @@ async def test_all_is_good_where_a_worker_listens(environ: dict[str, str], worke
     assert found["server"].text.startswith(environ["TEMPORAL_ADDRESS"])
     assert found["search"].verdict is Verdict.GOOD
     assert "read_file" in found["tools"].text
+
+
+async def test_it_says_whether_commands_are_traced(alone: dict[str, str]) -> None:
+    require_sandbox("bwrap")
+    assert by_subject(await examine(alone))["tracing"].text.startswith("commands are traced")
+    assert "PLANS_TRACE" in by_subject(await examine(alone | {"PLANS_TRACE": "off"}))["tracing"].text
+    if os.geteuid() != 0:
+        unsafe = by_subject(await examine(alone | {"PLANS_SANDBOX": "off"}))["tracing"]
+        assert unsafe.verdict is Verdict.WARNING
 
 
 async def test_a_queue_nobody_listens_to_is_a_warning(environ: dict[str, str]) -> None:
@@ -156,6 +166,6 @@ async def test_a_workspace_that_no_plan_may_have_is_told(alone: dict[str, str], 
     ],
 )
 def test_an_old_landlock_is_told_by_what_it_does_not_guard(abi: int, open_: list[str], guarded: list[str]) -> None:
-    text = gaps_of_landlock(abi)
+    text = landlock.gaps(abi)
     assert [word for word in open_ if word not in text] == []
     assert [word for word in guarded if word in text] == []

@@ -1,7 +1,7 @@
 """Replays every recorded history against the code on the path: `python tests/replay/replayer.py`.
 
-Prints one line per history that cannot be replayed; exit code 1 if there is one. A program of its own, so that it can
-run under any hash seed and against another copy of the code.
+Prints one line per history that cannot be replayed; exit code 1 if there is one. With `--first` it ends there. A
+program of its own, so that it can run under any hash seed and against another copy of the code.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ import json
 import logging
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
+from typing import Any
 
 from temporalio.client import WorkflowHistory
 from temporalio.contrib.pydantic import pydantic_data_converter
@@ -27,21 +29,41 @@ from workflows.plan import PlanWorkflow
 HISTORIES = Path(__file__).parent / "histories"
 
 
-async def replay() -> int:
-    """Replay all; returns how many failed."""
+class Patient(ThreadPoolExecutor):
+    """Waits for what it runs, so that the SDK's deadlock detection has nothing to time.
+
+    It allows two seconds of a clock; a workflow task full of conditions takes most of one, and more on a busy machine.
+    Our workers allow more (`runtime/workflow_runner.py`); a `Replayer` has no option and no attribute for it.
+    """
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **named: Any) -> Future[Any]:
+        """Run it to its end, in a thread."""
+        running = super().submit(function, *args, **named)
+        wait([running])
+        return running
+
+
+async def replay(only_first: bool) -> int:
+    """Replay all, or until the first that fails; returns how many failed."""
     restrictions = SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH)
     replayer = Replayer(
         workflows=[PlanWorkflow, AgentWorkflow],
+        workflow_task_executor=Patient(),
         workflow_runner=SandboxedWorkflowRunner(restrictions=restrictions),
         data_converter=pydantic_data_converter,
     )
     paths = sorted(HISTORIES.glob("*.json"))
-    results = await replayer.replay_workflows(_histories(paths), raise_on_replay_failure=False)
-    failed = [(path, results.replay_failures[run]) for path, run in _runs(paths) if run in results.replay_failures]
-    for path, error in failed:
-        print(f"FAILED {path.stem}: {' '.join(str(error).split())[:300]}")
-    print(f"{len(paths) - len(failed)} of {len(paths)} histories replayed")
-    return len(failed)
+    failed = done = 0
+    async with replayer.workflow_replay_iterator(_histories(paths)) as results:
+        async for result in results:
+            if result.replay_failure is not None:
+                print(f"FAILED {paths[done].stem}: {' '.join(str(result.replay_failure).split())[:300]}")
+                failed += 1
+            done += 1
+            if failed and only_first:
+                break
+    print(f"{done - failed} of {len(paths)} histories replayed")
+    return failed
 
 
 async def _histories(paths: list[Path]) -> AsyncIterator[WorkflowHistory]:
@@ -50,18 +72,9 @@ async def _histories(paths: list[Path]) -> AsyncIterator[WorkflowHistory]:
         yield WorkflowHistory.from_json(data.pop("workflowId"), data)
 
 
-def _runs(paths: list[Path]) -> list[tuple[Path, str]]:
-    """The run id of every history: what failures are named by."""
-    found = []
-    for path in paths:
-        first = json.loads(path.read_text())["events"][0]
-        found.append((path, str(first["workflowExecutionStartedEventAttributes"]["originalExecutionRunId"])))
-    return found
-
-
 if __name__ == "__main__":
     logging.disable(logging.CRITICAL)
-    code = min(asyncio.run(replay()), 1)
+    code = min(asyncio.run(replay("--first" in sys.argv)), 1)
     gc.collect()
     sys.stdout.flush()
     os._exit(code)

@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
-import subprocess
-import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,6 +19,7 @@ from plans.activity_io import LargeValue
 from plans.errors import ToolError
 from runtime.storage import LocalDirectory, OnePayloadConverter, StorageError, converter, s3_driver
 from runtime.value_store import ValueStore
+from tests.s3_server import bucket as bucket
 
 STORE, RETRIEVE = StorageDriverStoreContext(), StorageDriverRetrieveContext()
 
@@ -99,37 +95,6 @@ async def test_values_of_steps_are_kept_by_the_same_driver(directory: LocalDirec
     with pytest.raises(ToolError) as caught:
         await values.get(large)
     assert caught.value.code == "VALUE_MISSING"
-
-
-@pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A bucket on an S3 server of this machine."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-c", "from moto.server import main; main()", "-H", "127.0.0.1", "-p", str(port)]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.05)
-        for name, value in {
-            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
-            "AWS_ACCESS_KEY_ID": "test",
-            "AWS_SECRET_ACCESS_KEY": "test",
-            "AWS_DEFAULT_REGION": "us-east-1",
-        }.items():
-            monkeypatch.setenv(name, value)
-        import boto3
-
-        boto3.client("s3").create_bucket(Bucket="plans")
-        yield "plans"
-    finally:
-        server.kill()
-        server.wait()
 
 
 async def test_s3_keeps_them_as_well(bucket: str) -> None:

@@ -10,7 +10,7 @@ from temporalio.client import Client
 
 from client import resume
 from tests.driving import WAITS, Plans, Started, View, step
-from tests.nightly import sampled
+from tests.nightly import only_nightly, sampled
 from tests.waiting import until
 from tests.workflows.agents import Agents, Serving, call, says, serving
 
@@ -60,7 +60,7 @@ async def test_two_agents_side_by_side_stop_at_the_limit_of_calls_exactly(serve:
     assert view["status"] == "partial"
 
 
-@pytest.mark.parametrize("limit", [1, 1_000])
+@pytest.mark.parametrize("limit", [1_000, only_nightly(1)])
 async def test_two_agents_side_by_side_stop_at_the_limit_of_tokens_within_one_call(serve: Serving, limit: int) -> None:
     async with serve([costly(delay=0.1)]) as agents:
         view = await (await agents.plans.start(agents_named("a", "b"), budget={"tokens": limit, "ask": False})).ended()
@@ -138,7 +138,7 @@ async def test_an_answer_that_is_sent_back_counts_under_the_budget(serve: Servin
     assert step(view, "a")["result"]["code"] == "LLM_BUDGET"
 
 
-@pytest.mark.parametrize("stop", ["interrupt", "cancel"])
+@pytest.mark.parametrize("stop", ["cancel", only_nightly("interrupt")])
 async def test_a_plan_stopped_while_its_agents_wait_for_the_budget_resumes_with_all_that_was_spent(
     serve: Serving, stop: str
 ) -> None:
@@ -232,7 +232,7 @@ async def test_the_log_warns_once_before_the_limit(serve: Serving) -> None:
     assert _agent_log(view)[0] == "4 of 5 calls of the LLM budget are spent"
 
 
-@pytest.mark.parametrize("attempt", sampled(range(20), 3))
+@pytest.mark.parametrize("attempt", sampled(range(20), 2))
 async def test_agents_cancelled_while_they_report_or_wait_for_the_budget_end_at_once(
     serve: Serving, attempt: int
 ) -> None:

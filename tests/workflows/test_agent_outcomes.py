@@ -70,7 +70,7 @@ async def _results(*runs: Started) -> dict[int, Outcome]:
 
 
 @pytest.mark.crosses_runs
-@pytest.mark.parametrize("decision", ["approve", "deny", "edit"])
+@pytest.mark.parametrize("decision", ["deny", "edit", only_nightly("approve")])
 async def test_a_call_that_awaited_approval_asks_again_after_a_resume_and_its_result_is_what_was_decided_then(
     serve: Serving, start: Callable[[Agents], Any], decision: str
 ) -> None:

@@ -14,11 +14,10 @@ from client import undo
 from plans.files.undo import ChangesReport
 from runtime.settings import Settings
 from tests.driving import Plans, Started, step
+from tests.nightly import only_nightly
 from worker import build
 
 pytestmark = pytest.mark.modes("plain")
-
-SIXTY = 60
 
 
 def command(name: str, text: str, **more: Any) -> dict[str, Any]:
@@ -48,7 +47,7 @@ def content(plans: Plans) -> dict[str, str]:
 THREE = [
     command("a", "until [ -e c.txt ]; do sleep 0.02; done; echo a > a.txt; sleep 0.2"),
     command("b", "until [ -e a.txt ]; do sleep 0.02; done; x=b; echo b > $x.txt; sleep 0.2"),
-    command("c", ": > c.txt; sleep 1.2"),
+    command("c", ": > c.txt; until [ -e b.txt ]; do sleep 0.02; done; sleep 0.1"),
 ]
 
 
@@ -82,15 +81,16 @@ async def test_where_steps_cannot_be_told_apart_every_view_says_one_of_them_and_
         assert (undone.refused, content(idle)) == ([], {})
 
 
-async def test_sixty_steps_side_by_side_are_listed_exactly_and_undone_completely(plans: Plans) -> None:
+@pytest.mark.parametrize("count", [15, only_nightly(60)])
+async def test_many_steps_side_by_side_are_listed_exactly_and_undone_completely(plans: Plans, count: int) -> None:
     """Each writes a file of its own, one into a directory that all make, and a line into one file."""
     traced()
     (plans.workspace / "log").write_text("begun\n")
-    names = [f"s{number}" for number in range(SIXTY)]
+    names = [f"s{number}" for number in range(count)]
     text = "n={}; mkdir -p d/e; echo $n > own_$n; echo $n > d/e/$n; echo $n >> log"
     started = await plans.start([command(name, text.format(name)) for name in names])
     view = await started.ended()
-    assert view["counts"] == {"total": SIXTY, "completed": SIXTY}
+    assert view["counts"] == {"total": count, "completed": count}
     assert sorted((plans.workspace / "log").read_text().split()) == sorted(["begun", *names])
     report = await listed(plans, started)
     found = {name: files - {"d", "d/e"} for name, files in paths(report).items()}

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import resource
 import sys
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 from pydantic import SecretStr
 from temporalio.api.common.v1 import Payload
@@ -19,14 +21,19 @@ from temporalio.converter import StorageDriverClaim, StorageDriverStoreContext
 from activities.attempt.environment import ToolEnvironment
 from activities.attempt.redaction import Secrets
 from activities.outputs.recorder import ROOM_BYTES
+from activities.outputs.transcript import NUMBERS
 from activities.tools.shell import run_command
+from client.logs.stored_output import output
 from plans.activity_io import LargeValue
 from plans.errors import ToolError
-from runtime.storage import LocalDirectory
+from plans.model import Retry
+from plans.views.progress.logs import LoggedAttempt
+from runtime.storage import LocalDirectory, s3_driver
 from runtime.value_store import ValueStore
 from tests.activities.attempts import Attempts
 from tests.activities.processes import until
 from tests.nightly import only_nightly
+from tests.s3_server import bucket as bucket
 
 MIB = 1024 * 1024
 NOISE = "import random, sys; sys.stdout.buffer.write(random.Random(7).randbytes({}))"
@@ -204,7 +211,46 @@ async def test_a_storage_that_stays_out_of_reach_fails_the_step_for_a_retry(
     assert "out of reach" in error.message
 
 
-@pytest.mark.parametrize("secret", ["swordfish-of-the-seas", 'with "quotes" and \\', "größer-als-drei"])
+async def test_output_is_whole_and_can_be_followed_where_values_are_in_s3(
+    attempts: Attempts,
+    bucket: str,
+) -> None:
+    """Streams, their chunks, parts of them, and what `plan logs` reads of a failed attempt."""
+    store = ValueStore(s3_driver(bucket))
+    known = attempts.but(values=store)
+    large = await stored(known, f"{noise(3_000_000)} | tee original; echo some words >&2")
+    assert (large.streams, large.known) == ({"stdout": 3_000_000}, {"stderr": "some words\n", "exitCode": 0})
+    await use(known, "write_file", large, path="copy", content="$s.stdout")
+    assert (attempts.workspace / "copy").read_bytes() == (attempts.workspace / "original").read_bytes()
+    shown = json.dumps(await store.get(large), ensure_ascii=False)
+    assert await store.excerpt(large, 2_000_000, 50) == (shown[2_000_000:2_000_050], len(shown))
+    error = await known.but(retry=Retry(attempts=1)).error("run_command", command="cat original; exit 3")
+    logs = LoggedAttempt.model_validate(error.details[0]["attempts"][-1])
+    read = [piece.data async for piece in output(logs, store, dict.fromkeys(NUMBERS, 0))]
+    assert b"".join(read) == (attempts.workspace / "original").read_bytes()
+    s3 = boto3.resource("s3").Bucket(bucket)
+    await asyncio.to_thread(s3.objects.delete)
+    with pytest.raises(ToolError, match="no object") as caught:
+        await store.get(large)
+    assert caught.value.code == "VALUE_MISSING"
+
+
+async def test_without_room_for_output_the_step_says_where_it_is_lacking_and_the_worker_goes_on(
+    attempts: Attempts,
+) -> None:
+    """A limit for the length of files stands for a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
+    try:
+        error = await attempts.error("run_command", command=noise(3_000_000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert (error.type, error.non_retryable) == ("NO_SPACE", False)
+    assert str(attempts.workspace.parent / "state/values") in error.message
+    assert (await stored(attempts, noise(3_000_000))).streams == {"stdout": 3_000_000}
+
+
+@pytest.mark.parametrize("secret", ['größer "als" \\ drei', only_nightly("swordfish-of-the-seas")])
 async def test_secrets_are_masked_across_chunks_and_writes(attempts: Attempts, secret: str) -> None:
     site = ToolEnvironment(secrets=Secrets([SecretStr(secret), SecretStr(f"{secret}-and-more")]))
     code = (

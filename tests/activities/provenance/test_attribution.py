@@ -171,6 +171,51 @@ async def test_files_of_file_tools_are_neither_the_commands_nor_a_strangers(para
     assert (listed(returned), returned.warnings) == ({"begun"}, [])
 
 
+async def test_files_of_steps_in_other_worker_processes_are_not_called_strangers(parallel: Steps) -> None:
+    """A second watcher knows of the first what another process would: their state directory."""
+    steps, others = parallel(), parallel()
+    (steps.workspace / "gone").write_text("x")
+    running = steps.start("a", f"echo > begun; {WAIT}")
+    await steps.sees("begun")
+    still = others.start("still", f"echo > under_way; {WAIT}; until [ -e end ]; do sleep 0.02; done")
+    await others.sees("under_way")
+    await others.step("done", "mkdir d; echo > d/theirs; rm gone")
+    await others.step("w", '{"path": "new/dir/file", "content": "x"}', "write_file")
+    (steps.workspace / "by_hand").write_text("x")
+    await others.step("g", '{"path": "go", "content": ""}', "write_file")
+    returned = await running
+    assert (listed(returned), returned.shared) == ({"begun"}, [])
+    assert returned.warnings == ["changed while it ran, and not by it: 'by_hand'"]
+    await others.step("e", '{"path": "end", "content": ""}', "write_file")
+    assert listed(await still) == {"under_way"}
+    assert [*steps.state.glob("looks/*")] == []
+
+
+async def test_beside_what_another_worker_process_cannot_trace_nothing_is_called_a_strangers(parallel: Steps) -> None:
+    steps, others = parallel(), parallel(trace=False)
+    untraced = others.start("u", f"echo > own; {WAIT}")
+    await others.sees("own")
+    running = steps.start("a", f"echo > begun; {WAIT}")
+    await steps.sees("begun")
+    (steps.workspace / "perhaps").write_text("x")
+    returned = await steps.step("b", "echo > known")
+    assert (listed(returned), returned.warnings) == ({"known"}, [])
+    await steps.step("g", '{"path": "go", "content": ""}', "write_file")
+    assert (await running).warnings == []
+    await untraced
+
+
+async def test_what_a_step_left_that_lost_its_worker_is_no_strangers(parallel: Steps) -> None:
+    steps, file = parallel(), b"(\0fleft\0"
+    running = steps.start("a", f"echo > begun; {WAIT}")
+    await steps.sees("begun")
+    (steps.state / "looks/dead.trace").write_bytes(file)
+    (steps.state / "looks/dead.call").write_bytes(os.fsencode(steps.workspace))
+    for name in ("left", "by_hand", "go"):
+        (steps.workspace / name).write_text("x")
+    assert (await running).warnings == ["changed while it ran, and not by it: 'by_hand', 'go'"]
+
+
 async def test_two_commands_that_write_one_file_in_turn_both_list_it(parallel: Steps) -> None:
     steps = parallel()
     first = steps.start("a", f"echo a >> both; {WAIT}; echo a >> both")
@@ -216,6 +261,19 @@ async def test_beside_a_tool_that_cannot_be_traced_what_the_command_names_is_the
     other = await running
     assert (listed(returned), returned.shared, returned.warnings) == ({"theirs", "go"}, [], [])
     assert (listed(other), other.shared) == ({"own"}, [])
+
+
+async def test_a_file_whose_whole_path_is_too_long_for_the_kernel_is_still_its_commands(parallel: Steps) -> None:
+    steps = parallel()
+    running = steps.start("a", f"echo > begun; {WAIT}")
+    await steps.sees("begun")
+    code = "import os\nfor _ in range(25): os.mkdir('d' * 200); os.chdir('d' * 200)\nopen('leaf', 'w')"
+    returned = await steps.step("deep", json.dumps({"code": code}), "run_python")
+    await steps.step("g", '{"path": "go", "content": ""}', "write_file")
+    other = await running
+    assert any(path.endswith("/leaf") for path in listed(returned))
+    assert returned.warnings == []
+    assert (listed(other), other.warnings) == ({"begun"}, [])
 
 
 async def test_a_trace_that_is_incomplete_takes_no_file_from_its_step(parallel: Steps) -> None:

@@ -9,6 +9,8 @@ import socket
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
+
 from runtime import server
 from runtime.server import Server
 from runtime.settings import Settings
@@ -28,6 +30,7 @@ async def test_the_worker_command_is_the_worker_with_its_flags_and_signals(envir
     assert (await plan_process(environ, "worker", "--queue", "")).code == 2
 
 
+@pytest.mark.slow
 async def test_who_follows_a_plan_finds_the_server_on_other_ports_and_so_does_its_worker(
     environ: dict[str, str], tmp_path: Path, workspace: Path, temporal_binary: Path
 ) -> None:

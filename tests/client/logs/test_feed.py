@@ -21,6 +21,7 @@ from runtime.settings import Settings
 from runtime.storage import LocalDirectory, converter
 from runtime.value_store import ValueStore
 from tests.client.test_history_feed import Mortal, mortal  # noqa: F401
+from tests.nightly import only_nightly
 from tests.waiting import connected, until
 from worker import build
 
@@ -60,7 +61,7 @@ async def test_output_is_followed_across_a_restart_of_the_server(
     assert len(said) == 1
 
 
-@pytest.mark.parametrize("parts", [1, 63, 200])
+@pytest.mark.parametrize("parts", [1, 65, only_nightly(63), only_nightly(200)])
 async def test_what_is_stored_is_read_in_its_order_from_any_position(tmp_path: Path, parts: int) -> None:
     chance, store = random.Random(parts), ValueStore(LocalDirectory(tmp_path))
     transcript, written = Transcript(store), list[tuple[Number, bytes]]()

@@ -6,38 +6,23 @@ import asyncio
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 from temporalio.service import RPCError
 
 from runtime import server
-from runtime.background_worker import ensure_worker, recorded, stop_workers
+from runtime.background_worker import ensure_worker, recorded
 from runtime.connect import reach
 from runtime.server import Server
 from runtime.settings import Settings
 from tests.waiting import until
 
 PLAN = {"steps": [{"id": "write", "tool": "write_file", "args": {"path": "a.txt", "content": "x"}}]}
-
-
-@pytest_asyncio.fixture
-async def embedded(state_dir: Path, temporal_binary: Path, caches: dict[str, str]) -> AsyncIterator[Settings]:
-    """Settings that lead to an embedded server; it and its workers are stopped at the end."""
-    own = {"PLANS_STATE_DIR": str(state_dir), "PLANS_SERVER": "embedded", "TEMPORAL_CONFIG_FILE": os.devnull}
-    settings = Settings.read({**caches, **own})
-    # Ports of its own, as if it had run before: 7233 may be another test's.
-    port, ui_port = server.free_ports(0, 0)
-    before = Server(pid=0, began="", address=f"{server.HOST}:{port}", ui=f"http://{server.HOST}:{ui_port}")
-    before.write(server.record(settings))
-    yield settings
-    await stop_workers(settings.with_flags(grace=0))
-    await server.stop(settings)
 
 
 async def killed(running: Server) -> None:
@@ -58,23 +43,19 @@ async def both_free(running: Server) -> None:
     await until(lambda: server.free_ports(*running.ports) == running.ports, "the ports are free")
 
 
-async def test_a_killed_server_comes_back_on_its_recorded_ports(embedded: Settings) -> None:
+async def test_a_killed_server_comes_back_on_its_recorded_ports_and_so_does_a_stopped_one(embedded: Settings) -> None:
     first = await server.ensure(embedded)
     await killed(first)
     second = await server.ensure(embedded)
     assert (second.address, second.ui) == (first.address, first.ui)
     assert second.pid != first.pid
-
-
-async def test_a_stopped_server_comes_back_on_its_recorded_ports(embedded: Settings) -> None:
-    first = await server.ensure(embedded)
     await server.stop(embedded)
     assert server.recorded(embedded) is None
     found = server.last(embedded)
     assert found
     assert found.is_stopped
-    second = await server.ensure(embedded)
-    assert (second.address, second.ui, second.is_stopped) == (first.address, first.ui, False)
+    third = await server.ensure(embedded)
+    assert (third.address, third.ui, third.is_stopped) == (first.address, first.ui, False)
 
 
 async def test_taken_ports_are_said_and_the_new_ones_recorded(embedded: Settings) -> None:

@@ -13,28 +13,14 @@ from pathlib import Path
 
 import psutil
 import pytest
-import pytest_asyncio
 
 from runtime import server
-from runtime.background_worker import ensure_worker, stop_workers
+from runtime.background_worker import ensure_worker
 from runtime.connect import reach
 from runtime.server import Server
 from runtime.settings import Settings
 from tests.test_worker import line, start_plan, worker_process
 from tests.waiting import until
-
-
-@pytest_asyncio.fixture
-async def embedded(state_dir: Path, temporal_binary: Path, caches: dict[str, str]) -> AsyncIterator[Settings]:
-    """Settings that lead to an embedded server with ports of its own; it and its workers are stopped at the end."""
-    own = {"PLANS_STATE_DIR": str(state_dir), "PLANS_SERVER": "embedded", "TEMPORAL_CONFIG_FILE": os.devnull}
-    settings = Settings.read({**caches, **own})
-    port, ui_port = server.free_ports(0, 0)
-    before = Server(pid=0, began="", address=f"{server.HOST}:{port}", ui=f"http://{server.HOST}:{ui_port}")
-    before.write(server.record(settings))
-    yield settings
-    await stop_workers(settings.with_flags(grace=0))
-    await server.stop(settings)
 
 
 @asynccontextmanager
@@ -111,6 +97,7 @@ async def test_a_worker_that_finishes_its_steps_ends_as_well_when_it_becomes_use
         assert await asyncio.wait_for(process.wait(), 90) == 0
 
 
+@pytest.mark.slow
 async def test_a_server_that_is_back_in_time_finds_its_worker(
     embedded: Settings, environ: dict[str, str], queue: str
 ) -> None:
