@@ -14,8 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from activities.provenance.scan import FOLDER as FOLDER_SIZE
-from activities.provenance.scan import Difference, Mark, WorkspaceScan
+from activities.provenance.scan import FOLDER_SIZE, Difference, Mark, WorkspaceScan
 from activities.tracing.trace import Trace, read
 from activities.workspace.file_names import native
 from activities.workspace.paths import shown

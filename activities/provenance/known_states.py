@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from activities.provenance.path_state import kept_state
-from activities.provenance.scan import FOLDER as FOLDER_SIZE
-from activities.provenance.scan import Mark, mark_of
+from activities.provenance.scan import FOLDER_SIZE, Mark, mark_of
 from activities.workspace.content_store import ContentStore
 from activities.workspace.workspace import Workspace
 from plans.errors import ToolError

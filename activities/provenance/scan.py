@@ -32,11 +32,11 @@ SKIPPED = frozenset((
 ))  # fmt: skip
 """Names of directories that are not scanned."""
 CACHE_MARK = "CACHEDIR.TAG"
-FOLDER = -1
+FOLDER_SIZE = -1
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 Mark = tuple[int, int, int]
-"""Version of a path: ctime in ns (which programs cannot set), size, inode. For a directory: 0, FOLDER, inode."""
+"""Version of a path: ctime in ns (which programs cannot set), size, inode. For a directory: 0, FOLDER_SIZE, inode."""
 
 
 class Difference(NamedTuple):
@@ -125,7 +125,7 @@ class Looks:
 def mark_of(status: os.stat_result) -> Mark:
     """The mark of a path from its lstat result."""
     is_folder = stat.S_ISDIR(status.st_mode)
-    return (0, FOLDER, status.st_ino) if is_folder else (status.st_ctime_ns, status.st_size, status.st_ino)
+    return (0, FOLDER_SIZE, status.st_ino) if is_folder else (status.st_ctime_ns, status.st_size, status.st_ino)
 
 
 def _enter(directory: int, path: str, found: WorkspaceScan, skipped: str, depth: int, marking: bool = True) -> None:
@@ -184,7 +184,7 @@ def _enter_folder(
         return
     try:
         if marking:
-            found.marks[path] = (0, FOLDER, os.fstat(inner).st_ino)
+            found.marks[path] = (0, FOLDER_SIZE, os.fstat(inner).st_ino)
         _enter(inner, f"{path}/", found, skipped, depth + 1, marking)
     finally:
         os.close(inner)

@@ -15,6 +15,8 @@ from pydantic import Field, field_validator
 from plans.definition.output_schema import schema_problem
 from plans.model import Value
 
+AGENT_PREFIX = "agent-"
+"""Beginning of the ids of agents."""
 MAX_REQUEST = 20_000
 MAX_NUDGES = 3
 """Consecutive reminders (no tool call or completed task in between) after which a run ends as stalled."""
@@ -125,7 +127,7 @@ def order_of_step(args: Mapping[str, Any], plan_id: str, step_id: str) -> AgentO
 
 def agent_of_step(plan_id: str, step_id: str, calls: int) -> str:
     """The id of a step's agent; `calls` numbers the calls of the step, from 1."""
-    return f"agent-{plan_id[:100]}-{step_id[:80]}" + (f"-{calls}" if calls > 1 else "")
+    return f"{AGENT_PREFIX}{plan_id[:100]}-{step_id[:80]}" + (f"-{calls}" if calls > 1 else "")
 
 
 def asks_the_same(one: AgentOrder, other: AgentOrder) -> bool:

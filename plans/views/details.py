@@ -10,7 +10,7 @@ from plans.agents.order import agent_of_step
 from plans.model import Step
 from plans.run import Decision, Run, Status, StepState
 from plans.views.safe_text import line
-from plans.views.views import counts
+from plans.views.views import counts, created
 
 VALUE = 300
 """Characters of a value that are shown; `plan show --json` has the rest."""
@@ -21,12 +21,12 @@ def of_plan(run: Run) -> list[str]:
     plan = run.plan
     named = f", task {plan.task_id}" if plan.task_id and plan.task_id != plan.id else ""
     numbers = ", ".join(f"{count} {name}" for name, count in in_words(run).items())
-    created = plan.created_at or run.created or run.started
-    times = [("created", created), ("started", run.started), ("ended", run.ended)]
+    began = created(run)
+    times = [("created", began), ("started", run.started), ("ended", run.ended)]
     took = f", in {(run.ended - run.started).total_seconds():.1f} s" if run.ended and run.started else ""
     rows = [f"Id: {line(plan.id or '')}, version {plan.version}{named}"]
     rows += [f"Status: {run.status.value}{f': {numbers}' if numbers else ''}"]
-    rows += ["Times: " + ", ".join(f"{name} {_clock(time)}" for name, time in times if time) + took] if created else []
+    rows += ["Times: " + ", ".join(f"{name} {_clock(time)}" for name, time in times if time) + took] if began else []
     rows += [f"Workspace: {line(run.facts.workspace or plan.workspace or '')}"] if run.facts.workspace else []
     return rows + ([f"Stopped: {line(run.stopped)}"] if run.stopped else [])
 

@@ -11,15 +11,13 @@ from typing import Any
 
 from pydantic import Field
 
+from plans.agents.order import AGENT_PREFIX
 from plans.execution.approvals import DENIED
 from plans.model import Step, Value
 from plans.run import ENDED, PlanStatus, Run, Status, StepState
 from plans.views.markdown import code, md
 from plans.views.models import TokensView, View
-from plans.views.views import counts, duration, tokens
-
-AGENT = "agent-"
-"""Prefix of the ids of agents' runs; `plan logs` and `plan rerun` are for plans."""
+from plans.views.views import counts, created, duration, tokens
 
 
 class Failure(Value):
@@ -88,7 +86,7 @@ def summary_of(run: Run) -> Summary:
         version=run.plan.version,
         status=run.status,
         counts=counts(run),
-        created_at=run.plan.created_at or run.created or run.started,
+        created_at=created(run),
         started_at=run.started,
         ended_at=run.ended,
         duration=duration(run),
@@ -146,7 +144,8 @@ def why_denied(denial: Denial) -> str:
 
 def next_commands(summary: Summary) -> list[tuple[str, str]]:
     """What a person may do next, as (command, what it does); empty if nothing is left to do."""
-    name, is_agent = summary.plan_id, summary.plan_id.startswith(AGENT)
+    name = summary.plan_id
+    is_agent = name.startswith(AGENT_PREFIX)  # `plan logs` and `plan rerun` are for plans
     if summary.status is PlanStatus.REVIEW:
         return [(f"plan review {name}", "read and change it"), (f"plan begin {name}", "begin it as it is")]
     if summary.status not in ENDED:

@@ -11,6 +11,7 @@ plan of any size. `plans.views.progress.events` has the progress events: there i
 from __future__ import annotations
 
 from collections import Counter
+from datetime import datetime
 from typing import Any
 
 from plans.activity_io import PastCall
@@ -25,7 +26,7 @@ from plans.views.agent_progress import notes_of, tasks_of
 from plans.views.pending import iso, pending
 from plans.views.progress.events import asks, result_view
 
-DENIED = "denied"
+DENIED_COUNT = "denied"
 """Key of the denied steps among the counts."""
 
 
@@ -85,9 +86,13 @@ def brief_view(run: Run) -> dict[str, Any]:
 
 
 def origin(run: Run) -> dict[str, Any]:
-    """The task that the plan serves, and when the plan was created: as it says itself, else when its run began."""
-    created = run.plan.created_at or run.created or run.started
-    return {"taskId": run.plan.task_id or run.plan.id, "createdAt": iso(created)}
+    """The task that the plan serves, and when the plan was created."""
+    return {"taskId": run.plan.task_id or run.plan.id, "createdAt": iso(created(run))}
+
+
+def created(run: Run) -> datetime | None:
+    """When the plan was created: as it says itself, else when its first run began to exist."""
+    return run.plan.created_at or run.created or run.started
 
 
 def duration(run: Run) -> float:
@@ -147,8 +152,8 @@ def needs_mark(run: Run, index: int) -> bool:
 
 def counts(run: Run) -> dict[str, int]:
     """Number of steps by status, without zeros, and in total. Denied steps are `denied`, not `skipped`."""
-    number = Counter(DENIED if state.is_denied else state.status.value for state in run.steps.values())
-    names = [*(status.value for status in Status), DENIED]
+    number = Counter(DENIED_COUNT if state.is_denied else state.status.value for state in run.steps.values())
+    names = [*(status.value for status in Status), DENIED_COUNT]
     return {"total": number.total()} | {name: number[name] for name in names if number[name]}
 
 

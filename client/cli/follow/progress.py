@@ -10,11 +10,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from client.runs import BriefView, EventView
-from plans import run
 from plans.log import LogKind
-from plans.run import DONE, PlanStatus, Status
+from plans.run import DENIED, DONE, PlanStatus, Status
 from plans.views.models import BriefStep
-from plans.views.views import DENIED
+from plans.views.views import DENIED_COUNT
 
 
 class Progress:
@@ -53,7 +52,7 @@ class _Changed:
 
     def move(self, index: int, event: EventView) -> bool:
         step, status = self.steps[index], Status(event.status)
-        counted = DENIED if event.result and event.result.code == run.DENIED else status.value
+        counted = DENIED_COUNT if event.result and event.result.code == DENIED else status.value
         self.counts[step.status] -= 1
         self.counts[counted] = self.counts.get(counted, 0) + 1
         if step.awaiting:
