@@ -50,8 +50,8 @@ def proposal(item: PendingView) -> list[tuple[str, Any]]:
     if item.kind == "recovery" and isinstance(proposed, Mapping):
         return [*_recovery(item, proposed, after, rest.pop("call", None)), *rest.items()]
     if item.kind == "budget":
-        after += [("if approved", "the budget is raised by half, and the LLM is asked again")]
-        after += [("if denied", f"the LLM is not asked: step '{item.step_id}' fails")]
+        after += [("if approved", rest.pop("approve", "the budget is raised by half, and the LLM is asked again"))]
+        after += [("if denied", rest.pop("deny", f"the LLM is not asked: step '{item.step_id}' fails"))]
     return [(item.kind, proposed), *after, *rest.items()]
 
 

@@ -71,6 +71,16 @@ def test_a_budget_says_what_each_answer_leads_to() -> None:
     ]
 
 
+def test_a_budget_that_says_its_new_limits_says_them_once() -> None:
+    rows = shown(pending("budget", budget="2 of 2", approve="the limits become: calls 2 -> 3", deny="the agent ends"))
+    assert rows[:3] == [
+        "budget       │ 2 of 2",
+        "if approved  │ the limits become: calls 2 -> 3",
+        "if denied    │ the agent ends",
+    ]
+    assert not [row for row in rows if row.startswith(("approve ", "deny "))]
+
+
 def test_a_call_whose_arguments_are_named_like_a_proposal_is_shown_as_a_call() -> None:
     item = pending("approval", recovery={"action": "skip"}, failure="no")
     assert proposal(item) == []
