@@ -124,6 +124,7 @@ class Ledger(Value):
     agents: int = Field(default=0, description="Requests of agents, which the plan's own number does not count.")
     open: dict[str, int] = Field(default_factory=dict, description="The plan's own requests under way, with estimates.")
     accounts: dict[str, Account] = Field(default_factory=dict, description="By step, the account of its agent.")
+    refused: bool = Field(default=False, description="A person refused to extend the budget: in this run it is final.")
 
     @property
     def total(self) -> Usage:
