@@ -48,6 +48,10 @@ class Usage(Value):
             total_tokens=self.total_tokens + other.total_tokens,
         )
 
+    def in_words(self, unit: str = "") -> str:
+        """`3,000 tokens in 10 LLM requests`, for people; `unit`: what follows the number of tokens."""
+        return f"{self.total_tokens:,}{unit} in {self.calls:,} LLM request{'s' * (self.calls != 1)}"
+
     def minus(self, other: Usage) -> Usage:
         """What remains without `other`; nothing is negative."""
         return Usage(
@@ -120,6 +124,7 @@ class Ledger(Value):
     agents: int = Field(default=0, description="Requests of agents, which the plan's own number does not count.")
     open: dict[str, int] = Field(default_factory=dict, description="The plan's own requests under way, with estimates.")
     accounts: dict[str, Account] = Field(default_factory=dict, description="By step, the account of its agent.")
+    refused: bool = Field(default=False, description="A person refused to extend the budget: in this run it is final.")
 
     @property
     def total(self) -> Usage:
@@ -213,6 +218,11 @@ class Judgement(Value):
 
     verdict: Verdict = "ok"
     reason: str = Field(default="", description="Which limit, and how much of it is spent; empty if ok.")
+    limit: str = Field(default="", description="Field of the budget that the reason is about.")
+
+    def refusal(self, plan: str) -> str:
+        """Why a request is not made, and the command that raises this very limit of the plan."""
+        return f"{self.reason}; raise it with: plan edit {plan} --set budget.{self.limit or 'calls'}=N"
 
 
 def decide(budget: Budget, spent: Usage, seconds: float = 0.0) -> Judgement:
@@ -228,8 +238,8 @@ def decide(budget: Budget, spent: Usage, seconds: float = 0.0) -> Judgement:
         return Judgement()
     reason = f"{used:,.0f} of {limit:,.0f} {name} of the LLM budget are spent"
     if share < 1:
-        return Judgement(verdict="warn", reason=reason)
-    return Judgement(verdict="ask" if budget.ask else "stop", reason=reason)
+        return Judgement(verdict="warn", reason=reason, limit=name)
+    return Judgement(verdict="ask" if budget.ask else "stop", reason=reason, limit=name)
 
 
 def judge(budget: Budget, position: Position) -> Judgement:

@@ -73,7 +73,7 @@ class ChildAgents:
                     _note_once(run, judgement.reason)
                 self._answer(step_id, True, "")
             elif judgement.verdict == "stop":
-                self._answer(step_id, False, f"{judgement.reason}; raise it with: plan edit ID --set budget.calls=N")
+                self._answer(step_id, False, judgement.refusal(run.plan.id or ""))
             elif judgement.verdict == "ask":
                 return self._ask(step_id, judgement.reason)
             else:  # whoever asked first waits, and those behind it: a later one must not take its place

@@ -33,7 +33,7 @@ async def require_budget(run: Run) -> None:
         run.note(LogKind.BUDGET, judgement.reason, workflow.now())
     if judgement.verdict in ("ask", "stop"):
         run.note(LogKind.BUDGET, judgement.reason, workflow.now(), code=budget.OVERRUN_CODE)
-        raise Unanswered(f"{judgement.reason}; raise it with: plan edit ID --set budget.calls=N", budget.OVERRUN_CODE)
+        raise Unanswered(judgement.refusal(run.plan.id or ""), budget.OVERRUN_CODE)
 
 
 def _judgement(run: Run) -> budget.Judgement:

@@ -186,6 +186,7 @@ class StepRecovery:
         is_agent = run.steps[step_id].status is Status.RUNNING  # it waits; `ChildAgents.turn` answers it
         more = accounts.extended(run, budget) if is_agent else budget.granted()
         run.plan = run.plan.model_copy(update={"budget": more if approved else budget.refused()})
+        run.ledger = run.ledger.model_copy(update={"refused": not approved})
         if is_agent:
             self._execution.schedule.answered(step_id)
         elif approved:

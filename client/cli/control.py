@@ -16,7 +16,7 @@ from client.cli.session import who
 from client.ids import plan_id
 from client.runs import Choice
 from plans.errors import PlanError, Refused
-from plans.views.call_text import call_rows
+from plans.views.call_text import CALLS, args_rows, call_rows, warnings_of
 
 Args = Annotated[
     str | None, typer.Option("--args", metavar="JSON", help="Run the step with these arguments, a JSON object.")
@@ -82,6 +82,10 @@ async def _decide(client: Client, plan: str, choice: Choice, *, approved: bool) 
     asked = await runs.call(client, plan, choice.step_id)
     if asked is not None:
         output.say("\n".join(call_rows(asked)))
+        if choice.args is not None and asked.kind in CALLS:
+            changed = asked.model_copy(update={"args": choice.args, "large": {}})
+            warned = [f"! {warning}" for warning in warnings_of(changed)]
+            output.say("\n".join(["With these arguments instead:", *warned, *args_rows(choice.args)]))
     if asked is not None and choice.digest is None:
         if approved and asked.changed and choice.version is None:
             command = f"plan approve {plan_id(plan)} {asked.step_id} --digest {asked.digest}"

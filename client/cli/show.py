@@ -127,8 +127,8 @@ def graph(
 
 
 def pending(
-    plan: Annotated[str | None, typer.Argument(metavar="[ID", help="Only the decisions of this plan.")] = None,
-    step: Annotated[str | None, typer.Argument(metavar="STEP]]", help="Only the decision about this step.")] = None,
+    plan: Annotated[str | None, typer.Argument(metavar="ID", help="Only the decisions of this plan.")] = None,
+    step: Annotated[str | None, typer.Argument(metavar="STEP", help="Only the decision about this step.")] = None,
     full: Annotated[
         bool, typer.Option("--full", help="With large values in full, and files in full instead of as a diff.")
     ] = False,

@@ -124,6 +124,9 @@ def _next(run: Run, plan: Plan, again: Collection[str], new_id: str, sentence: s
     new = run.model_copy(deep=True)
     new.plan = plan.model_copy(update={"id": new_id, "task_id": plan.task_id or plan.id})
     new.options = run.options.model_copy(update={"review": False})
+    if run.ledger.refused and plan.budget is not None:  # asked again, as about whatever was denied
+        new.plan = new.plan.model_copy(update={"budget": plan.budget.model_copy(update={"ask": True})})
+        new.ledger = new.ledger.model_copy(update={"refused": False})
     reset_to_draft(new)
     new.ledger = new.ledger.model_copy(update={"open": {}})  # a terminated run leaves its own requests open
     new.resumes, new.interrupted, new.aborted, new.agents = run.plan.id or "", False, False, {}

@@ -17,7 +17,7 @@ VALUE = 300
 
 
 def of_plan(run: Run) -> list[str]:
-    """The rows about the plan: its id and version, its status in words, its times, where it works."""
+    """The rows about the plan: its id and version, its status in words, its times, where it works, its tokens."""
     plan = run.plan
     named = f", task {plan.task_id}" if plan.task_id and plan.task_id != plan.id else ""
     numbers = ", ".join(f"{count} {name}" for name, count in in_words(run).items())
@@ -28,6 +28,8 @@ def of_plan(run: Run) -> list[str]:
     rows += [f"Status: {run.status.value}{f': {numbers}' if numbers else ''}"]
     rows += ["Times: " + ", ".join(f"{name} {_clock(time)}" for name, time in times if time) + took] if began else []
     rows += [f"Workspace: {line(run.facts.workspace or plan.workspace or '')}"] if run.facts.workspace else []
+    used = run.ledger.total
+    rows += [f"Tokens: {used.in_words()}"] if used.calls else []
     return rows + ([f"Stopped: {line(run.stopped)}"] if run.stopped else [])
 
 

@@ -155,7 +155,8 @@ def next_commands(summary: Summary) -> list[tuple[str, str]]:
     if summary.status is PlanStatus.COMPLETED:
         return []
     first = summary.failed[0].step_id if summary.failed else ""
-    found = [(f"plan logs {name} {first}", "what the failed step printed")] if first and not is_agent else []
+    what = "the attempts of the failed step and what they wrote"
+    found = [(f"plan logs {name} {first}", what)] if first and not is_agent else []
     again = " and asks again about what was denied" if summary.denied else ""
     found += [(f"plan resume {name}", f"runs what is not done{again}; keeps the rest")]
     if first and not is_agent:

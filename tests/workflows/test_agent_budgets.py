@@ -101,8 +101,14 @@ async def test_a_person_extends_the_budget_of_two_agents_once_for_both_and_then_
         await plan.deny(again["stepId"], by="ann")
         view = await plan.ended()
         assert asked(agents) == 4
-    assert {step(view, name)["result"]["code"] for name in ("a", "b")} == {"LLM_BUDGET"}
-    assert view["tokens"]["calls"] == 4
+        assert {step(view, name)["result"]["code"] for name in ("a", "b")} == {"LLM_BUDGET"}
+        assert view["tokens"]["calls"] == 4
+        later = await _resumed(plan.client, plan)
+        question = await until_question(later)
+        assert question["args"]["approve"] == "the limits become: calls 4 -> 7", "what was denied is asked again"
+        assert asked(agents) == 4
+        await later.deny(question["stepId"], by="ann")
+        await later.ended()
 
 
 async def _other(plan: Started, digest: str) -> dict[str, Any] | None:

@@ -6,6 +6,7 @@ last to end; the rest is folded into one line. Rows stay in the plan's order.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -152,9 +153,9 @@ def _counts(view: BriefView) -> RenderableType:
     text = Text()
     waiting = len(view.pending)
     recovering = sum(step.awaiting == "recovery" for step in view.steps)
-    asking = sum(step.status.value == "ready" and step.awaiting in ("approval", "recovery") for step in view.steps)
+    asking = Counter(step.status.value for step in view.steps if step.awaiting in ("approval", "recovery"))
     for status in ("running", "completed", "failed", "skipped", "denied", "ready", "blocked", "pending"):
-        number = counts.get(status, 0) - (asking if status == "ready" else 0)
+        number = counts.get(status, 0) - asking[status]
         if number:
             style = "yellow" if status == "denied" else MARKS[status][1]
             text.append(" · " if text else "").append(f"{number} {status}", style)
@@ -164,7 +165,7 @@ def _counts(view: BriefView) -> RenderableType:
         text.append(" · " if text else "").append(f"{waiting} awaiting approval", ASKING[1])
     used = view.tokens
     if used.calls:
-        text.append(" · " if text else "").append(f"{used.total_tokens:,} tokens in {used.calls} LLM requests", "dim")
+        text.append(" · " if text else "").append(used.in_words(" tokens"), "dim")
     return text
 
 

@@ -62,8 +62,7 @@ def show_summary(summary: Summary) -> None:
     more = len(summary.files_written) - 20
     rows += [Text.assemble(("  files    ", "dim"), files + (f", and {more} more" if more > 0 else ""))] if files else []
     used = summary.tokens
-    usage = f"{used.total_tokens:,} in {used.calls} LLM request{'s' * (used.calls != 1)}"
-    rows += [Text.assemble(("  tokens   ", "dim"), usage)] if used.calls else []
+    rows += [Text.assemble(("  tokens   ", "dim"), used.in_words())] if used.calls else []
     for command, what in next_commands(summary) if summary.status in ENDED else []:
         rows += [Text.assemble(("  next     ", "dim"), line(command), (f"   {what}", "dim"))]
     out().print(Text("\n").join(rows))

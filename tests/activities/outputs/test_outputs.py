@@ -21,9 +21,9 @@ from temporalio.converter import StorageDriverClaim, StorageDriverStoreContext
 from activities.attempt.environment import ToolEnvironment
 from activities.attempt.redaction import Secrets
 from activities.outputs.recorder import ROOM_BYTES
+from activities.outputs.stored_output import output
 from activities.outputs.transcript import NUMBERS
 from activities.tools.shell import run_command
-from activities.outputs.stored_output import output
 from plans.activity_io import LargeValue
 from plans.errors import ToolError
 from plans.model import Retry

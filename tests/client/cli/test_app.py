@@ -86,6 +86,7 @@ def test_the_help_of_a_command_is_its_own() -> None:
     text = help_of("list", "-h")
     assert text.startswith("Usage: plan list [OPTIONS]\n\n  List plans, newest first.\n")
     assert "--running" in text
+    assert help_of("pending", "-h").startswith("Usage: plan pending [OPTIONS] [ID] [STEP]\n")
 
 
 def test_a_shell_completes_commands_and_their_options() -> None:

@@ -41,7 +41,10 @@ async def test_a_person_sees_what_happened_who_decided_and_what_to_do_next(
     assert f"Next: plan pending {name}" in shown
     assert "  1: [?] Say hi · say" in shown
     changed = json.dumps({"command": "echo edited"})
-    await plan(environ, "approve", name, "say", "--by", "ann", "--comment", "better", "--args", changed)
+    approved = await plan(environ, "approve", name, "say", "--by", "ann", "--comment", "better", "--args", changed)
+    rows = approved.err.splitlines()
+    assert rows.index("command      │ echo hi") < rows.index("With these arguments instead:")
+    assert rows[rows.index("With these arguments instead:") + 1] == "command      │ echo edited"
     await until_pending(environ, name, "last")
     await plan(environ, "deny", name, "last", "--by", "bob", "--comment", "keep it")
     watched = await plan(environ, "watch", name)

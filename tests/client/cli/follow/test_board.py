@@ -12,7 +12,7 @@ from client.cli.follow.board import board
 from plans.run import PlanStatus
 from plans.views.abridged import chosen
 from plans.views.live import live_of
-from plans.views.models import BriefStep, BriefView, PendingView
+from plans.views.models import BriefStep, BriefView, PendingView, TokensView
 
 NOW = datetime(2026, 1, 1, 12, 0, 10, tzinfo=UTC)
 STARTED = "2026-01-01T12:00:00Z"
@@ -69,6 +69,14 @@ def test_each_step_is_a_line_with_its_mark_and_its_time() -> None:
     assert rows["d"].startswith("?")
     assert "awaiting approval" in rows["d"]
     assert lines[7].rstrip() == "1 running · 1 completed · 1 failed · 1 blocked · 1 awaiting approval"
+
+
+def test_a_running_agent_that_awaits_a_decision_is_counted_once() -> None:
+    shown = view(step("a", "running", startedAt=STARTED), step("b", "running", awaiting="approval"))
+    tokens = TokensView(calls=1, total_tokens=1_500)
+    assert drawn(shown.model_copy(update={"tokens": tokens}))[-1].rstrip() == (
+        "1 running · 1 awaiting approval · 1,500 tokens in 1 LLM request"
+    )
 
 
 def test_a_big_plan_fits_the_screen_and_shows_what_moves_first() -> None:

@@ -14,11 +14,18 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from temporalio.client import Client
 from temporalio.worker import Worker
 
-from tests.client.cli.command import written
+from activities.tools.registry import load_tools
+from examples.scripted_llm.script import Script
+from examples.scripted_llm.server import ScriptedLlm
+from runtime.settings import Settings
+from tests.client.cli.command import plan, written
 from tests.host import has_crashed
 from tests.waiting import until
+from tests.workflows.agents import call, says
+from worker import build
 
 STEPS = [
     {"id": "write", "tool": "write_file", "args": {"path": "a.txt", "content": "hello"}},
@@ -118,6 +125,36 @@ async def test_another_key_denies_it(environ: dict[str, str], worker: Worker, tm
         await screen.press_until("n", "User denied approval")
         assert await screen.process.wait() == 1
     assert (workspace / "a.txt").exists()
+
+
+async def test_keys_and_commands_answer_when_the_budget_of_two_agents_is_spent(
+    environ: dict[str, str], temporal_client: Client, settings: Settings, tmp_path: Path
+) -> None:
+    looks = says({"tool_calls": [call("list_directory", path=".")]}, times=0)
+    steps = [{"id": name, "tool": "agent", "args": {"objective": f"Work on {name}."}} for name in ("a", "b")]
+    file = written(tmp_path / "plan.json", {"budget": {"calls": 2}, "steps": steps})
+    with ScriptedLlm(Script.of([looks])) as server:
+        asking = settings.with_flags(openai_base_url=server.url, model="demo")
+        async with (
+            build(temporal_client, asking, load_tools(()), indexed=True),
+            terminal(environ, "run", file, "--id", "two") as screen,
+        ):
+            await until(lambda: "the limits become: calls 2 -> 4" in screen.text, "the budget is asked about")
+            assert "1 running · 1 awaiting approval" in screen.text
+            await screen.press_until("y", "the limits become: calls 4 -> 7")
+            (asked,) = (await plan(environ, "pending", "two", "--json")).json
+            shown = (await plan(environ, "pending", "two")).out
+            assert f"two  {asked['stepId']}: awaiting a decision: budget" in shown
+            assert "if approved  │ the limits become: calls 4 -> 7" in shown
+            approved = await plan(environ, "approve", "two", asked["stepId"])
+            assert approved.code == 0, approved.err
+            await until(lambda: "the limits become: calls 7 -> 11" in screen.text, "it is asked again")
+            assert (await plan(environ, "edit", "two", "--set", "budget.calls=8")).code == 0
+            await until(lambda: "the limits become: calls 8 -> 13" in screen.text, "the edit answered the question")
+            assert "in 8 LLM requests" in (await plan(environ, "show", "two")).out
+            await screen.press_until("n", "raise it with: plan edit two --set budget.calls=N")
+            assert await screen.process.wait() == 1
+        assert len(server.play.seen) == 8
 
 
 async def test_later_leaves_the_question_to_others_and_control_c_leaves_the_plan_alone(
