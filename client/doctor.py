@@ -71,15 +71,9 @@ async def examine(environ: Mapping[str, str]) -> list[Finding]:
     except PlanError as error:
         return [*findings, _bad("settings", error.message)]
     findings.append(_good("settings", f"queue '{settings.task_queue}', approvals {settings.approvals}"))
-    findings += [_state(settings), _workspace(settings), _tools(settings), _rights()]
-    findings += [
-        *_sandbox(settings),
-        _tracing(settings),
-        _effects(settings),
-        _saving(settings),
-        _approvals(settings),
-        _service(settings, environ),
-    ]
+    findings += [_state(settings), _workspace(settings), _tools(settings), _rights(), *_sandbox(settings)]
+    findings += [_tracing(settings), _effects(settings), _saving(settings), _approvals(settings)]
+    findings.append(_service(settings, environ))
     found = [_weak("security", each) for each in weaknesses(settings, environ)]
     found = found or [_good("security", "no further weakness of this machine is known")]
     return findings + found + await _server(settings)
@@ -96,9 +90,7 @@ def _state(settings: Settings) -> Finding:
         return _bad("state", f"{settings.state_dir} is not writable; change its permissions or set PLANS_STATE_DIR")
     free = shutil.disk_usage(place).free
     text = f"{settings.state_dir}, {free / 1024**3:.1f} GiB free"
-    if free > LITTLE_BYTES:
-        return _good("state", text)
-    return _warning("state", f"{text}; free some space for the server's data")
+    return _good("state", text) if free > LITTLE_BYTES else _warning("state", f"{text}; free some space for its data")
 
 
 def _workspace(settings: Settings) -> Finding:
@@ -202,9 +194,10 @@ def _rights() -> Finding:
 
 
 def _approvals(settings: Settings) -> Finding:
-    if settings.approvals == "strict":
-        return _good("approvals", "strict: no plan and no flag waives an approval")
-    return _good("approvals", "normal: a plan may waive approvals; with PLANS_APPROVALS=strict none does")
+    normal = "normal: a plan may waive approvals; with PLANS_APPROVALS=strict none does"
+    return _good(
+        "approvals", {"strict": "strict: no plan and no flag waives an approval"}.get(settings.approvals, normal)
+    )
 
 
 def _service(settings: Settings, environ: Mapping[str, str]) -> Finding:

@@ -20,6 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, cast
+from weakref import WeakKeyDictionary
 
 from activities.sandbox.confinement import CONSTANT
 
@@ -34,6 +35,9 @@ DRAIN_SECONDS = 2.0
 _LAUNCHER = str(Path(__file__).with_name("launcher.py"))
 _PYTHON = os.path.realpath(sys.executable)
 """Not the link in a virtual environment, which a command could replace if it lies in the workspace."""
+_starting: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+"""Starting a process blocks the event loop, on a busy machine for some 10 ms. A hundred commands that begin together
+start one after the other, so that heartbeats come in between: for want of them the server would repeat the steps."""
 _PASSED_ON = ("PATH", "LANG", "TZ", "TMPDIR")
 
 
@@ -177,14 +181,16 @@ async def _launch(launched: _Launched, order: Order, control: int, directory: in
     inherited = [control, directory]
     try:
         inherited.append(_written(order, control, directory))
-        transport, _ = await asyncio.get_running_loop().subprocess_exec(
-            lambda: launched,
-            *_launcher(inherited[-1]),
-            stdin=asyncio.subprocess.DEVNULL,
-            env=CONSTANT,
-            start_new_session=True,
-            pass_fds=inherited,
-        )
+        loop = asyncio.get_running_loop()
+        async with _starting.setdefault(loop, asyncio.Lock()):
+            transport, _ = await loop.subprocess_exec(
+                lambda: launched,
+                *_launcher(inherited[-1]),
+                stdin=asyncio.subprocess.DEVNULL,
+                env=CONSTANT,
+                start_new_session=True,
+                pass_fds=inherited,
+            )
     finally:
         for descriptor in inherited:
             os.close(descriptor)

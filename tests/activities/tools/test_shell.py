@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import textwrap
+import threading
 from pathlib import Path
 
 import pytest
@@ -227,3 +228,17 @@ async def test_python_that_fails_shows_its_error(attempts: Attempts) -> None:
     value = await attempts.value("run_python", code="raise SystemExit(4)", allowFailure=True)
     assert value["exitCode"] == 4
     assert await attempts.code("run_python", code="while True: pass", timeout=0.3) == "COMMAND_TIMEOUT"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+async def test_commands_that_begin_together_leave_the_worker_time_for_heartbeats_in_between(attempts: Attempts) -> None:
+    """Starting a process blocks the event loop: never more than one between two looks of the other tasks."""
+    task = Path(f"/proc/self/task/{threading.get_native_id()}/children")
+    running = asyncio.gather(*(attempts.run("run_command", command="sleep 0.3") for _ in range(20)))
+    seen, most = set(task.read_text().split()), 0
+    while not running.done():
+        await asyncio.sleep(0)
+        now = set(task.read_text().split())
+        most, seen = max(most, len(now - seen)), seen | now
+    assert [each.value["exitCode"] for each in await running] == [0] * 20
+    assert 1 <= most <= 2
