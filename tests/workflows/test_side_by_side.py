@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -91,7 +92,10 @@ async def test_many_steps_side_by_side_are_listed_exactly_and_undone_completely(
     started = await plans.start([command(name, text.format(name)) for name in names])
     view = await started.ended()
     assert view["counts"] == {"total": count, "completed": count}
-    assert sorted((plans.workspace / "log").read_text().split()) == sorted(["begun", *names])
+    # On a busy machine an attempt may go without a heartbeat for too long, and there is another.
+    lines = Counter((plans.workspace / "log").read_text().split()) - Counter(["begun"])
+    assert set(lines) == set(names)
+    assert all(lines[name] <= len(view["step_tool_history"][str(at)]) for at, name in enumerate(names))
     report = await listed(plans, started)
     found = {name: files - {"d", "d/e"} for name, files in paths(report).items()}
     assert found == {name: {f"own_{name}", f"d/e/{name}", "log"} for name in names}

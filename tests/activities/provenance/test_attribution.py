@@ -71,7 +71,8 @@ def listed(returned: Return) -> set[str]:
     return {*returned.wrote, *returned.deleted}
 
 
-WAIT = "until [ -e go ]; do sleep 0.02; done"
+WAIT = "until [ -e go ]; do sleep 0.02; done; sleep 0.2"
+"""A file tool's write is recorded just after its file is there."""
 LEVELS = ["bwrap", "landlock", "none"]
 
 
