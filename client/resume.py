@@ -54,18 +54,25 @@ async def interrupt(client: Client, plan: str, by: str = "") -> None:
         await client.get_workflow_handle(workflow_id(plan)).signal("interrupt", message, rpc_timeout=RPC_TIMEOUT)
 
 
-async def resume(client: Client, plan: str, by: str = "") -> Started:
+async def resume(client: Client, plan: str, by: str = "", changes: Sequence[Replacement] = ()) -> Started:
     """Continue an ended plan in a new run: failed, blocked and unstarted steps run, the others keep their results.
 
-    The new run has an id of its own (`x-r2`), returned in `plan_id`. Also resumes agents. Raises Refused: NOT_ENDED,
-    ALREADY_RESUMED (continue the later run instead), NOTHING_TO_DO, TOO_MANY_RUNS.
+    The new run has an id of its own (`x-r2`), returned in `plan_id`. `changes` are of its steps that run, or of the
+    plan's budget. Also resumes agents, without changes. Raises Refused: NOT_ENDED, ALREADY_RESUMED (continue the later
+    run instead), NOTHING_TO_DO, TOO_MANY_RUNS, UNKNOWN_STEP, TOO_LATE, BAD_EDIT, NOT_A_PLAN.
     """
     later = (await links(client, plan)).resumed_by
     if later:
         raise Refused(
             f"plan '{plan_id(plan)}' was already resumed as '{later[-1]}'; continue with that run", "ALREADY_RESUMED"
         )
-    return await _new_run(client, plan, lambda run, new_id, now: resumption.resumed(run, new_id, now, by), by)
+    return await _new_run(
+        client,
+        plan,
+        lambda run, new_id, now: resumption.resumed(run, new_id, now, by, changes),
+        by,
+        is_changed=bool(changes),
+    )
 
 
 async def _unfinished_agents(client: Client, run: Run) -> dict[str, dict[str, Any]]:
@@ -146,11 +153,18 @@ async def _later_agents(client: Client, agent: str, plan: str, step_id: str) -> 
 
 
 async def _new_run(
-    client: Client, plan: str, make: Callable[[Run, str, datetime], Run], by: str | None = None
+    client: Client,
+    plan: str,
+    make: Callable[[Run, str, datetime], Run],
+    by: str | None = None,
+    *,
+    is_changed: bool = False,
 ) -> Started:
     description = await _ended(client, plan)
     state = await ask(client, plan, "state")
     run = None if "order" in state else Run.model_validate(state)
+    if run is None and is_changed:
+        raise Refused("an agent is resumed as it is: --set is for plans", "NOT_A_PLAN")
     if run is not None and by is not None:
         run.agents |= await _unfinished_agents(client, run)
     base = base_id(plan_id(plan))

@@ -221,8 +221,9 @@ class Judgement(Value):
     limit: str = Field(default="", description="Field of the budget that the reason is about.")
 
     def refusal(self, plan: str) -> str:
-        """Why a request is not made, and the command that raises this very limit of the plan."""
-        return f"{self.reason}; raise it with: plan edit {plan} --set budget.{self.limit or 'calls'}=N"
+        """Why a request is not made, and the command that continues the plan with more than this very limit."""
+        how = f"plan resume {plan} --set budget.{self.limit or 'calls'}=N"
+        return f"{self.reason}; when the plan has ended, continue with more: {how}"
 
 
 def decide(budget: Budget, spent: Usage, seconds: float = 0.0) -> Judgement:

@@ -26,7 +26,8 @@ From = Annotated[
 ]
 Only = Annotated[str | None, typer.Option("--only", metavar="STEP", help="Rerun this step and nothing else.")]
 Set = Annotated[
-    list[str] | None, typer.Option("--set", metavar="STEP.args.x=V", help="Change an argument; JSON or text.")
+    list[str] | None,
+    typer.Option("--set", metavar="STEP.args.x=V", help="Change an argument, or budget.calls; JSON or text."),
 ]
 
 
@@ -41,9 +42,10 @@ def interrupt(plan: Id, by: By = None, as_json: AsJson = False) -> None:
         output.show(f"{name}: {sentence}")
 
 
-def resume(plan: Id, by: By = None, follow_it: Follow = False, as_json: AsJson = False) -> None:
+def resume(plan: Id, sets: Set = None, by: By = None, follow_it: Follow = False, as_json: AsJson = False) -> None:
     """Continue an ended plan in a new run. Failed, blocked and unstarted steps run; the others keep their results."""
-    _start(plan, lambda here: runs.resume(here.client, plan, by or who()), follow_it, as_json)
+    changes = [_replacement(text) for text in sets or ()]
+    _start(plan, lambda here: runs.resume(here.client, plan, by or who(), changes), follow_it, as_json)
 
 
 def rerun(
@@ -88,11 +90,11 @@ def _report(plan: str, started: Started, link: str | None, as_json: bool) -> Non
 
 
 def _replacement(text: str) -> Replacement:
-    """Parse `STEP.args.path=VALUE`; the value is JSON, else text."""
+    """Parse `STEP.args.path=VALUE` or `budget.LIMIT=VALUE`; the value is JSON, else text."""
     place, is_given, value = text.partition("=")
     step_id, has_path, path = place.partition(".")
     if not (is_given and has_path and step_id and path):
-        raise PlanError(f"--set {text!r} is not STEP.args.NAME=VALUE", "BAD_USAGE")
+        raise PlanError(f"--set {text!r} is neither STEP.args.NAME=VALUE nor budget.LIMIT=VALUE", "BAD_USAGE")
     found: Any = value
     with suppress(ValueError):
         found = json.loads(value)

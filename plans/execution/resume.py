@@ -29,7 +29,7 @@ from plans.execution.regeneration import as_it_stands
 from plans.execution.schedule import left_out, reset_to_draft
 from plans.execution.tool_history import begun_again
 from plans.log import LogKind
-from plans.model import Plan, Step, Value
+from plans.model import Budget, Plan, Step, Value
 from plans.run import DENIED, Decision, Result, Run, Status, StepState
 from plans.step_fields import On, aliases
 
@@ -41,10 +41,13 @@ _RUN = re.compile(r"(.+)-r([1-9][0-9]*)")
 _SETTABLE = aliases(Step, On.RERUN)
 
 
-class Replacement(Value):
-    """A new value for a field of a step, at a path such as `args.path`."""
+BUDGET = "budget"
 
-    step_id: str
+
+class Replacement(Value):
+    """A new value for a field of a step, at a path such as `args.path`; or for a limit of the plan's budget."""
+
+    step_id: str = Field(description="The step; `budget` for the plan's own, if no step is named so.")
     path: str
     value: Any = Field(default=None, description="None removes the field.")
 
@@ -60,15 +63,15 @@ def run_id(base: str, number: int) -> str:
     return f"{base}-r{number}"
 
 
-def resumed(run: Run, new_id: str, now: datetime, by: str = "") -> Run:
-    """A run of the steps that are not done; their agents continue. Raises Refused if all steps are done."""
+def resumed(run: Run, new_id: str, now: datetime, by: str = "", changes: Sequence[Replacement] = ()) -> Run:
+    """A run of the steps that are not done; their agents continue. Raises Refused, also if all steps are done."""
     again = {name for name, state in run.steps.items() if not _is_done(state)}
     if not again:
         raise Refused(
             "every step is done; there is nothing to resume. Use `plan rerun` to run steps again", "NOTHING_TO_DO"
         )
     sentence = _sentence(f"resumes plan '{run.plan.id}'", run, again, by)
-    new = _next(run, _plan_of(run), again, new_id, sentence, now)
+    new = _next(run, _changed(_plan_of(run), changes, again), again, new_id, sentence, now)
     new.agents = {name: agent for name, agent in run.agents.items() if name in again}
     for name in new.agents:  # an agent that continues tells of its earlier calls itself
         new.steps[name].past, new.steps[name].more_past, new.steps[name].earlier = [], 0, {}
@@ -187,14 +190,17 @@ def _changed(plan: Plan, changes: Sequence[Replacement], again: Collection[str])
     if not changes:
         return plan
     steps = {step.id: step.model_dump(mode="json", exclude_unset=True) for step in plan.steps}
+    limits = {change.path: change.value for change in changes if change.step_id == BUDGET and BUDGET not in steps}
     for change in changes:
-        _put(steps, change, again)
+        if not limits or change.step_id != BUDGET:
+            _put(steps, change, again)
     try:
         changed = [Step.model_validate(data) for data in steps.values()]
+        budget = Budget.model_validate({**(plan.budget or Budget()).model_dump(), **limits}) if limits else plan.budget
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise Refused(f"{'.'.join(map(str, first['loc']))}: {first['msg']}", "BAD_EDIT") from error
-    return plan.model_copy(update={"steps": changed, "version": plan.version + 1})
+    return plan.model_copy(update={"steps": changed, "budget": budget, "version": plan.version + 1})
 
 
 def _put(steps: Mapping[str, dict[str, Any]], change: Replacement, again: Collection[str]) -> None:

@@ -9,6 +9,7 @@ import pytest
 from temporalio.client import Client
 
 from client import resume
+from plans.execution.resume import Replacement
 from tests.driving import WAITS, Plans, Started, View, step
 from tests.nightly import only_nightly, sampled
 from tests.waiting import until
@@ -56,8 +57,12 @@ async def until_question(plan: Started) -> dict[str, Any]:
 
 async def test_two_agents_side_by_side_stop_at_the_limit_of_calls_exactly(serve: Serving) -> None:
     async with serve([LOOKS]) as agents:
-        view = await (await agents.plans.start(agents_named("a", "b"), budget={"calls": 5, "ask": False})).ended()
+        plan = await agents.plans.start(agents_named("a", "b"), budget={"calls": 5, "ask": False})
+        view = await plan.ended()
         assert asked(agents) == view["tokens"]["calls"] == 5
+        more = [Replacement(step_id="budget", path="calls", value=7)]
+        later = Started(plan.client, (await resume.resume(plan.client, plan.id, changes=more)).workflow_id)
+        assert (await later.ended())["tokens"]["calls"] == asked(agents) == 5 + 2
     for name in ("a", "b"):
         result = step(view, name)["result"]
         assert result["code"] == "LLM_BUDGET"

@@ -11,7 +11,7 @@ from plans.execution.approvals import decide
 from plans.execution.messages import Decide
 from plans.execution.resume import Replacement, base_id, rerun_from, rerun_only, resumed, run_id, was_cut_short
 from plans.execution.schedule import Schedule
-from plans.model import Step
+from plans.model import Budget, Step
 from plans.run import PlanStatus, Run, Status
 from tests.plans.building import NOW, begun, completed, failed, skipped, statuses, step
 
@@ -48,6 +48,17 @@ def test_completed_steps_are_kept_with_their_values_and_the_others_begin_anew() 
     assert result.value == "value of a"
     assert list(Schedule(run).begin(LATER)) == ["b"]
     assert run.log[-1].text == "resumes plan 'p' by ann: 2 steps to run, 2 retained"
+
+
+def test_a_plan_is_resumed_with_a_larger_budget_which_is_a_version_of_it() -> None:
+    old = _ended(*CHAIN, broken=("b",))
+    old.plan = old.plan.model_copy(update={"budget": Budget(calls=2, ask=False)})
+    run = resumed(old, "p-r2", LATER, changes=[Replacement(step_id="budget", path="calls", value=9)])
+    assert (run.plan.budget, run.plan.version) == (Budget(calls=9, ask=False), old.plan.version + 1)
+    for path, value in (("calls", 0), ("money", 5)):
+        with pytest.raises(Refused, match=path) as caught:
+            resumed(old, "p-r2", LATER, changes=[Replacement(step_id="budget", path=path, value=value)])
+        assert caught.value.code == "BAD_EDIT"
 
 
 def test_the_old_run_is_left_as_it_was() -> None:
