@@ -222,8 +222,7 @@ class Judgement(Value):
 
     def refusal(self, plan: str) -> str:
         """Why a request is not made, and the command that continues the plan with more than this very limit."""
-        how = f"plan resume {plan} --set budget.{self.limit or 'calls'}=N"
-        return f"{self.reason}; when the plan has ended, continue with more: {how}"
+        return f"{self.reason}; raise it with: plan resume {plan} --set budget.{self.limit or 'calls'}=N"
 
 
 def decide(budget: Budget, spent: Usage, seconds: float = 0.0) -> Judgement:

@@ -152,7 +152,7 @@ async def test_keys_and_commands_answer_when_the_budget_of_two_agents_is_spent(
             assert (await plan(environ, "edit", "two", "--set", "budget.calls=8")).code == 0
             await until(lambda: "the limits become: calls 8 -> 13" in screen.text, "the edit answered the question")
             assert "in 8 LLM requests" in (await plan(environ, "show", "two")).out
-            await screen.press_until("n", "continue with more: plan resume two --set budget.calls=N")
+            await screen.press_until("n", "raise it with: plan resume two --set budget.calls=N")
             assert await screen.process.wait() == 1
         assert len(server.play.seen) == 8
 
