@@ -9,7 +9,7 @@ PARALLEL ?= -n auto --dist worksteal
 # What .ci/run takes of the nightly run: every mode of some workflow tests, processes killed at random moments,
 # attacks with a real browser, and every attack on the sandbox.
 SAMPLE := tests/workflows/test_plan.py tests/workflows/test_control.py tests/chaos/test_kills.py tests/chaos/test_zombies.py \
-	tests/runtime/test_browsers.py tests/attacks
+	tests/runtime/test_browsers.py tests/runtime/service/test_up.py tests/attacks
 
 .PHONY: setup demo demo-llm test test-all test-sample check shape format test-stack bench lock lock-audit audit pin clean
 

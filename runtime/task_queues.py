@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import time
 
 from temporalio.api.enums.v1 import TaskQueueType
 from temporalio.api.taskqueue.v1 import PollerInfo, TaskQueue
-from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
+from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest, DescribeTaskQueueResponse
 from temporalio.client import Client
+from temporalio.service import RPCError, RPCStatusCode
 
 from runtime import daemon
 
@@ -16,6 +18,8 @@ WORKER = "plans-worker-"
 """Identity prefix of our workers, followed by `<pid>@<host>`."""
 SEEN_SECONDS = 90.0
 """A long poll lasts one minute: a poller not seen for longer is gone."""
+TRIES, PAUSE_SECONDS = 4, 0.25
+"""For a request that the server asks to retry."""
 
 
 async def listeners(client: Client, queue: str) -> list[str]:
@@ -25,9 +29,21 @@ async def listeners(client: Client, queue: str) -> list[str]:
         task_queue=TaskQueue(name=queue),
         task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
     )
-    answer = await client.workflow_service.describe_task_queue(request)
+    answer = await _described(client, request)
     recent = [poller.identity for poller in answer.pollers if _age(poller) < SEEN_SECONDS]
     return sorted({identity for identity in recent if not _is_dead(identity)})
+
+
+async def _described(client: Client, request: DescribeTaskQueueRequest) -> DescribeTaskQueueResponse:
+    """The server's answer. A busy server may answer UNKNOWN, "something went wrong, please retry"."""
+    for _ in range(TRIES - 1):
+        try:
+            return await client.workflow_service.describe_task_queue(request)
+        except RPCError as error:
+            if error.status is not RPCStatusCode.UNKNOWN:
+                raise
+        await asyncio.sleep(PAUSE_SECONDS)
+    return await client.workflow_service.describe_task_queue(request)
 
 
 async def serves_this_machine(client: Client, queue: str) -> bool:

@@ -107,7 +107,8 @@ async def test_a_worker_that_wakes_up_late_undoes_nothing_that_was_done_since(tw
     assert _files(two) == expected
 
 
-@pytest.mark.parametrize("point", sampled(["after_intent", "after_swap"], 1))
+@pytest.mark.slow
+@pytest.mark.parametrize("point", ["after_intent", "after_swap"])
 async def test_a_worker_frozen_with_a_file_locked_finishes_its_effect_and_no_other_does(two: Two, point: str) -> None:
     (two.chaos.plans.workspace / "old").write_text("-a-\n")
     plan = await two.freeze("edit_file", point, LATE["edit_file"][0])

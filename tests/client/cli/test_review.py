@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
 from temporalio.worker import Worker
 
 from examples.scripted_llm.server import ScriptedLlm
@@ -111,6 +112,7 @@ async def sent_for(screen: Terminal, key: str, shown: str) -> int:
     return await at_rest(screen) - before
 
 
+@pytest.mark.slow
 async def test_a_slow_terminal_is_sent_what_a_key_changed_and_not_the_whole_screen(
     environ: dict[str, str], worker: Worker, tmp_path: Path
 ) -> None:

@@ -70,6 +70,7 @@ async def completed(own: dict[str, str], workspace: Path) -> None:
     await until(status, "the plan has completed", every=0.5)
 
 
+@pytest.mark.slow
 async def test_a_plan_continues_when_server_and_worker_are_killed(
     own: dict[str, str], tmp_path: Path, workspace: Path
 ) -> None:
