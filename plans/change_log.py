@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import Field
 
 from plans.model import Plan, Step, Value
-from plans.step_fields import On, names
+from plans.model.step_fields import On, names
 
 MAX_REVISIONS = 100
 MAX_KEPT = 3

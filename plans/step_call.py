@@ -13,10 +13,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from plans.activity_io import LargeValue
-from plans.definition.conditions import reaches, roots_of
-from plans.definition.evaluation import MAX_ARGS_CHARACTERS, Budget
-from plans.definition.references import INPUTS, Filled, Place, fill, find, in_text, is_literal, strings
 from plans.errors import BadExpression, BadReference
+from plans.expressions.conditions import reaches, roots_of
+from plans.expressions.evaluation import MAX_ARGS_CHARACTERS, Budget
+from plans.expressions.references import INPUTS, Filled, Place, fill, find, in_text, is_literal, strings
 from plans.model import Step
 from plans.run import Run, Status
 

@@ -49,9 +49,9 @@ USED = {
         "the one method of a connection that the SDK leaves to a subclass; it has no public name",
         "tests/runtime/service/test_connection.py",
     ),
-    ("plans/definition/conditions.py", "FUNCTION_TABLE"): (
+    ("plans/expressions/conditions.py", "FUNCTION_TABLE"): (
         "jmespath does not document how to ask which functions there are",
-        "tests/plans/definition/test_conditions.py",
+        "tests/plans/expressions/test_conditions.py",
     ),
     ("runtime/workflow_runner.py", "_re2"): (
         "the compiled module of google-re2, which the sandbox passes through with re2",

@@ -16,7 +16,6 @@ from temporalio import workflow
 
 from plans.activity_io import Return
 from plans.agents.as_plan import TOOL as AGENT
-from plans.definition.evaluation import Budget
 from plans.errors import Refused
 from plans.execution import approvals, revision
 from plans.execution.apply_edits import Revised
@@ -37,6 +36,7 @@ from plans.execution.next_action import (
 )
 from plans.execution.schedule import Outcome, Schedule
 from plans.execution.tool_history import note_attempts, note_failure, note_files
+from plans.expressions.evaluation import Budget
 from plans.log import LogKind
 from plans.model import DEFAULT_PARALLEL, Step
 from plans.run import PlanStatus, Run, Status
@@ -47,7 +47,7 @@ from workflows.outcomes import cancelled, completed, failed, left_behind, of_act
 from workflows.recovery import StepRecovery
 
 ACTIVATION_UNITS = 3_000_000
-"""Units of work (plans/definition/evaluation.py) for conditions and references per workflow task: some seconds at
+"""Units of work (plans/expressions/evaluation.py) for conditions and references per workflow task: some seconds at
 worst, of the ten that it has. The other steps are left to the next one."""
 ACTIVATION_BYTES = 1_000_000
 """Bytes of arguments sent per workflow task: the server refuses more than 4 MB of commands (TEMPORAL.md 2)."""

@@ -12,10 +12,10 @@ from temporalio import workflow
 from temporalio.workflow import ActivityCancellationType
 
 from plans.activity_io import Call
-from plans.definition.references import Filled
 from plans.execution import approvals
 from plans.execution.file_tracking import known
 from plans.execution.tool_history import note_call
+from plans.expressions.references import Filled
 from plans.model import Step, ToolSpec
 from plans.run import Run
 from plans.step_call import StepValues, call_of

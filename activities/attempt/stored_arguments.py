@@ -12,8 +12,8 @@ from typing import Any, get_args
 
 from activities.tools.tool import Tool
 from plans.activity_io import Call, LargeValue
-from plans.definition.conditions import field_of
-from plans.definition.references import Reference, fill_at, in_text
+from plans.expressions.conditions import field_of
+from plans.expressions.references import Reference, fill_at, in_text
 from runtime.value_store import StoredText, ValueStore
 
 

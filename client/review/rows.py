@@ -16,8 +16,8 @@ from rich.text import Text
 from client.plan_file import races_among
 from plans.execution.tool_history import shorten
 from plans.model import Step, ToolSpec
+from plans.model.step_fields import On, aliases, names
 from plans.run import DENIED
-from plans.step_fields import On, aliases, names
 from plans.views.call_text import large_rows, proposal, warnings_of
 from plans.views.models import PendingView, PlanView, StepView
 from plans.views.safe_text import exact, line, safe

@@ -14,7 +14,7 @@ from client.review.schema_form import ABSENT, Field, Kind, Unreadable, fields
 from plans.edits import AddStep, Edit, SetField
 from plans.execution.tool_history import shorten
 from plans.model import Step, ToolSpec
-from plans.step_fields import On, names
+from plans.model.step_fields import On, names
 from plans.views.models import StepView
 from plans.views.safe_text import line, safe
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from plans.agents.tasks import TaskList
-from plans.definition.references import literal
+from plans.expressions.references import literal
 from plans.model import Plan, Step
 
 TOOL = "agent"

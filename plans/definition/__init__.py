@@ -1,4 +1,4 @@
-"""A plan as written: parsing, validation, arguments, references, conditions, output schemas.
+"""A plan as written: parsing, validation, arguments, dependencies, output schemas.
 
 May import `plans` (root) only.
 """

@@ -12,7 +12,7 @@ from typing import Any
 from jsonschema.exceptions import ValidationError
 
 from plans.definition.near_names import Hints
-from plans.definition.references import Reference, find, is_literal
+from plans.expressions.references import Reference, find, is_literal
 from plans.model import ToolSpec
 
 MAX_FIELD = 300

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 
-from plans.definition.conditions import roots_of
-from plans.definition.references import find
+from plans.expressions.conditions import roots_of
+from plans.expressions.references import find
 from plans.model import Step
 
 

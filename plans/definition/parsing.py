@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from plans.definition.near_names import Hints
-from plans.definition.references import strings
+from plans.expressions.references import strings
 from plans.model import MAX_STEPS, Plan, Problem, Step
 
 MAX_BYTES = 8 * 1024 * 1024

@@ -13,13 +13,13 @@ from typing import Any
 
 from plans.agents.as_plan import TOOL as AGENT
 from plans.definition.arguments import MAX_FIELD, argument_problems
-from plans.definition.conditions import compiled, roots_of
 from plans.definition.dependencies import find_cycles
 from plans.definition.near_names import Hints
 from plans.definition.output_schema import schema_problem
 from plans.definition.parsing import MAX_FOUND
-from plans.definition.references import INPUTS, Reference, check_code, find, is_literal
 from plans.errors import BadExpression, BadReference
+from plans.expressions.conditions import compiled, roots_of
+from plans.expressions.references import INPUTS, Reference, check_code, find, is_literal
 from plans.model import Input, Plan, Problem, Step, ToolSpec
 
 MAX_PROBLEMS = 200

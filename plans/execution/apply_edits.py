@@ -15,15 +15,15 @@ from typing import Any, NamedTuple
 
 from plans.change_log import Revision, differences
 from plans.definition.dependencies import dependencies
-from plans.definition.json_path import PathError, put
 from plans.definition.parsing import read_plan
 from plans.definition.validation import condition_problems, errors, problems
 from plans.edits import AddStep, Edit, EditPlan, MoveStep, RemoveStep, SetField, SkipStep, UnskipStep
 from plans.errors import InvalidPlan, Refused, UnknownQueue
 from plans.execution.schedule import SKIPPED
+from plans.expressions.json_path import PathError, put
 from plans.model import Plan, Problem, Step
+from plans.model.step_fields import On, aliases
 from plans.run import ENDED, PlanStatus, Run, Status
-from plans.step_fields import On, aliases
 
 STEP_FIELDS = frozenset(aliases(Step, On.EDIT))
 PLAN_FIELDS = frozenset(("title", "maxParallel", "defaults", "budget", "estimatedDuration"))

@@ -11,8 +11,8 @@ from datetime import datetime
 from typing import NamedTuple
 
 from plans.activity_io import Note, Return
-from plans.definition.references import Filled
 from plans.execution.tool_history import relative
+from plans.expressions.references import Filled
 from plans.file_stamps import NOTES_BYTES, Stamp, note_paths
 from plans.log import LogKind
 from plans.model import Step

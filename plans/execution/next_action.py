@@ -12,14 +12,14 @@ from typing import Any
 
 from plans.agents.as_plan import TOOL as AGENT
 from plans.definition.arguments import argument_problems
-from plans.definition.conditions import holds
-from plans.definition.evaluation import MAX_ARGS_CHARACTERS, Budget
 from plans.definition.output_schema import schema_problem
-from plans.definition.references import Filled
 from plans.errors import BadExpression, BadReference
 from plans.execution import approvals
 from plans.execution.messages import Decide
 from plans.execution.readiness import ReadinessIndex
+from plans.expressions.conditions import holds
+from plans.expressions.evaluation import MAX_ARGS_CHARACTERS, Budget
+from plans.expressions.references import Filled
 from plans.model import Step, ToolSpec
 from plans.run import DENIED, Result, Run
 from plans.step_call import StepCall, StepValues, call_of, filled_args, size_of, upcoming

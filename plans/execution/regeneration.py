@@ -16,8 +16,8 @@ from plans.definition.dependencies import dependencies
 from plans.edits import Regenerate
 from plans.execution.apply_edits import Revised, has_begun
 from plans.model import Plan, Step
+from plans.model.step_fields import Asked, Llm, names
 from plans.run import Run
-from plans.step_fields import Asked, Llm, names
 
 _ANSWERED = names(Step, Asked)
 """Fields of a step that an answer sets, also by omitting them."""

@@ -22,16 +22,16 @@ from pydantic import Field, ValidationError
 
 from plans.agents.reports.accounts import caught_up
 from plans.definition.dependencies import dependencies
-from plans.definition.json_path import PathError, put
 from plans.errors import Refused
 from plans.execution.approvals import RULE
 from plans.execution.regeneration import as_it_stands
 from plans.execution.schedule import left_out, reset_to_draft
 from plans.execution.tool_history import begun_again
+from plans.expressions.json_path import PathError, put
 from plans.log import LogKind
 from plans.model import Budget, Plan, Step, Value
+from plans.model.step_fields import On, aliases
 from plans.run import DENIED, Decision, Result, Run, Status, StepState
-from plans.step_fields import On, aliases
 
 INTERRUPTED = "interrupted"
 """Prefix of `Run.stopped` of an interrupted run."""

@@ -18,8 +18,8 @@ from plans.execution.apply_edits import Revised
 from plans.execution.schedule import Schedule
 from plans.log import LogKind
 from plans.model import Plan, Step
+from plans.model.step_fields import On, names
 from plans.run import Run
-from plans.step_fields import On, names
 
 _DECIDED = names(Step, On.APPROVAL)
 """Fields of a step that a decision covers."""

@@ -19,7 +19,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Literal, NamedTuple
 
 from plans.definition.dependencies import dependencies
-from plans.definition.references import find
+from plans.expressions.references import find
 from plans.files.python_writes import written_by_python
 from plans.model import Problem, Step
 

@@ -32,7 +32,7 @@ from plans.llm.schemas import (
     simple_schema,
 )
 from plans.model import Plan, Step, ToolSpec, Value
-from plans.step_fields import Llm, aliases, names
+from plans.model.step_fields import Llm, aliases, names
 
 Tools = Mapping[str, ToolSpec]
 MAX_STEPS = 200

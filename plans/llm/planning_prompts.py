@@ -24,7 +24,7 @@ from plans.llm.prompt_parts import (
     tools_text,
 )
 from plans.model import Plan, Step, ToolSpec
-from plans.step_fields import asked
+from plans.model.step_fields import asked
 
 SNAPSHOT_CHARACTERS = 60_000
 ANSWER_CHARACTERS = 20_000

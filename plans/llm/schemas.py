@@ -15,7 +15,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 
 from plans.model import Step, ToolSpec
-from plans.step_fields import asked
+from plans.model.step_fields import asked
 
 Schema = dict[str, Any]
 

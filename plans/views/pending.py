@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from plans.definition.references import find
 from plans.execution import approvals
+from plans.expressions.references import find
 from plans.model import Step
 from plans.run import Run
 from plans.step_call import digest_of, upcoming

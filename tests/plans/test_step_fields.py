@@ -12,7 +12,7 @@ from plans.definition.parsing import read_plan
 from plans.llm.planning_prompts import planning_system
 from plans.llm.schemas import plan_schema
 from plans.model import Plan, Step, ToolSpec, Value
-from plans.step_fields import Asked, Llm, On, Use, aliases, asked, names, use_of
+from plans.model.step_fields import Asked, Llm, On, Use, aliases, asked, names, use_of
 
 BY_HAND = {
     On.EDIT: {

@@ -7,7 +7,7 @@ import pytest
 from plans.agents.as_plan import plan_of_tasks
 from plans.agents.order import AgentLimits, AgentOrder, step_args
 from plans.agents.tasks import TaskList
-from plans.definition.references import fill_text, find, literal
+from plans.expressions.references import fill_text, find, literal
 from plans.model import Plan
 
 BASE = Plan(id="web", steps=[])

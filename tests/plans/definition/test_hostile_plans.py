@@ -12,8 +12,8 @@ from plans.definition.near_names import ALLOWANCE, MIN_COST, Hints
 from plans.definition.parsing import MAX_FOUND, Unreadable, parse_json
 from tests.growth import cpu, growth
 from tests.nightly import sampled
-from tests.plans.definition import quadratic_quoting
 from tests.plans.definition.hostile_plans import SHAPES
+from tests.plans.expressions import quadratic_quoting
 
 TOOLS = {name: tool.spec for name, tool in builtin_tools().items()}
 WORST = ["interpreters", "insertions", "unknown dependencies", "cycles behind a tail"]

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plans.change_log import MAX_KEPT, MAX_LINES, MAX_REVISIONS, Revision, differences, logged
-from plans.definition.json_path import PathError, put
 from plans.edits import EditPlan
 from plans.errors import InvalidPlan, PlanError, Refused
 from plans.execution.apply_edits import Revised, revise
 from plans.execution.schedule import Schedule
+from plans.expressions.json_path import PathError, put
 from plans.model import Step
 from plans.run import PlanStatus, Run, Status
 from tests.plans.building import NOW, completed, plan_of, run_of, statuses, step

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from plans.activity_io import Facts, Note, Return
-from plans.definition.references import Filled
 from plans.execution.file_tracking import known, track
+from plans.expressions.references import Filled
 from plans.file_stamps import NOTES_BYTES, stamp_of
 from plans.run import Run
 from tests.plans.building import run_of, step

@@ -18,10 +18,10 @@ from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from plans.definition.conditions import search
-from plans.definition.evaluation import MAX_CHARACTERS_IN_ACTIVITY, TOO_COSTLY, UNITS_IN_ACTIVITY, Budget
-from plans.definition.quoting import join_python, join_shell
 from plans.errors import BadExpression, BadReference
+from plans.expressions.conditions import search
+from plans.expressions.evaluation import MAX_CHARACTERS_IN_ACTIVITY, TOO_COSTLY, UNITS_IN_ACTIVITY, Budget
+from plans.expressions.quoting import join_python, join_shell
 
 INPUTS = "inputs"
 """The root name of a plan's inputs."""

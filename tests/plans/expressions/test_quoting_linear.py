@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from plans.definition import quoting
 from plans.errors import BadReference
+from plans.expressions import quoting
 from tests.nightly import sampled
-from tests.plans.definition import quadratic_quoting
+from tests.plans.expressions import quadratic_quoting
 
 WORDS = [
     *("sh", "bash", "python", "python3.1", "python3.", "perl", "node", "/bin/sh", "a/b/sh", "x/python2", "python-c"),

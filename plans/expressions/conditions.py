@@ -1,7 +1,7 @@
 """Conditions (`when`): JMESPath over the values of finished steps and the inputs.
 
 Root names in an expression are step ids, or `inputs`. JMESPath cannot call into Python, assign or loop; the length and
-depth of an expression are limited here, and the work of evaluating it in `plans.definition.evaluation`, so that it
+depth of an expression are limited here, and the work of evaluating it in `plans.expressions.evaluation`, so that it
 cannot stall a workflow task (FAULTS T17).
 """
 
@@ -15,8 +15,8 @@ import jmespath
 from jmespath.exceptions import JMESPathError
 from jmespath.functions import Functions
 
-from plans.definition.evaluation import Budget, evaluate
 from plans.errors import BadExpression
+from plans.expressions.evaluation import Budget, evaluate
 
 MAX_CHARACTERS = 1_000
 MAX_DEPTH = 64

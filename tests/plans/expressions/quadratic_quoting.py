@@ -1,4 +1,4 @@
-"""The first, quadratic version of `plans.definition.quoting`: the oracle that the linear one is compared with."""
+"""The first, quadratic version of `plans.expressions.quoting`: the oracle that the linear one is compared with."""
 
 from __future__ import annotations
 

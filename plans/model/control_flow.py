@@ -1,0 +1,97 @@
+"""The fields of a step that repeat it, choose between steps, catch its failure and undo it (DESIGN 2.8)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints, model_validator
+
+from plans.model.values import MAX_PARALLEL, MAX_STEPS, StepId, ToolName, Value
+
+if TYPE_CHECKING:
+    from plans.model.step import Step
+
+MAX_ROUNDS = 10_000
+"""Maximum number of rounds of a `repeat`."""
+MAX_CODES = 50
+"""Maximum number of error codes that one `catch` names."""
+
+Expression = Annotated[str, StringConstraints(min_length=1, max_length=1_000)]
+Percent = Annotated[str, StringConstraints(pattern=r"^(100|[0-9]{1,2})%$")]
+
+
+class ForEach(Value):
+    """Runs a step once for each item of a list. In a plan file, `forEach: X` alone means `forEach: {items: X}`."""
+
+    items: Expression | list[Any] = Field(
+        description="The list: a reference, a JMESPath expression over finished steps and inputs, or the list itself."
+    )
+    as_: StepId = Field(default="item", alias="as", description="Name of the item in references: `{{item}}`, `$item`.")
+    key: Expression | None = Field(
+        default=None,
+        description="JMESPath over the item: a text or number that names its instance for good; default: the index.",
+    )
+    max_parallel: int | None = Field(
+        default=None, ge=1, le=MAX_PARALLEL, strict=True, description="Maximum number of items in progress."
+    )
+    tolerate: Annotated[int, Field(ge=0, le=MAX_STEPS, strict=True)] | Percent = Field(
+        default=0, description='How many items may fail, as a number or as a percentage: 3, "10%".'
+    )
+    batch: int | None = Field(
+        default=None, ge=1, le=MAX_STEPS, strict=True, description="Items per child plan, with `mode: plans`."
+    )
+    mode: Literal["steps", "plans"] = Field(
+        default="steps", description="steps: the items run in this plan; plans: in child plans of `batch` items each."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_form(cls, data: Any) -> Any:
+        return {"items": data} if isinstance(data, (str, list)) else data
+
+
+class Repeat(Value):
+    """Runs a step again until a condition over its own value holds."""
+
+    until: Expression = Field(description="JMESPath over the value of the round; true ends the repetition.")
+    limit: int = Field(
+        default=10, ge=1, le=MAX_ROUNDS, strict=True, description="Maximum number of rounds; then REPEAT_LIMIT."
+    )
+    delay: float = Field(default=0.0, ge=0, le=31_536_000, strict=True, description="Seconds between two rounds.")
+    keep: Literal["last", "all"] = Field(
+        default="last", description="The value: that of the last round, or the list of all of them."
+    )
+
+
+class Case(Value):
+    """One alternative of a `switch`."""
+
+    when: Expression | None = Field(
+        default=None, description="JMESPath over finished steps and inputs; none: the alternative that always holds."
+    )
+    steps: list[Step] = Field(min_length=1, max_length=MAX_STEPS, description="The steps of this alternative.")
+
+
+class Catch(Value):
+    """Steps that run when a step has failed for the last time; it then counts as completed, with their value."""
+
+    codes: list[Annotated[str, StringConstraints(min_length=1, max_length=100)]] = Field(
+        default_factory=list, max_length=MAX_CODES, description="Codes of the errors to catch; none: any."
+    )
+    steps: list[Step] = Field(min_length=1, max_length=MAX_STEPS, description="The steps that run instead.")
+
+
+class Undo(Value):
+    """What takes back the effect of a step: one call of a tool, or steps; `{{value}}` is the step's value."""
+
+    tool: ToolName | None = Field(default=None, description="The tool to call.")
+    args: dict[str, Any] = Field(default_factory=dict, description="The tool's arguments; may contain references.")
+    steps: list[Step] | None = Field(
+        default=None, min_length=1, max_length=MAX_STEPS, description="Steps instead of a tool."
+    )
+
+    @model_validator(mode="after")
+    def _one_of(self) -> Undo:
+        if (self.tool is None) == (self.steps is None):
+            raise ValueError("an undo has either a tool or steps; write one of them")
+        return self

@@ -1,0 +1,82 @@
+"""Rules of a plan for its steps: retries, approvals, budget, defaults, and the plan's typed inputs."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from plans.model.values import Seconds, Value
+
+
+class Retry(Value):
+    """Attempts of a step, and the delays between them: `delay`, then `delay * factor`, ... (seed 004: 1 s, 2 s)."""
+
+    attempts: int = Field(default=3, ge=1, le=100, strict=True, description="Attempts in total, the first included.")
+    delay: float = Field(default=1.0, ge=0, le=86_400, strict=True, description="Seconds before the second attempt.")
+    factor: float = Field(
+        default=2.0, ge=1, le=100, strict=True, description="Each further delay is longer by this factor."
+    )
+
+
+class ApprovalRule(Value):
+    """The time limit of an approval, and what happens when it expires."""
+
+    timeout: Seconds | None = Field(default=None, description="Seconds to await a decision; unlimited if omitted.")
+    on_timeout: Literal["deny", "approve", "fail"] = Field(
+        default="deny", description="What happens when the time limit expires."
+    )
+
+
+class Input(Value):
+    """A typed parameter of a plan: set with `--input name=value`, used as `{{inputs.name}}` or `$inputs.name`."""
+
+    type: Literal["string", "integer", "number", "boolean", "array", "object"] = Field(
+        default="string", description="JSON type of the value."
+    )
+    description: str = Field(default="", max_length=10_000, description="What the value is for.")
+    default: Any = Field(default=None, description="Value if none is given; an input without a default is required.")
+
+
+class Budget(Value):
+    """Limits on what a run may spend on LLM requests; a field that is not set means no limit."""
+
+    tokens: int | None = Field(default=None, ge=1, strict=True, description="Tokens in total.")
+    calls: int | None = Field(default=50, ge=1, strict=True, description="Requests in total.")
+    seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False, description="Time spent on them.")
+    warn_at: float = Field(default=0.8, gt=0, le=1, description="Fraction of a limit at which a log entry warns.")
+    ask: bool = Field(
+        default=True, description="True: at a limit a person is asked to extend it; false: it fails with LLM_BUDGET."
+    )
+
+    def granted(self, share: float = 0.5) -> Budget:
+        """The budget after a person extended it: every limit raised by `share` of itself."""
+        raised = 1 + share
+        return self.model_copy(
+            update={
+                "tokens": None if self.tokens is None else int(self.tokens * raised) + 1,
+                "calls": None if self.calls is None else int(self.calls * raised) + 1,
+                "seconds": None if self.seconds is None else self.seconds * raised,
+            }
+        )
+
+    def refused(self) -> Budget:
+        """The budget after a person refused to extend it: the limits are final."""
+        return self.model_copy(update={"ask": False})
+
+
+OnFailure = Literal["block", "ask_llm", "stop"]
+"""What follows from a step's last failure: its dependents are blocked, the LLM may recover it, or the plan stops."""
+
+
+class Defaults(Value):
+    """Defaults for the steps that do not set a field themselves."""
+
+    retry: Retry | None = Field(default=None, description="Attempts and delays.")
+    timeout: Seconds | None = Field(default=None, description="Seconds one attempt may take.")
+    critical: bool = Field(default=False, strict=True, description="Steps are critical: a failure stops the plan.")
+    approval: ApprovalRule | None = Field(default=None, description="Time limit of approvals.")
+    on_failure: OnFailure = Field(default="block", description="What follows from the last failure.")
+    approve_recovery: bool = Field(
+        default=False, strict=True, description="A person approves each recovery that the LLM proposes."
+    )

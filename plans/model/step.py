@@ -1,0 +1,126 @@
+"""The definition of a step: one call of one tool, or steps of its own, and how it is repeated, caught and undone."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field, model_validator
+
+from plans.model.control_flow import Case, Catch, ForEach, Repeat, Undo
+from plans.model.rules import ApprovalRule, OnFailure, Retry
+from plans.model.step_fields import Asked, Llm, On, Use
+from plans.model.values import MAX_STEPS, Queue, Seconds, StepId, ToolName, Value
+
+
+class Step(Value):
+    """One call of one tool, or a block of steps, started when all its dependencies are done.
+
+    It has a `tool`, or `steps` (a block), or `switch` (one of several blocks).
+    """
+
+    id: Annotated[StepId, Use(On.NOTHING, Asked(1, '"step_1"', "step_1, step_2, ..."))] = Field(
+        description="Names the step: 1 to 128 letters, digits, `_` or `-`."
+    )
+    tool: Annotated[ToolName, Use(On.EDIT | On.APPROVAL | On.FORM, Asked(3, '"..."'))] = Field(
+        default="", description="The tool to call; `plan tools` lists them. A block has none."
+    )
+    args: Annotated[dict[str, Any], Use(On.EDIT | On.RERUN | On.APPROVAL | On.FORM, Asked(4, "{...}"))] = Field(
+        default_factory=dict, description="The tool's arguments; may contain references."
+    )
+    description: Annotated[
+        str, Use(On.EDIT | On.RERUN | On.FORM, Asked(2, '"..."', "What the step does, clear and specific"))
+    ] = Field(default="", max_length=10_000, description="What the step does, for people to read.")
+    depends_on: Annotated[list[StepId], Use(On.EDIT | On.FORM, Asked(5, "[]", "Ids of steps that come first"))] = Field(
+        default_factory=list, description="Steps that must be done first."
+    )
+    order: Annotated[int | None, Use(On.NOTHING, Llm.MAY)] = Field(
+        default=None, ge=0, strict=True, description="Position in the list, for display only."
+    )
+    critical: Annotated[bool | None, Use(On.EDIT, Asked(7, "false", "true: the plan stops when it fails"))] = Field(
+        default=None, strict=True, description="True: when the step fails, the plan stops."
+    )
+    requires_approval: Annotated[
+        bool | None,
+        Use(On.EDIT | On.RERUN | On.APPROVAL | On.FORM, Asked(6, "false", "true: a person is asked before it runs")),
+    ] = Field(
+        default=None,
+        strict=True,
+        description="True: a person must approve it before it starts; false: waives the tool's own rule.",
+    )
+    approval: Annotated[ApprovalRule | None, Use(On.EDIT, Llm.NEVER)] = Field(
+        default=None, description="Time limit of the approval."
+    )
+    retry: Annotated[Retry | None, Use(On.EDIT | On.RERUN | On.DETAILS, Llm.MAY)] = Field(
+        default=None, description="Attempts and delays."
+    )
+    repeatable: Annotated[bool | None, Use(On.EDIT, Llm.MAY)] = Field(
+        default=None,
+        strict=True,
+        description="False: one attempt only; if its worker dies, the outcome is unknown (OUTCOME_UNKNOWN).",
+    )
+    timeout: Annotated[Seconds | None, Use(On.EDIT | On.RERUN | On.DETAILS, Llm.MAY)] = Field(
+        default=None, description="Seconds one attempt may take."
+    )
+    when: Annotated[str | None, Use(On.EDIT | On.RERUN | On.DETAILS, Llm.MAY)] = Field(
+        default=None,
+        max_length=1_000,
+        description="JMESPath over finished steps and inputs; if false, the step is skipped.",
+    )
+    on_failure: Annotated[OnFailure | None, Use(On.EDIT | On.DETAILS, Llm.MAY)] = Field(
+        default=None,
+        description="After the last failure: block its dependents, ask_llm to recover it, or stop the plan.",
+    )
+    queue: Annotated[Queue | None, Use(On.EDIT | On.APPROVAL | On.DETAILS, Llm.NEVER)] = Field(
+        default=None,
+        description="Task queue whose workers run the step: those with its files, programs or rights.",
+    )
+    notes: Annotated[str, Use(On.EDIT | On.RERUN | On.DETAILS, Llm.MAY)] = Field(
+        default="", max_length=10_000, description="Remarks, shown under the step."
+    )
+    steps: Annotated[list[Step] | None, Use(On.EDIT, Llm.MAY)] = Field(
+        default=None, min_length=1, max_length=MAX_STEPS, description="A block: steps instead of a tool."
+    )
+    output: Annotated[str | None, Use(On.EDIT | On.RERUN | On.DETAILS, Llm.MAY)] = Field(
+        default=None,
+        max_length=1_000,
+        description="JMESPath over the values of a block's steps: its value; default: all of them, by step.",
+    )
+    switch: Annotated[list[Case] | None, Use(On.EDIT, Llm.MAY)] = Field(
+        default=None, min_length=1, max_length=100, description="Alternatives instead of a tool: the first that holds."
+    )
+    for_each: Annotated[ForEach | None, Use(On.EDIT | On.RERUN | On.DETAILS, Llm.MAY)] = Field(
+        default=None, description="Runs the step once for each item of a list."
+    )
+    repeat: Annotated[Repeat | None, Use(On.EDIT | On.RERUN | On.DETAILS, Llm.MAY)] = Field(
+        default=None, description="Runs the step again until a condition over its value holds."
+    )
+    catch: Annotated[list[Catch] | None, Use(On.EDIT, Llm.MAY)] = Field(
+        default=None, min_length=1, max_length=20, description="What to do instead when it has failed, by error code."
+    )
+    finally_: Annotated[list[Step] | None, Use(On.EDIT, Llm.MAY)] = Field(
+        default=None,
+        alias="finally",
+        min_length=1,
+        max_length=MAX_STEPS,
+        description="Steps of a block that run when its others have ended, however they ended.",
+    )
+    undo: Annotated[Undo | None, Use(On.EDIT | On.APPROVAL, Llm.MAY)] = Field(
+        default=None, description="What takes back its effect, when the plan fails or is cancelled and rolls back."
+    )
+
+    @property
+    def is_block(self) -> bool:
+        """Whether it has steps of its own instead of a tool."""
+        return self.steps is not None or self.switch is not None
+
+    @model_validator(mode="after")
+    def _one_of(self) -> Step:
+        given = [name for name, value in (("tool", self.tool), ("steps", self.steps), ("switch", self.switch)) if value]
+        if len(given) != 1:
+            what = " and ".join(given) if given else "none of them"
+            raise ValueError(f"a step has one of tool, steps and switch; it has {what}")
+        return self
+
+
+for _model in (Case, Catch, Undo, Step):
+    _model.model_rebuild(_types_namespace={"Step": Step})

@@ -1,0 +1,76 @@
+"""The description of a tool for plans, people and LLMs."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from plans.definition.receivers import receives
+from plans.model.rules import Retry
+from plans.model.values import ToolName, Value
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator
+
+
+class ToolSpec(Value):
+    """The description of a tool for plans, people and LLMs, derived from its signature and docstring."""
+
+    name: ToolName = Field(description="The step's `tool`, and the activity type in Temporal.")
+    description: str = Field(description="What it does, from the docstring.")
+    args_schema: dict[str, Any] = Field(description="JSON Schema of the arguments object.")
+    value: str = Field(default="", description="What its result value looks like.")
+    approval: Literal["never", "always"] = Field(default="never", description="Whether calls need approval by default.")
+    approval_exempt: dict[str, list[Any]] = Field(
+        default_factory=dict, description="Arguments whose listed values need no approval: {'method': ['GET', 'HEAD']}."
+    )
+    sends: dict[str, Literal["always", "values"]] = Field(
+        default_factory=dict,
+        description="Arguments that leave the machine. An exempt call needs approval if it gives one marked `always`,"
+        " or if one holds a step's value or a model's choice, unless the host of its `url` is one of `receivers`.",
+    )
+    receivers: list[str] = Field(
+        default_factory=list, description="Hosts that may receive without approval: PLANS_HTTP_ALLOW of the worker."
+    )
+    effect: Literal["pure", "keyed", "opaque"] = Field(
+        default="opaque", description="pure: only reads; keyed: can recognise its own effect; opaque: neither."
+    )
+    timeout: float = Field(default=60.0, description="Seconds one attempt may take, if the step sets no limit.")
+    retry: Retry | None = Field(default=None, description="Attempts and delays, if the step sets none.")
+    repeatable: bool = Field(
+        default=True,
+        description="False: one attempt only; if its worker dies, the outcome is unknown (OUTCOME_UNKNOWN).",
+    )
+    quoting: dict[str, Literal["shell", "python"]] = Field(
+        default_factory=dict, description="Arguments that are code: inserted values are quoted for that language."
+    )
+    durable: bool = Field(
+        default=False, description="Run by the workflow itself (a timer or a child), not as an activity."
+    )
+
+    @cached_property
+    def validator(self) -> Draft202012Validator:
+        """Validates arguments against the schema. Cached: building it takes as long as validating one step."""
+        from jsonschema import Draft202012Validator  # the import takes a tenth of `plan list`, which validates nothing
+
+        return Draft202012Validator(self.args_schema)
+
+    def asks_by_default(self, args: dict[str, Any], carries: bool = False) -> bool:
+        """Whether a call with these arguments needs approval, unless the step overrides it.
+
+        `carries`: a step's value or a model's choice is in one of the arguments that it sends.
+        """
+        if self.approval == "never":
+            return False
+        for name, exempt in self.approval_exempt.items():
+            default = self.args_schema.get("properties", {}).get(name, {}).get("default")
+            if args.get(name, default) in exempt:
+                return self._sends(args, carries)
+        return True
+
+    def _sends(self, args: dict[str, Any], carries: bool) -> bool:
+        """Whether a call sends something to a host that is not one of `receivers`."""
+        given = any(when == "always" and args.get(name) is not None for name, when in self.sends.items())
+        return bool(self.sends) and (carries or given) and not receives(args.get("url"), self.receivers)
