@@ -108,7 +108,7 @@ def loosened(value: Any, schema: Mapping[str, Any]) -> Any:
 
 _NULLABLE_TEXT: Schema = {"type": ["string", "null"]}
 _ASKED = tuple(asked(Step).items())
-_STEP: Schema = Step.model_json_schema()["properties"]
+_STEP: Schema = Step.model_json_schema()["$defs"]["Step"]["properties"]
 _PLAIN = frozenset({"string", "integer", "number", "boolean", "null"})
 
 

@@ -37,7 +37,7 @@ class Plan(Value):
     budget: Budget | None = Field(default=None, description="Limits on LLM requests; 50 requests if omitted.")
     outputs: dict[StepId, Expression] = Field(
         default_factory=dict,
-        description="What the plan is worth to whoever runs it as a step: expressions over its steps' values.",
+        description="Its value where it runs as a step: expressions over its steps' values.",
     )
     rollback: bool = Field(
         default=False, strict=True, description="True: a plan that fails or is cancelled undoes its steps (`undo`)."

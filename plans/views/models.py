@@ -276,6 +276,10 @@ class PlanView(View):
     unsigned: bool = Field(default=False, description="Started unsigned where that is asked for: waivers are ignored.")
     counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, `denied` ones apart; `total`.")
     steps: list[StepView] = Field(default_factory=list)
+    finally_: list[Step] | None = Field(default=None, alias="finally")
+    outputs: dict[str, str] = Field(default_factory=dict)
+    rollback: bool = False
+    owns: list[str] = Field(default_factory=list)
     pending: list[PendingView] = Field(default_factory=list, description="Pending decisions, oldest first.")
     request: str = Field(default="", description="The user's request, if the LLM wrote the plan.")
     problems: list[Problem] = Field(default_factory=list, description="Problems that keep a draft from starting.")

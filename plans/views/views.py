@@ -28,13 +28,16 @@ from plans.views.progress.events import asks, result_view
 
 DENIED_COUNT = "denied"
 """Key of the denied steps among the counts."""
+_IF_SET = ("outputs", "rollback", "owns", "finally_")
+"""Fields of a plan that a view has only if they are set."""
 
 
 def plan_view(run: Run, schedule: ReadinessIndex) -> dict[str, Any]:
     """The full view (a PlanView): the plan joined with what happened."""
     plan = run.plan
     steps = [step_view(run, schedule, index) for index in range(len(plan.steps))]
-    head = plan.model_dump(mode="json", exclude={"steps"}, exclude_none=True)
+    unset = [name for name in _IF_SET if not getattr(plan, name)]
+    head = plan.model_dump(mode="json", exclude={"steps", *sorted(unset)}, exclude_none=True)
     return head | {
         **origin(run),
         "status": run.status.value,
