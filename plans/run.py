@@ -22,7 +22,7 @@ from plans.budget import Ledger
 from plans.change_log import Revision
 from plans.file_stamps import FileTracker
 from plans.flow.opened import Kept, Opened
-from plans.flow.outline import Outline
+from plans.flow.outline import Drawn, Outline
 from plans.log import Entry, LogKind
 from plans.model import Plan, Problem, Step, Value
 from plans.signatures import Signatures
@@ -133,7 +133,7 @@ class Run(State):
     unsigned: bool = Field(default=False, description="Started without the signature that its worker asks for.")
     signatures: Signatures = Field(default_factory=Signatures, description="Signed messages that were honoured.")
     agents: dict[str, dict[str, Any]] = Field(default_factory=dict, description="By step, the agent run to resume.")
-    _outline: Outline | None = PrivateAttr(default=None)
+    _drawn: Drawn = PrivateAttr(default_factory=Drawn)
 
     @classmethod
     def of(cls, plan: Plan, options: Options, facts: Facts, inputs: dict[str, Any]) -> Run:
@@ -145,13 +145,14 @@ class Run(State):
     @property
     def outline(self) -> Outline:
         """The steps of the plan, and of its blocks and loops as far as they have begun."""
-        if self._outline is None or self._outline.plan is not self.plan:
-            self._outline = Outline(self.plan, self.opened, self.overrides)
-        return self._outline
+        drawn = self._drawn.outline
+        if drawn is None or drawn.plan is not self.plan or drawn.opened is not self.opened:
+            drawn = self._drawn.outline = Outline(self.plan, self.opened, self.overrides)
+        return drawn
 
     def redraw(self) -> Outline:
         """The outline, built again."""
-        self._outline = None
+        self._drawn.outline = None
         return self.outline
 
     def step_of(self, step_id: str) -> Step | None:

@@ -68,7 +68,7 @@ class Outline:
 
     def __init__(self, plan: Plan, opened: Mapping[str, Opened], overrides: Mapping[str, Step]) -> None:
         self.plan = plan
-        self._opened, self._overrides = opened, overrides
+        self.opened, self._overrides = opened, overrides
         self._prototypes: dict[str, Step] = {}
         self.nodes: dict[str, Node] = {}
         for step in plan.steps:
@@ -117,7 +117,7 @@ class Outline:
 
     def _add(self, node: Node) -> None:
         self.nodes[node.id] = node
-        if node.id in self._opened:
+        if node.id in self.opened:
             for child in self._inside(node):
                 child.closing = child.closing or node.closing
                 node.children.append(child.id)
@@ -125,7 +125,7 @@ class Outline:
 
     def _inside(self, node: Node) -> Iterator[Node]:
         """All nodes directly inside a container, as far as they have begun."""
-        opened, step = self._opened.get(node.id), node.step
+        opened, step = self.opened.get(node.id), node.step
         if opened is None:
             return
         match node.kind:
@@ -191,6 +191,25 @@ class Outline:
         """The step under its own id, as it was edited there."""
         found = self._overrides.get(step_id)
         return found if found is not None else step.model_copy(update={"id": step_id})
+
+
+class Drawn:
+    """Holds the outline of a run, which is derived from it: it takes no part in comparing and copying runs."""
+
+    def __init__(self) -> None:
+        self.outline: Outline | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Drawn)
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __copy__(self) -> Drawn:
+        return Drawn()
+
+    def __deepcopy__(self, memo: object) -> Drawn:
+        return Drawn()
 
 
 def item_names(step: Step) -> set[str]:
