@@ -7,7 +7,7 @@ construct. Only variables and siblings are known here; what is outside is left t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from plans.model import Plan, Step
@@ -31,7 +31,8 @@ class Body(NamedTuple):
     variables: frozenset[str]
     """Names that the construct defines inside it."""
     beside: frozenset[str]
-    """Ids of steps of the construct's main body, whose values it may use as well: of `catch` and `finally`."""
+    """Ids of steps of the construct's main body, whose values it may use as well: of `catch` and `finally`, unless
+    the body is repeated."""
 
     def names(self) -> set[str]:
         """Every name that means something inside the body only."""
@@ -61,7 +62,7 @@ def bodies(step: Step) -> Iterator[Body]:
         yield Body("", "steps", step.steps, calls, frozenset())
     for number, case in enumerate(step.switch or []):
         yield Body("", f"switch.{number}.steps", case.steps, calls, frozenset())
-    inner = inner_ids(step) if step.catch or step.finally_ else frozenset[str]()
+    inner = inner_ids(step) if (step.catch or step.finally_) and step.repeat is None else frozenset[str]()
     for number, handler in enumerate(step.catch or []):
         yield Body(CATCH, f"catch.{number}.steps", handler.steps, items | {ERROR}, inner)
     if step.finally_ is not None:
@@ -91,6 +92,16 @@ def walk_step(step: Step, before: str = "") -> Iterator[tuple[str, Step]]:
     for body in bodies(step):
         for inner in body.steps:
             yield from walk_step(inner, path_in(body, path))
+
+
+def queues(steps: Iterable[Step]) -> list[str]:
+    """The task queues that these steps, and those inside them, are bound to."""
+    return list(dict.fromkeys(each.queue for step in steps for _, each in walk_step(step) if each.queue))
+
+
+def outermost(plan: Plan) -> list[Step]:
+    """The steps that are not inside another one, those of `finally` included."""
+    return [*plan.steps, *(plan.finally_ or [])]
 
 
 def path_in(body: Body, owner: str) -> str:
