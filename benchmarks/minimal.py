@@ -16,7 +16,8 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from pydantic import BaseModel, Field
 
-    from plans.activity_io import Call, LargeValue, Return
+    from plans.activity_io import Call, Return
+    from plans.large_value import LargeValue
     from plans.model import Retry
 
 IN_FLIGHT = 64
