@@ -13,7 +13,7 @@ MAX_ID = 900
 _UNSAFE = re.compile(
     r"[\[\]%\x00-\x20\x7f-\xa0]|[\u2028\u2029\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]"
 )
-_NOT_PLAIN = re.compile(r"[^A-Za-z0-9_.-]+")
+_NOT_PLAIN = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 def item_key(key: str) -> str:
@@ -42,11 +42,11 @@ def inner_id(block_id: str, name: str) -> str:
     return f"{block_id}.{name}"
 
 
-def slug(step_id: str) -> str:
+def slug(step_id: str, limit: int = 80) -> str:
     """An id as part of the id of a workflow: itself if it is plain, else shortened to plain characters with a hash."""
-    if not _NOT_PLAIN.search(step_id) and len(step_id) <= MAX_KEY:
+    if not _NOT_PLAIN.search(step_id) and len(step_id) <= limit:
         return step_id
-    return f"{_NOT_PLAIN.sub('-', step_id)[: MAX_KEY - 13].strip('-')}-{_hash(step_id)}"
+    return f"{_NOT_PLAIN.sub('-', step_id)[: limit - 13].strip('-')}-{_hash(step_id)}"
 
 
 def matches(pattern: str, step_id: str) -> bool:
