@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from typing import Any, NamedTuple
 
 from plans.agents.as_plan import TOOL as AGENT
@@ -16,6 +16,9 @@ from plans.expressions.conditions import compiled
 from plans.expressions.opaque import scanned
 from plans.expressions.references import INPUTS, Reference, check_code, find, is_literal
 from plans.model import Problem, ToolSpec
+
+PathCheck = Callable[[Reference, str], Iterable[Problem]]
+"""Given a reference and its field, the problems of its path."""
 
 
 class CallOf(NamedTuple):
@@ -50,9 +53,12 @@ def tool_problems(call: CallOf, tools: Mapping[str, ToolSpec], scope: Scope, hin
 
 
 def reference_problems(
-    call: CallOf, scope: Scope, inputs: Set[str], hints: Hints, start: str = "args"
+    call: CallOf, scope: Scope, inputs: Set[str], hints: Hints, start: str = "args", paths: PathCheck | None = None
 ) -> Iterator[Problem]:
-    """References that mean nothing, or cannot have a value yet; `start` is the field that they are in."""
+    """References that mean nothing, or cannot have a value yet; `start` is the field that they are in.
+
+    `paths` checks the path of each reference that means something.
+    """
     for reference in find(scanned(call.tool, dict(call.args))):
         if is_literal(reference, _Known(call, scope)):
             continue
@@ -65,6 +71,8 @@ def reference_problems(
                 compiled(reference.path)
             except BadExpression as error:
                 yield call.problem("BAD_EXPRESSION", field, error.message)
+            else:
+                yield from paths(reference, f"{call.start}{field}") if paths is not None else ()
 
 
 class _Known:
