@@ -86,7 +86,6 @@ class _Check:
                 self._add(tool_problems(call, self._tools, scope, self._hints))
             paths = partial(self._path, step=step, scope=scope, path=call.path)
             self._add(reference_problems(call, scope, self._inputs, self._hints, paths=paths))
-            self._add(self._meaning.of_call(call, scope))
         self._add(expression_problems(step, scope, self._inputs, self._hints))
         if not _is_plain(step) or step.when is not None:
             self._add(self._meaning.of_step(step, scope))

@@ -11,24 +11,20 @@ from collections.abc import Callable, Iterator
 from jmespath.exceptions import JMESPathError
 from jmespath.lexer import Lexer
 
-from plans.definition.checks.calls import CallOf
-from plans.definition.checks.scope import Meaning, Scope
+from plans.definition.checks.scope import Scope
 from plans.definition.checks.types import Mistake, Schema, Walk
 from plans.definition.checks.values import Values
-from plans.definition.dependencies import field_of_place
 from plans.definition.near_names import Hints
 from plans.definition.scopes import VALUE
 from plans.errors import BadExpression
 from plans.expressions.conditions import compiled, holds, roots_of
 from plans.expressions.items import list_expression
-from plans.expressions.opaque import scanned
-from plans.expressions.references import INPUTS, Reference, in_text, strings
+from plans.expressions.references import INPUTS, Reference
 from plans.model import Plan, Problem, Step
 
-_BRACES = re.compile(r"(?<!\{)\{\{(?!\{)([^{}]{1,200})\}\}(?!\})")
-_WORD = re.compile(r"(?<![\w.-])[A-Za-z_][A-Za-z0-9_-]*")
 _COMPARED = frozenset(("eq", "ne", "lt", "lte", "gt", "gte"))
 _WORDS = frozenset(("true", "false", "null"))
+_SUSPECT = re.compile(r"[=<>]\s*(?:\"|true|false|null)")
 
 
 class MeaningCheck:
@@ -44,13 +40,6 @@ class MeaningCheck:
         if known is not None:
             what, inputs = f"'{reference.text}'", reference.root == INPUTS
             yield from self._found(reference.path, None, known, path, field, what, inputs)
-
-    def of_call(self, call: CallOf, scope: Scope) -> Iterator[Problem]:
-        """Braces in a call that look like a reference, and are not."""
-        for place, text in strings(scanned(call.tool, dict(call.args))):
-            if "{{" in text:
-                field = f"{call.start}{field_of_place('args', place)}"
-                yield from self._braces(text, call, scope, field)
 
     def of_outputs(self, plan: Plan) -> Iterator[Problem]:
         """Fields in the `outputs` of a plan that cannot exist."""
@@ -117,26 +106,6 @@ class MeaningCheck:
         text = f"this condition uses no value: it {result} holds"
         yield Problem(code="CONSTANT_CONDITION", step_id=path, field=field, message=text, severity="warning")
 
-    def _braces(self, text: str, call: CallOf, scope: Scope, field: str) -> Iterator[Problem]:
-        """Braces around a name that means something, which are not a reference all the same."""
-        references = {each.text for each in in_text(text)}
-        for match in _BRACES.finditer(text):
-            if match[0] in references or "\n" in match[0]:
-                continue
-            names = [name for name in _WORD.findall(match[1]) if self._means(name, call, scope)]
-            if names:
-                message = (
-                    f"'{match[0][:100]}' is not a reference and stays as it is: begin with the name, as in"
-                    f" {{{{{names[0]}.field}}}} or {{{{{names[0]} | length(@)}}}}; write {{{{{match[0][:100]}}}}} if"
-                    " that is meant"
-                )
-                yield Problem(
-                    code="NOT_A_REFERENCE", step_id=call.path, field=field, message=message, severity="warning"
-                )
-
-    def _means(self, name: str, call: CallOf, scope: Scope) -> bool:
-        return name == INPUTS or name in call.variables or scope.meaning(name, call.own) is not Meaning.NOTHING
-
 
 def _problem(mistake: Mistake, path: str, field: str, what: str, doubtful: bool) -> Problem:
     text = f"{what}: {mistake.text}" if what else mistake.text
@@ -148,8 +117,8 @@ def _problem(mistake: Mistake, path: str, field: str, what: str, doubtful: bool)
 
 def _unquoted(expression: str) -> Iterator[str]:
     """Comparisons with a word in double quotes, or with true, false or null as they are: both name fields."""
-    if not any(mark in expression for mark in ("=", "<", ">")):
-        return
+    if not _SUSPECT.search(expression):
+        return  # the common case: reading the words takes longer than everything else here
     try:
         tokens = list(Lexer().tokenize(expression))
     except JMESPathError:
