@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 
 MAX_KEY = 120
@@ -13,6 +14,7 @@ MAX_ID = 900
 _UNSAFE = re.compile(
     r"[\[\]%\x00-\x20\x7f-\xa0]|[\u2028\u2029\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]"
 )
+_LAST = re.compile(r"(?:\[[^\]]*\]|#\d+|\.[^.\[\]#]+)\Z")
 _NOT_PLAIN = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
@@ -57,6 +59,18 @@ def matches(pattern: str, step_id: str) -> bool:
 def is_pattern(text: str) -> bool:
     """Whether a text names several instances."""
     return "[*]" in text
+
+
+def lineage(step_id: str) -> Iterator[str]:
+    """An id, and those of everything that contains it, innermost first: `b[x].y`, `b[x]`, `b`."""
+    while step_id:
+        yield step_id
+        step_id = _LAST.sub("", step_id) if _LAST.search(step_id) else ""
+
+
+def is_inside(step_id: str, names: Collection[str]) -> bool:
+    """Whether an id, or that of anything that contains it, is one of these."""
+    return bool(names) and any(name in names for name in lineage(step_id))
 
 
 def template_of(step_id: str) -> str:
