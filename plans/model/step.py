@@ -21,6 +21,11 @@ def _required(schema: dict[str, Any]) -> None:
     schema.pop("default", None)
 
 
+def _or_items(schema: dict[str, Any]) -> None:
+    """Let the published schema accept the short form, in which `forEach` is the list itself."""
+    schema["anyOf"] = [*schema["anyOf"], {"type": "string"}, {"type": "array"}]
+
+
 class Step(Value):
     """One call of one tool, or a block of steps, started when all its dependencies are done.
 
@@ -118,7 +123,11 @@ class Step(Value):
             On.EDIT | On.APPROVAL | On.RERUN | On.DETAILS,
             Offered("The list: a reference, or a JSON object written as text"),
         ),
-    ] = Field(default=None, description="Runs the step once for each item of a list.")
+    ] = Field(
+        default=None,
+        description="Runs the step once for each item of a list.",
+        json_schema_extra=_or_items,
+    )
     repeat: Annotated[
         Repeat | None,
         Use(On.EDIT | On.APPROVAL | On.RERUN | On.DETAILS, Offered("A JSON object with `until`, written as text")),
