@@ -18,7 +18,6 @@ from typing import Any, BinaryIO
 
 from client.yaml_reader import parse_yaml
 from plans.definition.parsing import MAX_BYTES, MAX_FOUND, Unreadable, parse_json, read_plan, sound_part
-from plans.definition.scopes import CATCH, FINALLY, UNDO
 from plans.definition.validation import errors, problems
 from plans.errors import InvalidPlan, PlanError
 from plans.files.races import races
@@ -26,6 +25,7 @@ from plans.model import Plan, Problem, Step, ToolSpec
 
 STDIN = "-"
 _ID = re.compile(r"""["']?\bid["']?\s*:\s*["']?([\w#-]{1,128})["']?[^\S\n]*(?:[,}#]|$)""", re.MULTILINE)
+_PART = re.compile(r"""["']?\b(catch|finally|undo)["']?[^\S\n]*:""")
 
 
 class PlanFileError(PlanError):
@@ -65,19 +65,20 @@ class PlanFile:
             later = bisect_right(places, (at, sys.maxsize))
             if later < len(places):
                 at, number = places[later]
-            elif name not in (CATCH, FINALLY, UNDO):
+            else:
                 return None
         return number
 
     @cached_property
     def _places(self) -> dict[str, list[tuple[int, int]]]:
-        """By id, where it is written: position and line; found in one pass, since every step can have a problem."""
+        """By id or part of a path, where it is written: position and line; found at once for all problems."""
         places: dict[str, list[tuple[int, int]]] = {}
-        number, end = 1, 0
-        for found in _ID.finditer(self.text):
-            number, end = number + self.text.count("\n", end, found.start()), found.start()
-            places.setdefault(found[1], []).append((end, number))
-        return places
+        for pattern in (_ID, _PART):
+            number, end = 1, 0
+            for found in pattern.finditer(self.text):
+                number, end = number + self.text.count("\n", end, found.start()), found.start()
+                places.setdefault(found[1], []).append((end, number))
+        return {name: sorted(each) for name, each in places.items()}
 
 
 def load(path: str) -> PlanFile:

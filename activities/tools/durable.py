@@ -13,8 +13,10 @@ from pydantic import Field
 from activities.tools.tool import tool
 from plans.errors import ToolError
 
+_SLEPT = {"type": "object", "properties": {"until": {"type": "string"}}, "additionalProperties": False}
 
-@tool(effect="pure", durable=True, timeout=31_536_000.0)
+
+@tool(effect="pure", durable=True, timeout=31_536_000.0, value_schema=_SLEPT)
 def sleep(seconds: Annotated[float, Field(ge=0, le=31_536_000)]) -> NoReturn:  # noqa: ARG001
     """Wait for a number of seconds. The time also passes while workers and servers are down.
 
@@ -27,7 +29,7 @@ def sleep(seconds: Annotated[float, Field(ge=0, le=31_536_000)]) -> NoReturn:  #
     raise ToolError("BAD_TOOL", "sleep is a timer of the workflow; a worker must not register it as an activity")
 
 
-@tool(effect="opaque", durable=True, timeout=86_400.0)
+@tool(effect="opaque", durable=True, timeout=86_400.0, value_schema={"type": "string"})
 def agent(
     objective: Annotated[str, Field(min_length=1, max_length=15_000)],  # noqa: ARG001
     tools: list[str] | None = None,  # noqa: ARG001

@@ -19,6 +19,7 @@ from plans.definition.validation import call_problems
 from plans.errors import Refused
 from plans.execution.messages import Decide
 from plans.execution.tool_history import keep_asked, keep_proposed
+from plans.flow.ids import is_inside
 from plans.log import LogKind
 from plans.model import ApprovalRule, Step
 from plans.run import DONE, Decision, Run, Status
@@ -66,7 +67,7 @@ def stated(run: Run, step: Step) -> bool | None:
     """
     if step.id in run.denied:
         return True
-    if step.requires_approval is False and run.facts.binds_calls and step.id in run.edited:
+    if step.requires_approval is False and run.facts.binds_calls and is_inside(step.id, run.edited):
         return None
     return step.requires_approval
 
@@ -77,7 +78,7 @@ def refused_waiver(run: Run, step: Step) -> str:
         return ""
     if run.facts.strict_approvals:
         return "the worker's approvals are strict"
-    if step.id in run.edited or (step.approval is None and DEFAULTS in run.edited):
+    if is_inside(step.id, run.edited) or (step.approval is None and DEFAULTS in run.edited):
         return "it is not what the plan was started with, but an edit"
     return ""
 

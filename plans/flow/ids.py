@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 
 MAX_KEY = 120
@@ -11,9 +12,11 @@ MAX_KEY = 120
 MAX_ID = 900
 """Characters of an id: Temporal refuses activity ids above 1,000 (TEMPORAL.md 2)."""
 _UNSAFE = re.compile(
-    r"[\[\]%\x00-\x20\x7f-\xa0]|[\u2028\u2029\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]"
+    r"[\[\]%*\x00-\x20\x7f-\xa0\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2000-\u200f"
+    r"\u2028-\u202f\u205f-\u206f\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff\ud800-\udfff]"
 )
 _NOT_PLAIN = re.compile(r"[^A-Za-z0-9_-]+")
+_LAST = re.compile(r"(?:\[[^\]]*\]|#\d+|\.[^.\[\]#]+)\Z")
 
 
 def item_key(key: str) -> str:
@@ -21,7 +24,7 @@ def item_key(key: str) -> str:
 
     Keys that differ give different texts.
     """
-    text = _UNSAFE.sub(lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode()), key)
+    text = _UNSAFE.sub(lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode(errors="surrogatepass")), key)
     if len(text) <= MAX_KEY:
         return text
     return f"{text[: MAX_KEY - 13]}~{_hash(text)}"
@@ -57,6 +60,18 @@ def matches(pattern: str, step_id: str) -> bool:
 def is_pattern(text: str) -> bool:
     """Whether a text names several instances."""
     return "[*]" in text
+
+
+def lineage(step_id: str) -> Iterator[str]:
+    """An id, and those of everything that contains it, innermost first: `b[x].y`, `b[x]`, `b`."""
+    while step_id:
+        yield step_id
+        step_id = _LAST.sub("", step_id) if _LAST.search(step_id) else ""
+
+
+def is_inside(step_id: str, names: Collection[str]) -> bool:
+    """Whether an id, or that of anything that contains it, is one of these."""
+    return bool(names) and any(name in names for name in lineage(step_id))
 
 
 def template_of(step_id: str) -> str:

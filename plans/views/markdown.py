@@ -7,7 +7,7 @@ the reader's screen (FAULTS, T18).
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from plans.execution.readiness import ReadinessIndex
@@ -122,6 +122,7 @@ class Node(NamedTuple):
     text: str
     needs: Sequence[str]
     status: Status | None = None
+    inside: Sequence[Node] = ()
 
     @classmethod
     def of(cls, step: StepView) -> Node:
@@ -132,23 +133,61 @@ class Node(NamedTuple):
 def mermaid(nodes: Sequence[Node]) -> str:
     """The graph in Mermaid syntax, coloured by status."""
     rows = ["flowchart TD"]
-    names = {node.id: f"s{index}" for index, node in enumerate(nodes)}
+    names = {node.id: f"s{index}" for index, node in enumerate(_all(nodes))}
     for node in nodes:
-        label = line(f"{node.id}: {node.text}")
-        status = f":::{node.status}" if node.status else ""
-        rows.append(f'    {names[node.id]}["{_MERMAID.sub(_entity, label)}"]{status}')
+        rows += _mermaid_rows(node, names, "    ")
     for before, after in _edges(nodes):
         rows.append(f"    {names[before]} --> {names[after]}")
     colours = {"completed": "#bfb", "failed": "#fbb", "running": "#bdf", "skipped": "#ddd", "blocked": "#fed"}
-    used = {node.status for node in nodes}
+    used = {node.status for node in _all(nodes)}
     return "\n".join(rows + [f"    classDef {name} fill:{colour}" for name, colour in colours.items() if name in used])
 
 
 def dot(nodes: Sequence[Node]) -> str:
     """The graph in Graphviz (DOT) syntax."""
-    rows = ["digraph plan {", "  rankdir=TB; node [shape=box];"]
-    rows += [f"  {_dot(node.id)} [label={_dot(f'{node.id}: {node.text}')}];" for node in nodes]
-    return "\n".join([*rows, *(f"  {_dot(before)} -> {_dot(after)};" for before, after in _edges(nodes)), "}"])
+    has_blocks = any(node.inside for node in nodes)
+    rows = ["digraph plan {", f"  rankdir=TB; {'compound=true; ' if has_blocks else ''}node [shape=box];"]
+    for node in nodes:
+        rows += _dot_rows(node, "  ")
+    known = {node.id: node for node in _all(nodes)}
+    return "\n".join([*rows, *(_dot_edge(known[before], known[after]) for before, after in _edges(nodes)), "}"])
+
+
+def _all(nodes: Sequence[Node]) -> Iterator[Node]:
+    """The nodes and those inside them."""
+    for node in nodes:
+        yield node
+        yield from _all(node.inside)
+
+
+def _mermaid_rows(node: Node, names: Mapping[str, str], indent: str) -> list[str]:
+    label = f'{names[node.id]}["{_MERMAID.sub(_entity, line(f"{node.id}: {node.text}"))}"]'
+    if not node.inside:
+        return [f"{indent}{label}{f':::{node.status}' if node.status else ''}"]
+    inner = [row for each in node.inside for row in _mermaid_rows(each, names, f"{indent}    ")]
+    return [f"{indent}subgraph {label}", *inner, f"{indent}end"]
+
+
+def _dot_rows(node: Node, indent: str) -> list[str]:
+    label = f"label={_dot(f'{node.id}: {node.text}')}"
+    if not node.inside:
+        return [f"{indent}{_dot(node.id)} [{label}];"]
+    inner = [row for each in node.inside for row in _dot_rows(each, f"{indent}  ")]
+    return [f"{indent}subgraph {_dot(f'cluster {node.id}')} {{", f"{indent}  {label};", *inner, f"{indent}}}"]
+
+
+def _dot_edge(before: Node, after: Node) -> str:
+    """An edge; between blocks, it is drawn between steps inside them and cut at their borders."""
+    ends = [f"ltail={_dot(f'cluster {before.id}')}"] if before.inside else []
+    ends += [f"lhead={_dot(f'cluster {after.id}')}"] if after.inside else []
+    cut = f" [{', '.join(ends)}]" if ends else ""
+    return f"  {_dot(_innermost(before))} -> {_dot(_innermost(after))}{cut};"
+
+
+def _innermost(node: Node) -> str:
+    while node.inside:
+        node = node.inside[0]
+    return node.id
 
 
 def _dot(value: str) -> str:
@@ -161,5 +200,5 @@ def _entity(match: re.Match[str]) -> str:
 
 
 def _edges(nodes: Sequence[Node]) -> list[tuple[str, str]]:
-    known = {node.id for node in nodes}
-    return [(before, node.id) for node in nodes for before in node.needs if before in known]
+    known = {node.id for node in _all(nodes)}
+    return [(before, node.id) for node in _all(nodes) for before in node.needs if before in known]
