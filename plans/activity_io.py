@@ -75,6 +75,10 @@ class Call(Value):
     quoting: dict[str, Literal["shell", "python"]] = Field(
         default_factory=dict, description="Arguments that are code, with the language to quote inserted values for."
     )
+    owns: list[str] = Field(
+        default_factory=list,
+        description="Patterns of files that it may replace without approval (`plans.files.owned`).",
+    )
 
 
 STDOUT: Final = 1

@@ -20,6 +20,7 @@ from plans.definition.parsing import MAX_FOUND
 from plans.errors import BadExpression, BadReference
 from plans.expressions.conditions import compiled, roots_of
 from plans.expressions.references import INPUTS, Reference, check_code, find, is_literal
+from plans.files.owned import owned_problems
 from plans.model import Input, Plan, Problem, Step, ToolSpec
 
 MAX_PROBLEMS = 200
@@ -42,7 +43,7 @@ def problems(plan: Plan, tools: Mapping[str, ToolSpec], elsewhere: Container[str
         if len(found) > MAX_FOUND and len(errors(found)) > MAX_FOUND:
             rest = len(plan.steps) - count
             return [*found, _more(f"the other {rest} steps were not checked; fix these problems first")]
-    return [*found, *_cycles(plan, known), *_defaults(plan)]
+    return [*found, *_cycles(plan, known), *_defaults(plan), *owned_problems(plan)]
 
 
 def call_problems(step: Step, tools: Mapping[str, ToolSpec], usable: set[str], inputs: set[str]) -> list[Problem]:
