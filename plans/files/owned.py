@@ -7,9 +7,10 @@ the one at the top, `**/report.md` any. Letter case counts. Where a link leads c
 
 from __future__ import annotations
 
-import fnmatch
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from plans.files.name_patterns import is_unreadable, translated
 from plans.model import Plan, Problem
 
 CODE = "BAD_OWNS"
@@ -36,6 +37,8 @@ def pattern_problem(pattern: str) -> str:
         return "has an empty name, or one of dots only; write `report.md`, `out/*.csv` or `out/**`"
     if any("**" in name and name != "**" for name in names):
         return "has `**` inside a name; it stands for whole directories, as in `out/**/*.csv`"
+    if any(is_unreadable(name) for name in names):
+        return "has `[` or `]` that do not enclose characters such as `[0-9]`"
     return ""
 
 
@@ -59,6 +62,7 @@ def _fits(parts: Sequence[str], names: Sequence[str]) -> bool:
             last = number == len(parts) - 1
             reached = [at > first or (at == first and not last) for at in range(len(reached))]
         else:
-            fits = [fnmatch.fnmatchcase(name, part) for name in names]
+            text = re.compile(translated(part), re.DOTALL)
+            fits = [text.fullmatch(name) is not None for name in names]
             reached = [False, *(before and own for before, own in zip(reached, fits, strict=False))]
     return reached[-1]
