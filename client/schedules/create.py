@@ -66,6 +66,7 @@ async def create_schedule(
     checked = read_plan(plan)
     if isinstance(checked, list):
         raise InvalidPlan(checked)
+    checked = checked.model_copy(update={"id": None, "task_id": checked.task_id or checked.id})
     given, chosen = rules or Rules(), checked_name(name)
     overlap, spec = overlap_of(given.overlap), spec_of(timing)
     action = ScheduleActionStartWorkflow(

@@ -67,7 +67,8 @@ def about(name: str) -> Iterator[None]:
         if error.status is RPCStatusCode.NOT_FOUND:
             raise unknown(name) from error
         if error.status is RPCStatusCode.INVALID_ARGUMENT and error.message.startswith(_INVALID):
-            raise BadSchedule(f"the server cannot read this: {error.message.removeprefix(_INVALID)}") from error
+            why = error.message.removeprefix(_INVALID)
+            raise BadSchedule(f"--cron or --timezone: {why}") from error  # what else there is was checked before
         raise translated(error, "") from error
 
 

@@ -20,7 +20,7 @@ from plans.files.owned import is_owned
 from plans.files.races import ShellWrites, paths_used
 from plans.model import Plan, Step, ToolSpec, Value
 
-MAX_VISITS = 1_000_000
+MAX_VISITS = 200_000
 """Steps looked at in search of earlier users of a file; after that a file counts as not seen before."""
 _BY_THEMSELVES = {
     "agent": ("AGENT", "an agent chooses its own tool calls, and each that needs an approval asks"),

@@ -58,13 +58,12 @@ def backfill(
     ] = "buffer",
     as_json: AsJson = False,
 ) -> None:
-    """Start the runs that were due in a time that has passed."""
+    """Start the runs that were due in a time that has passed, and were not started then."""
     times = session.run(lambda here: runs.backfill_schedule(here.client, name, start, end, overlap))
     if as_json:
         output.show_json({"name": name, "times": [each.isoformat().replace("+00:00", "Z") for each in times]})
     else:
-        several = "s were" if len(times) != 1 else " was"
-        output.show(f"{len(times)} run{several} due. They are found by: plan list --schedule {name}")
+        output.show(f"{len(times)} run{'s' * (len(times) != 1)} to make up for; see: plan list --schedule {line(name)}")
 
 
 def delete(name: Name, as_json: AsJson = False) -> None:
