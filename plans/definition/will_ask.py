@@ -14,6 +14,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from plans.definition.scopes import Body, bodies, plan_bodies
 from plans.expressions.references import INPUTS, find, is_literal
 from plans.files.name_patterns import ProtectedNames
 from plans.files.owned import is_owned
@@ -54,7 +55,7 @@ class Ground:
 
 def will_ask(plan: Plan, ground: Ground, *, approve_all: bool = False) -> list[Asking]:
     """The steps that will ask, in reading order. `approve_all`: the plan is started with `--yes`."""
-    nodes = list(_nodes(plan.steps, None))
+    nodes = list(_nodes(plan_bodies(plan), None))
     uses = _Uses(nodes, ground.written_by_shell)
     waived = approve_all and not ground.strict
     asking: list[Asking] = []
@@ -143,18 +144,15 @@ def _needs(node: _Node) -> Iterable[str]:
     return [*node.step.depends_on, *(each.root for each in find(node.step.args))]
 
 
-def _nodes(steps: Iterable[Step], parent: _Node | None) -> Iterator[_Node]:
-    siblings: dict[str, _Node] = {}
-    for step in steps:
-        name = f"{parent.name}.{step.id}" if parent else step.id
-        siblings[step.id] = _Node(name, step, parent, siblings)
-    for node in siblings.values():
-        step = node.step
-        yield node
-        yield from _nodes(step.steps or (), node)
-        for block in [*(step.switch or ()), *(step.catch or ())]:
-            yield from _nodes(block.steps, node)
-        yield from _nodes(step.finally_ or (), node)
+def _nodes(found: Iterable[Body], parent: _Node | None) -> Iterator[_Node]:
+    for body in found:
+        siblings: dict[str, _Node] = {}
+        for step in body.steps:
+            name = ".".join(filter(None, (parent.name if parent else "", body.part, step.id)))
+            siblings[step.id] = _Node(name, step, parent, siblings)
+        for node in siblings.values():
+            yield node
+            yield from _nodes(bodies(node.step), node)
 
 
 class _Uses:
