@@ -78,7 +78,12 @@ async def create_schedule(
         **shown_of(checked, checked.title or chosen),
     )
     policy = SchedulePolicy(overlap, given.catchup, given.pause_on_failure)
-    state = ScheduleState(given.note or None, given.paused, given.limit is not None, given.limit or 0)
+    state = ScheduleState(
+        given.note or ("created paused" if given.paused else None),
+        given.paused,
+        given.limit is not None,
+        given.limit or 0,
+    )
     schedule = Schedule(action, spec, policy, state)
     memo = {"title": checked.title[:1_000], "source": source[:1_000], "by": options.by if options else ""}
     try:

@@ -9,7 +9,7 @@ from temporalio.client import ScheduleCalendarSpec, ScheduleIntervalSpec, Schedu
 
 from client.schedules.spec import DAYS, MONTHS
 
-MAX_TIMES = 6
+MAX_TIMES = 8
 """Times of a day that are listed one by one."""
 _UNITS = ((604_800, "week"), (86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 

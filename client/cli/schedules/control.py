@@ -58,7 +58,7 @@ def backfill(
     ] = "buffer",
     as_json: AsJson = False,
 ) -> None:
-    """Start the runs that were due in a time that has passed, and were not started then."""
+    """Start the runs that were due in the past and did not run."""
     times = session.run(lambda here: runs.backfill_schedule(here.client, name, start, end, overlap))
     if as_json:
         output.show_json({"name": name, "times": [each.isoformat().replace("+00:00", "Z") for each in times]})

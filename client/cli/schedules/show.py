@@ -88,10 +88,10 @@ def _head(found: ScheduleView) -> list[str]:
 def _table(found: list[ListedSchedule]) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for name in ("SCHEDULE", "WHEN", "NEXT", "TITLE"):
-        table.add_column(name, no_wrap=name != "WHEN", overflow="fold" if name in ("SCHEDULE", "WHEN") else "ellipsis")
+        table.add_column(name, no_wrap=name != "WHEN", overflow="ellipsis" if name == "TITLE" else "fold")
     for each in found:
         if each.paused:
-            upcoming = Text(f"paused: {line(each.note)}", style="yellow")
+            upcoming = Text("paused", style="yellow")
         else:
             upcoming = Text(_clock(each.next_time, each.timezone) if each.next_time else "never")
         table.add_row(
