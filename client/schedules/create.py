@@ -30,7 +30,7 @@ from client.schedules.spec import CATCHUP, Timing, overlap_of, spec_of
 from client.start import shown_of
 from plans.definition.parsing import read_plan
 from plans.errors import InvalidPlan
-from plans.model import Value
+from plans.model import Plan, Value
 from plans.run import Options, PlanStatus
 from runtime import search_attributes
 from workflows.search_attributes import first
@@ -66,32 +66,34 @@ async def create_schedule(
     checked = read_plan(plan)
     if isinstance(checked, list):
         raise InvalidPlan(checked)
-    checked = checked.model_copy(update={"id": None, "task_id": checked.task_id or checked.id})
     given, chosen = rules or Rules(), checked_name(name)
-    overlap, spec = overlap_of(given.overlap), spec_of(timing)
-    action = ScheduleActionStartWorkflow(
-        KIND,
-        request_for(plan, options or Options(), given),
-        id=ids.workflow_id(chosen),
-        task_queue=queue,
-        typed_search_attributes=await _indexed(client, checked.title),
-        **shown_of(checked, checked.title or chosen),
-    )
-    policy = SchedulePolicy(overlap, given.catchup, given.pause_on_failure)
-    state = ScheduleState(
-        given.note or ("created paused" if given.paused else None),
-        given.paused,
-        given.limit is not None,
-        given.limit or 0,
-    )
-    schedule = Schedule(action, spec, policy, state)
+    policy = SchedulePolicy(overlap_of(given.overlap), given.catchup, given.pause_on_failure)
+    spec, note = spec_of(timing), given.note or ("created paused" if given.paused else None)
+    state = ScheduleState(note, given.paused, given.limit is not None, given.limit or 0)
+    action = await _action(client, chosen, checked, request_for(plan, options or Options(), given), queue)
     memo = {"title": checked.title[:1_000], "source": source[:1_000], "by": options.by if options else ""}
     try:
         with about(chosen):
+            schedule = Schedule(action, spec, policy, state)
             await client.create_schedule(chosen, schedule, memo=memo, rpc_timeout=RPC_TIMEOUT)
     except ScheduleAlreadyRunningError:
         way = f"delete it with `plan schedule delete {chosen}`, or choose another name"
         raise ScheduleExists(f"there is a schedule {chosen!r} already; {way}") from None
+
+
+async def _action(
+    client: Client, name: str, plan: Plan, request: dict[str, Any], queue: str
+) -> ScheduleActionStartWorkflow:
+    """What the server does at each of the times: it starts the workflow as `plan start` would."""
+    unnamed = plan.model_copy(update={"id": None, "task_id": plan.task_id or plan.id})
+    return ScheduleActionStartWorkflow(
+        KIND,
+        request,
+        id=ids.workflow_id(name),
+        task_queue=queue,
+        typed_search_attributes=await _indexed(client, plan.title),
+        **shown_of(unnamed, plan.title or name),
+    )
 
 
 def request_for(plan: Mapping[str, Any], options: Options, rules: Rules) -> dict[str, Any]:
