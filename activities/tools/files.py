@@ -106,7 +106,7 @@ def read_json(path: str, context: ToolContext) -> Any:
 def write_file(path: str, content: str | StoredText, context: ToolContext) -> Written:
     """Create or overwrite a text file and its missing parent directories.
 
-    Overwriting a file that this run has neither created nor read requires approval, unless the plan `owns` it.
+    Overwriting a file that this run has neither created nor read requires approval.
 
     Args:
         path: Path of the file, relative to the workspace.
