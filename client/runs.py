@@ -42,6 +42,16 @@ from client.pending import Pending, pending
 from client.prune import Pruned, prune
 from client.resume import Links, interrupt, links, rerun, resume
 from client.rpc import LOST, RPC_TIMEOUT, about, ask, ask_view, describe, patiently, translated
+from client.schedules.control import (
+    Triggered,
+    backfill_schedule,
+    delete_schedule,
+    pause_schedule,
+    resume_schedule,
+    trigger_schedule,
+)
+from client.schedules.create import create_schedule, update_schedule
+from client.schedules.views import ListedSchedule, ScheduleView, list_schedules, show_schedule
 from client.start import Started, start
 from client.summary import wait
 from client.undo import file_changes, undo
@@ -57,12 +67,14 @@ from plans.views.queries import BRIEF
 from plans.views.summary import Summary
 
 __all__ = [
-    "BriefView", "ChangesReport", "Choice", "Decision", "Edited", "EventView", "Links", "Listed", "LiveView", "Pending",
-    "PlanView", "Pruned", "Started", "Summary", "approve", "begin", "brief", "call", "cancel", "changes",
-    "clear_session", "decide", "deny", "drafted", "edit", "events", "file_changes", "files_changed", "history",
-    "interrupt", "links", "list_plans", "live", "logs", "make", "pause", "pending", "plan_file", "prune", "regenerate",
-    "rerun", "resume", "show", "show_patiently", "stamps", "start", "start_agent", "summary", "text", "undo", "unpause",
-    "wait", "watch",
+    "BriefView", "ChangesReport", "Choice", "Decision", "Edited", "EventView", "Links", "Listed", "ListedSchedule",
+    "LiveView", "Pending", "PlanView", "Pruned", "ScheduleView", "Started", "Summary", "Triggered", "approve",
+    "backfill_schedule", "begin", "brief", "call", "cancel", "changes", "clear_session", "create_schedule", "decide",
+    "delete_schedule", "deny", "drafted", "edit", "events", "file_changes", "files_changed", "history", "interrupt",
+    "links", "list_plans", "list_schedules", "live", "logs", "make", "pause", "pause_schedule", "pending", "plan_file",
+    "prune", "regenerate", "rerun", "resume", "resume_schedule", "show", "show_patiently", "show_schedule", "stamps",
+    "start", "start_agent", "summary", "text", "trigger_schedule", "undo", "unpause", "update_schedule", "wait",
+    "watch",
 ]  # fmt: skip
 
 AT_ONCE = 1_000

@@ -64,6 +64,7 @@ class Call(Value):
     quoting: dict[str, Literal["shell", "python"]] = Field(
         default_factory=dict, description="Arguments that are code, with the language to quote inserted values for."
     )
+    owns: list[str] = Field(default_factory=list, description="Patterns of files that it may replace unasked.")
 
 
 STDOUT: Final = 1

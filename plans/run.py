@@ -91,6 +91,15 @@ class Options(Value):
         ge=10,
         description="Events after which the workflow continues as new; none: when the server suggests it.",
     )
+    must_complete: bool = Field(
+        default=False,
+        description="The workflow fails unless the plan completes, so that its schedule pauses; else a partial one"
+        " returns its summary.",
+    )
+    owns: list[str] = Field(
+        default_factory=list,
+        description="Of a child plan: what its parent owns. A plan started by a person says it itself.",
+    )
 
 
 class Run(State):
@@ -130,6 +139,7 @@ class Run(State):
     denied: list[str] = Field(default_factory=list, description="Denied in the run before: they ask, waived or not.")
     literal: bool = Field(default=False, description="Arguments contain no references: those of an agent's calls.")
     resumes: str = Field(default="", description="Id of the plan that this run resumes.")
+    owns: list[str] = Field(default_factory=list, description="The plan's `owns` as it was started; no edit counts.")
     unsigned: bool = Field(default=False, description="Started without the signature that its worker asks for.")
     signatures: Signatures = Field(default_factory=Signatures, description="Signed messages that were honoured.")
     agents: dict[str, dict[str, Any]] = Field(default_factory=dict, description="By step, the agent run to resume.")

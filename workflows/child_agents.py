@@ -200,7 +200,7 @@ class ChildAgents:
             history_limit=run.options.history_limit,
         )  # fmt: skip
         agent = self._earlier(step, order, name) or AgentRun.of(order, name, options)
-        agent.run.options, agent.run.unsigned = options, run.unsigned
+        agent.run.options, agent.run.unsigned, agent.run.owns = options, run.unsigned, run.owns
         agent.run.plan = agent.run.plan.model_copy(update={"queue": run.queue_of(step)})
         # What a file was like is known to all; what its agents.md says, only to the conversation that was shown it.
         agent.run.files.stamps = stamps_for(run, step) | agent.run.files.stamps

@@ -9,6 +9,7 @@ happens in the activity: the workflow's thread must not be blocked.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 from temporalio import workflow
@@ -18,12 +19,26 @@ from temporalio.exceptions import FailureError, is_cancelled_exception
 
 from plans.activity_io import END_RECORD, EndRecord
 from plans.log import LogKind
-from plans.run import Run, text_of
+from plans.run import PlanStatus, Run, Status, text_of
 from plans.views.summary import summary_of
 from workflows import policies
 
 LARGE = 64 * 1024
 """Characters. A longer Run is carried as one JSON string: faster to parse, and too long to read in Temporal's UI."""
+
+
+def failure_of(run: Run) -> str:
+    """Why the workflow fails although the plan ended in order; empty if it does not.
+
+    Temporal pauses a schedule (pause on failure) when a workflow fails; a plan that a person interrupted has not.
+    """
+    if run.status is PlanStatus.FAILED:
+        return f"the plan failed: {run.stopped}"
+    if run.status is not PlanStatus.PARTIAL or not run.options.must_complete or run.interrupted:
+        return ""
+    counted = Counter(state.status for state in run.steps.values())
+    missed = [f"{counted[status]} {status}" for status in (Status.FAILED, Status.SKIPPED, Status.BLOCKED)]
+    return f"the plan did not complete: {', '.join(each for each in missed if not each.startswith('0 '))}"
 
 
 async def recorded(run: Run) -> dict[str, Any]:

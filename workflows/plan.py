@@ -27,7 +27,7 @@ from plans.model import Plan, Problem
 from plans.run import PlanStatus, Run
 from plans.views import markdown
 from workflows import drafting, resume_check, search_attributes, signed
-from workflows.completion import carried, recorded
+from workflows.completion import carried, failure_of, recorded
 from workflows.edit_handlers import EditHandlers
 from workflows.execution import Execution
 from workflows.inputs import PlanRequest, invalid, read_request
@@ -53,7 +53,10 @@ class PlanWorkflow(EditHandlers):
 
     @workflow.run
     async def run(self, *_: Any) -> dict[str, Any]:
-        """Draft, review, execute, summarize. Returns the summary; a failed plan raises PLAN_FAILED with it."""
+        """Draft, review, execute, summarize. Returns the summary; a failed plan raises PLAN_FAILED with it.
+
+        So does a partial one if the options say that it `must_complete`.
+        """
         if self._invalid:
             raise invalid(self._invalid)
         execution = self._started()
@@ -83,6 +86,8 @@ class PlanWorkflow(EditHandlers):
             raise InvalidPlan(problems)
         plan = plan.model_copy(update={"id": plan.id or workflow.info().workflow_id.removeprefix("plan-")})
         self._execution = Execution(Run.of(plan, request.options, Facts(), {}))
+        # A plan that a step starts may have been written by an LLM: it owns what the plan of the step owns.
+        self._execution.run.owns = plan.owns if workflow.info().parent is None else request.options.owns
 
     def _requested(self, request: PlanRequest, text: str) -> Run:
         """A Run without steps, for a plan that the LLM will write."""
@@ -184,8 +189,7 @@ class PlanWorkflow(EditHandlers):
         execution.schedule.end(workflow.now(), cancelled or was_cut_short(execution.run))
         summary = await recorded(execution.run)
         self._publish()
-        if execution.run.status is PlanStatus.FAILED:
-            text = f"the plan failed: {execution.run.stopped}"
+        if text := failure_of(execution.run):
             raise ApplicationError(text, summary, type="PLAN_FAILED", category=ApplicationErrorCategory.BENIGN)
         return summary
 

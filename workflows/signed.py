@@ -11,15 +11,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from temporalio import workflow
+from temporalio.common import SearchAttributeKey
 
 from plans import signatures
 from plans.errors import InvalidPlan
 from plans.log import LogKind
 from plans.model import Problem
 from plans.run import Decision, PlanStatus, Run
-from plans.signatures import ADDED, START, Signature, one_object, signature_of, signed_bytes
+from plans.signatures import ADDED, SCHEDULE, START, Signature, one_object, schedule_of, signature_of, signed_bytes
 from workflows.inputs import is_carried
 
+_SCHEDULED_BY = SearchAttributeKey.for_keyword("TemporalScheduledById")
 UNSIGNED = "unsigned start: waivers are ignored, approvals are strict"
 
 
@@ -38,8 +40,15 @@ def proof_of(arguments: Sequence[Any]) -> tuple[Signature | None, bytes]:
     signature = signature_of(message)
     if signature is None:
         return None, b""
-    name = workflow.info().workflow_id
-    return signature, signed_bytes(START, name, "", message, signature.id, signature.time)
+    name = _of_schedule()
+    kind = SCHEDULE if name else START
+    return signature, signed_bytes(kind, name or workflow.info().workflow_id, "", message, signature.id, signature.time)
+
+
+def _of_schedule() -> str:
+    """The workflow id that its schedule's starts are signed for; empty for a plan that no schedule started."""
+    schedule = workflow.info().typed_search_attributes.get(_SCHEDULED_BY)
+    return schedule_of(workflow.info().workflow_id, schedule) if schedule else ""
 
 
 def opened(run: Run, signature: Signature | None, content: bytes) -> StartProof:
@@ -58,7 +67,8 @@ def judge(run: Run, proof: StartProof) -> None:
     if info.parent is not None:
         why = "that of its plan is not signed" if run.unsigned else ""
     else:
-        why = signatures.start_problem(key, proof.signature, proof.content, info.start_time)
+        started = None if _of_schedule() else info.start_time
+        why = signatures.start_problem(key, proof.signature, proof.content, started)
     kept = {} if why else proof.decided
     for step_id in [name for name in run.decisions if run.decisions[name] != kept.get(name)]:
         del run.decisions[step_id]

@@ -23,6 +23,7 @@ from plans.definition.near_names import Hints
 from plans.definition.parsing import MAX_FOUND
 from plans.definition.scopes import VALUE, Body, bodies, call_names, item_names, plan_bodies, walk
 from plans.expressions.references import Reference
+from plans.files.owned import owned_problems
 from plans.model import Input, Plan, Problem, Step, ToolSpec
 
 MAX_PROBLEMS = 200
@@ -69,7 +70,7 @@ class _Check:
         for scope, body in zip(scopes, plan_bodies(self._plan), strict=True):
             self._found += cycle_problems(body.steps, scope)
         ended = [*output_problems(self._plan, self._hints), *self._meaning.of_outputs(self._plan)]
-        return [*self._found, *ended, *_defaults(self._plan)]
+        return [*self._found, *ended, *_defaults(self._plan), *owned_problems(self._plan)]
 
     def _body(self, steps: Sequence[Step], scope: Scope) -> None:
         for step in steps:

@@ -63,7 +63,7 @@ def output_of(*command: str | Path) -> str:
 
 def test_there_are_examples_to_run() -> None:
     assert [path.parent.name for path in PLANS if path.parent != EXAMPLES] == [
-        "build-and-test", "csv-cleanup", "new-project", "release-notes", "risky-cleanup"
+        "build-and-test", "csv-cleanup", "new-project", "nightly", "release-notes", "risky-cleanup"
     ]  # fmt: skip
 
 
@@ -190,3 +190,16 @@ async def test_new_project_says_which_input_is_missing_and_starts_nothing(run: R
     assert ended.code == 2
     assert "the input 'name' is required; give it with --input name=VALUE" in ended.err + ended.out
     assert list(workspace.iterdir()) == []
+
+
+async def test_the_nightly_plan_says_what_changed_and_the_second_night_asks_nobody(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a")
+    plan_file = EXAMPLES / "nightly/plan.yaml"
+    assert (await run("check", plan_file, "--json")).json["asks"] == []
+    for night in (1, 2):
+        ended = await run("run", plan_file, "--workspace", tmp_path)
+        assert ended.code == 0, ended.out + ended.err
+        text = (tmp_path / "nightly/report.md").read_text()
+        assert ("> a.txt 1" in text) is (night == 1)
+        (tmp_path / f"new-{night}.txt").touch()
+    assert "> new-1.txt 0" in text
