@@ -12,6 +12,7 @@ from client.cli.follow.board import ASKING, MARKS
 from client.cli.output import seconds
 from client.live.feed import PROGRESS
 from client.runs import BriefView, EventView
+from plans.flow.ids import outermost
 from plans.log import LogKind
 from plans.views.call_text import call_rows
 from plans.views.live import ended_text
@@ -45,7 +46,7 @@ class Lines:
         """Whether the event can be printed with the view learned last: a known step, and not a newer approval."""
         if self._asks(event) and event.seq > self._seen:
             return False
-        return not event.step_id or event.step_id in self._steps
+        return not event.step_id or event.step_id in self._steps or outermost(event.step_id) in self._steps
 
     def clock(self, event: EventView) -> str:
         """Time of an event, the start of each line."""
