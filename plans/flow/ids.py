@@ -13,7 +13,6 @@ MAX_ID = 900
 _UNSAFE = re.compile(
     r"[\[\]%\x00-\x20\x7f-\xa0]|[\u2028\u2029\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]"
 )
-_INSIDE = re.compile(r"[\[.#]")
 _NOT_PLAIN = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
@@ -63,11 +62,6 @@ def is_pattern(text: str) -> bool:
 def template_of(step_id: str) -> str:
     """The place in the plan of an instance's step: `resize.thumb` of `resize[cat.png].thumb`."""
     return re.sub(r"\[[^\]]*\]|#\d+", "", step_id)
-
-
-def outermost(step_id: str) -> str:
-    """The step of the plan that an instance or inner step belongs to: `resize` of `resize[cat.png].thumb`."""
-    return _INSIDE.split(step_id, maxsplit=1)[0]
 
 
 @lru_cache(maxsize=100)

@@ -6,13 +6,13 @@ what the plan's brief view says of the steps.
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 
 from client.cli.follow.board import ASKING, MARKS
 from client.cli.output import seconds
 from client.live.feed import PROGRESS
 from client.runs import BriefView, EventView
-from plans.flow.ids import outermost
 from plans.log import LogKind
 from plans.views.call_text import call_rows
 from plans.views.live import ended_text
@@ -23,6 +23,8 @@ SHARE = 10
 """Percent of progress between two lines about a step."""
 DETAILS = 20
 """How many lines of an error are printed below its first one."""
+_INSIDE = re.compile(r"[\[.#]")
+"""Where an id goes on to what is inside the step: `resize[cat.png].thumb`, `poll#3`."""
 
 
 class Lines:
@@ -46,7 +48,7 @@ class Lines:
         """Whether the event can be printed with the view learned last: a known step, and not a newer approval."""
         if self._asks(event) and event.seq > self._seen:
             return False
-        return not event.step_id or event.step_id in self._steps or outermost(event.step_id) in self._steps
+        return not event.step_id or event.step_id in self._steps or _INSIDE.split(event.step_id)[0] in self._steps
 
     def clock(self, event: EventView) -> str:
         """Time of an event, the start of each line."""
