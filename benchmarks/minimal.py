@@ -21,6 +21,8 @@ with workflow.unsafe.imports_passed_through():
     from plans.model import Retry
 
 IN_FLIGHT = 64
+TIMEOUT = 3_600.0
+"""Seconds one attempt may take; no measured step takes as long."""
 
 
 class GraphStep(BaseModel):
@@ -60,7 +62,7 @@ def call(step: GraphStep, graph: Graph, done: dict[str, Return]) -> Call:
         step_id=step.id,
         key=step.id,
         workspace=graph.workspace,
-        timeout=60.0,
+        timeout=TIMEOUT,
         retry=Retry(),
         deferred=[[key] for key, value in args.items() if isinstance(value, str) and value[1:] in large],
         large=large,
@@ -74,7 +76,7 @@ def start(step: GraphStep, filled: Call) -> workflow.ActivityHandle[Return]:
         filled,
         activity_id=step.id,
         result_type=Return,
-        start_to_close_timeout=timedelta(seconds=90),
+        start_to_close_timeout=timedelta(seconds=TIMEOUT + 30),
         heartbeat_timeout=timedelta(seconds=5),
     )
 

@@ -6,6 +6,7 @@ what the plan's brief view says of the steps.
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 
 from client.cli.follow.board import ASKING, MARKS
@@ -22,6 +23,8 @@ SHARE = 10
 """Percent of progress between two lines about a step."""
 DETAILS = 20
 """How many lines of an error are printed below its first one."""
+_INSIDE = re.compile(r"[\[.#]")
+"""Where an id goes on to what is inside the step: `resize[cat.png].thumb`, `poll#3`."""
 
 
 class Lines:
@@ -45,7 +48,7 @@ class Lines:
         """Whether the event can be printed with the view learned last: a known step, and not a newer approval."""
         if self._asks(event) and event.seq > self._seen:
             return False
-        return not event.step_id or event.step_id in self._steps
+        return not event.step_id or event.step_id in self._steps or _INSIDE.split(event.step_id)[0] in self._steps
 
     def clock(self, event: EventView) -> str:
         """Time of an event, the start of each line."""
