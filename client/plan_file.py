@@ -38,10 +38,16 @@ class PlanFile:
     """The path as given; `<stdin>` for standard input."""
     text: str
     data: Any
+    base: Path | None = None
+    """Of a template: the directory that it is for."""
+    template: str = ""
+    """Of a template: its name."""
 
     @property
     def title(self) -> str:
         """Name for a plan without a title: the file's stem, or its directory's name if the stem is just `plan`."""
+        if self.template:
+            return self.template
         if self.name == "<stdin>":
             return ""
         stem = Path(self.name).stem
@@ -50,6 +56,8 @@ class PlanFile:
     @property
     def directory(self) -> Path:
         """The directory that relative paths in the plan refer to."""
+        if self.base is not None:
+            return self.base
         return Path.cwd() if self.name == "<stdin>" else Path(self.name).resolve().parent
 
     def line(self, problem: Problem) -> int | None:

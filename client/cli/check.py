@@ -13,6 +13,7 @@ from client.cli.options import AsJson, File
 from client.cli.workspaces import own_workspace_problems
 from client.local_tools import known_tools
 from client.plan_file import PlanFile, check, load
+from client.templates.known import call_problems
 from plans.definition.validation import errors
 from plans.errors import InvalidPlan, PlanError
 from plans.model import Plan, Problem, ToolSpec
@@ -32,6 +33,7 @@ def check_file(file: File, as_json: AsJson = False) -> None:
         _report(file, None, None, error.problems, as_json)
         raise typer.Exit(INVALID) from None
     plan, wrong = check(found.data, tools)
+    wrong += call_problems(plan, found, settings) if plan is not None else []
     if plan is not None and plan.workspace is not None:
         wrong += own_workspace_problems(found, plan.workspace, settings)
     _report(file, found, plan, wrong, as_json)

@@ -46,6 +46,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "interrupt": ("resume:interrupt", "Stop a plan so that it can be resumed."),
     "resume": ("resume:resume", "Continue an ended plan in a new run."),
     "rerun": ("resume:rerun", "Run steps of an ended plan again, in a new run."),
+    "template": ("sources.template:app", "Save plans under a name, with versions, and run them."),
     "agent": ("agent:agent", "Have an LLM with tools work through a request."),
     "history": ("agent:history", "Show the agent runs on this machine."),
     "tools": ("check:tools", "List the tools that steps may call."),
@@ -57,7 +58,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "codec": ("codec:codec", "Serve large values to the Temporal UI and CLI."),
     "worker": ("services:worker", "Run the steps of plans until stopped."),
 }
-"""Command name -> (`module:function` in `client.cli`, first sentence of the function's docstring)."""
+"""Command name -> (`module:function` in `client.cli`, first sentence of the function's docstring).
+
+Instead of a function, a `typer.Typer` is a group of commands; the sentence is that of its help.
+"""
 _PASSED_ON: dict[str, Any] = {
     "add_help_option": False,
     "context_settings": {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
@@ -83,12 +87,15 @@ def register(app: typer.Typer) -> None:
 
 
 def imported(name: str) -> Any:
-    """Import the module of a command and return the real command."""
+    """Import the module of a command and return the real command; of a group, the group with its commands."""
     module, _, function = COMMANDS[name][0].partition(":")
+    found = getattr(import_module(f"client.cli.{module}"), function)
+    if isinstance(found, typer.Typer):
+        group = typer.main.get_command(found)
+        group.name = name
+        return group
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    app.command(name, **(_PASSED_ON if name == "worker" else {}))(
-        getattr(import_module(f"client.cli.{module}"), function)
-    )
+    app.command(name, **(_PASSED_ON if name == "worker" else {}))(found)
     return typer.main.get_command(app)
 
 

@@ -47,7 +47,11 @@ def find_template(name: str, workspace: str | Path | None, state_dir: Path | Non
     TemplateError UNKNOWN_TEMPLATE, AMBIGUOUS_TEMPLATE, TEMPLATE_CHANGED or BAD_TEMPLATE, and InvalidPlan if its content
     is neither JSON nor YAML.
     """
-    wanted, known = named(name), stores(workspace, state_dir)
+    return find_in(stores(workspace, state_dir), named(name))
+
+
+def find_in(known: list[Store], wanted: Named) -> Template:
+    """As `find_template`, among these stores."""
     found = [(store, version.hash) for store in known for version in store.versions(wanted)]
     if not found:
         raise _unknown(wanted, known)
