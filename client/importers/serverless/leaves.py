@@ -1,0 +1,28 @@
+"""A task as one step, and the question that stands for a task without a counterpart."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from client.importers.expressions import Node
+from client.importers.report import Place
+from client.importers.serverless.state import State
+
+ASK = "write it as a step with a tool of yours"
+
+
+class Leaf(NamedTuple):
+    """One step, and what its output is to the tasks that follow."""
+
+    step: dict[str, Any]
+    output: Node
+    context: Node | None = None
+    """What `$context` is after it; None: what it was before."""
+
+
+def asks(name: str, text: str, given: Any, state: State, place: Place) -> dict[str, Any]:
+    """A step that asks a person to do what no tool does."""
+    rows = [text]
+    for key, value in given.items() if isinstance(given, dict) else ():
+        rows.append(f"{key}: {state.text(value, (*place, key))}")
+    return {"id": name, "tool": "ask", "args": {"question": "\n".join(rows)[:20_000], "choices": ["done"]}}
