@@ -13,7 +13,7 @@ from client.plan_file import PlanFile
 from plans.errors import PlanError
 
 Kind = Literal["github", "serverless"]
-MAX_LINES = 200_000
+MAX_LINES = 50_000
 """Most places of a document whose lines are known."""
 
 
@@ -56,15 +56,15 @@ def lines_of(text: str) -> dict[Place, int]:
     except (yaml.YAMLError, RecursionError, ValueError):
         return found
     waiting: list[tuple[Place, Any]] = [((), root)]
-    while waiting and len(found) < MAX_LINES:
+    while waiting and (left := MAX_LINES - len(found)) > 0:
         place, node = waiting.pop()
         if isinstance(node, yaml.MappingNode):
-            for key, value in node.value:
+            for key, value in node.value[:left]:
                 inner = (*place, str(key.value)) if isinstance(key, yaml.ScalarNode) else place
                 found[inner] = key.start_mark.line + 1
                 waiting.append((inner, value))
         elif isinstance(node, yaml.SequenceNode):
-            for number, value in enumerate(node.value):
+            for number, value in enumerate(node.value[:left]):
                 found[*place, number] = value.start_mark.line + 1
                 waiting.append(((*place, number), value))
     return found

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from plans.definition.checks.calls import CallOf
 from plans.definition.near_names import Hints
-from plans.definition.validation import has_type
+from plans.definition.scopes import walk
+from plans.definition.validation import calls_of, has_type
 from plans.errors import PlanError
 from plans.expressions.references import find as references_in
-from plans.model import Input, Plan, Problem, Step
+from plans.model import Input, Plan, Problem
 from plans.model.template import Template
 
 TOOL = "plan"
@@ -23,26 +25,15 @@ def template_problems(plan: Plan, find: Callable[[str], Template]) -> list[Probl
     """The problems of all calls of templates in a plan. `find` raises PlanError for a template that cannot be used."""
     found: dict[str, Template | PlanError] = {}
     hints = Hints()
-    return [problem for step in every_step(plan) for problem in _call_problems(step, find, found, hints)]
-
-
-def every_step(plan: Plan) -> Iterator[Step]:
-    """All steps, those inside others included."""
-    waiting = [*reversed(plan.finally_ or []), *reversed(plan.steps)]
-    while waiting:
-        step = waiting.pop()
-        yield step
-        bodies = [step.steps or [], *(case.steps for case in step.switch or [])]
-        bodies += [*(handler.steps for handler in step.catch or []), step.finally_ or []]
-        bodies += [step.undo.steps or []] if step.undo else []
-        waiting += [each for body in reversed(bodies) for each in reversed(body)]
+    calls = (call for path, step in walk(plan) for call in calls_of(step, path.removesuffix(step.id)))
+    return [problem for call in calls for problem in _call_problems(call, find, found, hints)]
 
 
 def waived(plan: Plan) -> list[str]:
     """Ids of the steps whose approval the plan itself waives: by `requiresApproval: false`, or when it times out."""
     by_default = plan.defaults.approval is not None and plan.defaults.approval.on_timeout == "approve"
     found = []
-    for step in every_step(plan):
+    for _, step in walk(plan):
         times_out = step.approval.on_timeout == "approve" if step.approval else by_default
         if step.requires_approval is False or times_out:
             found.append(step.id)
@@ -50,10 +41,10 @@ def waived(plan: Plan) -> list[str]:
 
 
 def _call_problems(
-    step: Step, find: Callable[[str], Template], found: dict[str, Template | PlanError], hints: Hints
+    call: CallOf, find: Callable[[str], Template], found: dict[str, Template | PlanError], hints: Hints
 ) -> Iterator[Problem]:
-    name = step.args.get("template")
-    if step.tool != TOOL or not isinstance(name, str) or references_in(name):
+    name = call.args.get("template")
+    if call.tool != TOOL or not isinstance(name, str) or references_in(name):
         return
     if name not in found:
         try:
@@ -62,27 +53,27 @@ def _call_problems(
             found[name] = error
     template = found[name]
     if isinstance(template, PlanError):
-        yield Problem(code=template.code, step_id=step.id, field="args.template", message=template.message)
+        yield call.problem(template.code, "args.template", template.message)
         return
-    given = step.args.get("inputs")
+    given = call.args.get("inputs")
     if given is None or isinstance(given, Mapping):
-        yield from _input_problems(step, template, given or {}, hints)
+        yield from _input_problems(call, template, given or {}, hints)
 
 
-def _input_problems(step: Step, template: Template, given: Mapping[str, Any], hints: Hints) -> Iterator[Problem]:
+def _input_problems(call: CallOf, template: Template, given: Mapping[str, Any], hints: Hints) -> Iterator[Problem]:
     declared = template.inputs
     for name, value in given.items():
         field = f"args.inputs.{name}"[:300]
         if name not in declared:
             text = f"{template.label} has no input '{name}'{hints.question(name, declared)}"
-            yield Problem(code="UNKNOWN_INPUT", step_id=step.id, field=field, message=text)
+            yield call.problem("UNKNOWN_INPUT", field, text)
         elif not _may_fit(value, declared[name]):
             text = f"the input '{name}' of {template.label} is of type {declared[name].type}; pass one that is"
-            yield Problem(code="BAD_INPUT", step_id=step.id, field=field, message=text)
+            yield call.problem("BAD_INPUT", field, text)
     for name, each in declared.items():
         if each.default is None and given.get(name) is None:
             text = f"{template.label} needs the input '{name}'; add it to args.inputs"
-            yield Problem(code="MISSING_INPUT", step_id=step.id, field="args.inputs", message=text)
+            yield call.problem("MISSING_INPUT", "args.inputs", text)
 
 
 def _may_fit(value: Any, declared: Input) -> bool:

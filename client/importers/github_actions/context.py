@@ -32,6 +32,8 @@ class Job:
 
     id: str
     is_matrix: bool = False
+    given: dict[str, Node] = field(default_factory=dict)
+    """Outputs that are no values of its steps: constants, inputs, outputs of other jobs."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,8 @@ class Scope:
             raise NotCarried(f"needs.{rest[0]}: there is no such job")
         if rest[1] != "outputs" or len(rest) < 3:
             raise NotCarried(f"needs.{'.'.join(rest)}: whether a job succeeded cannot be asked")
+        if rest[2] in job.given:
+            return job.given[rest[2]]
         return Path(job.id, ((-1,) if job.is_matrix else ()) + tuple(rest[2:]))
 
     def _of_step(self, rest: list[str]) -> Node:

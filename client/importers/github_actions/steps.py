@@ -87,7 +87,8 @@ def command_step(given: dict[str, Any], name: str, scope: Scope, defaults: Defau
         args |= {"env": env} if env else {}
     else:
         scope.report.loss((*place, "shell"), f"the shell {shell}", "write it as a command, run_python or a tool")
-        return Ran([question(name, f"Run this with {shell}, then answer done:\n\n{script}")])
+        text = scope.text(script, (*place, "run"))
+        return Ran([question(name, f"Run this with {shell}, then answer done:\n\n{text}")])
     args |= _limits(given, defaults, scope, place) | {"network": True}
     step = {"id": name, "tool": tool, "args": args}
     return Ran([step, *_read_outputs(name, scope)] if outputs else [step])

@@ -12,7 +12,7 @@ import json
 import re
 from typing import Any
 
-from client.importers.expressions import Const, NotCarried, jmespath_of
+from client.importers.expressions import Const, Node, NotCarried, jmespath_of, roots_of
 from client.importers.github_actions.conditions import STATUS, condition
 from client.importers.github_actions.context import Job, Scope, declared_inputs
 from client.importers.github_actions.matrix import for_each_of
@@ -178,17 +178,27 @@ class _Block:
 
     def _output(self, outputs: dict[str, Any]) -> str:
         rows = []
+        inside = {step["id"] for step in self.steps}
+        outside = {"inputs", *(job.id for job in self.scope.jobs.values())}
         for name, value in outputs.items():
             place = (*self.place, "outputs", name)
             try:
                 node = self.scope.node(value if isinstance(value, str) else json.dumps(value), place)
-                rows.append(f"{json.dumps(str(name))}: {jmespath_of(node)}")
+                if set(roots_of(node)) <= outside:
+                    self.owner.given[str(name)] = node
+                else:
+                    self._require_inside(node, inside)
+                    rows.append(f"{json.dumps(str(name))}: {jmespath_of(node)}")
             except NotCarried as error:
                 self.report.loss(place, str(error), "add it to `output`")
         text = "{" + ", ".join(rows) + "}"
         if len(text) > 1_000:
             self.report.loss((*self.place, "outputs"), "more outputs than fit in `output`", "shorten them")
         return text if rows and len(text) <= 1_000 else ""
+
+    def _require_inside(self, node: Node, inside: set[str]) -> None:
+        if not set(roots_of(node)) <= inside:
+            raise NotCarried("values of the job and others in one output")
 
     def _called(self) -> dict[str, Any]:
         """A job that calls another workflow: that one has to be imported as well."""

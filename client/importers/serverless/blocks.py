@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from client.importers.expressions import Node, NotCarried, Path, Unknown, jmespath_of, roots_of, value_of
+from client.importers.expressions import Listed, Node, NotCarried, Path, Unknown, jmespath_of, roots_of, value_of
 from client.importers.names import id_of
 from client.importers.report import Place
 from client.importers.serverless.flow import Flow, Made, listed, marked, within
@@ -109,28 +109,23 @@ def _for(name: str, task: dict[str, Any], state: State, flow: Flow, place: Place
 def _fork(name: str, task: dict[str, Any], state: State, flow: Flow, place: Place) -> Leaf:
     given = task["fork"] if isinstance(task["fork"], dict) else {}
     steps: list[dict[str, Any]] = []
-    outputs: list[str] = []
+    outputs: list[Node] = []
     context = state.context
     for branch, inner, where in listed(given.get("branches"), (*place, "branches")):
-        before = len(steps)
         made = flow.made_of(branch, inner, state, flow, where)
+        if made.state.context != state.context:
+            context = Unknown(f"what the branches of {name} export")
         if len(made.steps) > 1:  # a `do`: its tasks follow each other beside the other branches
             block = _block(flow.names.new(branch, "branch"), made, flow, where)
             made = Made(replace(made.state, dot=block.output), [block.step])
         steps += made.steps
-        if made.state.context != state.context:
-            context = Unknown(f"what the branches of {name} export")
-        try:
-            outputs.append(jmespath_of(made.state.dot))
-        except NotCarried:
-            outputs.append(made.ids[-1] if len(steps) > before else "`null`")
+        outputs.append(made.state.dot)
     if given.get("compete"):
         state.report.loss((*place, "compete"), "branches that compete: all of them run to their end", "cancel by hand")
-    block_of: dict[str, Any] = {"id": name, "steps": steps or [flow.nothing()]}
-    if steps and all("inputs" not in each for each in outputs):
-        block_of["output"] = f"[{', '.join(outputs)}]"
-        return Leaf(block_of, Path(name, (0,)) if given.get("compete") else Path(name), context)
-    return Leaf(block_of, Unknown(f"the outputs of {name}"), context)
+    ids = [step["id"] for step in steps]
+    seen = tuple(within(name, each, ids) for each in outputs)
+    output = seen[0] if given.get("compete") and seen else Listed(seen)
+    return Leaf({"id": name, "steps": steps or [flow.nothing()]}, output, context)
 
 
 def _try(name: str, task: dict[str, Any], state: State, flow: Flow, place: Place) -> Leaf:

@@ -8,6 +8,8 @@ from client.importers.expressions import Node
 from client.importers.report import Place
 from client.importers.serverless.state import State
 
+MAX_ROWS = 100
+"""Most lines of a question about a task."""
 ASK = "write it as a step with a tool of yours"
 
 
@@ -23,6 +25,11 @@ class Leaf(NamedTuple):
 def asks(name: str, text: str, given: Any, state: State, place: Place) -> dict[str, Any]:
     """A step that asks a person to do what no tool does."""
     rows = [text]
-    for key, value in given.items() if isinstance(given, dict) else ():
-        rows.append(f"{key}: {state.text(value, (*place, key))}")
+    waiting: list[tuple[tuple[str, ...], Any]] = [(("",), given)] if isinstance(given, dict) else []
+    while waiting and len(rows) < MAX_ROWS:
+        names, value = waiting.pop(0)
+        if isinstance(value, dict):
+            waiting = [((*names, str(name)), each) for name, each in value.items()] + waiting
+        else:
+            rows.append(f"{'.'.join(names[1:])}: {state.text(value, (*place, *names[1:]))}")
     return {"id": name, "tool": "ask", "args": {"question": "\n".join(rows)[:20_000], "choices": ["done"]}}

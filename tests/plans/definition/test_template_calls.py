@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from plans.definition.template_calls import every_step, template_problems, waived
+from plans.definition.template_calls import template_problems, waived
 from plans.errors import PlanError
 from plans.model import Plan
 from plans.model.template import Template
@@ -62,10 +62,14 @@ NESTED: dict[str, Any] = {
 
 def test_calls_are_found_wherever_they_are() -> None:
     plan = Plan.model_validate(NESTED)
-    inside = ["in", "after", "case", "caught", "undone", "last"]
-    assert [step.id for step in every_step(plan)] == [
-        "block", "in", "after", "choice", "case", "risky", "caught", "undone", "last",
-    ]  # fmt: skip
+    inside = [
+        "block.in",
+        "block.finally.after",
+        "choice.case",
+        "risky.catch.caught",
+        "risky.undo.undone",
+        "finally.last",
+    ]
     assert [problem.step_id for problem in template_problems(plan, find)] == inside
 
 
