@@ -32,7 +32,10 @@ Strict = Annotated[bool, typer.Option("--strict", help="Exit with 1 if anything 
 def import_(
     file: Source, out: Out = None, kind: Format = None, strict: Strict = False, as_json: AsJson = False
 ) -> None:
-    """Make a plan of a GitHub Actions or Serverless Workflow file. What it could not carry over is reported."""
+    """Make a plan of another system's workflow file. What it could not carry over is reported.
+
+    Reads GitHub Actions workflows and Serverless Workflow 1.0 documents.
+    """
     check_out(out, yes=False)
     found = load(file)
     result = imported(found, kind)

@@ -149,7 +149,7 @@ class Scope:
     def _note_input(self, root: str, whole: str, name: str, place: Place) -> None:
         if root == "secrets":
             how = "have the command read it on the worker, since inputs are stored in history and shown"
-            self.report.loss(place, f"{whole} is the input {name}, which is no place for a secret", how)
+            self.report.loss(place, f"{whole} is the input {name}, where a secret would be stored", how)
         else:
             self.report.note(place, f"{whole} is an input of the plan now", f"--input {name}=VALUE")
 

@@ -183,7 +183,7 @@ def _parts(node: Node) -> tuple[Node, ...]:
 
 
 def _raw(node: Node) -> str:
-    return shown(node.value) if isinstance(node, Const) else "EXPRESSION_NOT_CARRIED_OVER"
+    return shown(node.value) if isinstance(node, Const) else "expression-not-carried-over"
 
 
 def _limits(given: dict[str, Any], defaults: Defaults, scope: Scope, place: Place) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from client.importers.github_actions.conditions import STATUS, condition
 from client.importers.github_actions.context import Job, Scope, declared_inputs
 from client.importers.github_actions.matrix import for_each_of
 from client.importers.github_actions.steps import NOTHING, Defaults, action_step, command_step
+from client.importers.github_actions.triggers import outputs_of, report_triggers
 from client.importers.names import Names, id_of
 from client.importers.plan_text import NOTE
 from client.importers.report import Place, Report
@@ -44,7 +45,7 @@ def plan_of(data: dict[str, Any], title: str, report: Report) -> dict[str, Any]:
     }
     triggers = data.get("on")
     scope = Scope(report, title, declared_inputs(triggers), known).with_env(data.get("env"), ("env",))
-    _triggers(triggers, report)
+    report_triggers(triggers, report)
     for key, what in _UNUSED.items():
         if key in data:
             report.note((key,), what)
@@ -57,7 +58,7 @@ def plan_of(data: dict[str, Any], title: str, report: Report) -> dict[str, Any]:
         report.note(("jobs",), "all jobs work in one workspace; on GitHub each has a machine of its own")
     plan: dict[str, Any] = {"title": title} if title else {}
     plan |= {"inputs": scope.inputs} if scope.inputs else {}
-    plan |= {"outputs": found} if (found := _outputs(triggers, scope)) else {}
+    plan |= {"outputs": found} if (found := outputs_of(triggers, scope)) else {}
     if last and not steps:
         steps = [dict(NOTHING)]
     return plan | {"steps": steps[:MAX_STEPS]} | ({"finally": last} if last else {})
@@ -249,31 +250,6 @@ def _after(when: str, status: set[str]) -> str:
     if "always" in status or not wanted:
         return when
     return f"({wanted}) && ({when})" if when else wanted
-
-
-def _triggers(triggers: Any, report: Report) -> None:
-    events = triggers if isinstance(triggers, dict) else dict.fromkeys(_listed(triggers) or [triggers])
-    for event, given in events.items():
-        if event == "schedule":
-            for number, each in enumerate(_listed(given)):
-                cron = each.get("cron") if isinstance(each, dict) else None
-                report.note(("on", event, number), "a schedule", f'plan schedule create NAME FILE --cron "{cron}"')
-        elif event not in (None, "workflow_dispatch", "workflow_call"):
-            report.note(("on", str(event)), f"nothing starts the plan on {event}", "call `plan run` where that happens")
-
-
-def _outputs(triggers: Any, scope: Scope) -> dict[str, str]:
-    called = triggers.get("workflow_call") if isinstance(triggers, dict) else None
-    given = called.get("outputs") if isinstance(called, dict) else None
-    found = {}
-    for name, each in given.items() if isinstance(given, dict) else ():
-        place = ("on", "workflow_call", "outputs", name)
-        value = each.get("value") if isinstance(each, dict) else None
-        try:
-            found[id_of(str(name))] = jmespath_of(scope.node(str(value), place))
-        except NotCarried as error:
-            scope.report.loss(place, str(error), "add it to `outputs`")
-    return found
 
 
 def _run_of(owner: Any) -> dict[str, Any]:

@@ -98,7 +98,7 @@ def _for(name: str, task: dict[str, Any], state: State, flow: Flow, place: Place
     variables = {**state.variables, each: Path(each), str(given.get("at") or "index"): Path("index")}
     made = flow.sequence(task.get("do"), replace(state, variables=variables), (*place, "do"))
     if "while" in task:
-        state.report.loss((*place, "while"), "a condition for going on: every item is worked through", "use `when`")
+        state.report.loss((*place, "while"), "`while`: every item is worked through", "use `when`")
     block = _block(name, made, flow, place)
     step = {"id": name, "forEach": {"items": items, "as": each, "maxParallel": 1}, **block.step}
     context = made.state.context

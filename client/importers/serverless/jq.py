@@ -9,24 +9,24 @@ and a few functions. Everything else (`select`, `reduce`, `if`, `def`, ...) rais
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from client.importers.expressions import Call, Const, Listed, Made, Node, NotCarried, Op, Path, Text, joined, selected
-
-MAX_CHARACTERS = 10_000
-MAX_TOKENS = 300
-MAX_DEPTH = 20
-_TOKEN = re.compile(
-    r"\s*(?:(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|(?P<text>\"(?:[^\"\\]|\\.)*\")|(?P<field>\.[A-Za-z_]\w*)"
-    r"|(?P<variable>\$[A-Za-z_]\w*)|(?P<name>[A-Za-z_]\w*)|(?P<mark>//|==|!=|<=|>=|[|<>.()\[\]{},:+*/?-]))",
-    re.DOTALL,
+from client.importers.expressions import Call, Const, Listed, Made, Node, NotCarried, Op, Path, Text, selected
+from client.importers.serverless.jq_parts import (
+    WITH_TEXT,
+    added,
+    applied,
+    closing,
+    interpolation,
+    plain_text,
+    tokens_of,
 )
+
+MAX_DEPTH = 20
 _COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 _PLAIN = {"length": "length", "keys": "keys", "tostring": "to_string", "tonumber": "to_number", "type": "type",
           "sort": "sort", "reverse": "reverse", "min": "min", "max": "max", "values": "values"}  # fmt: skip
-_WITH_TEXT = {"startswith": "starts_with", "endswith": "ends_with", "contains": "contains"}
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Data:
 
 def evaluated(text: str, data: Data) -> Node:
     """The value of an expression. Raises NotCarried."""
-    parser = _Parser(_tokens(text), data, data.dot)
+    parser = _Parser(tokens_of(text), data, data.dot)
     node = parser.pipe(0)
     if parser.at < len(parser.tokens):
         raise NotCarried(f"the expression {text.strip()[:200]!r}")
@@ -50,20 +50,6 @@ def embedded(text: str) -> str | None:
     """The expression in `${ ... }`; None if the text is no such thing."""
     found = text.strip()
     return found[2:-1].strip() if found.startswith("${") and found.endswith("}") else None
-
-
-def _tokens(text: str) -> list[tuple[str, str]]:
-    if len(text) > MAX_CHARACTERS:
-        raise NotCarried(f"an expression of {len(text)} characters")
-    found: list[tuple[str, str]] = []
-    at, text = 0, text.strip()
-    while at < len(text):
-        match = _TOKEN.match(text, at)
-        if not match or match.end() == at or len(found) > MAX_TOKENS:
-            raise NotCarried(f"the expression {text[:200]!r}")
-        found.append((str(match.lastgroup), match[match.lastgroup or 0]))
-        at = match.end()
-    return found
 
 
 @dataclass
@@ -118,7 +104,7 @@ class _Parser:
         node = self._postfix(depth)
         while self._is("+"):
             self._take()
-            node = _added(node, self._postfix(depth))
+            node = added(node, self._postfix(depth))
         return node
 
     def _postfix(self, depth: int) -> Node:
@@ -130,7 +116,7 @@ class _Parser:
                 node = selected(node, text[1:])
             elif text == "." and self.at + 1 < len(self.tokens) and self.tokens[self.at + 1][0] == "text":
                 self._take()
-                node = selected(node, _plain_text(self._take()))
+                node = selected(node, plain_text(self._take()))
             elif kind == "mark" and text == "[":
                 self._take()
                 node = self._indexed(node, depth)
@@ -170,7 +156,7 @@ class _Parser:
         if text == "-" and self._peek()[0] == "number":
             return Const(-json.loads(self._take()))
         if text == ".":
-            return selected(self.dot, _plain_text(self._take())) if self._peek()[0] == "text" else self.dot
+            return selected(self.dot, plain_text(self._take())) if self._peek()[0] == "text" else self.dot
         if text == "(":
             node = self.pipe(depth + 1)
             self._expect(")")
@@ -199,7 +185,7 @@ class _Parser:
             self._take()
             if kind not in ("name", "text", "variable"):
                 raise NotCarried("an object with a name that is computed")
-            name = _plain_text(text) if kind == "text" else text.removeprefix("$")
+            name = plain_text(text) if kind == "text" else text.removeprefix("$")
             if self._is(":"):
                 self._take()
                 fields[name] = self._otherwise(depth + 1)
@@ -221,27 +207,27 @@ class _Parser:
             return Call(_PLAIN[name], (self.dot,))
         if name in ("first", "last") and not self._is("("):
             return selected(self.dot, 0 if name == "first" else -1)
-        if name in (*_WITH_TEXT, "join", "has", "map") and self._is("("):
+        if name in (*WITH_TEXT, "join", "has", "map") and self._is("("):
             self._take()
             before = self.dot
             self.dot = selected(before, None) if name == "map" else before
             arg = self.pipe(depth + 1)
             self._expect(")")
             self.dot = before
-            return _applied(name, before, arg)
+            return applied(name, before, arg)
         raise NotCarried(f"{name} of jq")
 
     def _interpolated(self, text: str, depth: int) -> Node:
         r"""A string, with `\(expression)` in it."""
         parts: list[Node] = []
         rest = text[1:-1]
-        while (start := _interpolation(rest)) >= 0:
-            end = _closing(rest, start + 2)
-            parts += [Const(_plain_text(f'"{rest[:start]}"'))] if start else []
-            inner = _Parser(_tokens(rest[start + 2 : end].replace('\\"', '"')), self.data, self.dot)
+        while (start := interpolation(rest)) >= 0:
+            end = closing(rest, start + 2)
+            parts += [Const(plain_text(f'"{rest[:start]}"'))] if start else []
+            inner = _Parser(tokens_of(rest[start + 2 : end].replace('\\"', '"')), self.data, self.dot)
             parts.append(inner.pipe(depth + 1))
             rest = rest[end + 1 :]
-        parts += [Const(_plain_text(f'"{rest}"'))] if rest or not parts else []
+        parts += [Const(plain_text(f'"{rest}"'))] if rest or not parts else []
         return parts[0] if len(parts) == 1 and isinstance(parts[0], Const) else Text(tuple(parts))
 
     def _peek(self) -> tuple[str, str]:
@@ -259,51 +245,3 @@ class _Parser:
     def _expect(self, mark: str) -> None:
         if self._take() != mark:
             raise NotCarried(f"an expression without {mark!r} in its place")
-
-
-def _added(left: Node, right: Node) -> Node:
-    if isinstance(left, Made) and isinstance(right, Made):
-        return Made({**left.fields, **right.fields})
-    if isinstance(right, Made) and isinstance(left, Path | Call):
-        return Call("merge", (left, right))
-    if isinstance(left, Listed) and isinstance(right, Listed):
-        return Listed((*left.items, *right.items))
-    texts = [isinstance(each, Text) or (isinstance(each, Const) and isinstance(each.value, str))
-             for each in (left, right)]  # fmt: skip
-    if any(texts):
-        return joined(left, right)
-    raise NotCarried("values added to each other")
-
-
-def _applied(name: str, dot: Node, arg: Node) -> Node:
-    if name == "map":
-        if isinstance(arg, Path):
-            return arg
-        raise NotCarried("map() of more than a path")
-    if name == "has" and isinstance(arg, Const):
-        return Op("!=", (selected(dot, arg.value), Const(None)))
-    if name == "join":
-        return Call("join", (arg, dot))
-    return Call(_WITH_TEXT[name], (dot, arg))
-
-
-def _plain_text(token: str) -> str:
-    try:
-        return str(json.loads(token))
-    except ValueError:
-        raise NotCarried("a text that cannot be read") from None
-
-
-def _interpolation(text: str) -> int:
-    r"""Where the first `\(` is that no backslash precedes; -1: nowhere."""
-    found = re.match(r"(?:[^\\]|\\[^(])*?(?=\\\()", text, re.DOTALL)
-    return found.end() if found else -1
-
-
-def _closing(text: str, at: int) -> int:
-    depth = 1
-    for index in range(at, len(text)):
-        depth += (text[index] == "(") - (text[index] == ")")
-        if not depth:
-            return index
-    raise NotCarried("a text with an expression that has no end")
