@@ -133,7 +133,7 @@ def _activities(
         _checker(settings, specs, indexed).check_plan,
         ItemLister(values).list_items,
         AskLlm(llm, values, tools=specs, context_tokens=settings.context_tokens).ask_llm,
-        SnapshotTaker(llm.secrets, site).snapshot_workspace,
+        SnapshotTaker(llm.secrets, site, settings.state_dir).snapshot_workspace,
         EndRecorder(summaries, values).record_end,
         summaries.write_summary,
         AgentTracker(AgentHistory(settings.state_dir)).track_agent,
@@ -151,6 +151,7 @@ def _checker(settings: Settings, specs: Mapping[str, ToolSpec], indexed: bool) -
         decision_key=signing.public_key(settings),
         search_attributes=indexed,
         keeps_summaries=True,
+        state_dir=settings.state_dir,
     )
 
 

@@ -15,6 +15,7 @@ from client.cli.options import AsJson, File
 from client.cli.workspaces import asking_in, own_workspace_problems
 from client.local_tools import known_tools
 from client.plan_file import PlanFile, check, load
+from client.templates.known import call_problems
 from plans.definition.validation import errors
 from plans.definition.will_ask import Asking
 from plans.errors import InvalidPlan, PlanError
@@ -38,6 +39,7 @@ def check_file(file: File, as_json: AsJson = False) -> None:
         _report(file, None, None, error.problems, as_json)
         raise typer.Exit(INVALID) from None
     plan, wrong = check(found.data, tools)
+    wrong += call_problems(plan, found, settings) if plan is not None else []
     if plan is not None and plan.workspace is not None:
         wrong += own_workspace_problems(found, plan.workspace, settings)
     asking = _asking(found, plan, tools, settings) if plan is not None and not errors(wrong) else []

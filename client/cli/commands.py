@@ -47,6 +47,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "resume": ("resume:resume", "Continue an ended plan in a new run."),
     "rerun": ("resume:rerun", "Run steps of an ended plan again, in a new run."),
     "schedule": ("schedules.group:app", "Run plans at set times, on Temporal Schedules."),
+    "template": ("sources.template:app", "Save plans under a name, with versions, and run them."),
+    "import": ("sources.foreign:import_", "Make a plan of another system's workflow file."),
     "agent": ("agent:agent", "Have an LLM with tools work through a request."),
     "history": ("agent:history", "Show the agent runs on this machine."),
     "tools": ("check:tools", "List the tools that steps may call."),

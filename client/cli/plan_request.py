@@ -17,6 +17,7 @@ from client.cli.workspaces import checked, named
 from client.errors import PlanRefused
 from client.local_tools import known_tools
 from client.plan_file import PlanFile, check, load
+from client.templates.known import call_problems
 from plans.definition.validation import errors, input_values
 from plans.errors import PlanError
 from plans.model import Plan, Problem
@@ -72,12 +73,16 @@ class Request:
 
 def prepare(file: str, flags: Flags, settings: Settings) -> Request:
     """Read and check a plan file. Raises PlanRefused, PlanFileError, PlanError."""
-    found = load(file)
+    return prepared(load(file), flags, settings)
+
+
+def prepared(found: PlanFile, flags: Flags, settings: Settings) -> Request:
+    """Check a plan file that was read. Raises PlanRefused, PlanError."""
     plan, problems = check(found.data, known_tools(settings))
     if plan is None:
         raise PlanRefused(problems, found)
     inputs = _inputs(plan, flags.inputs)
-    problems = problems + input_values(plan, inputs)[1]
+    problems = problems + input_values(plan, inputs)[1] + call_problems(plan, found, settings, flags.workspace)
     unknown = [problem for problem in problems if problem.code == "UNKNOWN_TOOL"]
     if len(errors(problems)) > len(unknown):
         raise PlanRefused(problems, found)

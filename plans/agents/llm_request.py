@@ -206,6 +206,7 @@ class Snapshot(Value):
     text: str
     files: int = Field(description="Number of files and directories listed.")
     complete: bool = Field(description="Every file that is not ignored is listed.")
+    templates: str = Field(default="", description="The templates that a plan here may run, one per line.")
 
 
 def offered(names: Iterable[str], tools: Mapping[str, ToolSpec], asked: Asked) -> list[ToolSpec]:

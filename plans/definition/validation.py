@@ -179,10 +179,12 @@ def input_values(plan: Plan, given: Mapping[str, Any]) -> tuple[dict[str, Any], 
     for name, declared in plan.inputs.items():
         value = given.get(name, declared.default)
         if value is None:
-            text = f"the input '{name}' is required; give it with --input {name}=VALUE"
+            how = f"give it with --input {name}={_EXAMPLES[declared.type]}"
+            text = f"the input '{name}'{_about(declared)} is required; {how}"
             found.append(Problem(code="MISSING_INPUT", field=f"inputs.{name}", message=text))
-        elif name in given and not _has_type(value, declared):
-            text = f"{_short(value)} is not of type {declared.type}; pass one that is"
+        elif name in given and not has_type(value, declared):
+            what = f"{_short(value)} is not of type {declared.type}{_about(declared)}"
+            text = f"{what}; pass one that is, such as --input {name}={_EXAMPLES[declared.type]}"
             found.append(Problem(code="BAD_INPUT", field=f"inputs.{name}", message=text))
         values[name] = value
     return values, found
@@ -197,15 +199,29 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
     "object": (dict,),
 }
 
+_EXAMPLES = {
+    "string": "VALUE",
+    "integer": "3",
+    "number": "1.5",
+    "boolean": "true",
+    "array": """'["a", "b"]'""",
+    "object": """'{"a": 1}'""",
+}
+
+
+def _about(declared: Input) -> str:
+    return f" ({_short(declared.description)[1:-1]})" if declared.description else ""
+
 
 def _defaults(plan: Plan) -> Iterator[Problem]:
     for name, declared in plan.inputs.items():
-        if declared.default is not None and not _has_type(declared.default, declared):
+        if declared.default is not None and not has_type(declared.default, declared):
             text = f"the default {_short(declared.default)} is not of type {declared.type}; change one of them"
             yield Problem(code="BAD_INPUT", field=f"inputs.{name}.default", message=text)
 
 
-def _has_type(value: Any, declared: Input) -> bool:
+def has_type(value: Any, declared: Input) -> bool:
+    """Whether a value is of the declared type of an input; true and false are no numbers."""
     if declared.type in ("integer", "number") and isinstance(value, bool):
         return False
     return isinstance(value, _KINDS[declared.type])

@@ -28,9 +28,18 @@ def of_plan(run: Run) -> list[str]:
     rows += [f"Status: {run.status.value}{f': {numbers}' if numbers else ''}"]
     rows += ["Times: " + ", ".join(f"{name} {_clock(time)}" for name, time in times if time) + took] if began else []
     rows += [f"Workspace: {line(run.facts.workspace or plan.workspace or '')}"] if run.facts.workspace else []
+    rows += [f"Inputs: {_inputs(run)}"] if run.inputs else []
     used = run.ledger.total
     rows += [f"Tokens: {used.in_words()}"] if used.calls else []
     return rows + ([f"Stopped: {line(run.stopped)}"] if run.stopped else [])
+
+
+def _inputs(run: Run) -> str:
+    """The values of the plan's inputs, each cut to a line's share."""
+    texts = {name: json.dumps(value, ensure_ascii=False) for name, value in run.inputs.items()}
+    return line(
+        ", ".join(f"{name} = {text if len(text) <= VALUE else text[:VALUE] + '…'}" for name, text in texts.items())
+    )
 
 
 def in_words(run: Run) -> dict[str, int]:

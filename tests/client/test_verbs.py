@@ -10,12 +10,13 @@ import pytest
 from client import runs
 from client.cli.commands import COMMANDS
 
-NOT_ON_PLANS = {"check", "tools", "schema", "up", "down", "doctor", "codec", "worker"}
+NOT_ON_PLANS = {"check", "import", "tools", "schema", "up", "down", "doctor", "codec", "worker"}
 """Commands for plan files, this machine and its processes."""
 OTHER_NAMES = {
     "run": ("start", "watch", "wait"),
     "agent": ("start_agent", "watch", "wait"),
     "list": ("list_plans",),
+    "template": ("start", "watch", "wait"),
     "files": ("file_changes",),
     "clear-session": ("clear_session",),
     "watch-files": ("stamps", "files_changed"),
