@@ -72,7 +72,7 @@ class Call(Value):
     )
     values: dict[str, Any] = Field(default_factory=dict, description="Inline values for the deferred references.")
     large: dict[str, LargeValue] = Field(default_factory=dict, description="Large values for the deferred references.")
-    quoting: dict[str, Literal["shell", "python"]] = Field(
+    quoting: dict[str, Literal["shell", "python", "jmespath"]] = Field(
         default_factory=dict, description="Arguments that are code, with the language to quote inserted values for."
     )
 

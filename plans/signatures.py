@@ -59,7 +59,10 @@ def signed_bytes(
     id: str,
     time: int,
 ) -> bytes:
-    """What is signed. `kind`: `start`, `decide`, `control`, `edit` or `regenerate`; `run_id`: empty for a start."""
+    """What is signed.
+
+    `kind`: `start`, `decide`, `control`, `edit`, `regenerate`, `answer` or `event`; `run_id`: empty for a start.
+    """
     rest = {name: value for name, value in message.items() if name != FIELD}
     text = json.dumps(rest, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     digest = hashlib.sha256(text.encode()).hexdigest()

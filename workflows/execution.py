@@ -27,8 +27,10 @@ from plans.execution.next_action import (
     Delegate,
     Expire,
     Fail,
+    Question,
     Skip,
     Sleep,
+    Wait,
     after_failure,
     after_timeout,
     is_timer,
@@ -45,6 +47,7 @@ from workflows import child_agents, timers, tool_call
 from workflows.approval_timers import ApprovalTimers
 from workflows.outcomes import cancelled, completed, failed, left_behind, of_activity, skipped
 from workflows.recovery import StepRecovery
+from workflows.waiting.steps import WaitingSteps
 
 ACTIVATION_UNITS = 3_000_000
 """Units of work (plans/expressions/evaluation.py) for conditions and references per workflow task: some seconds at
@@ -63,6 +66,7 @@ class Execution:
         self._finished: deque[tuple[str, asyncio.Future[Any]]] = deque()
         self._timers = ApprovalTimers()
         self._recovery = StepRecovery(self)
+        self.waiting = WaitingSteps(self.schedule, self._timers, self._end, self._may_work)
         self._agents = child_agents.ChildAgents(self.schedule)
         self._sent = 0
         self._worked, self._task = 0, -1
@@ -83,6 +87,7 @@ class Execution:
             or self._finished
             or self._timers.have_passed
             or self._recovery.has_news
+            or self.waiting.has_news
             or self.run.seq != self._seen
         )
 
@@ -93,10 +98,12 @@ class Execution:
             self._rest = None
         while self._finished:
             self._settle(*self._finished.popleft())
+        self.waiting.turn()
         for name in self._timers.passed():
-            self._expire(name)
+            if not self.waiting.expired(name):
+                self._expire(name)
         self._recovery.turn()
-        for name in [name for name in self.schedule.awaiting if name in self.run.decisions]:
+        for name in [name for name in self.schedule.awaiting if self._is_decided(name)]:
             self._timers.stop(name)
             if not self._recovery.decided(name):  # a decision about a recovery is not an approval of the step
                 self.schedule.answered(name)
@@ -108,11 +115,12 @@ class Execution:
     def resume_timers(self) -> None:
         """After continue-as-new: restart timers and LLM requests that were open in the previous run of the workflow."""
         self._recovery.resume()
+        self.waiting.resume()
         for name, state in self.run.steps.items():
             if state.status is Status.RUNNING:
                 self._watch(name, timers.sleep_of(state))
             elif state.awaiting and state.deadline:
-                self._timers.start(name, state.deadline)
+                self._timers.start(name, state.deadline, state.awaiting)
 
     def revise(self, revised: Revised) -> None:
         """Put an edited plan into effect."""
@@ -161,6 +169,14 @@ class Execution:
                 return
             self._act_on(next(iter(self.schedule.ready)))
 
+    def _is_decided(self, step_id: str) -> bool:
+        return step_id in self.run.decisions and self.run.steps[step_id].awaiting != "answer"
+
+    def _may_work(self, units: int) -> bool:
+        """Count work in this workflow task. Returns whether more may follow in it."""
+        self._worked += units
+        return not self._rests()
+
     def _rests(self) -> bool:
         """Whether this workflow task has worked enough. A timer then begins the next one."""
         task = workflow.info().get_current_history_length()
@@ -191,6 +207,10 @@ class Execution:
             case Sleep(seconds):
                 self.schedule.start(step_id, now)
                 self._sleep(step_id, seconds, now)
+            case Question(args):
+                self.waiting.ask(step_id, args)
+            case Wait(args):
+                self.waiting.expect(step_id, args)
             case Call(filled, values):
                 self.schedule.start(step_id, now)
                 self._sent += size_of(filled.args)

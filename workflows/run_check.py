@@ -22,6 +22,7 @@ from plans.run import ENDED, PlanStatus, Run, Status, StepState, run_of, text_of
 from plans.views import queries
 from plans.views.markdown import details
 from plans.views.summary import summary_of
+from plans.waiting import events
 
 MAX_SEQ = 10**9
 """Far above any number of changes and log entries that a run can have."""
@@ -66,6 +67,8 @@ def _problems(run: Run, statuses: frozenset[Status]) -> Iterator[str]:
         yield "run.seq: the number of the last change or log entry, and none has a higher one"
     for name, state in run.steps.items():
         yield from (f"run.steps.{name[:100]}: {problem}" for problem in _step_problems(run, state, statuses))
+    problem = events.state_problem(run)
+    yield from [f"run.{problem}"] if problem else []
     yield from _odd_values(run)
 
 

@@ -21,6 +21,9 @@ from plans.errors import BadExpression, BadReference
 from plans.expressions.conditions import compiled, roots_of
 from plans.expressions.references import INPUTS, Reference, check_code, find, is_literal
 from plans.model import Input, Plan, Problem, Step, ToolSpec
+from plans.waiting import events, questions
+from plans.waiting.events import WAIT_FOR
+from plans.waiting.questions import ASK
 
 MAX_PROBLEMS = 200
 """At most this many problems go into history; `plan check` shows all of them."""
@@ -150,9 +153,17 @@ def _tool(step: Step, tools: Mapping[str, ToolSpec], known: set[str], hints: Hin
         hint = hints.question(step.tool.strip().lower(), tools) or "; `plan tools` lists them"
         yield Problem(code="UNKNOWN_TOOL", step_id=step.id, field="tool", message=f"Unknown tool: {step.tool}{hint}")
         return
-    for field, text in [*argument_problems(spec, step.args, known, hints), *_form(step)]:
+    found = argument_problems(spec, step.args, known, hints)
+    for field, text in [*found, *_form(step), *(_WAITING.get(step.tool, _none)(step.args) if not found else ())]:
         message = f"Invalid args for {step.tool}: {text}"
         yield Problem(code="INVALID_ARGS", step_id=step.id, field=field, message=message)
+
+
+_WAITING = {ASK: questions.written_problems, WAIT_FOR: events.written_problems}
+
+
+def _none(_: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return []
 
 
 def _form(step: Step) -> Iterator[tuple[str, str]]:

@@ -39,6 +39,7 @@ class ReadinessIndex:
         self._ready: dict[str, None] = {}
         self._awaiting: dict[str, None] = {}
         self._recovering: dict[str, None] = {}
+        self._expecting: dict[str, None] = {}
         self._running: dict[str, None] = {}
         self._recent: deque[str] = deque(maxlen=20)
         for step in run.plan.steps:
@@ -56,11 +57,13 @@ class ReadinessIndex:
 
     def _list(self, step_id: str) -> None:
         """Put a step into the index for its status: ready, awaiting, recovering, running or recently finished."""
-        for listed in (self._ready, self._awaiting, self._recovering, self._running):
+        for listed in (self._ready, self._awaiting, self._recovering, self._expecting, self._running):
             listed.pop(step_id, None)
         state = self.run.steps[step_id]
         if state.status is Status.READY and state.awaiting == "recovery":
             self._recovering[step_id] = None
+        elif state.status is Status.READY and state.awaiting == "event":
+            self._expecting[step_id] = None
         elif state.status is Status.READY:
             (self._awaiting if state.awaiting else self._ready)[step_id] = None
         elif state.status is Status.RUNNING:
@@ -77,13 +80,18 @@ class ReadinessIndex:
 
     @property
     def awaiting(self) -> Mapping[str, None]:
-        """Steps awaiting approval, in the order they began to wait; with them running agents that await a budget."""
+        """Steps awaiting an approval or an answer, in the order they began to wait; also agents that await a budget."""
         return self._awaiting
 
     @property
     def recovering(self) -> Mapping[str, None]:
         """Failed steps awaiting recovery by the LLM."""
         return self._recovering
+
+    @property
+    def expecting(self) -> Mapping[str, None]:
+        """Steps awaiting an event."""
+        return self._expecting
 
     @property
     def running(self) -> int:
@@ -93,7 +101,7 @@ class ReadinessIndex:
     @property
     def idle(self) -> bool:
         """Whether no step is running or ready: the plan can end."""
-        return not (self.running or self._ready or self._awaiting or self._recovering)
+        return not (self.running or self._ready or self._awaiting or self._recovering or self._expecting)
 
     def step(self, step_id: str) -> Step:
         """The step with that id."""

@@ -32,6 +32,7 @@ from plans.log import LogKind
 from plans.model import Budget, Plan, Step, Value
 from plans.model.step_fields import On, aliases
 from plans.run import DENIED, Decision, Result, Run, Status, StepState
+from plans.waiting import answers
 
 INTERRUPTED = "interrupted"
 """Prefix of `Run.stopped` of an interrupted run."""
@@ -138,6 +139,7 @@ def _next(run: Run, plan: Plan, again: Collection[str], new_id: str, sentence: s
     before = (name for name in run.denied if not (name in run.decisions and run.decisions[name].approved))
     new.denied = list(dict.fromkeys([*before, *denials]))
     steps = {step.id: step for step in run.plan.steps}
+    new.waiting.answers = answers.carried(run, again)
     for name in again:
         if name in new.decisions and not _stands(new.decisions[name], run.steps[name]):
             del new.decisions[name]

@@ -127,9 +127,9 @@ class Schedule(ReadinessIndex):
         step_id: str,
         now: datetime,
         deadline: datetime | None = None,
-        awaiting: Literal["approval", "recovery"] = "approval",
+        awaiting: Literal["approval", "answer", "event", "recovery"] = "approval",
     ) -> None:
-        """Mark a step as awaiting approval or recovery. A running step goes back to ready first."""
+        """Mark a step as awaiting a person, an event or recovery. A running step goes back to ready first."""
         state = self._state(step_id)
         if self.run.stopped or step_id in self._awaiting:
             raise IllegalMove(f"step '{step_id}' cannot await {awaiting}: {self.run.stopped or 'it already does'}")
@@ -140,6 +140,8 @@ class Schedule(ReadinessIndex):
         else:
             raise IllegalMove(f"step '{step_id}' is {state.status} and cannot await {awaiting}")
         state.awaiting, state.deadline = awaiting, deadline
+        if awaiting in ("answer", "event"):
+            state.waits[state.changes[-1].seq] = awaiting
         self._list(step_id)
 
     def ask_beside(self, step_id: str) -> None:
@@ -150,8 +152,8 @@ class Schedule(ReadinessIndex):
         self._list(step_id)
 
     def answered(self, step_id: str) -> None:
-        """End the wait for approval or recovery: the step is ready to start again, or still running."""
-        if step_id in self._awaiting or step_id in self._recovering:
+        """End the wait for approval, answer, event or recovery: the step is ready to start again, or still running."""
+        if step_id in self._awaiting or step_id in self._recovering or step_id in self._expecting:
             self.run.steps[step_id].awaiting = self.run.steps[step_id].deadline = None
             self._list(step_id)
 
@@ -162,6 +164,18 @@ class Schedule(ReadinessIndex):
         state = self._state(step_id)
         if state.status is Status.PENDING:
             raise IllegalMove(f"step '{step_id}' cannot end: the plan has not begun")
+        if state.status is Status.READY and outcome.status is Status.COMPLETED:
+            raise IllegalMove(f"step '{step_id}' cannot complete: it has not run")
+        return self._settle(step_id, outcome, now)
+
+    def arrived(self, step_id: str, outcome: Outcome, now: datetime) -> list[str]:
+        """Complete a ready step with the answer or event that it waits for; as `settle`."""
+        if self._state(step_id).status is not Status.READY or outcome.status is not Status.COMPLETED:
+            raise IllegalMove(f"step '{step_id}' waits for nothing that it could complete with")
+        return self._settle(step_id, outcome, now)
+
+    def _settle(self, step_id: str, outcome: Outcome, now: datetime) -> list[str]:
+        state = self._state(step_id)
         self._move(step_id, outcome.status, now)
         state.result, state.deadline = outcome.result, None
         if outcome.status is Status.SKIPPED:
@@ -179,7 +193,7 @@ class Schedule(ReadinessIndex):
         self.run.stopped = reason
         self.run.note(LogKind.STOPPED, reason, now)
         # In plan order: continue-as-new does not preserve that of `_ready`, and `seq` must not depend on it.
-        waiting = [name for name in [*self._ready, *self._awaiting] if name not in self._running]
+        waiting = [name for name in [*self._ready, *self._awaiting, *self._expecting] if name not in self._running]
         for name in sorted(waiting, key=self._position.__getitem__):
             state = self.run.steps[name]
             if state.failure is not None:  # it failed and was being recovered: that failure is final now

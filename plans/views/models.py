@@ -19,6 +19,7 @@ from plans.budget import Usage
 from plans.model import Budget, Defaults, Problem, Step, Value
 from plans.run import PlanStatus, Status, gc_disabled
 from plans.views.live import LiveView
+from plans.waiting.records import Answered
 
 
 class View(Value):
@@ -93,8 +94,11 @@ class StepView(Step):
     more_files: int = Field(default=0, description="Number of further changed files that are not listed.")
     more_calls: int = Field(default=0, description="Number of earlier tool calls that are not listed.")
     warnings: list[str] = Field(default_factory=list, description="Warnings of its tool.")
-    awaiting: str | None = Field(default=None, description="approval: of a person; recovery: a decision of the LLM.")
+    awaiting: str | None = Field(
+        default=None, description="approval, answer: of a person; event; recovery: of the LLM."
+    )
     decision: DecisionView | None = None
+    answer: Answered | None = Field(default=None, description="Who answered its question.")
     failure: ResultView | None = Field(
         default=None, description="The last failure, while the LLM may recover the step."
     )
