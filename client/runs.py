@@ -26,6 +26,7 @@ from temporalio.service import RPCError
 from client import decisions, end_records
 from client.agents import recorded as history
 from client.agents import start as start_agent
+from client.answers.send import answer, event
 from client.calls import call
 from client.decisions import Choice
 from client.draft import drafted, make
@@ -58,8 +59,8 @@ from plans.views.summary import Summary
 
 __all__ = [
     "BriefView", "ChangesReport", "Choice", "Decision", "Edited", "EventView", "Links", "Listed", "LiveView", "Pending",
-    "PlanView", "Pruned", "Started", "Summary", "approve", "begin", "brief", "call", "cancel", "changes",
-    "clear_session", "decide", "deny", "drafted", "edit", "events", "file_changes", "files_changed", "history",
+    "PlanView", "Pruned", "Started", "Summary", "answer", "approve", "begin", "brief", "call", "cancel", "changes",
+    "clear_session", "decide", "deny", "drafted", "edit", "event", "events", "file_changes", "files_changed", "history",
     "interrupt", "links", "list_plans", "live", "logs", "make", "pause", "pending", "plan_file", "prune", "regenerate",
     "rerun", "resume", "show", "show_patiently", "stamps", "start", "start_agent", "summary", "text", "undo", "unpause",
     "wait", "watch",
@@ -133,8 +134,8 @@ async def watch(
             yield EventView.read(past)
         return
     events = _stored(client, plan, since, say)
-    async for event in with_live(client, plan, events, since) if live else events:
-        yield event
+    async for each in with_live(client, plan, events, since) if live else events:
+        yield each
 
 
 async def approve(client: Client, plan: str, choice: Choice) -> str:
@@ -220,9 +221,9 @@ async def _stored(client: Client, plan: str, since: int, say: Callable[[str], No
         more = True
         while more:
             found = await _events(client, plan, since, say)
-            for event in found:
-                since = event.seq
-                yield event
+            for each in found:
+                since = each.seq
+                yield each
             more = len(found) == AT_ONCE
 
 

@@ -128,6 +128,18 @@ def value_of(args: Args, text: str) -> Any:
     return value if not misfit(args, value) or misfit(args, text) else text
 
 
+def about(args: Args) -> str:
+    """In a few words, what answers the question."""
+    if args.get("choices") is not None:
+        return f"one of {', '.join(map(as_typed, args['choices'][:20]))}"[:_SHOWN]
+    return "a text" if args.get("schema") is None else "JSON that fits the schema"
+
+
+def as_typed(value: Any) -> str:
+    """A value as somebody would type it."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
 def has_default(args: Args) -> bool:
     """Whether an empty answer means something; a null is no default."""
     return args.get("default") is not None
