@@ -9,6 +9,7 @@ from tests.driving import Plans, Started, work
 from tests.replay.agents import AGENTS
 from tests.replay.agents import TALKS as AGENT_TALKS
 from tests.replay.outputs import OUTPUTS
+from tests.replay.waiting import WAITING
 
 Scenario = Callable[[Plans], Awaitable[Started]]
 REFUSE = {"id": "bad", "tool": "refuse", "args": {"code": "CONFLICT"}}
@@ -315,4 +316,5 @@ SCENARIOS: dict[str, Scenario] = {
     "end-record": run(work("a"), work("b", "a"), title="Its record is named by the memo"),
     **AGENTS,
     **OUTPUTS,
+    **WAITING,
 }
