@@ -45,9 +45,9 @@ def ask(
         question: What to ask, with everything a person needs to answer it.
         choices: The possible answers, texts or numbers; instead of a schema.
         schema: JSON Schema of the answer; without schema and choices the answer is a text.
-        default: What an empty answer means, and the answer if nobody answers in time. Must fit choices or schema.
+        default: What an empty answer means, and the answer if none comes in time. Must fit choices or schema.
         timeout: Seconds to wait for an answer; default: without limit.
-        on_timeout: If nobody answers in time: take the default, fail or skip. Default: default if given, else fail.
+        on_timeout: If no answer comes in time: take the default, fail or skip. Default: default if given, else fail.
         to: Who should answer, for people to read; anybody may.
 
     Returns:

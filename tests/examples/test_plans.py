@@ -63,7 +63,7 @@ def output_of(*command: str | Path) -> str:
 
 def test_there_are_examples_to_run() -> None:
     assert [path.parent.name for path in PLANS if path.parent != EXAMPLES] == [
-        "build-and-test", "csv-cleanup", "new-project", "release-notes", "risky-cleanup"
+        "build-and-test", "csv-cleanup", "new-project", "questions", "release-notes", "risky-cleanup"
     ]  # fmt: skip
 
 
@@ -190,3 +190,14 @@ async def test_new_project_says_which_input_is_missing_and_starts_nothing(run: R
     assert ended.code == 2
     assert "the input 'name' is required; give it with --input name=VALUE" in ended.err + ended.out
     assert list(workspace.iterdir()) == []
+
+
+async def test_questions_are_answered_by_command_and_an_event_ends_the_wait(run: Run, tmp_path: Path) -> None:
+    started = await run("start", EXAMPLES / "questions" / "plan.yaml", "--workspace", tmp_path, "--id", "letters")
+    assert started.code == 0, started.err
+    assert (await run("answer", "letters", "audience", "colleagues")).code == 0
+    assert (await run("answer", "letters", "details", '{"copies": 20, "signature": "Ann"}')).code == 0
+    sent = await run("event", "letters", "print.finished", "--data", '{"job": "letter", "pages": 3}')
+    assert sent.code == 0, sent.err
+    assert (await run("watch", "letters")).code == 0
+    assert_as_expected("questions", tmp_path)
