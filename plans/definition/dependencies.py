@@ -8,20 +8,67 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
+from plans.definition.locations import MAX_FIELD
+from plans.definition.scopes import VALUE, bodies, call_names, item_names, path_in
 from plans.expressions.conditions import roots_of
+from plans.expressions.items import roots_of_items
+from plans.expressions.opaque import scanned
 from plans.expressions.references import find
 from plans.model import Step
 
 
 def dependencies(step: Step) -> dict[str, bool]:
-    """Ids of the steps this one depends on, in reading order; true where it uses the value."""
+    """Ids of the steps beside this one that it depends on, in reading order; true where it uses the value.
+
+    Those of a block are all that its steps, at any depth, use from outside of it. Raises BadExpression.
+    """
     found = dict.fromkeys(step.depends_on, False)
-    for reference in find(step.args):
-        found[reference.root] = True
-    for root in roots_of(step.when):
+    for root in outside_roots(step):
         found[root] = True
     return found
+
+
+def outside_roots(step: Step) -> dict[str, None]:
+    """The root names that a step, and the steps inside it, use from outside of it, `inputs` included."""
+    return dict.fromkeys(each.root for each in mentions(step))
+
+
+class Mention(NamedTuple):
+    """One place that uses a name."""
+
+    path: str
+    """Path of the step."""
+    field: str
+    root: str
+
+
+def mentions(step: Step, before: str = "") -> Iterator[Mention]:
+    """Every use of a name from outside of a step, in reading order. Raises BadExpression."""
+    path, items, inside = f"{before}{step.id}", item_names(step), call_names(step)
+    for reference in find(scanned(step.tool, step.args)):
+        if reference.root not in inside:
+            yield Mention(path, field_of_place("args", reference.place), reference.root)
+    yield from (Mention(path, "when", root) for root in roots_of(step.when) if root not in items)
+    if step.for_each is not None:
+        yield from (Mention(path, "forEach.items", root) for root in roots_of_items(step.for_each.items))
+    for number, case in enumerate(step.switch or []):
+        field = f"switch.{number}.when"
+        yield from (Mention(path, field, root) for root in roots_of(case.when) if root not in inside)
+    for body in bodies(step):
+        names = body.names()
+        for each in body.steps:
+            yield from (found for found in mentions(each, path_in(body, path)) if found.root not in names)
+    if step.undo is not None:
+        for reference in find(scanned(step.undo.tool or "", step.undo.args)):
+            if reference.root not in items and reference.root != VALUE:
+                yield Mention(path, field_of_place("undo.args", reference.place), reference.root)
+
+
+def field_of_place(start: str, place: Sequence[str | int]) -> str:
+    """The name of a place in arguments, as in `args.text.0`."""
+    return ".".join([start, *(str(part)[:MAX_FIELD] for part in place)])[:MAX_FIELD]
 
 
 def find_cycles(needs: Mapping[str, Sequence[str]]) -> list[list[str]]:

@@ -16,9 +16,12 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from plans.definition.locations import MAX_FIELD, field_of, real_part, step_and_field, without
 from plans.definition.near_names import Hints
+from plans.definition.scopes import walk
 from plans.expressions.references import strings
 from plans.model import MAX_STEPS, Plan, Problem, Step
+from plans.model.step import NO_TOOL
 
 MAX_BYTES = 8 * 1024 * 1024
 MAX_DEPTH = 64
@@ -124,25 +127,13 @@ def sound_part(data: Any) -> Plan | None:
         return None
     except ValidationError as error:
         places = [detail["loc"] for detail in error.errors(include_url=False)]
-    misshapen = {place[:3] if place[:1] == ("steps",) else place[:1] for place in places}
-    if any({"args", "inputs"} & set(place) for place in misshapen):
+    misshapen = {field_of(data, real_part(data, place, missing=True)) for place in places}
+    if () in misshapen or any({"args", "inputs"} & set(place) for place in misshapen):
         return None
     try:
-        return Plan.model_validate(_without(data, misshapen))
+        return Plan.model_validate(without(data, misshapen))
     except ValidationError:
         return None
-
-
-def _without(data: Mapping[str, Any], places: set[tuple[int | str, ...]]) -> dict[str, Any]:
-    found = {name: value for name, value in data.items() if (name,) not in places}
-    if isinstance(found.get("steps"), list):
-        found["steps"] = [
-            {name: value for name, value in step.items() if ("steps", index, name) not in places}
-            if isinstance(step, Mapping)
-            else step
-            for index, step in enumerate(found["steps"])
-        ]
-    return found
 
 
 def _decode(text: str | bytes) -> str:
@@ -190,15 +181,16 @@ def _shape(data: Any) -> list[Problem]:
 
 def _sizes(plan: Plan) -> list[Problem]:
     problems, encode = [], json.JSONEncoder(ensure_ascii=False).encode
-    for step in plan.steps:
-        written = encode(step.args)
+    for path, step in walk(plan):
+        undo = step.undo.args if step.undo is not None else {}
+        written = encode([step.args, undo] if undo else step.args)
         size = len(written.encode())
         if size > MAX_ARGS_BYTES:
             text = f"the arguments have {size} bytes, {MAX_ARGS_BYTES} are allowed; put the data in a file"
-            problems.append(Problem(code="PLAN_TOO_LARGE", step_id=step.id, field="args", message=text))
-        if "\\u0000" in written and any("\0" in text for place, text in strings(step.args) if place[-1] == "path"):
+            problems.append(Problem(code="PLAN_TOO_LARGE", step_id=path, field="args", message=text))
+        if "\\u0000" in written and any("\0" in text for at, text in strings([step.args, undo]) if at[-1] == "path"):
             text = "a path cannot contain a NUL character; remove it"
-            problems.append(Problem(code="PLAN_BAD_TEXT", step_id=step.id, field="args.path", message=text))
+            problems.append(Problem(code="PLAN_BAD_TEXT", step_id=path, field="args.path", message=text))
     return problems
 
 
@@ -220,14 +212,13 @@ _MODELS: dict[str, type[BaseModel]] = {"": Plan} | {
 
 
 def _problem(data: Any, detail: ErrorDetails, hints: Hints) -> Problem:
-    location = list(detail["loc"])
-    step_id = None
-    if len(location) > 1 and location[0] == "steps" and isinstance(location[1], int):
-        step = data["steps"][location[1]]
-        name = step.get("id") if isinstance(step, Mapping) else None
-        step_id = name[:128] if isinstance(name, str) and name else f"#{location[1] + 1}"
-        location = location[2:] or ["step"]
-    field = ".".join(map(str, location))[:300] or None
+    is_new = detail["type"] in ("missing", "extra_forbidden")
+    step_id, location = step_and_field(data, real_part(data, detail["loc"], is_new))
+    if detail["type"] == NO_TOOL:
+        location = ["tool"]
+    elif step_id is not None and not location:
+        location = ["step"]
+    field = ".".join(map(str, location))[:MAX_FIELD] or None
     code = _code(location, detail) if location else "PLAN_SCHEMA"
     return Problem(code=code, step_id=step_id, field=field, message=_sentence(detail, step_id is not None, hints))
 
@@ -238,13 +229,15 @@ def _code(location: list[str | int], detail: ErrorDetails) -> str:
         return "PLAN_BAD_TEXT"
     if field in ("dependsOn", "depends_on") and detail["type"] == "string_pattern_mismatch":
         return "UNKNOWN_DEPENDENCY"
-    return "UNKNOWN_TOOL" if field == "tool" and detail["type"] not in ("missing", "extra_forbidden") else "PLAN_SCHEMA"
+    return "UNKNOWN_TOOL" if field == "tool" and detail["type"] not in (NO_TOOL, "extra_forbidden") else "PLAN_SCHEMA"
 
 
 def _sentence(detail: ErrorDetails, in_step: bool, hints: Hints) -> str:
     kind, name = detail["type"], str(detail["loc"][-1]) if detail["loc"] else ""
     if kind == "missing":
         return f"'{name}' is missing; add it"
+    if kind == NO_TOOL:
+        return detail["msg"]
     if kind == "extra_forbidden":
         return _unknown_field(detail, name, in_step, hints)
     if detail["loc"][-1:] == ("tool",):

@@ -10,9 +10,6 @@ value that was not known yet. Arguments that replace the step's are validated, a
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
@@ -25,7 +22,7 @@ from plans.execution.tool_history import keep_asked, keep_proposed
 from plans.log import LogKind
 from plans.model import ApprovalRule, Step
 from plans.run import DONE, Decision, Run, Status
-from plans.step_call import StepCall, carries, digest_of, upcoming
+from plans.step_call import StepCall, args_hash, carries, digest_of, upcoming
 from plans.waiting.questions import refuse_approval
 
 DENIED = "User denied approval"
@@ -37,16 +34,21 @@ stands for the plan's `defaults.approval`."""
 
 def is_needed(run: Run, step: Step, call: StepCall) -> bool:
     """Whether the step needs a person's approval to make this call."""
-    spec, asks = run.facts.tools[step.tool], stated(run, step)
+    asks = stated(run, step)
     if run.facts.strict_approvals:
-        return asks is True or spec.asks_by_default(call.args, carries(run, step))
+        return asks is True or _asks_by_default(run, step, call)
     if step.id in run.denied:
         return True
     if run.options.approve_all:
         return False
     if asks is None:
-        return spec.asks_by_default(call.args, carries(run, step)) and _kind(run, call) not in run.remembered
+        return _asks_by_default(run, step, call) and _kind(run, call) not in run.remembered
     return asks
+
+
+def _asks_by_default(run: Run, step: Step, call: StepCall) -> bool:
+    """Whether the step's tool needs approval for this call; a block has none."""
+    return not step.is_block and run.facts.tools[step.tool].asks_by_default(call.args, carries(run, step))
 
 
 def is_waived(run: Run, step: Step, call: StepCall) -> bool:
@@ -94,7 +96,7 @@ def deadline_of(run: Run, step: Step, now: datetime) -> datetime | None:
 
 def check(run: Run, message: Decide) -> Step:
     """The step that a decision concerns. Raises Refused if the decision cannot be accepted."""
-    step = next((step for step in run.plan.steps if step.id == message.step_id), None)
+    step = run.step_of(message.step_id)
     if step is None:
         raise Refused(f"the plan has no step '{message.step_id}'; `plan show` lists its steps", "UNKNOWN_STEP")
     state, earlier = run.steps[step.id], run.decisions.get(step.id)
@@ -231,9 +233,11 @@ def _remember(run: Run, kind: str, decision: Decision) -> None:
     """
     run.remembered[kind] = decision.by
     run.note(LogKind.REMEMBERED, f"{kind} is approved for the rest of this run", decision.time, subject=kind)
-    for step in run.plan.steps:
-        state = run.steps[step.id]
-        if state.awaiting != "approval" or stated(run, step) is not None:
+    for name, state in run.steps.items():
+        if state.awaiting != "approval":
+            continue
+        step = run.outline.step(name)
+        if stated(run, step) is not None:
             continue
         if state.proposal is not None and run.facts.binds_calls:
             continue  # it asks about a recovery, not about a call
@@ -266,12 +270,6 @@ def void(run: Run, step_id: str, now: datetime) -> None:
         what = "approval" if decision.approved else "denial"
         why = "was about another call" if decision.digest else "did not say which values it was about"
         run.note(LogKind.VOID, f"the {what} of step '{step_id}' {why}; it needs another decision", now, step_id)
-
-
-def args_hash(args: Mapping[str, Any]) -> str:
-    """Hash of the arguments: what a decision was bound to before there were digests of whole calls."""
-    text = json.dumps(args, sort_keys=True, ensure_ascii=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def sentence(step_id: str, decision: Decision) -> str:

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from plans.model.control_flow import Case, Catch, ForEach, Repeat, Undo
 from plans.model.rules import ApprovalRule, OnFailure, Retry
-from plans.model.step_fields import Asked, Llm, On, Use
+from plans.model.step_fields import Asked, Llm, Offered, On, Use
 from plans.model.values import MAX_STEPS, Queue, Seconds, StepId, ToolName, Value
+
+NO_TOOL = "step_without_tool"
+"""Type of the error of a step that has none of tool, steps and switch, or several of them."""
+
+
+def _required(schema: dict[str, Any]) -> None:
+    """Keep the default out of the published schema: an editor would insert it, and it is not a tool."""
+    schema.pop("default", None)
 
 
 class Step(Value):
@@ -18,11 +27,17 @@ class Step(Value):
     It has a `tool`, or `steps` (a block), or `switch` (one of several blocks).
     """
 
+    model_config = ConfigDict(
+        json_schema_extra={"anyOf": [{"required": [name]} for name in ("tool", "steps", "switch")]}
+    )
+
     id: Annotated[StepId, Use(On.NOTHING, Asked(1, '"step_1"', "step_1, step_2, ..."))] = Field(
         description="Names the step: 1 to 128 letters, digits, `_` or `-`."
     )
     tool: Annotated[ToolName, Use(On.EDIT | On.APPROVAL | On.FORM, Asked(3, '"..."'))] = Field(
-        default="", description="The tool to call; `plan tools` lists them. A block has none."
+        default="",
+        description="The tool to call; `plan tools` lists them. A block has `steps` or `switch` instead.",
+        json_schema_extra=_required,
     )
     args: Annotated[dict[str, Any], Use(On.EDIT | On.RERUN | On.APPROVAL | On.FORM, Asked(4, "{...}"))] = Field(
         default_factory=dict, description="The tool's arguments; may contain references."
@@ -61,7 +76,9 @@ class Step(Value):
     timeout: Annotated[Seconds | None, Use(On.EDIT | On.RERUN | On.DETAILS, Llm.MAY)] = Field(
         default=None, description="Seconds one attempt may take."
     )
-    when: Annotated[str | None, Use(On.EDIT | On.RERUN | On.DETAILS, Llm.MAY)] = Field(
+    when: Annotated[
+        str | None, Use(On.EDIT | On.RERUN | On.DETAILS, Offered("Condition: false skips the step", resets=False))
+    ] = Field(
         default=None,
         max_length=1_000,
         description="JMESPath over finished steps and inputs; if false, the step is skipped.",
@@ -77,24 +94,32 @@ class Step(Value):
     notes: Annotated[str, Use(On.EDIT | On.RERUN | On.DETAILS, Llm.MAY)] = Field(
         default="", max_length=10_000, description="Remarks, shown under the step."
     )
-    steps: Annotated[list[Step] | None, Use(On.EDIT, Llm.MAY)] = Field(
-        default=None, min_length=1, max_length=MAX_STEPS, description="A block: steps instead of a tool."
-    )
-    output: Annotated[str | None, Use(On.EDIT | On.RERUN | On.DETAILS, Llm.MAY)] = Field(
+    steps: Annotated[
+        list[Step] | None, Use(On.EDIT, Offered("Steps of the block, a JSON array written as text", of_blocks=True))
+    ] = Field(default=None, min_length=1, max_length=MAX_STEPS, description="A block: steps instead of a tool.")
+    output: Annotated[
+        str | None,
+        Use(On.EDIT | On.RERUN | On.DETAILS, Offered("Expression over the values of its steps", of_blocks=True)),
+    ] = Field(
         default=None,
         max_length=1_000,
         description="JMESPath over the values of a block's steps: its value; default: all of them, by step.",
     )
-    switch: Annotated[list[Case] | None, Use(On.EDIT, Llm.MAY)] = Field(
+    switch: Annotated[
+        list[Case] | None, Use(On.EDIT, Offered("Alternatives, a JSON array written as text", of_blocks=True))
+    ] = Field(
         default=None, min_length=1, max_length=100, description="Alternatives instead of a tool: the first that holds."
     )
-    for_each: Annotated[ForEach | None, Use(On.EDIT | On.RERUN | On.DETAILS, Llm.MAY)] = Field(
-        default=None, description="Runs the step once for each item of a list."
-    )
-    repeat: Annotated[Repeat | None, Use(On.EDIT | On.RERUN | On.DETAILS, Llm.MAY)] = Field(
-        default=None, description="Runs the step again until a condition over its value holds."
-    )
-    catch: Annotated[list[Catch] | None, Use(On.EDIT, Llm.MAY)] = Field(
+    for_each: Annotated[
+        ForEach | None,
+        Use(On.EDIT | On.RERUN | On.DETAILS, Offered("The list: a reference, or a JSON object written as text")),
+    ] = Field(default=None, description="Runs the step once for each item of a list.")
+    repeat: Annotated[
+        Repeat | None, Use(On.EDIT | On.RERUN | On.DETAILS, Offered("A JSON object with `until`, written as text"))
+    ] = Field(default=None, description="Runs the step again until a condition over its value holds.")
+    catch: Annotated[
+        list[Catch] | None, Use(On.EDIT, Offered("What to do when it has failed, a JSON array written as text"))
+    ] = Field(
         default=None, min_length=1, max_length=20, description="What to do instead when it has failed, by error code."
     )
     finally_: Annotated[list[Step] | None, Use(On.EDIT, Llm.MAY)] = Field(
@@ -117,8 +142,9 @@ class Step(Value):
     def _one_of(self) -> Step:
         given = [name for name, value in (("tool", self.tool), ("steps", self.steps), ("switch", self.switch)) if value]
         if len(given) != 1:
-            what = " and ".join(given) if given else "none of them"
-            raise ValueError(f"a step has one of tool, steps and switch; it has {what}")
+            what = f"it has {' and '.join(given)}; remove all but one" if given else "'tool' is missing; add it"
+            text = f"{what} (a block has 'steps' or 'switch' instead of a tool)"
+            raise PydanticCustomError(NO_TOOL, "{text}", {"text": text})
         return self
 
 

@@ -21,7 +21,7 @@ ASKING = ("approval", "answer")
 
 def pending(run: Run) -> list[dict[str, Any]]:
     """The pending decisions (PendingViews), oldest first."""
-    waiting = [step for step in run.plan.steps if run.steps[step.id].awaiting in ASKING]
+    waiting = [run.outline.step(name) for name, state in run.steps.items() if state.awaiting in ASKING]
     waiting.sort(key=lambda step: run.steps[step.id].changes[-1].seq)
     return [
         {
@@ -35,7 +35,7 @@ def pending(run: Run) -> list[dict[str, Any]]:
 
 def call_view(run: Run, step_id: str) -> dict[str, Any]:
     """What a decision on the step would be about now (a CallView); empty if the plan has no such step."""
-    step = next((step for step in run.plan.steps if step.id == step_id), None)
+    step = run.step_of(step_id)
     if step is None:
         return {}
     if run.steps[step_id].awaiting in ASKING:

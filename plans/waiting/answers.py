@@ -44,7 +44,7 @@ def check(schedule: ReadinessIndex, message: AnswerQuestion) -> None:
         way = f"; it awaits approval: plan approve {run.plan.id} {name}" if state.awaiting == "approval" else ""
         raise Refused(f"step '{name}' asks no question{way}", "NOT_A_QUESTION")
     earlier = run.waiting.answers.get(name)
-    if earlier is not None:
+    if earlier is not None and not (earlier.used and state.status not in DONE):  # else it was asked again
         raise Refused(f"step '{name}' was already answered{_who(earlier)}", "ALREADY_DECIDED")
     if state.never or state.status in DONE:
         status = "permanently blocked" if state.status is Status.BLOCKED else f"already {state.status}"
@@ -109,7 +109,7 @@ def asked(run: Run, step_id: str, args: dict[str, Any]) -> None:
 def standing(run: Run, step_id: str, args: Mapping[str, Any], now: datetime) -> Answer | None:
     """The answer that came before the step asks, if it answers this question. One that does not is discarded."""
     answer = run.waiting.answers.get(step_id)
-    if answer is None:
+    if answer is None or answer.used:
         return None
     why = "was to another question" if answer.digest and answer.digest != digest_of_question(args) else ""
     misfit = "" if why else questions.misfit(args, answer.value)
@@ -129,7 +129,7 @@ def void(run: Run, step_id: str, now: datetime, why: str = "was to another quest
 def use(run: Run, step_id: str) -> Any:
     """The value of a step's answer, which from now on is in its result."""
     answer = run.waiting.answers[step_id]
-    run.waiting.answers[step_id] = answer.model_copy(update={"value": None})
+    run.waiting.answers[step_id] = answer.model_copy(update={"value": None, "used": True})
     return answer.value
 
 
@@ -144,7 +144,7 @@ def carried(run: Run, again: Collection[str]) -> dict[str, Answer]:
     return {
         name: answer
         for name, answer in run.waiting.answers.items()
-        if name not in again or run.steps[name].status not in DONE
+        if not answer.used or (name in run.steps and name not in again)
     }
 
 

@@ -25,6 +25,7 @@ class Answer(Answered):
     """The answer to a step's question. Once the step has completed, its result holds the value, and this does not."""
 
     value: Any = None
+    used: bool = Field(default=False, description="The step has completed with it.")
     digest: str = Field(default="", description="Of the question it is about; empty: it was not known as a whole.")
 
 

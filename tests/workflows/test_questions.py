@@ -150,3 +150,27 @@ async def test_ten_thousand_events_leave_the_newest_and_a_plan_that_still_answer
     view = await plan.ended()
     assert step(view, "wait")["result"]["value"] == {"n": 9_001}
     assert any("events are no longer kept" in entry["text"] for entry in view["log"])
+
+
+@pytest.mark.crosses_runs
+async def test_each_item_of_a_loop_asks_its_own_question_and_a_catch_takes_a_late_answer(plans: Plans) -> None:
+    note = work("note", args={"value": "{{ask}}"})
+    body = {"steps": [ask(question="How is {{item}}?", choices=["good", "bad"]), note], "output": "note"}
+    caught = [{"codes": ["ANSWER_TIMEOUT"], "steps": [work("instead", args={"value": "none"})]}]
+    plan = await plans.start([
+        {"id": "each", "forEach": {"items": ["a.png", "b"], "key": "@"}, **body},
+        {**ask("late", timeout=0.2), "catch": caught},
+        {"id": "poll", "repeat": {"until": "last", "limit": 3}, "steps": [wait()], "output": "wait"},
+            {"id": "all", "tool": "write_file", "args": {"path": "all.txt", "content": "{{each}} {{poll}}"}},
+    ])  # fmt: skip
+    view = await plan.until(lambda view: len(view["pending"]) >= 2, "both items ask")
+    items = {item["stepId"]: item for item in view["pending"]}
+    assert items["each[a.png].ask"]["args"]["question"] == "How is a.png?"
+    await plan.signal("answer", {"stepId": "each[b].ask", "value": "bad"})
+    await plan.handle.execute_update("answer", {"stepId": "each[a.png].ask", "value": "good"})
+    await plan.signal("event", {"name": "paid", "data": {"last": False}})
+    await plan.signal("event", {"name": "paid", "data": {"last": True}})
+    view = await plan.ended()
+    assert view["status"] == "completed", view["log"]
+    assert (plans.workspace / "all.txt").read_text() == '["good", "bad"] {"last": true}'
+    assert step(view, "late")["status"] == "completed"

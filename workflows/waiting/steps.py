@@ -13,11 +13,13 @@ from typing import Any, Literal
 from temporalio import workflow
 
 from plans.execution.approvals import later
-from plans.execution.schedule import Outcome, Schedule
+from plans.execution.next_action import Question, Waits
+from plans.execution.schedule import Schedule
 from plans.execution.tool_history import note_call
 from plans.expressions.evaluation import Budget
 from plans.log import LogKind
 from plans.run import Result, Status
+from plans.step_state import Outcome
 from plans.waiting import answers, events
 from plans.waiting.messages import SendEvent
 from plans.waiting.questions import on_timeout
@@ -48,16 +50,26 @@ class WaitingSteps:
         """Whether an event has come for a step since the last turn."""
         return bool(self._due)
 
-    def ask(self, step_id: str, args: dict[str, Any]) -> None:
-        """Ask a step's question, or complete the step if it has been answered already."""
+    def decided(self) -> list[str]:
+        """The steps that await a person's approval, and have it or were denied."""
+        run = self._run
+        return [n for n in self._schedule.awaiting if n in run.decisions and run.steps[n].awaiting != "answer"]
+
+    def begin(self, step_id: str, action: Waits) -> None:
+        """Ask a step's question, or wait for its event; complete the step if that has come already."""
+        if isinstance(action, Question):
+            self._ask(step_id, action.args)
+        else:
+            self._expect(step_id, action.args)
+
+    def _ask(self, step_id: str, args: dict[str, Any]) -> None:
         now = workflow.now()
         if answers.standing(self._run, step_id, args, now) is not None:
             return self._complete(step_id, args, answers.use(self._run, step_id))
         self._await(step_id, args, "answer")
         return answers.asked(self._run, step_id, args)
 
-    def expect(self, step_id: str, args: dict[str, Any]) -> None:
-        """Let a step wait for its event, or complete it if that has come already."""
+    def _expect(self, step_id: str, args: dict[str, Any]) -> None:
         event = self._first(step_id, args, since=0)
         if event is not None:
             events.note_received(self._run, step_id, event, workflow.now())
@@ -117,11 +129,14 @@ class WaitingSteps:
         now = workflow.now()
         deadline = later(now, args["timeout"]) if args.get("timeout") is not None else None
         self._schedule.ask(step_id, now, deadline, what)
+        state = self._run.steps[step_id]
+        state.waits[state.changes[-1].seq] = what
         if deadline:
             self._timers.start(step_id, deadline, what)
 
     def _is_answered(self, step_id: str) -> bool:
-        return self._run.steps[step_id].awaiting == "answer" and step_id in self._run.waiting.answers
+        answer = self._run.waiting.answers.get(step_id)
+        return self._run.steps[step_id].awaiting == "answer" and answer is not None and not answer.used
 
     def _listen(self, step_id: str, args: Mapping[str, Any], heard: int) -> None:
         self._by_name.setdefault(str(args.get("event")), {})[step_id] = None
@@ -183,7 +198,7 @@ class WaitingSteps:
         state.calls += 1
         result = Result(ok=True, value=value, duration=_milliseconds(began, now), timestamp=now)
         self._timers.stop(step_id)
-        self._schedule.arrived(step_id, Outcome(Status.COMPLETED, result), now)
+        self._schedule.settle(step_id, Outcome(Status.COMPLETED, result), now, waited=True)
 
 
 def _milliseconds(began: datetime, now: datetime) -> float:

@@ -12,9 +12,10 @@ from plans.execution import approvals, revision
 from plans.execution.apply_edits import revise
 from plans.execution.messages import Decide, read
 from plans.execution.resume import rerun_from, resumed
-from plans.execution.schedule import Outcome, Schedule
+from plans.execution.schedule import Schedule
 from plans.model import Step
 from plans.run import Result, Status, StepState
+from plans.step_state import Outcome
 from plans.views.views import plan_view
 from plans.waiting import answers
 from plans.waiting.messages import AnswerQuestion
@@ -34,6 +35,8 @@ def asked(*steps: Any, **fields: Any) -> Schedule:
 def asks(schedule: Schedule, name: str = "ask") -> None:
     args = schedule.step(name).args
     schedule.ask(name, NOW, None, "answer")
+    state = schedule.run.steps[name]
+    state.waits[state.changes[-1].seq] = "answer"
     answers.asked(schedule.run, name, args)
 
 
@@ -80,7 +83,7 @@ def test_an_early_answer_is_checked_as_soon_as_the_question_is_known() -> None:
     schedule = asking(ask("list", schema={}), ask("ask", "list", choices="$list"))
     assert answer(schedule, "b").digest == ""
     answered = Outcome(Status.COMPLETED, Result(ok=True, value=["b", "c"], timestamp=NOW))
-    schedule.arrived("list", answered, NOW)
+    schedule.settle("list", answered, NOW, waited=True)
     fits = {"question": "Which?", "choices": ["b", "c"]}
     assert answers.standing(schedule.run, "ask", fits, NOW) is not None
     assert answers.standing(schedule.run, "ask", {**fits, "choices": ["c"]}, NOW) is None
@@ -115,7 +118,7 @@ def test_a_rerun_asks_again() -> None:
     schedule = asked(ask(), step("end", "ask"))
     answer(schedule, "x")
     value = answers.use(schedule.run, "ask")
-    schedule.arrived("ask", Outcome(Status.COMPLETED, Result(ok=True, value=value, timestamp=NOW)), NOW)
+    schedule.settle("ask", Outcome(Status.COMPLETED, Result(ok=True, value=value, timestamp=NOW)), NOW, waited=True)
     schedule.stop("interrupted", NOW)
     schedule.end(NOW, cancelled=True)
     assert resumed(schedule.run, "p-r2", NOW).steps["ask"].result is not None

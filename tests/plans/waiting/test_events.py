@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from plans.execution.resume import rerun_from
-from plans.execution.schedule import Outcome
 from plans.expressions.evaluation import Budget
 from plans.run import Result, Run, Status
+from plans.step_state import Outcome
 from plans.waiting import events
 from plans.waiting.messages import SendEvent
 from plans.waiting.records import Event
@@ -80,7 +80,7 @@ def test_a_rerun_waits_for_another_event_than_it_has_received() -> None:
     events.note_received(schedule.run, "wait", event, NOW)
     schedule.ask("wait", NOW, None, "event")
     assert (list(schedule.awaiting), list(schedule.expecting), schedule.idle) == ([], ["wait"], False)
-    schedule.arrived("wait", Outcome(Status.COMPLETED, Result(ok=True, timestamp=NOW)), NOW)
+    schedule.settle("wait", Outcome(Status.COMPLETED, Result(ok=True, timestamp=NOW)), NOW, waited=True)
     schedule.end(NOW)
     new = rerun_from(schedule.run, "wait", "p-r2", NOW)
     assert events.has_received(new, "wait", new.waiting.events[0])
