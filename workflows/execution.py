@@ -14,12 +14,11 @@ from typing import Any
 
 from temporalio import workflow
 
-from plans.activity_io import Return
 from plans.agents.as_plan import TOOL as AGENT
 from plans.errors import Refused
 from plans.execution import approvals, revision
 from plans.execution.apply_edits import Revised
-from plans.execution.file_tracking import track
+from plans.execution.file_tracking import note_returned
 from plans.execution.messages import AgentProgress, Decide
 from plans.execution.next_action import (
     Ask,
@@ -27,6 +26,7 @@ from plans.execution.next_action import (
     Delegate,
     Expire,
     Fail,
+    List,
     Open,
     Skip,
     Sleep,
@@ -37,7 +37,7 @@ from plans.execution.next_action import (
     next_action,
 )
 from plans.execution.schedule import Schedule
-from plans.execution.tool_history import note_attempts, note_failure, note_files
+from plans.execution.tool_history import note_attempts, note_failure
 from plans.expressions.evaluation import Budget
 from plans.flow.opened import Opened
 from plans.flow.progress import Further, Settle, handler_for
@@ -46,14 +46,11 @@ from plans.model import DEFAULT_PARALLEL, Step
 from plans.run import PlanStatus, Run, Status
 from plans.step_call import StepCall, digest_of, size_of
 from plans.step_state import Outcome
-from workflows import child_agents, timers, tool_call
+from workflows import child_agents, list_items, timers, tool_call
 from workflows.approval_timers import ApprovalTimers
 from workflows.outcomes import cancelled, completed, failed, lasted, left_behind, of_activity, skipped
 from workflows.recovery import StepRecovery
 from workflows.waiting.steps import WaitingSteps
-
-ACTIVATION_BYTES = 1_000_000
-"""Bytes of arguments sent per workflow task: the server refuses more than 4 MB of commands (TEMPORAL.md 2)."""
 
 
 class Execution:
@@ -165,7 +162,7 @@ class Execution:
     def _start_ready(self) -> None:
         limit = self.run.options.max_parallel or self.run.plan.max_parallel or DEFAULT_PARALLEL
         while self.schedule.running < limit and (self.schedule.ready or self.schedule.open_next(limit, workflow.now())):
-            if self._sent > ACTIVATION_BYTES and self._handles:
+            if self._sent > timers.ACTIVATION_BYTES and self._handles:
                 return  # the rest starts in a later turn: a handle is in flight, so there will be one
             if self._rest.is_due():
                 return
@@ -174,8 +171,7 @@ class Execution:
 
     def _act_on(self, step_id: str) -> None:
         """Do what `next_action` decided about a ready step."""
-        now, step = workflow.now(), self.schedule.step(step_id)
-        budget = Budget()
+        now, step, budget = workflow.now(), self.schedule.step(step_id), Budget()
         action = next_action(self.schedule, step_id, budget)
         self._rest.worked(budget.spent)
         match action:
@@ -198,6 +194,9 @@ class Execution:
             case Open(opened):
                 self.schedule.start(step_id, now)
                 self.schedule.open(step_id, opened, now)
+            case List(rule, values):
+                self.schedule.start(step_id, now)
+                self._watch(step_id, list_items.start(self.run, step, rule, values))
             case Call(filled, values):
                 self.schedule.start(step_id, now)
                 self._sent += size_of(filled.args)
@@ -255,31 +254,28 @@ class Execution:
 
     def _settle(self, step_id: str, handle: asyncio.Future[Any]) -> None:
         self._handles.pop(step_id, None)
-        if self.schedule.is_container(step_id):
+        now, started, step = workflow.now(), self.run.steps[step_id].changes[-1].time, self.schedule.step(step_id)
+        if step_id in self.run.opened and self._is_timer(step_id):
             self.run.steps[step_id].deadline = None
             return self._go_further(step_id, rested=True)
-        now, started, step = workflow.now(), self.run.steps[step_id].changes[-1].time, self.schedule.step(step_id)
         if handle.cancelled():
             return self._end(step_id, cancelled(now, started))
         error = handle.exception()
+        if error is None and self.schedule.is_container(step_id):
+            return self.schedule.open(step_id, handle.result(), now)
         if error is None:
             outcome, returned = completed(handle.result(), now, started)
-            self._note(step, returned, now)
+            note_returned(self.run, step, returned, now)
             note_attempts(self.run, step, returned.attempts, returned.more_attempts)
             return self._end(step_id, outcome)
         outcome, left = of_activity(error, now, started), left_behind(error)
-        self._note(step, left, now)
+        note_returned(self.run, step, left, now)
         note_failure(self.run, step, outcome.result, started, left)
         match after_failure(self.schedule, step_id, outcome.result):
             case Ask(call):
                 self.run.note(LogKind.ASKS, outcome.result.error or "", now, step_id)
                 return self._ask(step, call, now)
         return self._end(step_id, outcome)
-
-    def _note(self, step: Step, returned: Return, now: datetime) -> None:
-        """Record what the call did to files: in the step's state, and in the run's file stamps for later calls."""
-        note_files(self.run, step.id, returned)
-        track(self.run, step, returned, now)
 
     def end(self, step_id: str, outcome: Outcome) -> None:
         """Settle a step, unless it failed and a `catch` takes that."""
@@ -297,4 +293,6 @@ class Execution:
             self.end(step_id, outcome)
 
     def _is_timer(self, step_id: str) -> bool:
-        return self.schedule.is_container(step_id) or is_timer(self.run, self.schedule.step(step_id))
+        if self.schedule.is_container(step_id):
+            return self.run.steps[step_id].deadline is not None  # else its items are being listed
+        return is_timer(self.run, self.schedule.step(step_id))

@@ -13,6 +13,8 @@ from plans.run import StepState
 ACTIVATION_UNITS = 3_000_000
 """Units of work (plans/expressions/evaluation.py) for conditions and references per workflow task: some seconds at
 worst, of the ten that it has. The other steps are left to the next one."""
+ACTIVATION_BYTES = 1_000_000
+"""Bytes of arguments sent per workflow task: the server refuses more than 4 MB of commands (TEMPORAL.md 2)."""
 
 
 class Rest:
