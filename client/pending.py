@@ -28,7 +28,7 @@ UNSPOKEN = (NoWorker.code, STUCK, "PLAN_NOT_FOUND", "QUERY_FAILED", BadPlanId.co
 
 
 class Pending(PendingView):
-    """A step awaiting approval, with all that is needed to decide on it.
+    """A step awaiting an approval or an answer, with all that is needed to decide on it.
 
     Pass its `version` as `Choice.version` to decide on exactly these arguments. `queue`: the task queue of the call.
     """
@@ -41,7 +41,7 @@ class Pending(PendingView):
 async def pending(
     client: Client, say: Callable[[str], None] = lambda _: None, *, plan: str | None = None, patience: float = PATIENCE
 ) -> AsyncIterator[Pending]:
-    """The steps awaiting approval in all running plans and agents, or in one `plan`.
+    """The steps awaiting an approval or an answer in all running plans and agents, or in one `plan`.
 
     `patience`: seconds a plan may take to answer. Plans that do not answer are omitted; at the end, `say` is called
     with the reasons. Raises NotConnected.

@@ -26,6 +26,7 @@ from temporalio.service import RPCError
 from client import decisions, end_records
 from client.agents import recorded as history
 from client.agents import start as start_agent
+from client.answers.send import answer, event
 from client.calls import call
 from client.decisions import Choice
 from client.draft import drafted, make
@@ -68,13 +69,13 @@ from plans.views.summary import Summary
 
 __all__ = [
     "BriefView", "ChangesReport", "Choice", "Decision", "Edited", "EventView", "Links", "Listed", "ListedSchedule",
-    "LiveView", "Pending", "PlanView", "Pruned", "ScheduleView", "Started", "Summary", "Triggered", "approve",
-    "backfill_schedule", "begin", "brief", "call", "cancel", "changes", "clear_session", "create_schedule", "decide",
-    "delete_schedule", "deny", "drafted", "edit", "events", "file_changes", "files_changed", "history", "interrupt",
-    "links", "list_plans", "list_schedules", "live", "logs", "make", "pause", "pause_schedule", "pending", "plan_file",
-    "prune", "regenerate", "rerun", "resume", "resume_schedule", "show", "show_patiently", "show_schedule", "stamps",
-    "start", "start_agent", "summary", "text", "trigger_schedule", "undo", "unpause", "update_schedule", "wait",
-    "watch",
+    "LiveView", "Pending", "PlanView", "Pruned", "ScheduleView", "Started", "Summary", "Triggered", "answer",
+    "approve", "backfill_schedule", "begin", "brief", "call", "cancel", "changes", "clear_session", "create_schedule",
+    "decide", "delete_schedule", "deny", "drafted", "edit", "event", "events", "file_changes", "files_changed",
+    "history", "interrupt", "links", "list_plans", "list_schedules", "live", "logs", "make", "pause",
+    "pause_schedule", "pending", "plan_file", "prune", "regenerate", "rerun", "resume", "resume_schedule", "show",
+    "show_patiently", "show_schedule", "stamps", "start", "start_agent", "summary", "text", "trigger_schedule",
+    "undo", "unpause", "update_schedule", "wait", "watch",
 ]  # fmt: skip
 
 AT_ONCE = 1_000
@@ -145,8 +146,8 @@ async def watch(
             yield EventView.read(past)
         return
     events = _stored(client, plan, since, say)
-    async for event in with_live(client, plan, events, since) if live else events:
-        yield event
+    async for each in with_live(client, plan, events, since) if live else events:
+        yield each
 
 
 async def approve(client: Client, plan: str, choice: Choice) -> str:
@@ -232,9 +233,9 @@ async def _stored(client: Client, plan: str, since: int, say: Callable[[str], No
         more = True
         while more:
             found = await _events(client, plan, since, say)
-            for event in found:
-                since = event.seq
-                yield event
+            for each in found:
+                since = each.seq
+                yield each
             more = len(found) == AT_ONCE
 
 

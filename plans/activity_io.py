@@ -61,7 +61,7 @@ class Call(Value):
     composed: dict[str, Composed] = Field(
         default_factory=dict, description="Values of blocks and loops that hold some."
     )
-    quoting: dict[str, Literal["shell", "python"]] = Field(
+    quoting: dict[str, Literal["shell", "python", "jmespath"]] = Field(
         default_factory=dict, description="Arguments that are code, with the language to quote inserted values for."
     )
     owns: list[str] = Field(default_factory=list, description="Patterns of files that it may replace unasked.")

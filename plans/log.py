@@ -15,6 +15,8 @@ class LogKind(StrEnum):
 
     APPROVED = "approved"
     DENIED = "denied"
+    ANSWERED = "answered"  # a question
+    EVENT = "event"  # an event arrived, or a step received it
     EXPIRED = "expired"  # the time limit of an approval has expired
     VOID = "void"  # a decision no longer applies: the arguments have changed
     REMEMBERED = "remembered"  # a tool is approved for the rest of the run

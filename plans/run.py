@@ -27,6 +27,7 @@ from plans.log import Entry, LogKind
 from plans.model import Plan, Problem, Step, Value
 from plans.signatures import Signatures
 from plans.step_state import DENIED, DONE, Change, Decision, Result, State, Status, StepState
+from plans.waiting.records import Waiting
 
 __all__ = [
     "DENIED",
@@ -142,6 +143,7 @@ class Run(State):
     owns: list[str] = Field(default_factory=list, description="The plan's `owns` as it was started; no edit counts.")
     unsigned: bool = Field(default=False, description="Started without the signature that its worker asks for.")
     signatures: Signatures = Field(default_factory=Signatures, description="Signed messages that were honoured.")
+    waiting: Waiting = Field(default_factory=Waiting, description="Answers to questions, and events.")
     agents: dict[str, dict[str, Any]] = Field(default_factory=dict, description="By step, the agent run to resume.")
     _drawn: Drawn = PrivateAttr(default_factory=Drawn)
 

@@ -64,8 +64,11 @@ def signed_bytes(
     id: str,
     time: int,
 ) -> bytes:
-    """What is signed. `kind`: `start`, `schedule`, `decide`, `control`, `edit` or `regenerate`; `run_id`: empty for the
-    first two; `workflow_id` of a schedule: without the time that the server adds."""
+    """What is signed.
+
+    `kind`: `start`, `schedule`, `decide`, `control`, `edit`, `regenerate`, `answer` or `event`; `run_id`: empty for the
+    first two; `workflow_id` of a schedule: without the time that the server adds.
+    """
     rest = {name: value for name, value in message.items() if name != FIELD}
     text = json.dumps(rest, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     digest = hashlib.sha256(text.encode()).hexdigest()

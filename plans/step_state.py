@@ -92,7 +92,7 @@ class StepState(State):
     """The state of one step."""
 
     status: Status = Status.PENDING
-    awaiting: Literal["approval", "recovery"] | None = None
+    awaiting: Literal["approval", "answer", "event", "recovery"] | None = None
     never: bool = Field(default=False, description="Permanently blocked; of a skipped step: its dependents are.")
     reason: str = Field(default="", description="Why it is permanently blocked, or was skipped.")
     result: Result | None = None
@@ -103,6 +103,9 @@ class StepState(State):
     asked: dict[str, Any] | None = Field(default=None, description="The arguments shown to the approver.")
     asks: dict[int, str] = Field(default_factory=dict, description="Digests shown to approvers, by number of change.")
     showed: dict[int, dict[str, Any]] = Field(default_factory=dict, description="Arguments shown before `asked`, cut.")
+    waits: dict[int, Literal["answer", "event"]] = Field(
+        default_factory=dict, description="Numbers of the changes with which it began to wait for these."
+    )
     failure: Result | None = Field(default=None, description="Its last failure, while it awaits recovery.")
     proposal: dict[str, Any] | None = Field(default=None, description="The LLM's recovery, while a person decides.")
     recoveries: int = Field(default=0, description="How often the LLM was asked to recover it.")

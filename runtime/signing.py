@@ -40,6 +40,7 @@ SIGNED_WORKFLOWS = ("PlanWorkflow", "AgentWorkflow")
 SIGNED_MESSAGES: Mapping[str, str] = {
     "approve": "decide", "deny": "decide", "decide": "decide", "begin": "control", "unpause": "control",
     "clear_session": "control", "control": "control", "edit": "edit", "regenerate": "regenerate",
+    "answer": "answer", "event": "event",
 }  # fmt: skip
 """Names of the signals and updates that are signed, and the kind that their signature is for."""
 

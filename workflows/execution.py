@@ -14,12 +14,11 @@ from typing import Any
 
 from temporalio import workflow
 
-from plans.activity_io import Return
 from plans.agents.as_plan import TOOL as AGENT
 from plans.errors import Refused
 from plans.execution import approvals, revision
 from plans.execution.apply_edits import Revised
-from plans.execution.file_tracking import track
+from plans.execution.file_tracking import note_returned
 from plans.execution.messages import AgentProgress, Decide
 from plans.execution.next_action import (
     Ask,
@@ -31,13 +30,14 @@ from plans.execution.next_action import (
     Open,
     Skip,
     Sleep,
+    Waits,
     after_failure,
     after_timeout,
     is_timer,
     next_action,
 )
 from plans.execution.schedule import Schedule
-from plans.execution.tool_history import note_attempts, note_failure, note_files
+from plans.execution.tool_history import note_attempts, note_failure
 from plans.expressions.evaluation import Budget
 from plans.flow.opened import Opened
 from plans.flow.progress import Further, Settle, handler_for
@@ -50,9 +50,7 @@ from workflows import child_agents, list_items, timers, tool_call
 from workflows.approval_timers import ApprovalTimers
 from workflows.outcomes import cancelled, completed, failed, lasted, left_behind, of_activity, skipped
 from workflows.recovery import StepRecovery
-
-ACTIVATION_BYTES = 1_000_000
-"""Bytes of arguments sent per workflow task: the server refuses more than 4 MB of commands (TEMPORAL.md 2)."""
+from workflows.waiting.steps import WaitingSteps
 
 
 class Execution:
@@ -66,8 +64,8 @@ class Execution:
         self._timers = ApprovalTimers()
         self._recovery = StepRecovery(self)
         self._agents = child_agents.ChildAgents(self.schedule)
-        self._sent = 0
-        self._rest = timers.Rest()
+        self._sent, self._rest = 0, timers.Rest()
+        self.waiting = WaitingSteps(self.schedule, self._timers, self._end, self._rest.may_work)
         self._seen = -1
 
     @property
@@ -83,6 +81,7 @@ class Execution:
             or self._finished
             or self._timers.have_passed
             or self._recovery.has_news
+            or self.waiting.has_news
             or self.run.seq != self._seen
         )
 
@@ -92,11 +91,12 @@ class Execution:
         self._rest.end()
         while self._finished:
             self._settle(*self._finished.popleft())
+        self.waiting.turn()
         for name in self._timers.passed():
             self._expire(name)
         self._proceed()
         self._recovery.turn()
-        for name in [name for name in self.schedule.awaiting if name in self.run.decisions]:
+        for name in self.waiting.decided():
             self._timers.stop(name)
             if not self._recovery.decided(name):  # a decision about a recovery is not an approval of the step
                 self.schedule.answered(name)
@@ -110,12 +110,13 @@ class Execution:
     def resume_timers(self) -> None:
         """After continue-as-new: restart timers and LLM requests that were open in the previous run of the workflow."""
         self._recovery.resume()
+        self.waiting.resume()
         for name, state in self.run.steps.items():
             if state.status is Status.RUNNING:
                 if state.deadline or not self.schedule.is_container(name):
                     self._watch(name, timers.sleep_of(state))
             elif state.awaiting and state.deadline:
-                self._timers.start(name, state.deadline)
+                self._timers.start(name, state.deadline, state.awaiting)
 
     def revise(self, revised: Revised) -> None:
         """Put an edited plan into effect."""
@@ -161,7 +162,7 @@ class Execution:
     def _start_ready(self) -> None:
         limit = self.run.options.max_parallel or self.run.plan.max_parallel or DEFAULT_PARALLEL
         while self.schedule.running < limit and (self.schedule.ready or self.schedule.open_next(limit, workflow.now())):
-            if self._sent > ACTIVATION_BYTES and self._handles:
+            if self._sent > timers.ACTIVATION_BYTES and self._handles:
                 return  # the rest starts in a later turn: a handle is in flight, so there will be one
             if self._rest.is_due():
                 return
@@ -188,6 +189,8 @@ class Execution:
             case Sleep(seconds):
                 self.schedule.start(step_id, now)
                 self._sleep(step_id, seconds, now)
+            case Waits():
+                self.waiting.begin(step_id, action)
             case Open(opened):
                 self.schedule.start(step_id, now)
                 self.schedule.open(step_id, opened, now)
@@ -239,7 +242,7 @@ class Execution:
 
     def _expire(self, step_id: str) -> None:
         now = workflow.now()
-        match after_timeout(self.schedule, step_id):
+        match None if self.waiting.expired(step_id) else after_timeout(self.schedule, step_id):
             case Expire(note, code, message):
                 self.run.note(LogKind.EXPIRED, note, now, step_id)
                 self._end(step_id, failed(code, message, now))
@@ -262,22 +265,17 @@ class Execution:
             return self.schedule.open(step_id, handle.result(), now)
         if error is None:
             outcome, returned = completed(handle.result(), now, started)
-            self._note(step, returned, now)
+            note_returned(self.run, step, returned, now)
             note_attempts(self.run, step, returned.attempts, returned.more_attempts)
             return self._end(step_id, outcome)
         outcome, left = of_activity(error, now, started), left_behind(error)
-        self._note(step, left, now)
+        note_returned(self.run, step, left, now)
         note_failure(self.run, step, outcome.result, started, left)
         match after_failure(self.schedule, step_id, outcome.result):
             case Ask(call):
                 self.run.note(LogKind.ASKS, outcome.result.error or "", now, step_id)
                 return self._ask(step, call, now)
         return self._end(step_id, outcome)
-
-    def _note(self, step: Step, returned: Return, now: datetime) -> None:
-        """Record what the call did to files: in the step's state, and in the run's file stamps for later calls."""
-        note_files(self.run, step.id, returned)
-        track(self.run, step, returned, now)
 
     def end(self, step_id: str, outcome: Outcome) -> None:
         """Settle a step, unless it failed and a `catch` takes that."""

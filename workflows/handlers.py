@@ -92,13 +92,13 @@ class MessageHandlers:
     def approve(self, *arguments: Any) -> None:
         """Approve a step, now or before it awaits approval. `args`, if given, replace the step's arguments."""
         self._try(
-            "approve", _step_of(arguments), arguments, lambda: self._signal_decision("approve", Approve, arguments)
+            "approve", step_of(arguments), arguments, lambda: self._signal_decision("approve", Approve, arguments)
         )
 
     @workflow.signal(description='Deny a step, which is then skipped: {"stepId": "...", "by": "...", "comment": "..."}')
     def deny(self, *arguments: Any) -> None:
         """Deny a step: it is skipped, and steps that depend on it are permanently blocked."""
-        self._try("deny", _step_of(arguments), arguments, lambda: self._signal_decision("deny", Deny, arguments))
+        self._try("deny", step_of(arguments), arguments, lambda: self._signal_decision("deny", Deny, arguments))
 
     @workflow.signal(description="Pause the plan: running steps finish, no further step starts until unpause.")
     def pause(self, *arguments: Any) -> None:
@@ -271,7 +271,7 @@ class MessageHandlers:
         file_tracking.clear(self._started().run, text, workflow.now())
 
 
-def _step_of(arguments: Sequence[Any]) -> str | None:
+def step_of(arguments: Sequence[Any]) -> str | None:
     """The step id in a message's raw arguments, which may be malformed; None if there is none."""
     step_id = arguments[0].get("stepId") if len(arguments) == 1 and isinstance(arguments[0], dict) else None
     return step_id if isinstance(step_id, str) else None

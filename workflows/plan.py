@@ -1,7 +1,8 @@
 """PlanWorkflow: one plan from draft to summary. `run` has four parts: draft, review, execute, summarize.
 
 Facts about the world come only from the activity `check_plan`, run once per task queue that steps are bound to. When
-the history is full, the workflow continues as new with the Run. `MessageHandlers` and `EditHandlers` handle messages.
+the history is full, the workflow continues as new with the Run. `MessageHandlers`, `EditHandlers` and
+`WaitingHandlers` handle messages.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ from plans.run import PlanStatus, Run
 from plans.views import markdown
 from workflows import drafting, resume_check, search_attributes, signed
 from workflows.completion import carried, failure_of, recorded
-from workflows.edit_handlers import EditHandlers
 from workflows.execution import Execution
 from workflows.inputs import PlanRequest, invalid, read_request
+from workflows.waiting.handlers import WaitingHandlers
 from workflows.worker_facts import facts_about
 
 
 @workflow.defn(name="PlanWorkflow", failure_exception_types=[PlanError, ValidationError])
-class PlanWorkflow(EditHandlers):
+class PlanWorkflow(WaitingHandlers):
     """Runs one plan. Its id is `plan-<planId>`; its result is the summary."""
 
     @workflow.init

@@ -23,6 +23,7 @@ from plans.run import DONE, ENDED, PlanStatus, Run, Status, StepState, run_of, t
 from plans.views import queries
 from plans.views.markdown import details
 from plans.views.summary import summary_of
+from plans.waiting import events
 
 MAX_SEQ = 10**9
 """Far above any number of changes and log entries that a run can have."""
@@ -77,6 +78,8 @@ def _problems(run: Run, statuses: frozenset[Status]) -> Iterator[str]:
         yield from (f"run.steps.{name[:100]}: {problem}" for problem in _step_problems(run, state, within))
     for name, state in run.kept.steps.items():
         yield from (f"run.kept.{name[:100]}: {problem}" for problem in _step_problems(run, state, _INSIDE))
+    problem = events.state_problem(run)
+    yield from [f"run.{problem}"] if problem else []
     yield from _odd_values(run)
 
 

@@ -19,6 +19,7 @@ from plans.log import LogKind
 from plans.model import Problem
 from plans.run import Decision, PlanStatus, Run
 from plans.signatures import ADDED, SCHEDULE, START, Signature, one_object, schedule_of, signature_of, signed_bytes
+from plans.waiting.records import Answer
 from workflows.inputs import is_carried
 
 _SCHEDULED_BY = SearchAttributeKey.for_keyword("TemporalScheduledById")
@@ -32,6 +33,9 @@ class StartProof(NamedTuple):
     content: bytes
     decided: Mapping[str, Decision]
     remembered: Mapping[str, str]
+    answered: Mapping[str, Answer]
+    events: int
+    """Number of the last event that the start brought."""
 
 
 def proof_of(arguments: Sequence[Any]) -> tuple[Signature | None, bytes]:
@@ -56,7 +60,7 @@ def opened(run: Run, signature: Signature | None, content: bytes) -> StartProof:
     if run.status is not PlanStatus.DRAFT and not is_carried():
         text = "a run to start from must be a draft; `plan resume` makes one of an ended plan"
         raise InvalidPlan([Problem(code="PLAN_SCHEMA", field="run.status", message=text)])
-    return StartProof(signature, content, dict(run.decisions), dict(run.remembered))
+    return StartProof(signature, content, dict(run.decisions), dict(run.remembered), *_of_start(run))
 
 
 def judge(run: Run, proof: StartProof) -> None:
@@ -74,12 +78,31 @@ def judge(run: Run, proof: StartProof) -> None:
         del run.decisions[step_id]
         text = f"the decision on step '{step_id}' came before its signature could be checked; decide again"
         run.note(LogKind.VOID, text, workflow.now(), step_id, code="UNSIGNED")
+    _judge_waiting(run, proof, why)
     run.remembered = {} if why else dict(proof.remembered)
     run.unsigned = bool(why)
     if why:
         run.facts = run.facts.model_copy(update={"strict_approvals": True})
         run.options = run.options.model_copy(update={"approve_all": False})
         run.note(LogKind.WARNING, f"{UNSIGNED} ({why})", workflow.now(), code="UNSIGNED")
+
+
+def _of_start(run: Run) -> tuple[Mapping[str, Answer], int]:
+    return dict(run.waiting.answers), run.waiting.number
+
+
+def _judge_waiting(run: Run, proof: StartProof, why: str) -> None:
+    """Discard the answers and events that came before their signatures could be checked."""
+    waiting, kept = run.waiting, {} if why else proof.answered
+    for step_id in [name for name in waiting.answers if waiting.answers[name] != kept.get(name)]:
+        del waiting.answers[step_id]
+        text = f"the answer to step '{step_id}' came before its signature could be checked; answer again"
+        run.note(LogKind.VOID, text, workflow.now(), step_id, code="UNSIGNED")
+    early = [event for event in waiting.events if why or event.number > proof.events]
+    if early:
+        waiting.events = [event for event in waiting.events if event not in early]
+        text = f"{len(early)} events came before their signatures could be checked; send them again"
+        run.note(LogKind.VOID, text, workflow.now(), code="UNSIGNED")
 
 
 def check(run: Run, kind: str, arguments: Sequence[Any], name: str = "") -> Signature | None:

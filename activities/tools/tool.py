@@ -211,7 +211,7 @@ def tool(
     timeout: float = 60.0,
     retry: Retry | None = None,
     repeatable: bool = True,
-    quoting: Mapping[str, Literal["shell", "python"]] | None = None,
+    quoting: Mapping[str, Literal["shell", "python", "jmespath"]] | None = None,
     durable: bool = False,
     value_schema: Mapping[str, Any] | None = None,
     touches_files: bool = True,

@@ -6,6 +6,7 @@ from client.calls import file_diffs
 from client.cli.session import Connected
 from plans.views.call_text import call_rows
 from plans.views.models import PendingView
+from plans.views.pending import QUESTION
 from plans.views.safe_text import exact
 from runtime.task_queues import serves_this_machine
 
@@ -24,6 +25,8 @@ async def details(here: Connected, item: PendingView, queue: str | None = None) 
 def question(plan: str, item: PendingView, details: Details) -> list[str]:
     """The rows of a pending decision: whose it is, the whole call, how to decide."""
     rows = [f"  {row}" for row in call_rows(item, details)]
+    if item.kind == QUESTION:
+        return [f"{plan}  {item.step_id}: {reason(item)}", *rows, f"  plan answer {plan} {item.step_id} VALUE"]
     named = f" --digest {item.digest}" if item.changed else ""  # or the plan would not know which call is meant
     ways = f"  plan approve {plan} {item.step_id}{named}   or: plan deny {plan} {item.step_id}"
     return [f"{plan}  {item.step_id}: {reason(item)}", *rows, ways]
@@ -31,6 +34,8 @@ def question(plan: str, item: PendingView, details: Details) -> list[str]:
 
 def reason(item: PendingView) -> str:
     """What the decision is about."""
+    if item.kind == QUESTION:
+        return "awaiting an answer" + (f" of {exact(str(item.args['to']))}" if item.args.get("to") else "")
     if item.kind == "recovery":
         return "awaiting approval of a recovery"
     return "awaiting approval" if item.kind == "approval" else f"awaiting a decision: {exact(item.kind)}"

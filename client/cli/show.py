@@ -156,7 +156,7 @@ def pending(
 def _nothing(plan: str | None, step: str | None) -> str:
     if plan is not None and step is not None:
         return f"Step '{line(step)}' is not awaiting a decision; see: plan show {line(plan)}"
-    return "No steps are awaiting approval."
+    return "No steps are awaiting an approval or an answer."
 
 
 def _plan_of_file(name: str) -> Plan:

@@ -24,6 +24,7 @@ from plans.log import LogKind
 from plans.model import ApprovalRule, Step
 from plans.run import DONE, Decision, Run, Status
 from plans.step_call import StepCall, args_hash, carries, digest_of, upcoming
+from plans.waiting.questions import refuse_approval
 
 DENIED = "User denied approval"
 """The reason of a denied step (seed 004)."""
@@ -100,11 +101,10 @@ def check(run: Run, message: Decide) -> Step:
     if step is None:
         raise Refused(f"the plan has no step '{message.step_id}'; `plan show` lists its steps", "UNKNOWN_STEP")
     state, earlier = run.steps[step.id], run.decisions.get(step.id)
+    refuse_approval(run, step, stated(run, step))
     if earlier is not None:
-        what = "approved" if earlier.approved else "denied"
-        raise Refused(
-            f"step '{step.id}' was already {what}{f' by {earlier.by}' if earlier.by else ''}", "ALREADY_DECIDED"
-        )
+        what = f"{'approved' if earlier.approved else 'denied'}{f' by {earlier.by}' if earlier.by else ''}"
+        raise Refused(f"step '{step.id}' was already {what}", "ALREADY_DECIDED")
     if state.never or state.status in (DONE if state.awaiting and message.args is None else DONE | {Status.RUNNING}):
         status = "permanently blocked" if state.status is Status.BLOCKED else f"already {state.status}"
         raise Refused(f"step '{step.id}' is {status} and can no longer be approved or denied", "TOO_LATE")

@@ -235,4 +235,6 @@ def _example(kind: type[Value]) -> str:
         return '{"edits": [{"op": "set", "stepId": "step_1", "path": "args.path", "value": "b.txt"}]}'
     if kind is Regenerate:
         return '{"feedback": "..."}'
-    return '{"stepId": "step_1"}' if issubclass(kind, (Approve, Deny, StepAsked)) else "{}"
+    if issubclass(kind, (Approve, Deny, StepAsked)):
+        return '{"stepId": "step_1"}'
+    return str(getattr(kind, "EXAMPLE", "{}"))

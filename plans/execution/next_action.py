@@ -27,6 +27,9 @@ from plans.flow.progress import case_of, items_of
 from plans.model import ForEach, Step, ToolSpec
 from plans.run import DENIED, Result, Run
 from plans.step_call import StepCall, StepValues, call_of, filled_args, size_of, upcoming
+from plans.waiting import events, questions
+from plans.waiting.events import WAIT_FOR
+from plans.waiting.questions import ASK
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,21 @@ class Sleep:
 
 
 @dataclass(frozen=True)
+class Waits:
+    """Wait for what a message brings."""
+
+    args: dict[str, Any]
+
+
+class Question(Waits):
+    """Ask a person a question, unless it has been answered already."""
+
+
+class Wait(Waits):
+    """Wait for an event."""
+
+
+@dataclass(frozen=True)
 class Open:
     """Begin a block or a loop."""
 
@@ -100,7 +118,8 @@ class Expire:
     message: str
 
 
-NextAction = Skip | Fail | Ask | Call | Delegate | Sleep | Open | List
+_WAITING = {ASK: questions.problem, WAIT_FOR: events.problem}
+NextAction = Skip | Fail | Ask | Call | Delegate | Sleep | Open | List | Waits
 
 
 def next_action(schedule: ReadinessIndex, step_id: str, budget: Budget | None = None) -> NextAction:
@@ -130,6 +149,10 @@ def next_action(schedule: ReadinessIndex, step_id: str, budget: Budget | None = 
     # 4. The kind of the tool. An agent is durable as well, so it comes first.
     if step.tool == AGENT:
         return Delegate(filled.args)
+    if step.tool == ASK:
+        return Question(filled.args)
+    if step.tool == WAIT_FOR:
+        return Wait(filled.args)
     if is_timer(run, step):
         return Sleep(float(filled.args.get("seconds", 0)))
     return Call(filled, values)
@@ -197,7 +220,7 @@ def after_timeout(schedule: ReadinessIndex, step_id: str) -> Expire | Decide | N
 
 def is_timer(run: Run, step: Step) -> bool:
     """Whether the workflow runs the step itself, as a timer."""
-    return run.facts.tools[step.tool].durable and step.tool != AGENT
+    return run.facts.tools[step.tool].durable and step.tool not in (AGENT, ASK, WAIT_FOR)
 
 
 def _check_args(spec: ToolSpec, filled: Filled) -> None:
@@ -209,6 +232,8 @@ def _check_args(spec: ToolSpec, filled: Filled) -> None:
     if not problem and spec.name == AGENT:
         schema = schema_problem(filled.args.get("outputSchema") or {})
         problem = f"args.outputSchema: {schema}" if schema else ""
+    if not problem and spec.name in _WAITING:
+        problem = _WAITING[spec.name](filled.args)
     if problem:
         raise BadReference(f"Invalid args for {spec.name}: {problem}", "INVALID_ARGS")
 

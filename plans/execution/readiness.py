@@ -47,6 +47,7 @@ class ReadinessIndex:
         self._ready: dict[str, None] = {}
         self._awaiting: dict[str, None] = {}
         self._recovering: dict[str, None] = {}
+        self._expecting: dict[str, None] = {}
         self._running: dict[str, None] = {}
         self._containers = Containers(self.outline, run.opened, run.steps)
         self._begun: dict[str, None] = {}
@@ -78,11 +79,15 @@ class ReadinessIndex:
 
     def _list(self, step_id: str) -> None:
         """Put a step into the index for its status: ready, awaiting, recovering, running or recently finished."""
-        for listed in (self._ready, self._awaiting, self._recovering, self._running, self._begun):
+        for listed in (
+            self._ready, self._awaiting, self._recovering, self._expecting, self._running, self._begun
+        ):  # fmt: skip
             listed.pop(step_id, None)
         state = self.run.steps[step_id]
         if state.status is Status.READY and state.awaiting == "recovery":
             self._recovering[step_id] = None
+        elif state.status is Status.READY and state.awaiting == "event":
+            self._expecting[step_id] = None
         elif state.status is Status.READY:
             (self._awaiting if state.awaiting else self._ready)[step_id] = None
         elif state.status is Status.RUNNING:
@@ -101,13 +106,18 @@ class ReadinessIndex:
 
     @property
     def awaiting(self) -> Mapping[str, None]:
-        """Steps awaiting approval, in the order they began to wait; with them running agents that await a budget."""
+        """Steps awaiting an approval or an answer, in the order they began to wait; also agents that await a budget."""
         return self._awaiting
 
     @property
     def recovering(self) -> Mapping[str, None]:
         """Failed steps awaiting recovery by the LLM."""
         return self._recovering
+
+    @property
+    def expecting(self) -> Mapping[str, None]:
+        """Steps awaiting an event."""
+        return self._expecting
 
     @property
     def running(self) -> int:
@@ -117,7 +127,8 @@ class ReadinessIndex:
     @property
     def idle(self) -> bool:
         """Whether no step is running or ready: the plan can end."""
-        return not (self.running or self._ready or self._awaiting or self._recovering or self._begun)
+        lists = (self._ready, self._awaiting, self._recovering, self._expecting, self._begun)
+        return not (self.running or any(lists))
 
     def step(self, step_id: str) -> Step:
         """The step with that id, also inside a block or loop."""
@@ -148,8 +159,8 @@ class ReadinessIndex:
         self._list(step_id)
 
     def answered(self, step_id: str) -> None:
-        """End the wait for approval or recovery: the step is ready to start again, or still running."""
-        if step_id in self._awaiting or step_id in self._recovering:
+        """End the wait for approval, answer, event or recovery: the step is ready to start again, or still running."""
+        if step_id in self._awaiting or step_id in self._recovering or step_id in self._expecting:
             self.run.steps[step_id].awaiting = self.run.steps[step_id].deadline = None
             self._list(step_id)
 

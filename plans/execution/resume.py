@@ -32,6 +32,7 @@ from plans.log import LogKind
 from plans.model import Budget, Plan, Step, Value
 from plans.model.step_fields import On, aliases
 from plans.run import DENIED, Decision, Result, Run, Status, StepState
+from plans.waiting import answers
 
 INTERRUPTED = "interrupted"
 """Prefix of `Run.stopped` of an interrupted run."""
@@ -143,6 +144,7 @@ def _next(run: Run, plan: Plan, again: Again, new_id: str, sentence: str, now: d
     denials = (name for name, decision in run.decisions.items() if name in names and not decision.approved)
     before = (name for name in run.denied if not (name in run.decisions and run.decisions[name].approved))
     new.denied = list(dict.fromkeys([*before, *denials]))
+    new.waiting.answers = answers.carried(run, names)
     new.kept = kept_of(run, again, _is_done, begun_again)
     without_inside(new, sorted(name for name in names if run.outline.nodes[name].parent is None))
     for name in sorted(names | {name for name, state in new.kept.steps.items() if not _is_done(state)}):

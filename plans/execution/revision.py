@@ -20,6 +20,7 @@ from plans.log import LogKind
 from plans.model import Plan, Step
 from plans.model.step_fields import On, names
 from plans.run import Run
+from plans.waiting import answers
 
 _DECIDED = names(Step, On.APPROVAL)
 """Fields of a step that a decision covers."""
@@ -32,6 +33,7 @@ def put_into_effect(schedule: Schedule, revised: Revised, now: datetime) -> None
     again = outdated(run, revised.plan, revised.changed)
     for name in again:
         approvals.void(run, name, now)
+        answers.void(run, name, now)
     note_edited(run, revised.plan, again, now)
     for name in sorted(revised.changed & run.steps.keys()):
         run.steps[name].args = None
@@ -39,6 +41,7 @@ def put_into_effect(schedule: Schedule, revised: Revised, now: datetime) -> None
     for name in again:
         schedule.answered(name)
     run.decisions = {name: decision for name, decision in run.decisions.items() if name in run.steps}
+    run.waiting.answers = {name: answer for name, answer in run.waiting.answers.items() if name in run.steps}
     run.problems, run.revisions = revised.problems, logged(run.revisions, revised.revision)
     what = ", ".join(revised.revision.ops)
     by = f" by {revised.revision.by}" if revised.revision.by else ""

@@ -163,9 +163,9 @@ class Schedule(ReadinessIndex):
         step_id: str,
         now: datetime,
         deadline: datetime | None = None,
-        awaiting: Literal["approval", "recovery"] = "approval",
+        awaiting: Literal["approval", "answer", "event", "recovery"] = "approval",
     ) -> None:
-        """Mark a step as awaiting approval or recovery. A running step goes back to ready first."""
+        """Mark a step as awaiting a person, an event or recovery. A running step goes back to ready first."""
         state = self._state(step_id)
         if self.run.stopped or step_id in self._awaiting:
             raise IllegalMove(f"step '{step_id}' cannot await {awaiting}: {self.run.stopped or 'it already does'}")
@@ -178,13 +178,14 @@ class Schedule(ReadinessIndex):
         state.awaiting, state.deadline = awaiting, deadline
         self._list(step_id)
 
-    def settle(self, step_id: str, outcome: Outcome, now: datetime) -> list[str]:
-        """Finish a step: its dependents become ready, or permanently blocked. Returns those ready, in plan order."""
+    def settle(self, step_id: str, outcome: Outcome, now: datetime, *, waited: bool = False) -> list[str]:
+        """Finish a step; `waited`: a ready one, with its answer or event. Returns steps now ready, in plan order."""
         if outcome.status not in DONE:
             raise IllegalMove(f"step '{step_id}' cannot end as {outcome.status}")
         state = self._state(step_id)
-        if state.status is Status.PENDING:
-            raise IllegalMove(f"step '{step_id}' cannot end: the plan has not begun")
+        has_run = waited or state.status is not Status.READY or outcome.status is not Status.COMPLETED
+        if state.status is Status.PENDING or not has_run:
+            raise IllegalMove(f"step '{step_id}' cannot end: {'it has not run' if self.run.started else 'not begun'}")
         self._move(step_id, outcome.status, now)
         state.result, state.deadline = outcome.result, None
         if outcome.status is Status.SKIPPED:
@@ -202,7 +203,7 @@ class Schedule(ReadinessIndex):
         self.run.stopped = reason
         self.run.note(LogKind.STOPPED, reason, now)
         # In plan order: continue-as-new does not preserve that of `_ready`, and `seq` must not depend on it.
-        waiting = [name for name in [*self._ready, *self._awaiting] if name not in self._running]
+        waiting = [name for name in [*self._ready, *self._awaiting, *self._expecting] if name not in self._running]
         waiting = [name for name in waiting if not self._may_start(name)]
         for name in sorted(waiting, key=self._position.__getitem__):
             state = self.run.steps[name]

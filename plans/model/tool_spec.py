@@ -46,7 +46,7 @@ class ToolSpec(Value):
         default=True,
         description="False: one attempt only; if its worker dies, the outcome is unknown (OUTCOME_UNKNOWN).",
     )
-    quoting: dict[str, Literal["shell", "python"]] = Field(
+    quoting: dict[str, Literal["shell", "python", "jmespath"]] = Field(
         default_factory=dict, description="Arguments that are code: inserted values are quoted for that language."
     )
     durable: bool = Field(

@@ -11,6 +11,7 @@ from plans.model import Step
 from plans.run import Decision, Run, Status, StepState
 from plans.views.safe_text import line
 from plans.views.views import counts, created
+from plans.waiting.records import Answer
 
 VALUE = 300
 """Characters of a value that are shown; `plan show --json` has the rest."""
@@ -63,6 +64,7 @@ def of_step(run: Run, step: Step) -> list[str]:
     state, name = run.steps[step.id], run.plan.id or ""
     rows = [f"Value: {_value(name, state)}"] if state.result and state.result.ok else []
     rows += [_decided(run.decisions[step.id])] if step.id in run.decisions else []
+    rows += [_answered(answer)] if (answer := run.waiting.answers.get(step.id)) else []
     rows += [f"Recovered: {line(state.mended)}"] if state.mended else []
     rows += [f"Agent: plan show {agent_of_step(name, step.id, state.calls)}"] if _has_agent(step, state) else []
     rows += [f"Deleted: {', '.join(map(line, state.deleted))}"] if state.deleted else []
@@ -106,6 +108,12 @@ def _decided(decision: Decision) -> str:
     how = ", as a call of the same kind was before it" if decision.remembered else ""
     how += ", with changed arguments" if decision.args is not None else ""
     return f"{what}: {who}{_clock(decision.time)}{how}{f': {line(decision.comment)}' if decision.comment else ''}"
+
+
+def _answered(answer: Answer) -> str:
+    who = f"by {line(answer.by)}, " if answer.by else ""
+    who += "by its time limit, " if answer.source == "timeout" else ""
+    return f"Answered: {who}{_clock(answer.time)}"
 
 
 def _seconds(milliseconds: float) -> str:

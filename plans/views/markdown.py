@@ -52,7 +52,8 @@ def details(run: Run, schedule: ReadinessIndex) -> str:
     if run.problems:
         rows += [f"Fix before the plan can begin: {md(run.problems[0].text[:300])}", ""]
     if schedule.awaiting and run.status is not PlanStatus.REVIEW:
-        rows += ["Awaiting approval: " + ", ".join(f"`{name}`" for name in list(schedule.awaiting)[:10]), ""]
+        for what, names in _asking(schedule):
+            rows += [f"Awaiting {what}: " + ", ".join(f"`{name}`" for name in names[:10]), ""]
         rows += _calls(run, schedule)
     shown = run.plan.steps
     if len(shown) > DETAIL_STEPS:
@@ -78,17 +79,25 @@ def status_of(state: StepState) -> str:
 def _counts(schedule: ReadinessIndex) -> str:
     """The number of steps by status. One that awaits a decision is not called ready as well."""
     number = dict(schedule.counts)
-    for name in (*schedule.awaiting, *schedule.recovering):
+    for name in (*schedule.awaiting, *schedule.recovering, *schedule.expecting):
         number[schedule.run.steps[name].status] -= 1
     number[Status.SKIPPED] = number.get(Status.SKIPPED, 0) - schedule.denied
     parts = [(number.get(status, 0), status.value) for status in Status]
-    parts += [(schedule.denied, "denied"), (len(schedule.awaiting), "awaiting approval")]
-    parts += [(len(schedule.recovering), "awaiting recovery")]
+    parts += [(schedule.denied, "denied"), *((len(names), f"awaiting {what}") for what, names in _asking(schedule))]
+    parts += [(len(schedule.expecting), "awaiting event"), (len(schedule.recovering), "awaiting recovery")]
     return ", ".join(f"{count} {name}" for count, name in parts if count)
 
 
+def _asking(schedule: ReadinessIndex) -> list[tuple[str, list[str]]]:
+    """The steps that await a person, by what they await."""
+    found: dict[str, list[str]] = {"approval": [], "answer": []}
+    for name in schedule.awaiting:
+        found[schedule.run.steps[name].awaiting or "approval"].append(name)
+    return [(what, names) for what, names in found.items() if names]
+
+
 def _calls(run: Run, schedule: ReadinessIndex) -> list[str]:
-    """The calls that await approval, each in full as a block of code, or not at all if there is no room."""
+    """What awaits a person, each call or question in full as a block of code, or not at all if there is no room."""
     rows: list[str] = []
     room = DETAIL_CHARACTERS
     for name in list(schedule.awaiting)[: DETAIL_CALLS + 1]:

@@ -10,11 +10,18 @@ from plans.expressions.references import find
 from plans.model import Step
 from plans.run import Run
 from plans.step_call import digest_of, upcoming
+from plans.waiting import answers
+from plans.waiting.questions import ASK
+
+QUESTION = "question"
+"""Kind of a pending decision that is an answer; its `args` are the question with all that belongs to it."""
+ASKING = ("approval", "answer")
+"""What of a step's `awaiting` is pending for a person."""
 
 
 def pending(run: Run) -> list[dict[str, Any]]:
     """The pending decisions (PendingViews), oldest first."""
-    waiting = [step for step in run.plan.steps if run.steps[step.id].awaiting == "approval"]
+    waiting = [run.outline.step(name) for name, state in run.steps.items() if state.awaiting in ASKING]
     waiting.sort(key=lambda step: run.steps[step.id].changes[-1].seq)
     return [
         {
@@ -28,11 +35,14 @@ def pending(run: Run) -> list[dict[str, Any]]:
 
 def call_view(run: Run, step_id: str) -> dict[str, Any]:
     """What a decision on the step would be about now (a CallView); empty if the plan has no such step."""
-    step = next((step for step in run.plan.steps if step.id == step_id), None)
+    step = run.step_of(step_id)
     if step is None:
         return {}
-    if run.steps[step_id].awaiting == "approval":
+    if run.steps[step_id].awaiting in ASKING:
         return {**asked(run, step), "isWhole": True}
+    if step.tool == ASK and (known := answers.args_known(run, step)) is not None:
+        digest = answers.digest_of_question(known)
+        return {**_shown(run, step, known), "kind": QUESTION, "digest": digest, "isWhole": True}
     call = upcoming(run, step)
     return {
         **_shown(run, step, call.call.args),
@@ -45,7 +55,7 @@ def call_view(run: Run, step_id: str) -> dict[str, Any]:
 def asked(run: Run, step: Step) -> dict[str, Any]:
     """What a person is asked about a step."""
     state = run.steps[step.id]
-    kind = next(iter(state.proposal or {}), "approval")
+    kind = QUESTION if state.awaiting == "answer" else next(iter(state.proposal or {}), "approval")
     return {**_shown(run, step, state.asked or run.args_of(step)), "kind": kind, "digest": state.digest}
 
 

@@ -17,6 +17,7 @@ from plans.model import Step, Value
 from plans.run import ENDED, PlanStatus, Run, Status, StepState
 from plans.views.markdown import code, md
 from plans.views.models import TokensView, View
+from plans.views.pending import ASKING
 from plans.views.views import counts, created, duration, tokens
 
 
@@ -96,7 +97,7 @@ def summary_of(run: Run) -> Summary:
         failed=[_failure(step, state) for step, state in _those(run, Status.FAILED)][:100],
         skipped=[_reason(step, state) for step, state in _those(run, Status.SKIPPED) if not state.is_denied][:100],
         denied=[_denial(run, step) for step, state in _those(run, Status.SKIPPED) if state.is_denied][:100],
-        awaiting=[name for name, state in run.steps.items() if state.awaiting == "approval"][:100],
+        awaiting=[name for name, state in run.steps.items() if state.awaiting in ASKING][:100],
         blocked=[_reason(step, state) for step, state in _those(run, Status.BLOCKED)][:100],
     )
 
@@ -149,7 +150,7 @@ def next_commands(summary: Summary) -> list[tuple[str, str]]:
     if summary.status is PlanStatus.REVIEW:
         return [(f"plan review {name}", "read and change it"), (f"plan begin {name}", "begin it as it is")]
     if summary.status not in ENDED:
-        asks = [(f"plan pending {name}", "shows what it asks; then: plan approve, or plan deny")]
+        asks = [(f"plan pending {name}", "shows what it asks; then: plan approve, plan deny or plan answer")]
         paused = [(f"plan unpause {name}", "let steps start again")]
         return (asks if summary.awaiting else []) + (paused if summary.status is PlanStatus.PAUSED else [])
     if summary.status is PlanStatus.COMPLETED:

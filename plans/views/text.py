@@ -24,7 +24,7 @@ from plans.views.call_text import CALL_CHARACTERS, call_rows, characters
 from plans.views.live import ended_text
 from plans.views.markdown import MARKS
 from plans.views.models import PendingView
-from plans.views.pending import asked
+from plans.views.pending import ASKING, QUESTION, asked
 from plans.views.safe_text import line
 
 ATTEMPTS = 5
@@ -119,9 +119,11 @@ def _whose(step: Step, state: StepState, path: str) -> str:
 
 def _asked(run: Run, step: Step) -> list[str]:
     """The whole call that awaits approval, unless it is too long for the answer to a query."""
-    if run.steps[step.id].awaiting != "approval":
+    if run.steps[step.id].awaiting not in ASKING:
         return []
     item = PendingView.model_validate(asked(run, step))
+    if item.kind == QUESTION:
+        return ["      Question:", *(f"        {row}" for row in call_rows(item))]
     if characters(item) > CALL_CHARACTERS:
         return [f"      Call: too long to show here; all of it: plan pending {run.plan.id} {step.id}"]
     return ["      Call:", *(f"        {row}" for row in call_rows(item))]

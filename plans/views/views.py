@@ -130,6 +130,8 @@ def step_view(run: Run, schedule: ReadinessIndex, index: int) -> dict[str, Any]:
         view["awaiting"] = state.awaiting
     if step.id in run.decisions:
         view["decision"] = _decision(run.decisions[step.id])
+    if step.id in run.waiting.answers:
+        view["answer"] = run.waiting.answers[step.id].model_dump(mode="json", include={"by", "time", "source"})
     if state.failure:
         view["failure"] = result_view(state.failure)
     if state.notes:

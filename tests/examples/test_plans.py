@@ -63,7 +63,8 @@ def output_of(*command: str | Path) -> str:
 
 def test_there_are_examples_to_run() -> None:
     assert [path.parent.name for path in PLANS if path.parent != EXAMPLES] == [
-        "build-and-test", "csv-cleanup", "map-files", "new-project", "nightly", "release-notes", "risky-cleanup"
+        "build-and-test", "csv-cleanup", "map-files", "new-project", "nightly", "questions", "release-notes",
+        "risky-cleanup",
     ]  # fmt: skip
 
 
@@ -203,3 +204,14 @@ async def test_the_nightly_plan_says_what_changed_and_the_second_night_asks_nobo
         assert ("> a.txt 1" in text) is (night == 1)
         (tmp_path / f"new-{night}.txt").touch()
     assert "> new-1.txt 0" in text
+
+
+async def test_questions_are_answered_by_command_and_an_event_ends_the_wait(run: Run, tmp_path: Path) -> None:
+    started = await run("start", EXAMPLES / "questions" / "plan.yaml", "--workspace", tmp_path, "--id", "letters")
+    assert started.code == 0, started.err
+    assert (await run("answer", "letters", "audience", "colleagues")).code == 0
+    assert (await run("answer", "letters", "details", '{"copies": 20, "signature": "Ann"}')).code == 0
+    sent = await run("event", "letters", "print.finished", "--data", '{"job": "letter", "pages": 3}')
+    assert sent.code == 0, sent.err
+    assert (await run("watch", "letters")).code == 0
+    assert_as_expected("questions", tmp_path)

@@ -10,6 +10,7 @@ from tests.replay.agents import AGENTS
 from tests.replay.agents import TALKS as AGENT_TALKS
 from tests.replay.outputs import OUTPUTS
 from tests.replay.schedules import SCHEDULED
+from tests.replay.waiting import WAITING
 
 Scenario = Callable[[Plans], Awaitable[Started]]
 REFUSE = {"id": "bad", "tool": "refuse", "args": {"code": "CONFLICT"}}
@@ -317,4 +318,5 @@ SCENARIOS: dict[str, Scenario] = {
     **AGENTS,
     **OUTPUTS,
     **SCHEDULED,
+    **WAITING,
 }

@@ -21,6 +21,7 @@ from plans.run import DENIED
 from plans.views.abridged import chosen, folded
 from plans.views.live import attempt_text
 from plans.views.models import BriefStep, BriefView, ResultView, TaskView
+from plans.views.pending import QUESTION
 from plans.views.safe_text import line
 
 MARKS = {
@@ -151,18 +152,18 @@ def _task(task: TaskView) -> Text:
 def _counts(view: BriefView) -> RenderableType:
     counts = view.counts
     text = Text()
-    waiting = len(view.pending)
-    recovering = sum(step.awaiting == "recovery" for step in view.steps)
-    asking = Counter(step.status.value for step in view.steps if step.awaiting in ("approval", "recovery"))
+    questions = sum(item.kind == QUESTION for item in view.pending)
+    waits = Counter(step.awaiting for step in view.steps)
+    asking = Counter(step.status.value for step in view.steps if step.awaiting)
     for status in ("running", "completed", "failed", "skipped", "denied", "ready", "blocked", "pending"):
         number = counts.get(status, 0) - asking[status]
         if number:
             style = "yellow" if status == "denied" else MARKS[status][1]
             text.append(" · " if text else "").append(f"{number} {status}", style)
-    if recovering:
-        text.append(" · " if text else "").append(f"{recovering} awaiting recovery", ASKING[1])
-    if waiting:
-        text.append(" · " if text else "").append(f"{waiting} awaiting approval", ASKING[1])
+    waiting = {"recovery": waits["recovery"], "event": waits["event"], "answer": questions}
+    for what, number in {**waiting, "approval": len(view.pending) - questions}.items():
+        if number:
+            text.append(" · " if text else "").append(f"{number} awaiting {what}", ASKING[1])
     used = view.tokens
     if used.calls:
         text.append(" · " if text else "").append(used.in_words(" tokens"), "dim")

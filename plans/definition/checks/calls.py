@@ -17,6 +17,11 @@ from plans.expressions.conditions import compiled
 from plans.expressions.opaque import scanned
 from plans.expressions.references import INPUTS, Reference, check_code, find, in_text, is_literal, strings
 from plans.model import Problem, ToolSpec
+from plans.waiting import events, questions
+from plans.waiting.events import WAIT_FOR
+from plans.waiting.questions import ASK
+
+_WAITING = {ASK: questions.written_problems, WAIT_FOR: events.written_problems}
 
 _BRACES = re.compile(r"(?<!\{)\{\{(?!\{)([^{}\n]{1,200})\}\}(?!\})")
 _WORD = re.compile(r"(?<![\w.-])[A-Za-z_][A-Za-z0-9_-]*")
@@ -51,7 +56,9 @@ def tool_problems(call: CallOf, tools: Mapping[str, ToolSpec], scope: Scope, hin
         hint = hints.question(call.tool.strip().lower(), tools) or "; `plan tools` lists them"
         yield call.problem("UNKNOWN_TOOL", "tool", f"Unknown tool: {call.tool}{hint}")
         return
-    for field, text in [*argument_problems(spec, call.args, _Known(call, scope), hints), *_form(call)]:
+    found = argument_problems(spec, call.args, _Known(call, scope), hints)
+    waiting = _WAITING[call.tool](call.args) if call.tool in _WAITING and not found else []
+    for field, text in [*found, *_form(call), *waiting]:
         yield call.problem("INVALID_ARGS", field, f"Invalid args for {call.tool}: {text}")
     yield from _code(call, spec)
 

@@ -14,6 +14,7 @@ from plans.views.live import LiveView
 from plans.views.models.pending import PendingView
 from plans.views.models.records import AgentView, ChangeView, EntryView, NoteView, TokensView, ToolCallView
 from plans.views.models.view import View
+from plans.waiting.records import Answered
 
 
 class ResultView(Value):
@@ -69,8 +70,11 @@ class StepView(Step):
     more_files: int = Field(default=0, description="Number of further changed files that are not listed.")
     more_calls: int = Field(default=0, description="Number of earlier tool calls that are not listed.")
     warnings: list[str] = Field(default_factory=list, description="Warnings of its tool.")
-    awaiting: str | None = Field(default=None, description="approval: of a person; recovery: a decision of the LLM.")
+    awaiting: str | None = Field(
+        default=None, description="approval, answer: of a person; event; recovery: of the LLM."
+    )
     decision: DecisionView | None = None
+    answer: Answered | None = Field(default=None, description="Who answered its question.")
     failure: ResultView | None = Field(
         default=None, description="The last failure, while the LLM may recover the step."
     )
