@@ -21,6 +21,7 @@ from pydantic.alias_generators import to_camel
 from plans.activity_io import Facts, LargeValue, Logs, Note, PastCall
 from plans.budget import Ledger
 from plans.change_log import Revision
+from plans.children.state import ChildPlan, Hashes, ParentLink
 from plans.file_stamps import FileTracker
 from plans.log import Entry, LogKind
 from plans.model import Plan, Problem, Step, Value
@@ -82,6 +83,8 @@ class Options(Value):
     review: bool = Field(default=False, description="Wait for `begin` before the first step.")
     inputs: dict[str, Any] = Field(default_factory=dict, description="Values of the plan's inputs.")
     by: str = Field(default="", max_length=200, description="Who started it.")
+    waivers: bool = Field(default=True, description="False: no person read the plan, so what it waives does not count.")
+    known_plans: Hashes = Field(default_factory=list, description="Hashes of the files of child plans, at the start.")
     split: dict[str, Any] | None = Field(
         default=None,
         description="The request becomes one step of the tool `agent` per task; other arguments of those steps.",
@@ -166,6 +169,7 @@ class StepState(State):
     notes: str = Field(default="", description="What its agent said about its work: summaries of tasks, its answer.")
     tasks: list[str] = Field(default_factory=list, description="The task list of its agent, in order.")
     tasks_done: int = Field(default=0, description="How many of them are done, counted from the first.")
+    child: ChildPlan | None = Field(default=None, description="The plan that it runs, of a step with the tool `plan`.")
 
     @property
     def digest(self) -> str:
@@ -224,7 +228,9 @@ class Run(State):
     resumes: str = Field(default="", description="Id of the plan that this run resumes.")
     unsigned: bool = Field(default=False, description="Started without the signature that its worker asks for.")
     signatures: Signatures = Field(default_factory=Signatures, description="Signed messages that were honoured.")
-    agents: dict[str, dict[str, Any]] = Field(default_factory=dict, description="By step, the agent run to resume.")
+    agents: dict[str, dict[str, Any]] = Field(default_factory=dict, description="By step, the child's run to resume.")
+    parent: ParentLink | None = Field(default=None, description="The plan that it runs for, as a step of it.")
+    value: Result | None = Field(default=None, description="Its value: `outputs`; of a child plan also without them.")
 
     @classmethod
     def of(cls, plan: Plan, options: Options, facts: Facts, inputs: dict[str, Any]) -> Run:

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 
 from plans.expressions.conditions import roots_of
+from plans.expressions.opaque import scanned
 from plans.expressions.references import find
 from plans.model import Step
 
@@ -17,7 +18,7 @@ from plans.model import Step
 def dependencies(step: Step) -> dict[str, bool]:
     """Ids of the steps this one depends on, in reading order; true where it uses the value."""
     found = dict.fromkeys(step.depends_on, False)
-    for reference in find(step.args):
+    for reference in find(scanned(step.tool, step.args)):
         found[reference.root] = True
     for root in roots_of(step.when):
         found[root] = True

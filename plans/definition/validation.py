@@ -19,6 +19,7 @@ from plans.definition.output_schema import schema_problem
 from plans.definition.parsing import MAX_FOUND
 from plans.errors import BadExpression, BadReference
 from plans.expressions.conditions import compiled, roots_of
+from plans.expressions.opaque import scanned
 from plans.expressions.references import INPUTS, Reference, check_code, find, is_literal
 from plans.model import Input, Plan, Problem, Step, ToolSpec
 
@@ -165,7 +166,7 @@ def _form(step: Step) -> Iterator[tuple[str, str]]:
 
 
 def _references(step: Step, known: set[str], inputs: set[str], hints: Hints) -> Iterator[Problem]:
-    for reference in find(step.args):
+    for reference in find(scanned(step.tool, step.args)):
         if is_literal(reference, known):
             continue
         text = _reference_problem(reference, step, known, inputs, hints)
@@ -252,7 +253,7 @@ def _cycles(plan: Plan, known: set[str]) -> list[Problem]:
 
 
 def _mention(step: Step, root: str) -> str:
-    places = (reference.place for reference in find(step.args) if reference.root == root)
+    places = (reference.place for reference in find(scanned(step.tool, step.args)) if reference.root == root)
     return next((_field(place) for place in places), "when")
 
 
@@ -261,7 +262,7 @@ def _field(place: tuple[str | int, ...]) -> str:
 
 
 def _needs(step: Step) -> list[str]:
-    roots = [reference.root for reference in find(step.args)]
+    roots = [reference.root for reference in find(scanned(step.tool, step.args))]
     with suppress(BadExpression):  # reported already, with its location
         roots += roots_of(step.when)
     return list(dict.fromkeys([*step.depends_on, *roots]))

@@ -64,9 +64,8 @@ def stated(run: Run, step: Step) -> bool | None:
     """
     if step.id in run.denied:
         return True
-    if step.requires_approval is False and run.facts.binds_calls and step.id in run.edited:
-        return None
-    return step.requires_approval
+    is_waiver = step.requires_approval is False and run.facts.binds_calls
+    return None if is_waiver and (step.id in run.edited or not run.options.waivers) else step.requires_approval
 
 
 def refused_waiver(run: Run, step: Step) -> str:
@@ -75,7 +74,7 @@ def refused_waiver(run: Run, step: Step) -> str:
         return ""
     if run.facts.strict_approvals:
         return "the worker's approvals are strict"
-    if step.id in run.edited or (step.approval is None and DEFAULTS in run.edited):
+    if not run.options.waivers or step.id in run.edited or (step.approval is None and DEFAULTS in run.edited):
         return "it is not what the plan was started with, but an edit"
     return ""
 

@@ -65,16 +65,24 @@ def run_id(base: str, number: int) -> str:
 
 def resumed(run: Run, new_id: str, now: datetime, by: str = "", changes: Sequence[Replacement] = ()) -> Run:
     """A run of the steps that are not done; their agents continue. Raises Refused, also if all steps are done."""
-    again = {name for name, state in run.steps.items() if not _is_done(state)}
-    if not again:
+    if all(map(_is_done, run.steps.values())):
         raise Refused(
             "every step is done; there is nothing to resume. Use `plan rerun` to run steps again", "NOTHING_TO_DO"
         )
+    return continued(run, new_id, now, by, changes)
+
+
+def continued(run: Run, new_id: str, now: datetime, by: str = "", changes: Sequence[Replacement] = ()) -> Run:
+    """As `resumed`, also if all steps are done: of a child plan whose parent was stopped before it learned that."""
+    again = {name for name, state in run.steps.items() if not _is_done(state)}
     sentence = _sentence(f"resumes plan '{run.plan.id}'", run, again, by)
     new = _next(run, _changed(_plan_of(run), changes, again), again, new_id, sentence, now)
     new.agents = {name: agent for name, agent in run.agents.items() if name in again}
     for name in new.agents:  # an agent that continues tells of its earlier calls itself
         new.steps[name].past, new.steps[name].more_past, new.steps[name].earlier = [], 0, {}
+    for name in again:  # a child plan that has begun continues as it is; another one is loaded again
+        if (child := run.steps[name].child) is not None and child.plan_id:
+            new.steps[name].child = child.model_copy(update={"plan_id": "", "report": None})
     return new
 
 
