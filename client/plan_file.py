@@ -15,12 +15,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from client.yaml_reader import parse_yaml
-from plans.definition.parsing import MAX_BYTES, MAX_FOUND, Unreadable, parse_json, read_plan, sound_part
+from plans.definition.parsing import MAX_BYTES, MAX_FOUND, Unreadable, read_plan, sound_part
 from plans.definition.validation import errors, problems
 from plans.errors import InvalidPlan, PlanError
 from plans.files.races import races
 from plans.model import Plan, Problem, Step, ToolSpec
+from runtime.plan_files.text import data_of, text_of
 
 STDIN = "-"
 _ID = re.compile(r"""["']?\bid["']?\s*:\s*["']?([\w#-]{1,128})["']?[^\S\n]*(?:[,}#]|$)""", re.MULTILINE)
@@ -72,8 +72,8 @@ def load(path: str) -> PlanFile:
     name = "<stdin>" if path == STDIN else path
     content = _content(path)
     try:
-        text = _text(content)
-        data = parse_yaml(text) if _is_yaml(name, text) else parse_json(text)
+        text = text_of(content)
+        data = data_of(name, text)
     except Unreadable as error:
         raise InvalidPlan([error.problem]) from None
     return PlanFile(name, text, data)
@@ -119,19 +119,3 @@ def _content(path: str) -> bytes:
 
 def _bounded(file: BinaryIO) -> bytes:
     return file.read(MAX_BYTES + 1)
-
-
-def _text(content: bytes) -> str:
-    if len(content) > MAX_BYTES:
-        raise Unreadable("PLAN_TOO_LARGE", f"the plan file is larger than {MAX_BYTES} bytes; split the plan")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise Unreadable("PLAN_NOT_JSON", f"byte {error.start} is not UTF-8; save the file as UTF-8") from None
-
-
-def _is_yaml(name: str, text: str) -> bool:
-    ending = Path(name).suffix.lower()
-    if ending in (".yaml", ".yml"):
-        return True
-    return ending != ".json" and bool(text.strip()) and not text.lstrip().startswith(("{", "[", "```"))

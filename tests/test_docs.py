@@ -24,9 +24,9 @@ from pydantic import BaseModel
 from activities.tools.registry import load_tools
 from client.cli.app import app
 from client.plan_file import check
-from client.yaml_reader import parse_yaml
 from plans import model
 from plans.definition.validation import errors
+from runtime.plan_files.yaml_reader import parse_yaml
 from runtime.settings import Settings
 from tests.contract import PAGE, promised_commands
 
