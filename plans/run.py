@@ -15,13 +15,15 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from plans.activity_io import Facts, Note
 from plans.budget import Ledger
 from plans.change_log import Revision
 from plans.children.state import Hashes, ParentLink
 from plans.file_stamps import FileTracker
+from plans.flow.opened import Kept, Opened
+from plans.flow.outline import Drawn, Outline
 from plans.log import Entry, LogKind
 from plans.model import Plan, Problem, Step, Value
 from plans.signatures import Signatures
@@ -111,7 +113,10 @@ class Run(State):
     facts: Facts = Field(default_factory=Facts)
     inputs: dict[str, Any] = Field(default_factory=dict)
     status: PlanStatus = PlanStatus.DRAFT
-    steps: dict[str, StepState]
+    steps: dict[str, StepState] = Field(description="By id, those of blocks and loops included as they begin.")
+    opened: dict[str, Opened] = Field(default_factory=dict, description="Blocks and loops that have begun.")
+    overrides: dict[str, Step] = Field(default_factory=dict, description="Steps inside them, as edited there.")
+    kept: Kept = Field(default_factory=Kept, description="Steps inside them that an earlier run has done.")
     decisions: dict[str, Decision] = Field(default_factory=dict)
     remembered: dict[str, str] = Field(default_factory=dict, description="Calls approved for the run, and by whom.")
     edited: dict[str, str] = Field(default_factory=dict, description="By step, the mark of `execution.approvals`.")
@@ -133,6 +138,7 @@ class Run(State):
     agents: dict[str, dict[str, Any]] = Field(default_factory=dict, description="By step, the child's run to resume.")
     parent: ParentLink | None = Field(default=None, description="The plan that it runs for, as a step of it.")
     value: Result | None = Field(default=None, description="Its value: `outputs`; of a child plan also without them.")
+    _drawn: Drawn = PrivateAttr(default_factory=Drawn)
 
     @classmethod
     def of(cls, plan: Plan, options: Options, facts: Facts, inputs: dict[str, Any]) -> Run:
@@ -140,6 +146,24 @@ class Run(State):
         return cls(
             plan=plan, options=options, facts=facts, inputs=inputs, steps={s.id: StepState() for s in plan.steps}
         )
+
+    @property
+    def outline(self) -> Outline:
+        """The steps of the plan, and of its blocks and loops as far as they have begun."""
+        drawn = self._drawn.outline
+        if drawn is None or drawn.plan is not self.plan or drawn.opened is not self.opened:
+            drawn = self._drawn.outline = Outline(self.plan, self.opened, self.overrides)
+        return drawn
+
+    def redraw(self) -> Outline:
+        """The outline, built again."""
+        self._drawn.outline = None
+        return self.outline
+
+    def step_of(self, step_id: str) -> Step | None:
+        """The step with that id, also inside a block or loop that has begun; None if there is none."""
+        node = self.outline.nodes.get(step_id)
+        return None if node is None else node.step
 
     @property
     def paused(self) -> bool:

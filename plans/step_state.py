@@ -53,6 +53,15 @@ class Result(Value):
     timestamp: datetime = Field(description="When it ended, UTC.")
     attempt: int = Field(default=1, description="Attempts used; only errors of the tool count.")
     logs: Logs | None = Field(default=None, description="What the commands of the successful attempt wrote.")
+    composed: bool = Field(default=False, description="The value is put together from those of its own steps.")
+
+
+class Outcome(NamedTuple):
+    """The final status and result of a step. `opens`: dependents that do not use its value may run."""
+
+    status: Status
+    result: Result
+    opens: bool = True
 
 
 class Change(NamedTuple):

@@ -36,16 +36,21 @@ stands for the plan's `defaults.approval`."""
 
 def is_needed(run: Run, step: Step, call: StepCall) -> bool:
     """Whether the step needs a person's approval to make this call."""
-    spec, asks = run.facts.tools[step.tool], stated(run, step)
+    asks = stated(run, step)
     if run.facts.strict_approvals:
-        return asks is True or spec.asks_by_default(call.args, carries(run, step))
+        return asks is True or _asks_by_default(run, step, call)
     if step.id in run.denied:
         return True
     if run.options.approve_all:
         return False
     if asks is None:
-        return spec.asks_by_default(call.args, carries(run, step)) and _kind(run, call) not in run.remembered
+        return _asks_by_default(run, step, call) and _kind(run, call) not in run.remembered
     return asks
+
+
+def _asks_by_default(run: Run, step: Step, call: StepCall) -> bool:
+    """Whether the step's tool needs approval for this call; a block has none."""
+    return not step.is_block and run.facts.tools[step.tool].asks_by_default(call.args, carries(run, step))
 
 
 def is_waived(run: Run, step: Step, call: StepCall) -> bool:
@@ -92,7 +97,7 @@ def deadline_of(run: Run, step: Step, now: datetime) -> datetime | None:
 
 def check(run: Run, message: Decide) -> Step:
     """The step that a decision concerns. Raises Refused if the decision cannot be accepted."""
-    step = next((step for step in run.plan.steps if step.id == message.step_id), None)
+    step = run.step_of(message.step_id)
     if step is None:
         raise Refused(f"the plan has no step '{message.step_id}'; `plan show` lists its steps", "UNKNOWN_STEP")
     state, earlier = run.steps[step.id], run.decisions.get(step.id)
@@ -230,9 +235,11 @@ def _remember(run: Run, kind: str, decision: Decision) -> None:
     """
     run.remembered[kind] = decision.by
     run.note(LogKind.REMEMBERED, f"{kind} is approved for the rest of this run", decision.time, subject=kind)
-    for step in run.plan.steps:
-        state = run.steps[step.id]
-        if state.awaiting != "approval" or stated(run, step) is not None:
+    for name, state in run.steps.items():
+        if state.awaiting != "approval":
+            continue
+        step = run.outline.step(name)
+        if stated(run, step) is not None:
             continue
         if state.proposal is not None and run.facts.binds_calls:
             continue  # it asks about a recovery, not about a call

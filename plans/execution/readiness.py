@@ -11,8 +11,12 @@ from collections.abc import Mapping
 from itertools import islice
 
 from plans.definition.dependencies import dependencies
+from plans.flow.containers import Containers
+from plans.flow.outline import Node
 from plans.model import Step
 from plans.run import DONE, PlanStatus, Run, Status
+
+_NONE: dict[str, bool] = {}
 
 
 def needed(run: Run, step: Step) -> dict[str, bool]:
@@ -32,31 +36,46 @@ class ReadinessIndex:
         run = self.run
         self.counts = Counter(state.status for state in run.steps.values())
         self.denied = sum(state.is_denied for state in run.steps.values())
-        self._position = {step.id: index for index, step in enumerate(run.plan.steps)}
+        self.outline = run.redraw()
+        self._position = {name: index for index, name in enumerate(self.outline.nodes)}
         self._needs: dict[str, dict[str, bool]] = {}
-        self._dependents: dict[str, list[str]] = {step.id: [] for step in run.plan.steps}
+        self._dependents: dict[str, list[str]] = {}
         self._open: dict[str, int] = {}
         self._ready: dict[str, None] = {}
         self._awaiting: dict[str, None] = {}
         self._recovering: dict[str, None] = {}
         self._running: dict[str, None] = {}
+        self._containers = Containers(self.outline, run.opened, run.steps)
+        self._begun: dict[str, None] = {}
         self._recent: deque[str] = deque(maxlen=20)
-        for step in run.plan.steps:
-            self._count(step)
+        for node in self.outline.nodes.values():
+            self._count(node)
         moved = [name for name, state in run.steps.items() if state.changes]
         for name in sorted(moved, key=lambda name: run.steps[name].changes[-1].seq):
             self._list(name)
+        for name in run.opened:
+            self._containers.began(name)
 
-    def _count(self, step: Step) -> None:
-        needs = {name: uses for name, uses in needed(self.run, step).items() if name in self._position}
-        self._needs[step.id] = needs
+    def _count(self, node: Node) -> None:
+        """Count the open dependencies of a step, and the step in its container."""
+        self._containers.add(node)
+        if not node.needs_siblings:
+            return
+        needs = self._siblings(node, needed(self.run, node.step))
+        self._needs[node.id] = needs
         for name in needs:
-            self._dependents[name].append(step.id)
-        self._open[step.id] = sum(self.run.steps[name].status not in DONE for name in needs)
+            self._dependents.setdefault(name, []).append(node.id)
+        self._open[node.id] = sum(self.run.steps[name].status not in DONE for name in needs)
+
+    def _siblings(self, node: Node, needs: dict[str, bool]) -> dict[str, bool]:
+        """Of the dependencies, those beside the step: whatever lies further out, its containers have waited for."""
+        if node.names is None:
+            return {name: uses for name, uses in needs.items() if name in self.outline}
+        return {node.names[name]: uses for name, uses in needs.items() if name in node.names}
 
     def _list(self, step_id: str) -> None:
         """Put a step into the index for its status: ready, awaiting, recovering, running or recently finished."""
-        for listed in (self._ready, self._awaiting, self._recovering, self._running):
+        for listed in (self._ready, self._awaiting, self._recovering, self._running, self._begun):
             listed.pop(step_id, None)
         state = self.run.steps[step_id]
         if state.status is Status.READY and state.awaiting == "recovery":
@@ -64,11 +83,13 @@ class ReadinessIndex:
         elif state.status is Status.READY:
             (self._awaiting if state.awaiting else self._ready)[step_id] = None
         elif state.status is Status.RUNNING:
-            self._running[step_id] = None
+            (self._begun if self.is_container(step_id) else self._running)[step_id] = None
             if state.awaiting:
                 self._awaiting[step_id] = None
         elif state.status in DONE:
             self._recent.append(step_id)
+        if self.run.opened:
+            self._containers.mark(step_id, step_id in self._ready or (step_id in self._running and not state.awaiting))
 
     @property
     def ready(self) -> Mapping[str, None]:
@@ -87,17 +108,21 @@ class ReadinessIndex:
 
     @property
     def running(self) -> int:
-        """Number of running steps."""
-        return self.counts[Status.RUNNING]
+        """Number of running steps, without the blocks and loops around them."""
+        return len(self._running)
 
     @property
     def idle(self) -> bool:
         """Whether no step is running or ready: the plan can end."""
-        return not (self.running or self._ready or self._awaiting or self._recovering)
+        return not (self.running or self._ready or self._awaiting or self._recovering or self._begun)
 
     def step(self, step_id: str) -> Step:
-        """The step with that id."""
-        return self.run.plan.steps[self._position[step_id]]
+        """The step with that id, also inside a block or loop."""
+        return self.outline.step(step_id)
+
+    def is_container(self, step_id: str) -> bool:
+        """Whether what runs is inside the step: a block or a loop, or the `catch` of a call."""
+        return step_id in self.run.opened or self.outline.nodes[step_id].kind != "call"
 
     def moving(self, limit: int) -> list[str]:
         """At most `limit` steps to show of a large plan: awaiting, running, ready, then the last finished."""
@@ -106,11 +131,15 @@ class ReadinessIndex:
 
     def open_needs(self, step_id: str) -> list[str]:
         """The dependencies that block a step: not done yet, or done in a way that blocks it."""
-        return [name for name, uses in self._needs[step_id].items() if not self._is_open(name, uses)]
+        return [name for name, uses in self.needs(step_id).items() if not self._is_open(name, uses)]
 
     def needs(self, step_id: str) -> dict[str, bool]:
         """A step's dependencies; True where it uses the value."""
-        return self._needs[step_id]
+        return self._needs.get(step_id, _NONE)
+
+    def _may_start(self, step_id: str) -> bool:
+        """Whether the step may start even if the plan has been stopped: a `finally` runs whatever happened."""
+        return not self.run.stopped or (self.outline.nodes[step_id].closing and not self.run.interrupted)
 
     def _last_status(self, cancelled: bool) -> PlanStatus:
         if cancelled:
@@ -120,11 +149,10 @@ class ReadinessIndex:
         failed = (name for name, state in self.run.steps.items() if state.status is Status.FAILED)
         if any(self._is_critical(name) for name in failed):
             return PlanStatus.FAILED
-        complete = all(
-            state.status in (Status.COMPLETED, Status.SKIPPED) and not state.is_denied
-            for state in self.run.steps.values()
-        )
-        return PlanStatus.COMPLETED if complete else PlanStatus.PARTIAL
+        whole = (self.run.steps[step.id] for step in self.run.plan.steps)
+        complete = all(state.status in (Status.COMPLETED, Status.SKIPPED) for state in whole)
+        denied = any(state.is_denied for state in self.run.steps.values())
+        return PlanStatus.COMPLETED if complete and not denied else PlanStatus.PARTIAL
 
     def _why_not(self, name: str) -> str:
         needs = self.open_needs(name)
@@ -143,6 +171,9 @@ class ReadinessIndex:
         return state.status is Status.COMPLETED
 
     def _is_critical(self, step_id: str) -> bool:
+        """Whether a failure of the step stops the plan: not if something around it may still deal with it."""
+        if any(node.step.catch or node.kind == "each" for node in self.outline.ancestors(step_id)):
+            return False
         step, defaults = self.step(step_id), self.run.plan.defaults
         if (step.on_failure or defaults.on_failure) == "stop":
             return True

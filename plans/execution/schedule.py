@@ -20,23 +20,18 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from plans.errors import IllegalMove
 from plans.execution.readiness import ReadinessIndex
+from plans.flow.containers import MAX_AWAITING
+from plans.flow.opened import Opened
+from plans.flow.progress import Further, Progress, Settle
 from plans.log import LogKind
 from plans.model import Plan
 from plans.run import DONE, ENDED, Change, PlanStatus, Result, Run, Status, StepState
+from plans.step_state import Outcome
 from plans.transitions import PLAN_MOVES, STEP_MOVES
-
-
-class Outcome(NamedTuple):
-    """The final status and result of a step. `opens`: dependents that do not use its value may run."""
-
-    status: Status
-    result: Result
-    opens: bool = True
-
 
 SKIPPED = "SKIPPED"
 """Code of a step skipped by a person or by recovery."""
@@ -58,7 +53,8 @@ class Schedule(ReadinessIndex):
     def revise(self, plan: Plan, skipped: Mapping[str, str], unskipped: Iterable[str], now: datetime) -> None:
         """Replace the plan, and skip or unskip steps; the status of steps that have not begun is determined again."""
         run = self.run
-        run.plan, run.steps = plan, {step.id: run.steps.get(step.id) or StepState() for step in plan.steps}
+        run.plan = plan
+        run.steps = {name: run.steps.get(name) or StepState() for name in run.redraw().nodes}
         self._index()
         for name in unskipped:
             self._move(name, Status.PENDING, now)
@@ -72,25 +68,73 @@ class Schedule(ReadinessIndex):
         if run.started is not None:
             self._place(now)
 
-    def _place(self, now: datetime) -> None:
-        """Set every step that has not begun to ready, blocked or permanently blocked, by its dependencies."""
+    def _place(self, now: datetime, names: Iterable[str] | None = None) -> None:
+        """Set the steps that have not begun (or `names`) to ready or blocked, by their dependencies."""
         closed: dict[str, str] = {}
-        for step in self.run.plan.steps:
-            state = self.run.steps[step.id]
-            if state.status not in _NOT_BEGUN or step.id in self._recovering:
+        for name in list(self.outline.nodes) if names is None else names:
+            state = self.run.steps[name]
+            if state.status not in _NOT_BEGUN or name in self._recovering:
                 continue
             if state.never:
                 state.never, state.reason = False, ""
-            why = next((name for name in self.open_needs(step.id) if self.run.steps[name].status in DONE), "")
-            to = Status.BLOCKED if why or self._open[step.id] or self.run.stopped else Status.READY
+                self._containers.reopened(name)
+            why = next((need for need in self.open_needs(name) if self.run.steps[need].status in DONE), "")
+            to = Status.BLOCKED if why or self._open.get(name) or not self._may_start(name) else Status.READY
             if state.status is not to:
-                self._move(step.id, to, now)
+                self._move(name, to, now)
             if why:
-                closed[step.id] = why
+                closed[name] = why
         # Only now that every step has its status: blocking one permanently does the same to its dependents.
         for name, why in closed.items():
-            self._block_permanently(self.run.steps[name], f"'{why}' {self._how(why)}")
+            self._block_permanently(name, f"'{why}' {self._how(why)}")
             self._release(name, now)
+
+    def open(self, step_id: str, opened: Opened, now: datetime) -> None:
+        """Begin what is inside a running container, or go further in it: its new steps become ready or blocked."""
+        self.run.opened[step_id] = opened
+        self._list(step_id)
+        self._grow(step_id, now)
+        self._containers.began(step_id)
+
+    def open_next(self, limit: int, now: datetime) -> bool:
+        """Begin the next item of a loop that has room for it. False if none has."""
+        if not self.run.opened or self.run.stopped or len(self._awaiting) >= MAX_AWAITING:
+            return False
+        name = self._containers.next_hungry(limit)
+        if name is None:
+            return False
+        self.run.opened[name].began += 1
+        self._grow(name, now)
+        self._containers.fed(name)
+        return True
+
+    def catch(self, step_id: str, opened: Opened, now: datetime) -> None:
+        """Begin the `catch` of a call that failed for the last time, or could not begin. The step is running then."""
+        if self._state(step_id).status is Status.READY:
+            self._move(step_id, Status.RUNNING, now)
+        self.open(step_id, opened, now)
+
+    def next_move(self, step_id: str, now: datetime) -> Further | Settle:
+        """What follows in a container in which everything has ended."""
+        return Progress(self.outline, self.run.opened, self.run.steps, self.run.stopped).next_move(step_id, now)
+
+    def next_ended(self) -> str | None:
+        """A running container in which everything has ended; each is given once."""
+        return self._containers.next_ended()
+
+    def _grow(self, step_id: str, now: datetime) -> None:
+        new = self.outline.open(step_id)
+        kept, run = self.run.kept, self.run
+        for node in new:
+            run.steps[node.id] = state = kept.steps.pop(node.id, None) or StepState()
+            self.counts[state.status] += 1
+            self._position[node.id] = len(self._position)
+            if state.status in DONE and node.id in kept.opened:
+                run.opened[node.id] = kept.opened.pop(node.id)
+                self._grow(node.id, now)
+        for node in new:
+            self._count(node)
+        self._place(now, [node.id for node in new])
 
     def review(self) -> None:
         """Put the plan into review, until `begin`. Running steps continue, no other step starts."""
@@ -180,6 +224,7 @@ class Schedule(ReadinessIndex):
         self.run.note(LogKind.STOPPED, reason, now)
         # In plan order: continue-as-new does not preserve that of `_ready`, and `seq` must not depend on it.
         waiting = [name for name in [*self._ready, *self._awaiting] if name not in self._running]
+        waiting = [name for name in waiting if not self._may_start(name)]
         for name in sorted(waiting, key=self._position.__getitem__):
             state = self.run.steps[name]
             if state.failure is not None:  # it failed and was being recovered: that failure is final now
@@ -187,17 +232,24 @@ class Schedule(ReadinessIndex):
                 state.result, state.failure, state.proposal = state.failure, None, None
                 continue
             self._move(name, Status.BLOCKED, now)
-            self._block_permanently(state, reason)
+            self._block_permanently(name, reason)
+        for name in [child for each in self._begun for child in self.outline.nodes[each].children]:
+            state = self.run.steps[name]
+            if state.status is Status.BLOCKED and not state.never and not self._may_start(name):
+                self._block_permanently(name, reason)
+        self._containers.stop()
 
     def end(self, now: datetime, cancelled: bool = False) -> PlanStatus:
         """End a plan without running steps: every step and the plan get their final status."""
-        if self.running or self.run.status in ENDED:
-            raise IllegalMove(f"a plan that is {self.run.status} with {self.running} running steps cannot end")
+        if self.counts[Status.RUNNING] or self.run.status in ENDED:
+            raise IllegalMove(
+                f"a plan that is {self.run.status} with {self.counts[Status.RUNNING]} running steps cannot end"
+            )
         for name, state in self.run.steps.items():
             if state.status in (Status.PENDING, Status.READY):
                 self._move(name, Status.BLOCKED, now)
             if state.status is Status.BLOCKED and not state.never:
-                self._block_permanently(state, self.run.stopped or self._why_not(name))
+                self._block_permanently(name, self.run.stopped or self._why_not(name))
         _turn(self.run, self._last_status(cancelled))
         self.run.ended = now
         return self.run.status
@@ -208,22 +260,26 @@ class Schedule(ReadinessIndex):
         blocking = deque([step_id])
         while blocking:
             name = blocking.popleft()
-            for dependent in self._dependents[name]:
+            for dependent in self._dependents.get(name, ()):
                 state = self.run.steps[dependent]
                 if state.status is not Status.BLOCKED or state.never:
                     continue
                 if not self._is_open(name, self._needs[dependent][name]):
-                    self._block_permanently(state, f"'{name}' {self._how(name)}")
+                    self._block_permanently(dependent, f"'{name}' {self._how(name)}")
                     blocking.append(dependent)
                     continue
                 self._open[dependent] -= 1
-                if not self._open[dependent] and not self.run.stopped:
+                if not self._open[dependent] and self._may_start(dependent):
                     self._move(dependent, Status.READY, now)
                     ready.append(dependent)
         return sorted(ready, key=self._position.__getitem__)
 
-    def _block_permanently(self, state: StepState, reason: str) -> None:
+    def _block_permanently(self, step_id: str, reason: str) -> None:
+        state = self.run.steps[step_id]
+        was = state.never
         state.never, state.reason, state.deadline = True, reason, None
+        if self.run.opened and not was:
+            self._containers.ended(step_id)
 
     def _move(self, step_id: str, to: Status, now: datetime) -> None:
         state = self._state(step_id)
@@ -235,6 +291,8 @@ class Schedule(ReadinessIndex):
         state.changes.append(Change(seq=self.run.next_seq(), time=now, status=to))
         state.awaiting = None
         self._list(step_id)
+        if self.run.opened and to in DONE:
+            self._containers.ended(step_id)
 
     def _state(self, step_id: str) -> StepState:
         if step_id not in self.run.steps:
