@@ -187,7 +187,9 @@ def filled_args(
     values.add(reference.root for reference in find(mine))
     spec = run.facts.tools.get(step.tool)  # unknown until a worker has checked the plan
     filled = fill(mine, values.inline, spec.quoting if spec else {}, values.large, budget)
-    return filled if mine is args else Filled({name: filled.args.get(name, args[name]) for name in args}, filled.deferred)
+    return (
+        filled if mine is args else Filled({name: filled.args.get(name, args[name]) for name in args}, filled.deferred)
+    )
 
 
 def size_of(args: dict[str, Any]) -> int:

@@ -196,7 +196,8 @@ class PlanWorkflow(EditHandlers):
         execution.schedule.end(workflow.now(), cancelled or was_cut_short(execution.run))
         if not cancelled:
             await set_value(execution.run)
-        summary = with_result(execution.run, await recorded(execution.run))
+        summary = await recorded(execution.run)
+        summary = with_result(execution.run, summary)
         self._publish()
         await self._reporter.sent()
         if execution.run.status is PlanStatus.FAILED:

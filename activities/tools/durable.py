@@ -58,7 +58,7 @@ def plan(
     template: Annotated[str, Field(min_length=1, max_length=200)] | None = None,  # noqa: ARG001
     steps: Annotated[list[dict[str, Any]], Field(min_length=1)] | None = None,  # noqa: ARG001
     inputs: dict[str, Any] | None = None,  # noqa: ARG001
-    id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,179}$")] | None = None,  # noqa: A002, ARG001
+    id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,179}$")] | None = None,  # noqa: ARG001
 ) -> NoReturn:
     """Run another plan as a step: a plan file, a template, or steps. Give exactly one of the three.
 

@@ -34,7 +34,9 @@ def report_of(run: Run, standing: ReadinessIndex) -> ChildReport:
 
 def asked_of(run: Run, standing: ReadinessIndex) -> tuple[list[Asked], int]:
     """The decisions that a run and the plans below it await, and how many more there are than are listed."""
-    own = [Asked(plan_id=run.plan.id or "", step_id=name, path=name, kind=_kind(run, name)) for name in standing.awaiting]
+    own = [
+        Asked(plan_id=run.plan.id or "", step_id=name, path=name, kind=_kind(run, name)) for name in standing.awaiting
+    ]
     below = below_of(run, standing)
     more = sum(child.report.more for child in below.values() if child.report)
     found = [*own, *(each for name, child in below.items() for each in _below(name, child))]

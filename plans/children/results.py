@@ -26,7 +26,10 @@ INTERRUPTED = "PLAN_INTERRUPTED"
 def result_of(run: Run) -> dict[str, Any]:
     """What an ended child plan returns to its parent."""
     value = run.value
-    found: dict[str, Any] = {"status": run.status.value, "report": report_of(run, ReadinessIndex(run)).model_dump(mode="json")}
+    found: dict[str, Any] = {
+        "status": run.status.value,
+        "report": report_of(run, ReadinessIndex(run)).model_dump(mode="json"),
+    }
     found |= {"spent": run.ledger.spent(run.llm_seconds).model_dump(mode="json")}
     if value is not None and value.ok:
         large = value.large.model_dump(mode="json") if value.large else None

@@ -54,7 +54,9 @@ def child_run(parent: Run, step: Step, data: Any, inputs: Mapping[str, Any], nam
     return run
 
 
-def resumed_run(parent: Run, step: Step, earlier: Any, inputs: Mapping[str, Any], name: str, now: datetime) -> Run | None:
+def resumed_run(
+    parent: Run, step: Step, earlier: Any, inputs: Mapping[str, Any], name: str, now: datetime
+) -> Run | None:
     """The Run that resumes the child plan of the step in the run before, keeping its done steps.
 
     None if there is none, if it cannot be read, or if its inputs were others: it starts over.

@@ -53,7 +53,11 @@ def _roots_of_bodies(step: Step) -> Iterator[str]:
         known = inside | inner_ids(step)
         yield from (root for root in roots_of(step.output) if root not in known and root != "@")
     if step.undo is not None:
-        yield from (each.root for each in find(scanned(step.undo.tool or "", step.undo.args)) if each.root not in items and each.root != VALUE)
+        yield from (
+            each.root
+            for each in find(scanned(step.undo.tool or "", step.undo.args))
+            if each.root not in items and each.root != VALUE
+        )
 
 
 def find_cycles(needs: Mapping[str, Sequence[str]]) -> list[list[str]]:

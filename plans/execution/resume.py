@@ -80,8 +80,9 @@ def continued(run: Run, new_id: str, now: datetime, by: str = "", changes: Seque
     new.agents = {name: agent for name, agent in run.agents.items() if name in again}
     for name in new.agents:  # an agent that continues tells of its earlier calls itself
         new.steps[name].past, new.steps[name].more_past, new.steps[name].earlier = [], 0, {}
-    for name in again:  # a child plan that has begun continues as it is; another one is loaded again
-        if (child := run.steps[name].child) is not None and child.plan_id:
+    for name in (name for name in run.steps if name in again):
+        child = run.steps[name].child
+        if child is not None and child.plan_id:  # one that has begun continues as it is; another one is loaded again
             new.steps[name].child = child.model_copy(update={"plan_id": "", "report": None})
     return new
 

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from plans.agents.as_plan import TOOL as AGENT
 from plans.agents.order import agent_of_step
+from plans.children.view import rows as child_rows
 from plans.model import Step
 from plans.run import Decision, Run, Status, StepState
 from plans.views.safe_text import line
@@ -56,6 +57,7 @@ def of_step(run: Run, step: Step) -> list[str]:
     rows += [_decided(run.decisions[step.id])] if step.id in run.decisions else []
     rows += [f"Recovered: {line(state.mended)}"] if state.mended else []
     rows += [f"Agent: plan show {agent_of_step(name, step.id, state.calls)}"] if _has_agent(step, state) else []
+    rows += child_rows(name, step.id, state)
     rows += [f"Deleted: {', '.join(map(line, state.deleted))}"] if state.deleted else []
     rows += [f"Warning: {line(warning)}" for warning in state.warnings]
     return [f"      {row}" for row in rows]

@@ -52,7 +52,8 @@ def asked(run: Run, step: Step) -> dict[str, Any]:
 
 def _shown(run: Run, step: Step, args: dict[str, Any]) -> dict[str, Any]:
     """The whole call with these arguments."""
-    large = {each.root: large for each in find(scanned(step.tool, args)) if (large := _stored(run, each.root))} if not run.literal else {}
+    roots = [] if run.literal else [each.root for each in find(scanned(step.tool, args))]
+    large = {root: large for root in roots if (large := _stored(run, root))}
     return {
         **({"large": large} if large else {}),
         "stepId": step.id,

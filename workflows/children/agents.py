@@ -27,6 +27,7 @@ from plans.views.agent_progress import note_end
 from workflows import search_attributes
 from workflows.children.handles import Handles, cancel
 
+
 class ChildAgents:
     """The agents of one Run's steps."""
 

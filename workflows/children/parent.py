@@ -15,7 +15,7 @@ from temporalio.exceptions import ApplicationError
 
 from plans import budget
 from plans.children import reports
-from plans.children.state import ChildReport
+from plans.children.state import ChildReport, ParentLink
 from plans.errors import Refused, Unanswered
 from plans.execution.messages import BudgetAnswer
 from plans.execution.schedule import Schedule
@@ -76,7 +76,7 @@ class Permits:
         if link is None or not link.asks or not has_parent(self._run):
             return ""
         if step_id not in self._tickets:
-            self._tickets[step_id] = _ticket(self._run)
+            self._tickets[step_id] = _ticket(self._run, link)
         if link.refusal:
             return link.refusal
         if link.permitted < self._tickets[step_id]:
@@ -90,7 +90,7 @@ async def permitted(run: Run) -> None:
     """Wait until the parent grants the plan's own next LLM request. Raises Unanswered if it refuses."""
     if run.parent is None or not run.parent.asks or not has_parent(run):
         return
-    ticket = _ticket(run)
+    ticket = _ticket(run, run.parent)
     await workflow.wait_condition(lambda: _answer(run, ticket) is not None)
     refusal = _answer(run, ticket)
     if run.stopped:
@@ -129,17 +129,16 @@ def _answer(run: Run, ticket: int) -> str | None:
     return link.refusal or None
 
 
-def _ticket(run: Run) -> int:
+def _ticket(run: Run, link: ParentLink) -> int:
     """The number of the request that is wanted now."""
-    assert run.parent is not None
-    run.parent = run.parent.model_copy(update={"asked": run.parent.asked + 1})
+    run.parent = link.model_copy(update={"asked": link.asked + 1})
     run.next_seq()
     return run.parent.asked
 
 
 def _begun(run: Run) -> None:
-    assert run.parent is not None
-    run.parent = run.parent.model_copy(update={"used": run.parent.used + 1})
+    if run.parent is not None:
+        run.parent = run.parent.model_copy(update={"used": run.parent.used + 1})
 
 
 async def _signal(parent: str, message: dict[str, Any]) -> None:

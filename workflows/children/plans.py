@@ -100,9 +100,15 @@ class ChildPlans:
                 raise asyncio.CancelledError from error
             cause = error.cause
             code = getattr(cause, "type", None) or "PLAN_NOT_LOADED"
-            raise ApplicationError(f"the plan could not be loaded: {getattr(cause, 'message', cause)}"[:4_000], type=code) from None
+            raise ApplicationError(
+                f"the plan could not be loaded: {getattr(cause, 'message', cause)}"[:4_000], type=code
+            ) from None
         self._run.steps[step.id].child = ChildPlan(
-            kind=source.kind, named=str(source.value), source=loaded.source[:1_000], sha256=loaded.sha256, data=loaded.data
+            kind=source.kind,
+            named=str(source.value),
+            source=loaded.source[:1_000],
+            sha256=loaded.sha256,
+            data=loaded.data,
         )
         self._run.note(
             LogKind.CHILD, f"loaded {loaded.source}, SHA-256 {loaded.sha256[:12]}…"[:500], workflow.now(), step.id

@@ -1,0 +1,168 @@
+"""Plan steps: a child workflow whose value, files and questions become the step's."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.driving import WAITS, Plans, Started, step, work
+from tests.waiting import until
+
+
+def sub(step_id: str, *needs: str, **args: Any) -> dict[str, Any]:
+    """A step that runs a plan."""
+    return {"id": step_id, "tool": "plan", "args": args, "dependsOn": list(needs)}
+
+
+def child_of(plan: Started, step_id: str, number: int = 1) -> Started:
+    """The child plan of a step."""
+    return Started(plan.client, f"{plan.id}-{step_id}" + (f"-{number}" if number > 1 else ""))
+
+
+def written(plans: Plans, name: str, **plan: Any) -> str:
+    """Write a plan file into the workspace; returns its path."""
+    (plans.workspace / name).write_text(json.dumps(plan))
+    return name
+
+
+WRITE = {"id": "write", "tool": "write_file", "args": {"path": "{{inputs.name}}.txt", "content": "hello"}}
+READ = {"id": "read", "tool": "read_file", "args": {"path": "$write.path"}}
+
+
+async def test_the_value_and_the_files_of_a_child_plan_are_those_of_its_step(plans: Plans) -> None:
+    file = written(
+        plans, "child.json", title="Greets", inputs={"name": {"type": "string"}}, steps=[WRITE, READ],
+        outputs={"text": "read", "bytes": "write.bytes", "name": "inputs.name"},
+    )  # fmt: skip
+    steps = [
+        sub("greet", file=file, inputs={"name": "a"}),
+        sub("inline", "greet", steps=[WRITE, READ], inputs={"name": "$greet.text"}),
+        {"id": "end", "tool": "write_file", "args": {"path": "end.txt", "content": "{{greet.text}} {{inline.read}}"}},
+    ]
+    plan = await plans.start(steps)
+    view = await plan.ended()
+    assert view["status"] == "completed"
+    assert step(view, "greet")["result"]["value"] == {"text": "hello", "bytes": 5, "name": "a"}
+    assert step(view, "inline")["result"]["value"]["read"] == "hello"
+    assert (plans.workspace / "end.txt").read_text() == "hello hello"
+    assert view["step_files"] == {"0": ["a.txt"], "1": ["hello.txt"], "2": ["end.txt"]}
+    child = step(view, "greet")["child"]
+    assert (child["planId"], child["title"], child["status"]) == (f"{plan.id[5:]}-greet", "Greets", "completed")
+    assert child["counts"] == {"total": 2, "completed": 2}
+    assert (await child_of(plan, "greet").view())["value"]["value"]["bytes"] == 5
+
+
+async def test_a_child_plan_that_did_not_complete_fails_its_step_and_names_what_failed(plans: Plans) -> None:
+    bad = {"id": "bad", "tool": "read_file", "args": {"path": "none.txt"}}
+    critical = [bad | {"critical": True}]
+    steps = [
+        sub("partial", steps=[WRITE | {"args": {"path": "p.txt", "content": "p"}}, bad]),
+        sub("failed", steps=critical),
+        sub("deep", steps=[sub("inner", steps=critical)]),
+        sub("missing", file="missing.json"),
+        sub("outside", file="../x.json"),
+        sub("odd", steps=[{"id": "x", "tool": "no_such"}]),
+        sub("output", file=written(plans, "o.json", steps=[work("a")], outputs={"x": "sum(a)"})),
+    ]
+    view = await plans.run(steps)
+    found = {each["id"]: each["result"] for each in view["steps"]}
+    codes = {name: result["code"] for name, result in found.items()}
+    assert codes == {
+        "partial": "PLAN_PARTIAL", "failed": "PLAN_FAILED", "deep": "PLAN_PARTIAL", "missing": "NOT_FOUND",
+        "outside": "PATH_OUTSIDE", "odd": "INVALID_PLAN", "output": "BAD_OUTPUT",
+    }  # fmt: skip
+    assert "step 'bad' failed (NOT_FOUND)" in found["partial"]["error"]
+    assert "step 'inner' failed (PLAN_FAILED)" in found["deep"]["error"]
+    assert view["step_files"]["0"] == ["p.txt"]
+
+
+async def test_a_plan_that_runs_itself_ends_at_the_deepest_level(plans: Plans) -> None:
+    file = written(plans, "self.json", steps=[sub("again", file="self.json")], outputs={"x": "again"})
+    view = await plans.run([sub("begin", file=file)])
+    assert "NESTED_TOO_DEEP" in step(view, "begin")["result"]["error"]
+
+
+async def test_a_person_who_knows_the_parent_sees_what_its_child_asks(plans: Plans) -> None:
+    asks = work("ask", requiresApproval=True)
+    plan = await plans.start([sub("outer", steps=[sub("inner", steps=[asks])])])
+    inner = f"{plan.id.removeprefix('plan-')}-outer-inner"
+    view = await plan.until(
+        lambda view: (step(view, "outer").get("child") or {}).get("pending"), "the question is told"
+    )
+    assert step(view, "outer")["child"]["pending"] == [
+        {"planId": inner, "stepId": "ask", "path": "inner/ask", "kind": "approval"}
+    ]
+    await Started(plan.client, f"plan-{inner}").approve("ask")
+    assert (await plan.ended())["status"] == "completed"
+
+
+async def test_an_approval_of_a_plan_step_covers_exactly_the_content_that_was_loaded(plans: Plans) -> None:
+    file = written(plans, "child.json", steps=[work("one")])
+    plan = await plans.start([sub("run", file=file) | {"requiresApproval": True}])
+    view = await plan.until_asked("run")
+    written(plans, "child.json", steps=[work("two")])
+    [asked] = view["pending"]
+    await plan.approve("run", digest=asked["digest"])
+    await plan.ended()
+    assert [line[1] for line in plans.ledger if line[0] == "start"] == ["one"]
+
+
+async def test_a_waiver_in_a_file_that_nobody_started_does_not_count(plans: Plans) -> None:
+    waived = {"id": "rm", "tool": "run_command", "args": {"command": "true"}, "requiresApproval": False}
+    file = written(plans, "child.json", steps=[waived])
+    plan = await plans.start([sub("run", file=file), sub("own", steps=[waived])])
+    await child_of(plan, "run").until_asked("rm")
+    assert step(await child_of(plan, "own").ended(), "rm")["status"] == "completed"
+    await child_of(plan, "run").deny("rm")
+    view = await plan.ended()
+    assert step(view, "run")["result"]["code"] == "PLAN_PARTIAL"
+
+
+async def test_cancelling_the_parent_cancels_its_child_and_keeps_its_files(plans: Plans) -> None:
+    steps = [WRITE | {"args": {"path": "a.txt", "content": "a"}}, work("slow", "write", args=WAITS)]
+    plan = await plans.start([sub("run", steps=steps)])
+    child = child_of(plan, "run")
+    await child.until_status("slow", "running")
+    await plan.handle.cancel()
+    view = await plan.ended()
+    assert (view["status"], step(view, "run")["result"]["code"]) == ("cancelled", "CANCELLED")
+    assert (await child.view())["status"] == "cancelled"
+    assert view["step_files"] == {"0": ["a.txt"]}
+
+
+async def test_a_pause_reaches_the_child_and_so_does_its_end(plans: Plans) -> None:
+    steps = [work("first", args=WAITS), work("second", "first")]
+    plan = await plans.start([sub("run", steps=steps)])
+    child = child_of(plan, "run")
+    await child.until_status("first", "running")
+    await plan.signal("pause")
+    await child.until(lambda view: view["status"] == "paused", "the child is paused")
+    plans.go()
+    await child.until_status("first", "completed")
+    assert step(await child.view(), "second")["status"] == "ready"
+    await plan.signal("unpause")
+    assert (await plan.ended())["status"] == "completed"
+
+
+async def test_a_child_that_continues_as_new_is_waited_for_and_cancelled_alike(plans: Plans) -> None:
+    steps = [work(f"s{number}", *([f"s{number - 1}"] if number else [])) for number in range(12)]
+    plan = await plans.start([sub("run", steps=steps)], {"historyLimit": 30})
+    view = await plan.ended()
+    assert view["status"] == "completed"
+    assert len(await child_of(plan, "run").histories()) > 1
+    assert list(step(view, "run")["result"]["value"]) == [each["id"] for each in steps]
+
+
+async def test_a_child_that_a_person_terminates_fails_its_step(plans: Plans) -> None:
+    plan = await plans.start([sub("run", steps=[work("slow", args=WAITS)])])
+    child = child_of(plan, "run")
+    await child.until_status("slow", "running")
+    await child.handle.terminate("gone")
+    view = await plan.ended()
+    assert (view["status"], step(view, "run")["result"]["code"]) == ("partial", "PLAN_FAILED")
+    plans.go()
+    await until(lambda: _true(), "the tool has ended")
+
+
+async def _true() -> bool:
+    return True
