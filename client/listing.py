@@ -19,7 +19,7 @@ from client.rpc import memo_of, translated
 from plans.model import Value
 from plans.run import PlanStatus
 
-PLANS = "WorkflowType = 'PlanWorkflow' AND ExecutionStatus != 'ContinuedAsNew'"
+PLANS = "WorkflowType = 'PlanWorkflow' AND ExecutionStatus != 'ContinuedAsNew' AND ParentWorkflowId IS NULL"
 AGENTS_TOO = "WorkflowType IN ('PlanWorkflow', 'AgentWorkflow') AND ExecutionStatus != 'ContinuedAsNew'"
 MAX_ID = 200
 """Characters of a task id that are shown: anybody may write a memo."""
@@ -57,10 +57,10 @@ class Listed(Value):
 async def list_plans(
     client: Client, *, running: bool = False, limit: int | None = None, agents: bool = False
 ) -> AsyncIterator[Listed]:
-    """The plans of the server, newest first if the server sorts them.
+    """The plans of the server, newest first if the server sorts them; those that run as steps of others are left out.
 
-    `running`: only plans that have not ended. `limit`: at most this many. `agents`: include agents. Raises
-    NotConnected.
+    `running`: only plans that have not ended. `limit`: at most this many. `agents`: with agents, and plans that run as
+    steps. Raises NotConnected.
     """
     query = (AGENTS_TOO if agents else PLANS) + (" AND ExecutionStatus = 'Running'" if running else "")
     try:

@@ -8,9 +8,10 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from client.children.checking import check_children
 from client.cli import environment, output
 from client.cli.options import AsJson, File
-from client.cli.workspaces import own_workspace_problems
+from client.cli.workspaces import directory_of, own_workspace_problems
 from client.local_tools import known_tools
 from client.plan_file import PlanFile, check, load
 from plans.definition.validation import errors
@@ -34,6 +35,8 @@ def check_file(file: File, as_json: AsJson = False) -> None:
     plan, wrong = check(found.data, tools)
     if plan is not None and plan.workspace is not None:
         wrong += own_workspace_problems(found, plan.workspace, settings)
+    if plan is not None:
+        wrong += check_children(plan, tools, directory_of(found, plan, None, settings), settings.state_dir).problems
     _report(file, found, plan, wrong, as_json)
     if errors(wrong):
         raise typer.Exit(INVALID)

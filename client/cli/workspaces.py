@@ -10,7 +10,7 @@ from activities.workspace.file_names import is_shown_as_bytes
 from activities.workspace.paths import shown
 from client.plan_file import PlanFile
 from plans.errors import PlanError
-from plans.model import Problem
+from plans.model import Plan, Problem
 from runtime.settings import Settings
 
 
@@ -23,6 +23,13 @@ def named(flag: str | None, settings: Settings, *, local: bool) -> str | None:
         return None
     path = Path(flag).expanduser() if flag is not None else settings.workspace or Path.cwd()
     return checked(path, "--workspace", [str(path.absolute())], settings) if local else str(path)
+
+
+def directory_of(file: PlanFile, plan: Plan, flag: str | None, settings: Settings) -> Path:
+    """The directory that a plan will work in on this machine, as `named` and the plan say; not checked."""
+    if flag is None and plan.workspace is not None:
+        return file.directory / Path(plan.workspace).expanduser()
+    return Path(flag).expanduser() if flag is not None else settings.workspace or Path.cwd()
 
 
 def own_workspace_problems(file: PlanFile, workspace: str, settings: Settings) -> list[Problem]:

@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 from plans.agents.as_plan import TOOL as AGENT
+from plans.children.check import inline_problems
 from plans.definition.arguments import MAX_FIELD, argument_problems
 from plans.definition.dependencies import find_cycles
 from plans.definition.near_names import Hints
@@ -37,7 +38,7 @@ def problems(plan: Plan, tools: Mapping[str, ToolSpec], elsewhere: Container[str
     for count, step in enumerate(plan.steps, 1):
         found += _dependencies(step, known, hints)
         if step.id not in elsewhere:
-            found += [*_tool(step, tools, known, hints), *_code(step, tools)]
+            found += [*_tool(step, tools, known, hints), *_code(step, tools), *inline_problems(step, tools, problems)]
         found += _references(step, known, inputs, hints)
         found += _condition(step, known, hints)
         if len(found) > MAX_FOUND and len(errors(found)) > MAX_FOUND:

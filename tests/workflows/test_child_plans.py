@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
+import pytest
+from temporalio.client import WorkflowFailureError
+from temporalio.exceptions import ApplicationError
+
+from client import resume, runs
+from client.children.naming import located, parts
+from client.listing import list_plans
+from client.undo import undo
 from tests.driving import WAITS, Plans, Started, step, work
 from tests.waiting import until
+from tests.workflows.agents import Serving, call, says, serving
 
 
 def sub(step_id: str, *needs: str, **args: Any) -> dict[str, Any]:
@@ -61,7 +71,7 @@ async def test_a_child_plan_that_did_not_complete_fails_its_step_and_names_what_
         sub("deep", steps=[sub("inner", steps=critical)]),
         sub("missing", file="missing.json"),
         sub("outside", file="../x.json"),
-        sub("odd", steps=[{"id": "x", "tool": "no_such"}]),
+        sub("odd", file=written(plans, "odd.json", steps=[{"id": "x", "tool": "no_such"}])),
         sub("output", file=written(plans, "o.json", steps=[work("a")], outputs={"x": "sum(a)"})),
     ]
     view = await plans.run(steps)
@@ -161,8 +171,134 @@ async def test_a_child_that_a_person_terminates_fails_its_step(plans: Plans) -> 
     view = await plan.ended()
     assert (view["status"], step(view, "run")["result"]["code"]) == ("partial", "PLAN_FAILED")
     plans.go()
-    await until(lambda: _true(), "the tool has ended")
 
 
-async def _true() -> bool:
-    return True
+async def _stopped(plans: Plans, plan: Started, how: str) -> None:
+    """Stop a plan whose child plan runs a step that waits to be told to end."""
+    child = child_of(plan, "run")
+    await child.until_status("slow", "running")
+    if how == "interrupt":
+        await plan.signal("interrupt")
+        await child.until(lambda view: view["stopped"], "the child is interrupted")
+        plans.go()
+        await plan.ended()
+    elif how == "terminate":
+        await plan.handle.terminate("by a test")
+        await child.ended()
+    else:
+        await plan.handle.cancel()
+        await plan.ended()
+
+
+@pytest.mark.parametrize("how", ["interrupt", "cancel", "terminate"])
+async def test_resuming_the_parent_resumes_its_child_which_keeps_what_is_done(plans: Plans, how: str) -> None:
+    steps = [work("first"), work("slow", "first", args=WAITS), work("last", "slow")]
+    file = written(plans, "child.json", steps=steps)
+    plan = await plans.start([sub("run", file=file)])
+    await _stopped(plans, plan, how)
+    written(plans, "child.json", steps=[work("other")])
+    plans.go()
+    again = await resume.resume(plans.client, plan.id)
+    later = Started(plans.client, again.workflow_id)
+    view = await later.ended()
+    assert view["status"] == "completed"
+    child = await child_of(later, "run").view()
+    assert child["resumes"] == child_of(plan, "run").id.removeprefix("plan-")
+    assert [line[1] for line in plans.ledger if line[0] == "start"].count("first") == 1
+    assert [line[1] for line in plans.ledger if line[0] == "end"][-1] == "last"
+    assert list(step(view, "run")["result"]["value"]) == ["first", "slow", "last"]
+    links = await resume.links(plans.client, child_of(plan, "run").id)
+    assert links.resumed_by == [child_of(later, "run").id.removeprefix("plan-")]
+
+
+async def test_a_rerun_loads_the_plan_again(plans: Plans) -> None:
+    file = written(plans, "child.json", steps=[work("one")])
+    plan = await plans.start([sub("run", file=file)])
+    await plan.ended()
+    written(plans, "child.json", steps=[work("two")])
+    again = await resume.rerun(plans.client, plan.id, start_at="run")
+    await Started(plans.client, again.workflow_id).ended()
+    assert [line[1] for line in plans.ledger if line[0] == "start"] == ["one", "two"]
+
+
+async def test_a_step_of_a_child_plan_is_decided_by_its_path_and_listed_with_its_parent(plans: Plans) -> None:
+    asks = work("ask", requiresApproval=True)
+    plan = await plans.start([sub("outer", steps=[sub("inner", steps=[asks])])])
+    inner = f"{plan.id.removeprefix('plan-')}-outer-inner"
+    await plan.until(lambda view: "pending" in step(view, "outer").get("child", {}), "the question is told")
+    assert [(each.plan_id, each.step_id) async for each in runs.pending(plans.client, plan=plan.id)] == [(inner, "ask")]
+    assert await located(plans.client, plan.id, "outer/inner/ask") == (inner, "ask")
+    text = await runs.text(plans.client, plan.id, detailed=True)
+    assert f"plan approve {plan.id.removeprefix('plan-')} 'outer/inner/ask'" in text
+    await runs.approve(plans.client, plan.id, runs.Choice(step_id="outer/inner/ask", by="ann"))
+    assert (await plan.ended())["status"] == "completed"
+
+
+def test_a_path_is_split_outside_of_the_brackets_of_instances() -> None:
+    assert parts("load[a/b].check/ask[x]/y") == ["load[a/b].check", "ask[x]", "y"]
+
+
+async def test_undoing_a_plan_undoes_what_its_child_plans_wrote(plans: Plans) -> None:
+    deeper = sub("inner", steps=[{"id": "deep", "tool": "write_file", "args": {"path": "deep.txt", "content": "d"}}])
+    own = {"id": "own", "tool": "write_file", "args": {"path": "own.txt", "content": "o"}}
+    plan = await plans.start([own, sub("run", steps=[deeper])])
+    assert (await plan.ended())["status"] == "completed"
+    report = await undo(plans.client, plan.id, "run")
+    assert [each.path for each in report.restored] == ["deep.txt"]
+    report = await undo(plans.client, plan.id)
+    assert not list(plans.workspace.glob("*.txt"))
+
+
+async def test_child_plans_are_not_listed_as_plans(plans: Plans) -> None:
+    plan = await plans.start([sub("run", steps=[work("a")])])
+    await plan.ended()
+
+    async def listed() -> list[str]:
+        return [each.plan_id async for each in list_plans(plans.client) if each.plan_id.startswith(plan.id[5:])]
+
+    await until(listed, "the plan is listed")
+    assert f"{plan.id[5:]}-run" not in await listed()
+    assert await listed() == [plan.id[5:]]
+
+
+async def test_a_mistake_in_inline_steps_is_a_problem_of_the_plan_with_its_place(plans: Plans) -> None:
+    plan = await plans.start([sub("run", steps=[{"id": "x", "tool": "read_file", "args": {"path": "$y"}}])])
+    with pytest.raises(WorkflowFailureError) as failure:
+        await plan.handle.result()
+    cause = failure.value.cause
+    assert isinstance(cause, ApplicationError)
+    [problem] = cause.details[0]
+    assert (problem["code"], problem["stepId"], problem["field"]) == ("BAD_REFERENCE", "run", "args.steps.x.args.path")
+
+
+@pytest.fixture
+def serve(idle: Plans, make_worker: Callable[..., Any]) -> Serving:
+    """A scripted LLM and a worker that uses it."""
+    return serving(idle, make_worker)
+
+
+def agent(step_id: str) -> dict[str, Any]:
+    """A step whose agent asks its model again and again."""
+    return {"id": step_id, "tool": "agent", "args": {"objective": "Look."}}
+
+
+@pytest.mark.modes("plain")
+async def test_agents_of_child_plans_share_the_budget_of_the_plan_exactly(serve: Serving) -> None:
+    looks = says({"tool_calls": [call("list_directory", path=".")]}, times=0)
+    async with serve([looks]) as agents:
+        steps = [sub("one", steps=[agent("a"), agent("b")]), sub("two", steps=[sub("deep", steps=[agent("c")])])]
+        view = await (await agents.plans.start(steps, budget={"calls": 7, "ask": False})).ended()
+        assert len(agents.llm.play.seen) == 7
+    assert view["tokens"]["calls"] == 7
+    assert sum(view["tokens"]["byStep"].values()) == view["tokens"]["totalTokens"] > 0
+    assert {step(view, name)["result"]["code"] for name in ("one", "two")} == {"PLAN_PARTIAL"}
+    assert "of the LLM budget are spent" in step(view, "one")["result"]["error"]
+
+
+@pytest.mark.modes("plain")
+async def test_what_child_plans_spend_counts_in_their_plan_without_a_budget(serve: Serving) -> None:
+    done = says({"answer": "done", "confidence": "high"}, times=0)
+    async with serve([done]) as agents:
+        view = await (await agents.plans.start([sub("one", steps=[agent("a"), agent("b")])])).ended()
+    assert view["tokens"]["calls"] == 2
+    assert step(view, "one")["result"]["value"] == {"a": "done", "b": "done"}
