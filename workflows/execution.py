@@ -51,9 +51,6 @@ from workflows.children.children import Children
 from workflows.outcomes import cancelled, completed, failed, lasted, left_behind, of_activity, skipped
 from workflows.recovery import StepRecovery
 
-ACTIVATION_UNITS = 3_000_000
-"""Units of work (plans/expressions/evaluation.py) for conditions and references per workflow task: some seconds at
-worst, of the ten that it has. The other steps are left to the next one."""
 ACTIVATION_BYTES = 1_000_000
 """Bytes of arguments sent per workflow task: the server refuses more than 4 MB of commands (TEMPORAL.md 2)."""
 
@@ -70,8 +67,7 @@ class Execution:
         self._recovery = StepRecovery(self)
         self.children = Children(self.schedule)
         self._sent = 0
-        self._worked, self._task = 0, -1
-        self._rest: asyncio.Task[None] | None = None
+        self._rest = timers.Rest()
         self._seen = -1
 
     @property
@@ -82,9 +78,8 @@ class Execution:
     @property
     def has_news(self) -> bool:
         """Whether something finished, timed out or changed in the Run since the last turn."""
-        rested = self._rest is not None and self._rest.done()
         return bool(
-            rested
+            self._rest.is_over
             or self._finished
             or self._timers.have_passed
             or self._recovery.has_news
@@ -94,8 +89,7 @@ class Execution:
     def turn(self, starting: bool = True) -> None:
         """Settle finished steps, apply approval timeouts, recoveries and decisions, then start ready steps."""
         self._sent = 0
-        if self._rest is not None and self._rest.done():
-            self._rest = None
+        self._rest.end()
         while self._finished:
             self._settle(*self._finished.popleft())
         for name in self._timers.passed():
@@ -169,26 +163,17 @@ class Execution:
         while self.schedule.running < limit and (self.schedule.ready or self.schedule.open_next(limit, workflow.now())):
             if self._sent > ACTIVATION_BYTES and self._handles:
                 return  # the rest starts in a later turn: a handle is in flight, so there will be one
-            if self._rests():
+            if self._rest.is_due():
                 return
             if self.schedule.ready:  # the item that has just begun may be done already, since an earlier run
                 self._act_on(next(iter(self.schedule.ready)))
-
-    def _rests(self) -> bool:
-        """Whether this workflow task has worked enough. A timer then begins the next one."""
-        task = workflow.info().get_current_history_length()
-        if task != self._task:
-            self._task, self._worked = task, 0
-        if self._rest is None and self._worked > ACTIVATION_UNITS and workflow.patched("rest-between-costly-steps"):
-            self._rest = asyncio.create_task(workflow.sleep(0.001, summary="rest"))
-        return self._rest is not None
 
     def _act_on(self, step_id: str) -> None:
         """Do what `next_action` decided about a ready step."""
         now, step = workflow.now(), self.schedule.step(step_id)
         budget = Budget()
         action = next_action(self.schedule, step_id, budget)
-        self._worked += budget.spent
+        self._rest.worked(budget.spent)
         match action:
             case Skip(reason, opens, code):
                 self._end(step_id, skipped(reason, now, opens, code))

@@ -10,9 +10,6 @@ value that was not known yet. Arguments that replace the step's are validated, a
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
@@ -25,7 +22,7 @@ from plans.execution.tool_history import keep_asked, keep_proposed
 from plans.log import LogKind
 from plans.model import ApprovalRule, Step
 from plans.run import DONE, Decision, Run, Status
-from plans.step_call import StepCall, carries, digest_of, upcoming
+from plans.step_call import StepCall, args_hash, carries, digest_of, upcoming
 
 DENIED = "User denied approval"
 """The reason of a denied step (seed 004)."""
@@ -272,12 +269,6 @@ def void(run: Run, step_id: str, now: datetime) -> None:
         what = "approval" if decision.approved else "denial"
         why = "was about another call" if decision.digest else "did not say which values it was about"
         run.note(LogKind.VOID, f"the {what} of step '{step_id}' {why}; it needs another decision", now, step_id)
-
-
-def args_hash(args: Mapping[str, Any]) -> str:
-    """Hash of the arguments: what a decision was bound to before there were digests of whole calls."""
-    text = json.dumps(args, sort_keys=True, ensure_ascii=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def sentence(step_id: str, decision: Decision) -> str:

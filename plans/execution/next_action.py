@@ -20,11 +20,12 @@ from plans.execution.messages import Decide
 from plans.execution.readiness import ReadinessIndex
 from plans.expressions.conditions import holds, roots_of
 from plans.expressions.evaluation import MAX_ARGS_CHARACTERS, Budget
+from plans.expressions.items import roots_of_items
 from plans.expressions.opaque import PLAN
 from plans.expressions.references import Filled
 from plans.flow.opened import Opened
 from plans.flow.outline import when_of_whole
-from plans.flow.progress import case_of, items_of, roots_of_items
+from plans.flow.progress import case_of, items_of
 from plans.model import Step, ToolSpec
 from plans.run import DENIED, Result, Run
 from plans.step_call import StepCall, StepValues, call_of, filled_args, size_of, upcoming
@@ -140,7 +141,7 @@ def _opening(schedule: ReadinessIndex, step: Step, values: StepValues, budget: B
     """Begin a block or a loop. A block may need approval as a whole; of a loop, each item asks for itself."""
     run = schedule.run
     if step.for_each is not None:
-        names = roots_of_items(step.for_each)
+        names = roots_of_items(step.for_each.items)
         values.add(names)
         stored = next((name for name in names if name in values.large), None)
         if stored is not None:

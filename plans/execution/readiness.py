@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Mapping
+from datetime import datetime
 from itertools import islice
 
 from plans.definition.dependencies import dependencies
+from plans.errors import IllegalMove
 from plans.flow.containers import Containers
 from plans.flow.outline import Node
+from plans.flow.progress import Further, Progress, Settle
 from plans.model import Step
-from plans.run import DONE, PlanStatus, Run, Status
+from plans.run import DONE, PlanStatus, Run, Status, StepState
 
 _NONE: dict[str, bool] = {}
 
@@ -137,6 +140,27 @@ class ReadinessIndex:
         """A step's dependencies; True where it uses the value."""
         return self._needs.get(step_id, _NONE)
 
+    def ask_beside(self, step_id: str) -> None:
+        """Mark a running step as awaiting a person's decision. It stays running, as its agent does."""
+        if self._state(step_id).status is not Status.RUNNING:
+            raise IllegalMove(f"step '{step_id}' is not running")
+        self.run.steps[step_id].awaiting = "approval"
+        self._list(step_id)
+
+    def answered(self, step_id: str) -> None:
+        """End the wait for approval or recovery: the step is ready to start again, or still running."""
+        if step_id in self._awaiting or step_id in self._recovering:
+            self.run.steps[step_id].awaiting = self.run.steps[step_id].deadline = None
+            self._list(step_id)
+
+    def next_move(self, step_id: str, now: datetime) -> Further | Settle:
+        """What follows in a container in which everything has ended."""
+        return Progress(self.outline, self.run.opened, self.run.steps, self.run.stopped).next_move(step_id, now)
+
+    def next_ended(self) -> str | None:
+        """A running container in which everything has ended; each is given once."""
+        return self._containers.next_ended()
+
     def _may_start(self, step_id: str) -> bool:
         """Whether the step may start even if the plan has been stopped: a `finally` runs whatever happened."""
         return not self.run.stopped or (self.outline.nodes[step_id].closing and not self.run.interrupted)
@@ -178,3 +202,8 @@ class ReadinessIndex:
         if (step.on_failure or defaults.on_failure) == "stop":
             return True
         return defaults.critical if step.critical is None else step.critical
+
+    def _state(self, step_id: str) -> StepState:
+        if step_id not in self.run.steps:
+            raise IllegalMove(f"the plan has no step '{step_id}'")
+        return self.run.steps[step_id]

@@ -26,7 +26,6 @@ from plans.errors import IllegalMove
 from plans.execution.readiness import ReadinessIndex
 from plans.flow.containers import MAX_AWAITING
 from plans.flow.opened import Opened
-from plans.flow.progress import Further, Progress, Settle
 from plans.log import LogKind
 from plans.model import Plan
 from plans.run import DONE, ENDED, Change, PlanStatus, Result, Run, Status, StepState
@@ -114,14 +113,6 @@ class Schedule(ReadinessIndex):
             self._move(step_id, Status.RUNNING, now)
         self.open(step_id, opened, now)
 
-    def next_move(self, step_id: str, now: datetime) -> Further | Settle:
-        """What follows in a container in which everything has ended."""
-        return Progress(self.outline, self.run.opened, self.run.steps, self.run.stopped).next_move(step_id, now)
-
-    def next_ended(self) -> str | None:
-        """A running container in which everything has ended; each is given once."""
-        return self._containers.next_ended()
-
     def _grow(self, step_id: str, now: datetime) -> None:
         new = self.outline.open(step_id)
         kept, run = self.run.kept, self.run
@@ -185,19 +176,6 @@ class Schedule(ReadinessIndex):
             raise IllegalMove(f"step '{step_id}' is {state.status} and cannot await {awaiting}")
         state.awaiting, state.deadline = awaiting, deadline
         self._list(step_id)
-
-    def ask_beside(self, step_id: str) -> None:
-        """Mark a running step as awaiting a person's decision. It stays running, as its agent does."""
-        if self._state(step_id).status is not Status.RUNNING:
-            raise IllegalMove(f"step '{step_id}' is not running")
-        self.run.steps[step_id].awaiting = "approval"
-        self._list(step_id)
-
-    def answered(self, step_id: str) -> None:
-        """End the wait for approval or recovery: the step is ready to start again, or still running."""
-        if step_id in self._awaiting or step_id in self._recovering:
-            self.run.steps[step_id].awaiting = self.run.steps[step_id].deadline = None
-            self._list(step_id)
 
     def settle(self, step_id: str, outcome: Outcome, now: datetime) -> list[str]:
         """Finish a step: its dependents become ready, or permanently blocked. Returns those ready, in plan order."""
@@ -293,11 +271,6 @@ class Schedule(ReadinessIndex):
         self._list(step_id)
         if self.run.opened and to in DONE:
             self._containers.ended(step_id)
-
-    def _state(self, step_id: str) -> StepState:
-        if step_id not in self.run.steps:
-            raise IllegalMove(f"the plan has no step '{step_id}'")
-        return self.run.steps[step_id]
 
 
 def conclude(run: Run, status: PlanStatus, reason: str, now: datetime) -> None:

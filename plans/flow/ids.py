@@ -10,8 +10,6 @@ MAX_KEY = 120
 """Characters of a key in an id; of a longer one the beginning and a hash remain."""
 MAX_ID = 900
 """Characters of an id: Temporal refuses activity ids above 1,000 (TEMPORAL.md 2)."""
-CATCH, FINALLY, UNDO = "catch", "finally", "undo"
-"""Names of the blocks that belong to a step: `pay.catch`, `work.finally`, `pay.undo`."""
 _UNSAFE = re.compile(
     r"[\[\]%\x00-\x20\x7f-\xa0]|[\u2028\u2029\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]"
 )

@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
+from plans.definition.scopes import CATCH, ERROR, FINALLY, INDEX, KEY, ROUND, STATUS, item_names
 from plans.expressions.conditions import roots_of
-from plans.expressions.references import INPUTS
-from plans.flow.ids import CATCH, FINALLY, inner_id, instance_id, round_id
+from plans.flow.ids import inner_id, instance_id, round_id
 from plans.flow.opened import Opened
 from plans.model import ForEach, Plan, Step
 
 Kind = Literal["call", "block", "switch", "each", "repeat"]
-INDEX, KEY, ROUND, ERROR, STATUS, VALUE = "index", "key", "round", "error", "status", "value"
-"""Names that a construct gives to the steps inside it, besides that of the item."""
 
 
 class Node:
@@ -212,11 +210,6 @@ class Drawn:
         return Drawn()
 
 
-def item_names(step: Step) -> set[str]:
-    """The names that a `forEach` gives to the steps inside it."""
-    return set() if step.for_each is None else {step.for_each.as_, INDEX, KEY}
-
-
 def when_of_item(step: Step) -> str | None:
     """The condition of a step with `forEach`, if it is about the single item; None if it is about the whole step."""
     return step.when if item_names(step).intersection(roots_of(step.when)) else None
@@ -225,7 +218,3 @@ def when_of_item(step: Step) -> str | None:
 def when_of_whole(step: Step) -> str | None:
     """The condition of a step, unless it is about single items."""
     return None if when_of_item(step) else step.when
-
-
-RESERVED = frozenset((INPUTS, INDEX, KEY, ROUND, ERROR, STATUS, VALUE, CATCH, FINALLY, "undo"))
-"""Names that no step inside a block may have."""

@@ -17,11 +17,13 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from plans.definition.scopes import CATCH, FINALLY
 from plans.errors import BadExpression, BadReference
-from plans.expressions.conditions import holds, roots_of, search
+from plans.expressions.conditions import holds, search
 from plans.expressions.evaluation import Budget
-from plans.expressions.references import describe, fill_text, find
-from plans.flow.ids import CATCH, FINALLY, inner_id, item_key
+from plans.expressions.items import list_expression
+from plans.expressions.references import describe, fill_text
+from plans.flow.ids import inner_id, item_key
 from plans.flow.opened import Opened
 from plans.flow.outline import Node, Outline
 from plans.flow.values import Composer, output_of
@@ -53,7 +55,7 @@ def items_of(rule: ForEach, values: Mapping[str, Any], budget: Budget | None = N
     """The items of a loop and their keys. Raises BadReference or BadExpression."""
     found = rule.items
     if isinstance(found, str):
-        found = fill_text(found, values, None, budget) if _is_text(found) else search(found, dict(values), budget)
+        found = search(list_expression(found), dict(values), budget)
     elif found:
         found = [fill_text(each, values, None, budget) if isinstance(each, str) else each for each in found]
     if not isinstance(found, list):
@@ -66,13 +68,6 @@ def items_of(rule: ForEach, values: Mapping[str, Any], budget: Budget | None = N
         twice = next(key for index, key in enumerate(keys) if key in keys[:index])
         raise BadReference(f"forEach: two items have the key '{twice}'; keys must be unique", BAD_KEY)
     return Opened(items=found, keys=keys)
-
-
-def roots_of_items(rule: ForEach) -> list[str]:
-    """The names that the list of a loop refers to."""
-    if isinstance(rule.items, str) and not _is_text(rule.items):
-        return roots_of(rule.items)
-    return list(dict.fromkeys(reference.root for reference in find(rule.items)))
 
 
 def case_of(cases: list[Case], loaded: Callable[[str], Mapping[str, Any]], budget: Budget | None = None) -> int | None:
@@ -233,11 +228,6 @@ def holds_of(expression: str, value: Any) -> bool:
     """Whether a condition about a value holds, by JMESPath's rule. Raises BadExpression."""
     found = search(expression, value)
     return found not in (None, False, "", [], {}) or (found == 0 and found is not False)
-
-
-def _is_text(items: str) -> bool:
-    """Whether a list is given by a reference; else by an expression."""
-    return items.startswith("$") or "{{" in items
 
 
 def _key(expression: str, item: Any, budget: Budget | None) -> str:

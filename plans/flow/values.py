@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from plans.activity_io import LargeValue
+from plans.definition.scopes import CATCH
 from plans.expressions.conditions import search
-from plans.flow.ids import CATCH
 from plans.flow.opened import Opened
 from plans.flow.outline import Node, Outline
 from plans.step_state import Status, StepState
