@@ -12,7 +12,7 @@ from plans.children.files import placed
 from plans.children.state import MAX_ASKED, Asked, ChildPlan, ChildReport, ParentLink
 from plans.execution.readiness import ReadinessIndex
 from plans.execution.tool_history import files_of_run
-from plans.run import DONE, PlanStatus, Run, Status
+from plans.run import DONE, Run, Status
 
 REPORTS = 10
 """Reports of a child plan that are about progress alone."""
@@ -96,11 +96,6 @@ def finished_requests(run: Run) -> int:
     link = run.parent
     open_ones = len(run.ledger.open) + sum(account.open for account in run.ledger.accounts.values())
     return max(0, link.used - open_ones) if link else 0
-
-
-def is_over(report: ChildReport) -> bool:
-    """Whether the child plan has ended."""
-    return report.status in {PlanStatus.COMPLETED, PlanStatus.PARTIAL, PlanStatus.FAILED, PlanStatus.CANCELLED}
 
 
 def _finished(report: ChildReport) -> int:

@@ -21,7 +21,7 @@ from plans.definition.validation import errors, input_values
 from plans.errors import InvalidPlan, Refused
 from plans.execution import resume
 from plans.execution.file_tracking import stamps_for
-from plans.expressions.references import find
+from plans.expressions.opaque import PLAN, STEPS
 from plans.file_stamps import Stamp
 from plans.model import Plan, Problem, Step
 from plans.run import Options, Run
@@ -111,7 +111,8 @@ def waivers_count(parent: Run, step: Step) -> bool:
     if not parent.options.waivers or parent.request or step.id in parent.edited or child is None:
         return False
     if child.kind == "inline":
-        return isinstance(step.args.get("steps"), list) and parent.steps[step.id].args is None
+        is_written = step.tool != PLAN or isinstance(step.args.get(STEPS), list)  # or the items of the plan's own loop
+        return is_written and parent.steps[step.id].args is None
     return child.sha256 in parent.options.known_plans
 
 
@@ -136,8 +137,3 @@ def asks(parent: Run) -> bool:
 def described(step: Step, child: ChildPlan, plan: Plan) -> str:
     """The title of a child plan for lists and headings."""
     return plan.title or child.source or step.description or step.id
-
-
-def has_references(args: Mapping[str, Any]) -> bool:
-    """Whether the source of a plan step is known only at run time."""
-    return any(find(args.get(name)) for name in ("file", "template"))

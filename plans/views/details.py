@@ -9,7 +9,7 @@ from plans.agents.as_plan import TOOL as AGENT
 from plans.agents.order import agent_of_step
 from plans.children.view import rows as child_rows
 from plans.model import Step
-from plans.run import Decision, Run, Status, StepState
+from plans.run import Decision, Result, Run, Status, StepState
 from plans.views.safe_text import line
 from plans.views.views import counts, created
 
@@ -31,6 +31,8 @@ def of_plan(run: Run) -> list[str]:
     rows += [f"Workspace: {line(run.facts.workspace or plan.workspace or '')}"] if run.facts.workspace else []
     used = run.ledger.total
     rows += [f"Tokens: {used.in_words()}"] if used.calls else []
+    rows += [f"Step of: {line(run.parent.plan_id)}, {line(run.parent.step_id)}"] if run.parent else []
+    rows += [f"Value: {_value(plan.id or '', run.value)}"] if run.value and run.value.ok else []
     return rows + ([f"Stopped: {line(run.stopped)}"] if run.stopped else [])
 
 
@@ -53,7 +55,7 @@ def end(run: Run, step: Step) -> str:
 def of_step(run: Run, step: Step) -> list[str]:
     """The rows about a step: its value, the decision about it, its agent, the files of others among its own."""
     state, name = run.steps[step.id], run.plan.id or ""
-    rows = [f"Value: {_value(name, state)}"] if state.result and state.result.ok else []
+    rows = [f"Value: {_value(name, state.result)}"] if state.result and state.result.ok else []
     rows += [_decided(run.decisions[step.id])] if step.id in run.decisions else []
     rows += [f"Recovered: {line(state.mended)}"] if state.mended else []
     rows += [f"Agent: plan show {agent_of_step(name, step.id, state.calls)}"] if _has_agent(step, state) else []
@@ -80,8 +82,7 @@ def _how(state: StepState) -> str:
     return "" if state.status is Status.PENDING or state.awaiting else state.status.value
 
 
-def _value(plan: str, state: StepState) -> str:
-    result = state.result
+def _value(plan: str, result: Result | None) -> str:
     if result is None:
         return "-"
     if result.large:
