@@ -104,7 +104,7 @@ def answered(run: Run, message: BudgetAnswer) -> None:
     """Take over the parent's answer to a request. Raises Refused if nothing was asked."""
     link = run.parent
     if link is None or not has_parent(run):
-        raise Refused("this plan is no step of another one, so it asked for no LLM request", "NOT_ASKED")
+        raise Refused("this plan is not a step of another one, so it asked for no LLM request", "NOT_ASKED")
     if message.number == 0:
         run.parent = link.model_copy(update={"asks": True})
     elif not link.asks or message.number != link.permitted + 1:
