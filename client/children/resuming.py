@@ -46,13 +46,12 @@ async def unfinished(client: Client, run: Run) -> dict[str, dict[str, Any]]:
 
 def _children(run: Run) -> Iterator[tuple[str, str]]:
     """The steps with an unfinished child, and its id."""
-    agents = {step.id for step in run.plan.steps if step.tool == AGENT}
     for step_id, state in run.steps.items():
         if not state.calls or state.status is Status.COMPLETED:
             continue
         if state.child is not None and (name := recorded_id(state.child.plan_id)):
             yield step_id, name
-        elif step_id in agents:
+        elif run.outline.step(step_id).tool == AGENT:
             yield step_id, agent_of_step(run.plan.id or "", step_id, state.calls)
 
 

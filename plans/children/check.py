@@ -10,6 +10,7 @@ from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any
 
 from plans.children.orders import SOURCES, inline_data, source_problem
+from plans.definition.checks.calls import CallOf
 from plans.definition.parsing import read_plan
 from plans.expressions.opaque import PLAN, STEPS
 from plans.expressions.references import find
@@ -20,18 +21,16 @@ Check = Callable[[Plan, Mapping[str, ToolSpec], Container[str]], list[Problem]]
 MAX_FIELD = 300
 
 
-def inline_problems(step: Step, tools: Mapping[str, ToolSpec], check: Check) -> Iterator[Problem]:
+def inline_problems(call: CallOf, tools: Mapping[str, ToolSpec], check: Check) -> Iterator[Problem]:
     """Problems of the source of a plan step, and of its inline steps."""
-    if step.tool != PLAN:
+    if call.tool != PLAN:
         return
-    given = [name for name in SOURCES if step.args.get(name) is not None]
+    given, inputs = [name for name in SOURCES if call.args.get(name) is not None], call.args.get("inputs")
     if len(given) != 1:
-        text = f"Invalid args for {PLAN}: {source_problem(given)}"
-        yield Problem(code="INVALID_ARGS", step_id=step.id, field="args", message=text)
-    elif isinstance(step.args.get(STEPS), list):
-        inputs = step.args.get("inputs")
-        data = inline_data(step.args[STEPS], inputs if isinstance(inputs, dict) else {})
-        yield from nested(step.id, f"args.{STEPS}", content_problems(data, tools, check)[1])
+        yield call.problem("INVALID_ARGS", "args", f"Invalid args for {PLAN}: {source_problem(given)}")
+    elif isinstance(call.args.get(STEPS), list):
+        data = inline_data(call.args[STEPS], inputs if isinstance(inputs, dict) else {})
+        yield from nested(call.path, f"{call.start}args.{STEPS}", content_problems(data, tools, check)[1])
 
 
 def content_problems(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,12 +21,16 @@ def child(name: str) -> dict[str, Any]:
     return {"id": name, "tool": "plan", "args": {"steps": [*steps, deep]}}
 
 
+def _grown(chaos: Chaos, lines: int) -> Callable[[], bool]:
+    return lambda: len(chaos.plans.ledger) >= lines
+
+
 @pytest.mark.slow
 async def test_child_plans_survive_workers_that_are_killed(chaos: Chaos) -> None:
     await chaos.worker.up()
     plan = await chaos.plans.start([child("a"), child("b"), work("end", "a", "b")])
     for kill in range(1, KILLS + 1):
-        await until(lambda lines=4 * kill: len(chaos.plans.ledger) >= lines, "some steps have run")
+        await until(_grown(chaos, 4 * kill), "some steps have run")
         chaos.worker.kill()
         await chaos.worker.up()
     view = await plan.ended()
