@@ -52,18 +52,18 @@ class _Search:
 
     def _of(self, plan: Plan, above: Sequence[str]) -> Iterator[Problem]:
         made = {str(step.args.get("path")) for _, step in walk(plan) if step.tool == "write_file"}
-        for _, step in walk(plan):
+        for path, step in walk(plan):
             if step.tool != PLAN or len(self._found.hashes) >= MAX_CHILDREN:
                 continue
             for name in ("file", "template"):
                 source = step.args.get(name)
                 if isinstance(source, str) and not find(source) and source not in made:
-                    yield from self._named(step, name, source, above)
+                    yield from self._named(step.model_copy(update={"id": path}), name, source, above)
             steps = step.args.get(STEPS)
             if isinstance(steps, list):
                 inner, wrong = content_problems({"steps": steps}, self._tools, lambda *_: [])
                 if inner is not None and not wrong:
-                    yield from nested(step.id, f"args.{STEPS}", list(self._of(inner, above)))
+                    yield from nested(path, f"args.{STEPS}", list(self._of(inner, above)))
 
     def _named(self, step: Step, kind: str, source: str, above: Sequence[str]) -> Iterator[Problem]:
         try:

@@ -271,6 +271,18 @@ async def test_a_mistake_in_inline_steps_is_a_problem_of_the_plan_with_its_place
     assert (problem["code"], problem["stepId"], problem["field"]) == ("BAD_REFERENCE", "run", "args.steps.x.args.path")
 
 
+async def test_a_plan_runs_once_for_each_item_of_a_list(plans: Plans) -> None:
+    file = written(
+        plans, "child.json", inputs={"name": {"type": "string"}}, steps=[WRITE], outputs={"path": "write.path"}
+    )
+    each = sub("each", file=file, inputs={"name": "$item"}) | {"forEach": {"items": ["a", "b/c"], "key": "@"}}
+    end = {"id": "end", "tool": "write_file", "args": {"path": "end.json", "content": "{{each}}"}}
+    view = await plans.run([each, end])
+    assert view["status"] == "completed"
+    assert json.loads((plans.workspace / "end.json").read_text()) == [{"path": "a.txt"}, {"path": "b/c.txt"}]
+    assert (plans.workspace / "b" / "c.txt").read_text() == "hello"
+
+
 @pytest.fixture
 def serve(idle: Plans, make_worker: Callable[..., Any]) -> Serving:
     """A scripted LLM and a worker that uses it."""
