@@ -17,13 +17,14 @@ from temporalio.exceptions import ApplicationError
 
 from activities.attempt.environment import ToolEnvironment
 from activities.attempt.results import keep
+from activities.attempt.stored_arguments import whole_value
 from activities.workspace.contents import read_head
-from plans.activity_io import LargeValue
 from plans.children.outputs import evaluated
 from plans.children.state import LoadedPlan, LoadRequest, OutputsRequest
 from plans.definition.parsing import Unreadable
 from plans.errors import InvalidPlan, PlanError, ToolError
 from plans.expressions.evaluation import MAX_CHARACTERS_IN_ACTIVITY, UNITS_IN_ACTIVITY, Budget
+from plans.large_value import LargeValue
 from runtime.plan_files.text import data_of, text_of
 from runtime.templates.find import find_template
 from runtime.value_store import ValueStore
@@ -77,6 +78,8 @@ class ChildPlanLoader:
             names = list(request.large)
             stored = await asyncio.gather(*(self.values.get(request.large[name]) for name in names))
             whole = {**request.values, **dict(zip(names, stored, strict=True))}
+            for name, composed in request.composed.items():
+                whole[name] = await whole_value(composed, self.values)
             budget = Budget(UNITS_IN_ACTIVITY, MAX_CHARACTERS_IN_ACTIVITY)
             value = await asyncio.to_thread(evaluated, request, whole, budget)
             kept = await keep(value, self.values)

@@ -15,7 +15,8 @@ from plans.errors import BadExpression
 from plans.expressions.conditions import roots_of, search
 from plans.expressions.evaluation import Budget
 from plans.expressions.references import INPUTS
-from plans.run import Run, Status
+from plans.run import Run
+from plans.step_call import StepValues
 
 INLINE_CHARACTERS = 16_000
 """Longest value, as JSON text, that the workflow keeps itself; longer ones go through an activity into storage."""
@@ -31,21 +32,13 @@ def wanted(run: Run, *, is_child: bool) -> OutputsRequest | None:
     if run.plan.outputs:
         used = {root for expression in run.plan.outputs.values() for root in _roots(expression)}
         names = names if "@" in used else [name for name in names if name in used]
-    request = OutputsRequest(outputs=run.plan.outputs, values={INPUTS: run.inputs} if run.plan.inputs else {})
-    for name in names:
-        state = run.steps[name]
-        if state.status is not Status.COMPLETED or state.result is None:
-            continue
-        if state.result.large is not None:
-            request.large[name] = state.result.large
-        else:
-            request.values[name] = state.result.value
-    return request
+    found = StepValues(run, names)
+    return OutputsRequest(outputs=run.plan.outputs, values=found.inline, large=found.large, composed=found.composed)
 
 
 def is_small(request: OutputsRequest) -> bool:
     """Whether the workflow itself may evaluate it: every value is there, and they are short."""
-    return not request.large and len(json.dumps(request.values, default=str)) <= INLINE_CHARACTERS
+    return not (request.large or request.composed) and len(json.dumps(request.values, default=str)) <= INLINE_CHARACTERS
 
 
 def evaluated(request: OutputsRequest, values: Mapping[str, Any], budget: Budget) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from plans.activity_io import LargeValue
+from plans.large_value import Composed, LargeValue
 from plans.model import Value
 
 MAX_NESTING = 8
@@ -87,3 +87,4 @@ class OutputsRequest(Value):
     outputs: dict[str, str] = Field(description="Expressions by name; empty: the values by step.")
     values: dict[str, Any] = Field(default_factory=dict, description="Values by step, and `inputs`.")
     large: dict[str, LargeValue] = Field(default_factory=dict, description="Values outside history, by step.")
+    composed: dict[str, Composed] = Field(default_factory=dict, description="Values of loops that hold such values.")

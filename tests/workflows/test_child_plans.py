@@ -86,6 +86,17 @@ async def test_a_child_plan_that_did_not_complete_fails_its_step_and_names_what_
     assert view["step_files"]["0"] == ["p.txt"]
 
 
+async def test_a_child_plan_gives_values_that_are_too_long_for_history_whole(plans: Plans) -> None:
+    (plans.workspace / "long.txt").write_text("x" * 300_000)
+    long = {"id": "long", "tool": "read_file", "args": {"path": "long.txt"}}
+    outputs = {"both": "join('-', [long, short])", "size": "length(long)"}
+    file = written(plans, "child.json", steps=[long, work("short", args={"value": "y"})], outputs=outputs)
+    end = {"id": "end", "tool": "write_file", "args": {"path": "end.txt", "content": "$run.both"}}
+    view = await plans.run([sub("run", file=file), end])
+    assert view["status"] == "completed"
+    assert (plans.workspace / "end.txt").read_text() == "x" * 300_000 + "-y"
+
+
 async def test_a_plan_that_runs_itself_ends_at_the_deepest_level(plans: Plans) -> None:
     file = written(plans, "self.json", steps=[sub("again", file="self.json")], outputs={"x": "again"})
     view = await plans.run([sub("begin", file=file)])
@@ -277,8 +288,8 @@ async def test_a_plan_runs_once_for_each_item_of_a_list(plans: Plans) -> None:
     )
     each = sub("each", file=file, inputs={"name": "$item"}) | {"forEach": {"items": ["a", "b/c"], "key": "@"}}
     end = {"id": "end", "tool": "write_file", "args": {"path": "end.json", "content": "{{each}}"}}
-    view = await plans.run([each, end])
-    assert view["status"] == "completed"
+    view = await plans.run([each, end], outputs={"paths": "each[].path"})
+    assert (view["status"], view["value"]["value"]) == ("completed", {"paths": ["a.txt", "b/c.txt"]})
     assert json.loads((plans.workspace / "end.json").read_text()) == [{"path": "a.txt"}, {"path": "b/c.txt"}]
     assert (plans.workspace / "b" / "c.txt").read_text() == "hello"
 

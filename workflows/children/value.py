@@ -7,11 +7,11 @@ from typing import Any
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, is_cancelled_exception
 
-from plans.activity_io import LargeValue
 from plans.children import outputs
 from plans.children.results import KEY, result_of
 from plans.errors import BadExpression
 from plans.expressions.evaluation import Budget
+from plans.large_value import LargeValue
 from plans.log import LogKind
 from plans.run import PlanStatus, Result, Run
 from workflows import policies
