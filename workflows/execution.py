@@ -15,7 +15,6 @@ from typing import Any
 from temporalio import workflow
 
 from plans.activity_io import Return
-from plans.children.orders import CHILDREN
 from plans.errors import Refused
 from plans.execution import approvals, revision
 from plans.execution.apply_edits import Revised
@@ -138,8 +137,8 @@ class Execution:
         for name, handle in self._handles.items():
             if self._is_timer(name):
                 handle.cancel()
-            elif self.schedule.step(name).tool in CHILDREN:
-                self.children.interrupt(name)
+            else:
+                self.children.interrupt(name)  # of other steps, nothing
 
     def received(self, report: AgentProgress) -> None:
         """Take over the report of a step's agent or child plan. Raises Refused."""
