@@ -31,6 +31,7 @@ from activities.lifecycle.agent_history import AgentHistory, AgentTracker
 from activities.lifecycle.check_plan import PlanChecker
 from activities.lifecycle.compare_files import FileComparer
 from activities.lifecycle.list_items import ItemLister
+from activities.lifecycle.load_plan import ChildPlanLoader
 from activities.lifecycle.record_end import EndRecorder, SummaryWriter
 from activities.lifecycle.snapshot_workspace import SnapshotTaker
 from activities.llm.ask_llm import AskLlm
@@ -128,6 +129,7 @@ def _activities(
     site = environment_of(settings, effects, fault, client.service_client.config.target_host)
     llm = LanguageModel(settings.openai_base_url, settings.openai_api_key, settings.model, settings.llm_timeout)
     changes = FileChanges(effects, site.watcher.journal if site.watcher else Journal(settings.state_dir), site.rules)
+    plans = ChildPlanLoader(values, settings.state_dir, site)
     return [
         *(tool_activity(tool, values, effects, site) for tool in tools.values() if not tool.spec.durable),
         _checker(settings, specs, indexed).check_plan,
@@ -139,6 +141,8 @@ def _activities(
         AgentTracker(AgentHistory(settings.state_dir)).track_agent,
         changes.file_changes,
         FileComparer(site).compare_files,
+        plans.load_plan,
+        plans.plan_outputs,
     ]
 
 

@@ -19,7 +19,7 @@ from client.rpc import memo_of, translated
 from plans.model import Value
 from plans.run import PlanStatus
 
-PLANS = "WorkflowType = 'PlanWorkflow' AND ExecutionStatus != 'ContinuedAsNew'"
+PLANS = "WorkflowType = 'PlanWorkflow' AND ExecutionStatus != 'ContinuedAsNew' AND ParentWorkflowId IS NULL"
 AGENTS_TOO = "WorkflowType IN ('PlanWorkflow', 'AgentWorkflow') AND ExecutionStatus != 'ContinuedAsNew'"
 MAX_ID = 200
 """Characters of a task id that are shown: anybody may write a memo."""
@@ -66,10 +66,11 @@ async def list_plans(
     agents: bool = False,
     schedule: str | None = None,
 ) -> AsyncIterator[Listed]:
-    """The plans of the server, newest first if the server sorts them.
+    """The plans of the server, newest first if the server sorts them; those that run as steps of others are left out.
 
-    `running`: only plans that have not ended. `limit`: at most this many. `agents`: include agents. `schedule`: only
-    those that the schedule of this name started. Raises NotConnected, BadPlanId for what cannot be a name.
+    `running`: only plans that have not ended. `limit`: at most this many. `agents`: with agents, and plans that run as
+    steps. `schedule`: only those that the schedule of this name started. Raises NotConnected, BadPlanId for what cannot
+    be a name.
     """
     query = (AGENTS_TOO if agents else PLANS) + (" AND ExecutionStatus = 'Running'" if running else "")
     query += f" AND {_SCHEDULE.name} = '{_name(schedule)}'" if schedule is not None else ""

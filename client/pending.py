@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
 from temporalio.client import Client
 
+from client.children.naming import asking
 from client.errors import BadPlanId, NoWorker
 from client.ids import plan_id
 from client.listing import Listed, list_plans
@@ -41,7 +42,7 @@ class Pending(PendingView):
 async def pending(
     client: Client, say: Callable[[str], None] = lambda _: None, *, plan: str | None = None, patience: float = PATIENCE
 ) -> AsyncIterator[Pending]:
-    """The steps awaiting an approval or an answer in all running plans and agents, or in one `plan`.
+    """The steps awaiting an approval or an answer in all running plans and agents, or in one `plan` and its children.
 
     `patience`: seconds a plan may take to answer. Plans that do not answer are omitted; at the end, `say` is called
     with the reasons. Raises NotConnected.
@@ -90,11 +91,17 @@ async def _of(client: Client, listed: Listed, patience: float) -> list[Pending] 
     return [_pending(listed.plan_id, listed.queue, view.title, item) for item in view.pending]
 
 
-async def _of_plan(client: Client, plan: str, patience: float) -> list[Pending]:
-    """The pending decisions of one plan, which the server's index need not know yet. Raises as `ask`."""
+async def _of_plan(client: Client, plan: str, patience: float, *, children: bool = True) -> list[Pending]:
+    """The pending decisions of one plan, which the server's index need not know yet. Raises as `ask`.
+
+    `children`: with those of the plans below it.
+    """
     view = await ask_view(client, plan, BriefView, "plan", BRIEF, patience=patience)
     queue = (await describe(client, plan)).task_queue
-    return [_pending(plan_id(plan), queue, view.title, item) for item in view.pending]
+    found = [_pending(plan_id(plan), queue, view.title, item) for item in view.pending]
+    for child in asking(view.steps) if children else []:
+        found += await _of_plan(client, child, patience, children=False)
+    return found
 
 
 def _pending(plan: str, queue: str, title: str, item: PendingView) -> Pending:

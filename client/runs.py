@@ -28,6 +28,7 @@ from client.agents import recorded as history
 from client.agents import start as start_agent
 from client.answers.send import answer, event
 from client.calls import call
+from client.children.naming import located
 from client.decisions import Choice
 from client.draft import drafted, make
 from client.edits import Edited, edit, plan_file, regenerate
@@ -153,15 +154,19 @@ async def watch(
 async def approve(client: Client, plan: str, choice: Choice) -> str:
     """Approve a step, now or before it awaits approval. Returns the plan's sentence about the decision.
 
+    A step of a child plan is named by its path, `deploy/upload`, or in the child itself.
+
     `choice.digest` (of `pending` or `call`) says what was decided on; without it, an approval is refused once an edit
     has changed the step. Raises Refused if the plan rejects the decision (its `code` says why), PlanClosed if the plan
     has ended. NoWorker: the decision was delivered and takes effect as soon as a worker serves the plan.
     """
+    plan, choice = await _located(client, plan, choice)
     return await decisions.send_decision(client, plan, "approve", choice)
 
 
 async def deny(client: Client, plan: str, choice: Choice) -> str:
     """Deny a step: it is skipped and its dependents are blocked. Returns and raises as `approve`."""
+    plan, choice = await _located(client, plan, choice)
     return await decisions.send_decision(client, plan, "deny", choice)
 
 
@@ -170,6 +175,7 @@ async def decide(client: Client, plan: str, choice: Choice, *, approved: bool) -
 
     Raises Refused and PlanClosed as `approve`. NoWorker: nothing was decided; unlike `approve`, nothing was delivered.
     """
+    plan, choice = await _located(client, plan, choice)
     return await decisions.decide(client, plan, choice, approved)
 
 
@@ -241,6 +247,12 @@ async def _stored(client: Client, plan: str, since: int, say: Callable[[str], No
 
 async def _events(client: Client, plan: str, since: int, say: Callable[[str], None]) -> list[EventView]:
     return await patiently(client, plan, say, lambda: events(client, plan, since))
+
+
+async def _located(client: Client, plan: str, choice: Choice) -> tuple[str, Choice]:
+    """The plan to decide in, and the decision as it names the step: `deploy/upload` is a step of a child plan."""
+    plan, step_id = await located(client, plan, choice.step_id)
+    return plan, choice.model_copy(update={"step_id": step_id})
 
 
 async def _ended(client: Client, plan: str) -> Run | None:

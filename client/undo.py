@@ -15,6 +15,7 @@ from temporalio.common import WorkflowIDReusePolicy
 from temporalio.exceptions import ActivityError, ApplicationError, TimeoutError, WorkflowAlreadyStartedError
 from temporalio.service import RPCError
 
+from client.children.naming import below
 from client.errors import NoWorker
 from client.ids import plan_id
 from client.rpc import RPC_TIMEOUT, ask_view, describe, translated
@@ -62,7 +63,11 @@ async def _answer(client: Client, plan: str, request: ChangesRequest, workflow_i
         raise Refused(f"plan '{name}' has no step '{request.step_id}'; `plan show {name}` lists them", "UNKNOWN_STEP")
     default = (await describe(client, plan)).task_queue
     queues = [view.queue or default, *(step.queue for step in steps.values())]
-    request = request.model_copy(update={"queues": list(dict.fromkeys(filter(None, queues)))})
+    children = {name: path async for name, path in below(client, view.steps)}
+    for name in children:
+        queues += await _queues(client, name)
+    named = {"queues": list(dict.fromkeys(filter(None, queues))), "children": children}
+    request = request.model_copy(update=named)
     try:
         result: dict[str, Any] = await client.execute_workflow(
             "ChangesWorkflow",
@@ -83,6 +88,15 @@ async def _answer(client: Client, plan: str, request: ChangesRequest, workflow_i
         raise translated(error, plan) from error
     tools = {name: step.tool for name, step in steps.items()}
     return _with_tools(ChangesReport.model_validate(result), tools)
+
+
+async def _queues(client: Client, child: str) -> list[str | None]:
+    """The task queues of a child plan and its steps; none if it does not answer."""
+    try:
+        view = await ask_view(client, child, PlanView, "plan")
+    except PlanError:
+        return []
+    return [view.queue, *(step.queue for step in view.steps)]
 
 
 def _with_tools(report: ChangesReport, tools: Mapping[str, str]) -> ChangesReport:

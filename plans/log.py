@@ -33,6 +33,7 @@ class LogKind(StrEnum):
     LLM = "llm"  # an answer was rejected
     BUDGET = "budget"
     AGENT = "agent"  # progress of the agent that does a step
+    CHILD = "child"  # a child plan began or ended
     TASK = "task"  # an agent's task list
     FILES_CHANGED = "files_changed"  # reported by a person or program
     CLEARED = "cleared"  # file stamps and agents.md shown were forgotten

@@ -20,6 +20,7 @@ from pydantic import Field, PrivateAttr
 from plans.activity_io import Facts, Note
 from plans.budget import Ledger
 from plans.change_log import Revision
+from plans.children.state import Hashes, ParentLink
 from plans.file_stamps import FileTracker
 from plans.flow.opened import Kept, Opened
 from plans.flow.outline import Drawn, Outline
@@ -83,6 +84,8 @@ class Options(Value):
     review: bool = Field(default=False, description="Wait for `begin` before the first step.")
     inputs: dict[str, Any] = Field(default_factory=dict, description="Values of the plan's inputs.")
     by: str = Field(default="", max_length=200, description="Who started it.")
+    waivers: bool = Field(default=True, description="False: no person read the plan, so what it waives does not count.")
+    known_plans: Hashes = Field(default_factory=list, description="Hashes of the files of child plans, at the start.")
     split: dict[str, Any] | None = Field(
         default=None,
         description="The request becomes one step of the tool `agent` per task; other arguments of those steps.",
@@ -144,7 +147,9 @@ class Run(State):
     unsigned: bool = Field(default=False, description="Started without the signature that its worker asks for.")
     signatures: Signatures = Field(default_factory=Signatures, description="Signed messages that were honoured.")
     waiting: Waiting = Field(default_factory=Waiting, description="Answers to questions, and events.")
-    agents: dict[str, dict[str, Any]] = Field(default_factory=dict, description="By step, the agent run to resume.")
+    agents: dict[str, dict[str, Any]] = Field(default_factory=dict, description="By step, the child's run to resume.")
+    parent: ParentLink | None = Field(default=None, description="The plan that it runs for, as a step of it.")
+    value: Result | None = Field(default=None, description="Its value: `outputs`; of a child plan also without them.")
     _drawn: Drawn = PrivateAttr(default_factory=Drawn)
 
     @classmethod

@@ -12,9 +12,11 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from plans.children.orders import loaded
 from plans.errors import BadExpression, BadReference
 from plans.expressions.conditions import reaches, roots_of
 from plans.expressions.evaluation import MAX_ARGS_CHARACTERS, Budget
+from plans.expressions.opaque import PLAN, scanned
 from plans.expressions.references import INPUTS, Filled, Place, fill, find, in_text, is_literal, strings
 from plans.flow.outline import Found
 from plans.flow.values import Composer
@@ -22,6 +24,8 @@ from plans.large_value import Composed, LargeValue
 from plans.model import Step
 from plans.run import Run, Status
 
+CONTENT = "plan:"
+"""Key in `StepCall.values` of the child plan that a call runs; no step has such an id."""
 _DOMAIN = "plans: call of a step, 1"
 """First part of what is hashed: another form of the digest gets another number."""
 
@@ -79,6 +83,8 @@ def args_hash(args: Mapping[str, Any]) -> str:
 def call_of(run: Run, step: Step, filled: Filled, values: StepValues) -> StepCall:
     """The call with these arguments."""
     found = {root: values.identity(root) for place in filled.deferred for root in _roots(filled.args, place)}
+    if step.tool == PLAN and (content := loaded(run.steps[step.id].child, filled.args)):
+        found[CONTENT] = {"sha256": content}
     return StepCall(step.tool, filled.args, run.queue_of(step), run.workspace_of(step), found)
 
 
@@ -98,7 +104,7 @@ def upcoming(run: Run, step: Step, args: dict[str, Any] | None = None) -> Upcomi
         call = call_of(run, step, filled, values)
     except (BadReference, BadExpression):
         return Upcoming(call_of(run, step, Filled(written, []), values), is_whole=False, is_written=False)
-    roots = [] if run.literal else [each.root for each in find(written) if values.means(each.root)]
+    roots = [] if run.literal else [each.root for each in find(scanned(step.tool, written)) if values.means(each.root)]
     # `fill` leaves a text with a stored value to the worker, and does not look at what else it mentions.
     is_whole = all(root in values.inline or root in values.stored for root in roots)
     return Upcoming(call, is_whole, is_written=not roots)
@@ -190,9 +196,12 @@ def filled_args(
     args = run.args_of(step) if args is None else args
     if run.literal:
         return Filled(args, [])
-    values.add(reference.root for reference in find(args))
+    mine = scanned(step.tool, args)
+    values.add(reference.root for reference in find(mine))
     spec = run.facts.tools.get(step.tool)  # unknown until a worker has checked the plan
-    return fill(args, values.inline, spec.quoting if spec else {}, values.stored, budget)
+    filled = fill(mine, values.inline, spec.quoting if spec else {}, values.stored, budget)
+    whole = mine is args
+    return filled if whole else Filled({name: filled.args.get(name, args[name]) for name in args}, filled.deferred)
 
 
 def size_of(args: dict[str, Any]) -> int:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from plans.activity_io import Logs, PastCall
+from plans.children.state import ChildPlan
 from plans.large_value import LargeValue
 from plans.model import Value
 
@@ -126,6 +127,7 @@ class StepState(State):
     notes: str = Field(default="", description="What its agent said about its work: summaries of tasks, its answer.")
     tasks: list[str] = Field(default_factory=list, description="The task list of its agent, in order.")
     tasks_done: int = Field(default=0, description="How many of them are done, counted from the first.")
+    child: ChildPlan | None = Field(default=None, description="The plan that it runs, of a step with the tool `plan`.")
 
     @property
     def digest(self) -> str:

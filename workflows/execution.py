@@ -14,7 +14,6 @@ from typing import Any
 
 from temporalio import workflow
 
-from plans.agents.as_plan import TOOL as AGENT
 from plans.errors import Refused
 from plans.execution import approvals, revision
 from plans.execution.apply_edits import Revised
@@ -46,8 +45,9 @@ from plans.model import DEFAULT_PARALLEL, Step
 from plans.run import PlanStatus, Run, Status
 from plans.step_call import StepCall, digest_of, size_of
 from plans.step_state import Outcome
-from workflows import child_agents, list_items, timers, tool_call
+from workflows import list_items, timers, tool_call
 from workflows.approval_timers import ApprovalTimers
+from workflows.children.children import Children
 from workflows.outcomes import cancelled, completed, failed, lasted, left_behind, of_activity, skipped
 from workflows.recovery import StepRecovery
 from workflows.waiting.steps import WaitingSteps
@@ -63,7 +63,7 @@ class Execution:
         self._finished: deque[tuple[str, asyncio.Future[Any]]] = deque()
         self._timers = ApprovalTimers()
         self._recovery = StepRecovery(self)
-        self._agents = child_agents.ChildAgents(self.schedule)
+        self.children = Children(self.schedule)
         self._sent, self._rest = 0, timers.Rest()
         self.waiting = WaitingSteps(self.schedule, self._timers, self._end, self._rest.may_work)
         self._seen = -1
@@ -100,7 +100,7 @@ class Execution:
             self._timers.stop(name)
             if not self._recovery.decided(name):  # a decision about a recovery is not an approval of the step
                 self.schedule.answered(name)
-        self._agents.turn()
+        self.children.turn()
         if starting and self.run.status is PlanStatus.RUNNING:
             self._start_ready()
             while self._proceed():  # a container may end at once, when it is empty
@@ -131,19 +131,19 @@ class Execution:
         self.schedule.revise(plan.model_copy(update={"steps": [*plan.steps, *steps]}), {}, (), workflow.now())
 
     def interrupt(self, reason: str) -> None:
-        """Start no further step. Activities in flight may finish, agents are interrupted, timers end at once."""
+        """Start no further step. Activities in flight may finish, children are interrupted, timers end at once."""
         self.run.interrupted = True
         self.schedule.stop(reason, workflow.now())
         self._timers.stop_all()
         for name, handle in self._handles.items():
             if self._is_timer(name):
                 handle.cancel()
-            elif self.schedule.step(name).tool == AGENT:
-                self._agents.interrupt(name)
+            else:
+                self.children.interrupt(name)  # of other steps, nothing
 
     def received(self, report: AgentProgress) -> None:
-        """Take over the report of a step's agent. Raises Refused."""
-        self._agents.received(report)
+        """Take over the report of a step's agent or child plan. Raises Refused."""
+        self.children.received(report)
 
     async def cancel(self) -> None:
         """Cancel every running step, wait until each has cleaned up, and settle them."""
@@ -185,7 +185,7 @@ class Execution:
                 self._ask(step, call, now)
             case Delegate(args):
                 self.schedule.start(step_id, now)
-                self._watch(step_id, self._agents.start(step, args))
+                self._watch(step_id, self.children.start(step, args))
             case Sleep(seconds):
                 self.schedule.start(step_id, now)
                 self._sleep(step_id, seconds, now)

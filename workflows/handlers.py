@@ -135,9 +135,9 @@ class MessageHandlers:
 
         self._try("files_changed", None, arguments, mark)
 
-    @workflow.signal(description="Sent by agents: progress of the agent that works on a step.")
+    @workflow.signal(description="Sent by children: progress of the agent or plan that works on a step.")
     def agent_progress(self, *arguments: Any) -> None:
-        """Store the agent's task list, calls, files and usage as the step's, and add its line to the log."""
+        """Store the child's task list, calls, files, usage and questions as the step's; add its line to the log."""
 
         def note() -> None:
             self._started().received(read(AgentProgress, arguments, max_bytes=AGENT_BYTES))
@@ -258,8 +258,10 @@ class MessageHandlers:
             execution.interrupt(text)
         elif action == "pause":
             execution.schedule.pause(now, text)
+            execution.children.pause("pause", by)
         elif action == "unpause":
             execution.schedule.unpause(now, text)
+            execution.children.pause("unpause", by)
         elif action == "clear_session":
             self._clear_session(text)
         else:

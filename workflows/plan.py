@@ -18,16 +18,20 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from plans.activity_io import Facts
 from plans.change_log import Revision
+from plans.children.starting import place_problems
 from plans.definition.parsing import read_plan
 from plans.definition.validation import condition_problems, errors, input_values
 from plans.errors import InvalidPlan, PlanError
 from plans.execution.apply_edits import Revised
 from plans.execution.history_limit import HistoryLimit, Move
+from plans.execution.messages import BudgetAnswer, read
 from plans.execution.resume import was_cut_short
 from plans.model import Plan, Problem
 from plans.run import PlanStatus, Run
 from plans.views import markdown
 from workflows import drafting, resume_check, search_attributes, signed
+from workflows.children import parent
+from workflows.children.value import set_value, with_result
 from workflows.completion import carried, failure_of, recorded
 from workflows.execution import Execution
 from workflows.inputs import PlanRequest, invalid, read_request
@@ -43,6 +47,7 @@ class PlanWorkflow(WaitingHandlers):
     def __init__(self, *arguments: Any) -> None:
         self._index = search_attributes.Index()
         self._patience: asyncio.Task[None] | None = None
+        self._reporter = parent.Reporter()
         try:
             self._open(read_request(arguments))
             self._proof = signed.opened(self._started().run, *signed.proof_of(arguments))
@@ -99,12 +104,19 @@ class PlanWorkflow(WaitingHandlers):
         run.request = text
         return run
 
+    @workflow.signal(description="Sent by the parent of a child plan: whether its next LLM request is granted.")
+    def budget_answer(self, *arguments: Any) -> None:
+        """Take over the parent plan's answer to a request."""
+        run = self._started().run
+        self._try("budget_answer", None, arguments, lambda: parent.answered(run, read(BudgetAnswer, arguments)))
+
     async def _check(self) -> None:
         """Validate the plan against its workers' tools and store their facts; then review or begin."""
         run = self._started().run
         facts = await facts_about(run, run.plan, all_tools=run.options.review)
-        if errors(facts.problems):
-            raise self._refused(facts.problems)
+        problems = [*facts.problems, *place_problems(run, facts)]
+        if errors(problems):
+            raise self._refused(problems)
         run.facts, run.inputs = facts, input_values(run.plan, run.options.inputs)[0]
         signed.judge(run, self._proof)
         if run.resumes:
@@ -188,8 +200,12 @@ class PlanWorkflow(WaitingHandlers):
     async def _summarize(self, cancelled: bool = False) -> dict[str, Any]:
         execution = self._started()
         execution.schedule.end(workflow.now(), cancelled or was_cut_short(execution.run))
+        if not cancelled:
+            await set_value(execution.run)
         summary = await recorded(execution.run)
+        summary = with_result(execution.run, summary)
         self._publish()
+        await self._reporter.sent()
         if text := failure_of(execution.run):
             raise ApplicationError(text, summary, type="PLAN_FAILED", category=ApplicationErrorCategory.BENIGN)
         return summary
@@ -198,6 +214,7 @@ class PlanWorkflow(WaitingHandlers):
         """Show the state in Temporal's UI: current details, and search attributes and memo when they changed."""
         execution = self._started()
         run = execution.run
+        self._reporter.report(execution.schedule)
         workflow.set_current_details(markdown.details(run, execution.schedule))
         known = run.facts.search_attributes
         self._index.publish(run.status.value, execution.schedule.awaiting, run.plan.title, known=known)

@@ -1,7 +1,7 @@
-"""Descriptions of the tools that the workflow runs itself, without an activity: sleep, ask, wait_for and agent.
+"""Descriptions of the tools that the workflow runs itself, without an activity: sleep, ask, wait_for, agent and plan.
 
 sleep is a durable timer, which needs no running worker. ask and wait_for wait for a message, for years if need be.
-agent is a child workflow; its tool calls and files are attributed to the step.
+agent and plan are child workflows; their tool calls and files are attributed to the step.
 """
 
 from __future__ import annotations
@@ -100,3 +100,26 @@ def agent(
         The agent's answer: text, or a JSON value that matches outputSchema.
     """
     raise ToolError("BAD_TOOL", "agent is a child workflow; a worker must not register it as an activity")
+
+
+@tool(effect="opaque", durable=True, timeout=31_536_000.0)
+def plan(
+    file: Annotated[str, Field(min_length=1, max_length=4_096)] | None = None,  # noqa: ARG001
+    template: Annotated[str, Field(min_length=1, max_length=200)] | None = None,  # noqa: ARG001
+    steps: Annotated[list[dict[str, Any]], Field(min_length=1)] | None = None,  # noqa: ARG001
+    inputs: dict[str, Any] | None = None,  # noqa: ARG001
+    id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,179}$")] | None = None,  # noqa: ARG001
+) -> NoReturn:
+    """Run another plan as a step: a plan file, a template, or steps. Give exactly one of the three.
+
+    Args:
+        file: Path of a plan file (JSON or YAML) in the workspace.
+        template: NAME or NAME@HASH of a saved template.
+        steps: The steps themselves, as in a plan file; their references mean each other and `inputs`.
+        inputs: Values of the other plan's inputs, by name.
+        id: Id of the other plan; default: made from the ids of this plan and the step.
+
+    Returns:
+        The other plan's `outputs`; if it has none, the values of its completed steps by id.
+    """
+    raise ToolError("BAD_TOOL", "plan is a child workflow; a worker must not register it as an activity")

@@ -10,12 +10,12 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from client.children.checking import check_children
 from client.cli import environment, output
 from client.cli.options import AsJson, File
-from client.cli.workspaces import asking_in, own_workspace_problems
+from client.cli.workspaces import asking_in, directory_of, own_workspace_problems
 from client.local_tools import known_tools
 from client.plan_file import PlanFile, check, load
-from client.templates.known import call_problems
 from plans.definition.validation import errors
 from plans.definition.will_ask import Asking
 from plans.errors import InvalidPlan, PlanError
@@ -39,9 +39,10 @@ def check_file(file: File, as_json: AsJson = False) -> None:
         _report(file, None, None, error.problems, as_json)
         raise typer.Exit(INVALID) from None
     plan, wrong = check(found.data, tools)
-    wrong += call_problems(plan, found, settings) if plan is not None else []
     if plan is not None and plan.workspace is not None:
         wrong += own_workspace_problems(found, plan.workspace, settings)
+    if plan is not None:
+        wrong += check_children(plan, tools, directory_of(found, plan, None, settings), settings.state_dir).problems
     asking = _asking(found, plan, tools, settings) if plan is not None and not errors(wrong) else []
     _report(file, found, plan, wrong, as_json, asking)
     if errors(wrong):

@@ -29,6 +29,13 @@ def named(flag: str | None, settings: Settings, *, local: bool) -> str | None:
     return checked(path, "--workspace", [str(path.absolute())], settings) if local else str(path)
 
 
+def directory_of(file: PlanFile, plan: Plan, flag: str | None, settings: Settings) -> Path:
+    """The directory that a plan will work in on this machine, as `named` and the plan say; not checked."""
+    if flag is None and plan.workspace is not None:
+        return file.directory / Path(plan.workspace).expanduser()
+    return Path(flag).expanduser() if flag is not None else settings.workspace or Path.cwd()
+
+
 def own_workspace_problems(file: PlanFile, workspace: str, settings: Settings) -> list[Problem]:
     """The problem of the workspace that a plan names, if a worker on this machine would refuse it."""
     path = file.directory / Path(workspace).expanduser()

@@ -11,6 +11,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from plans.children.check import inline_problems
 from plans.definition.checks.calls import CallOf, reference_problems, tool_problems
 from plans.definition.checks.constructs import construct_problems
 from plans.definition.checks.cycles import cycle_problems
@@ -85,6 +86,7 @@ class _Check:
         for call in calls_of(step, scope.before):
             if here:
                 self._add(tool_problems(call, self._tools, scope, self._hints))
+                self._add(inline_problems(call, self._tools, problems))
             paths = partial(self._path, step=step, scope=scope, path=call.path)
             self._add(reference_problems(call, scope, self._inputs, self._hints, paths=paths))
         self._add(expression_problems(step, scope, self._inputs, self._hints))

@@ -68,7 +68,8 @@ def stated(run: Run, step: Step) -> bool | None:
     """
     if step.id in run.denied:
         return True
-    if step.requires_approval is False and run.facts.binds_calls and is_inside(step.id, run.edited):
+    is_waiver = step.requires_approval is False and run.facts.binds_calls
+    if is_waiver and (not run.options.waivers or is_inside(step.id, run.edited)):
         return None
     return step.requires_approval
 
@@ -79,7 +80,8 @@ def refused_waiver(run: Run, step: Step) -> str:
         return ""
     if run.facts.strict_approvals:
         return "the worker's approvals are strict"
-    if is_inside(step.id, run.edited) or (step.approval is None and DEFAULTS in run.edited):
+    no_waivers = not run.options.waivers or is_inside(step.id, run.edited)
+    if no_waivers or (step.approval is None and DEFAULTS in run.edited):
         return "it is not what the plan was started with, but an edit"
     return ""
 

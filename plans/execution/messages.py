@@ -14,6 +14,7 @@ from pydantic import Field, ValidationError
 
 from plans.activity_io import PastCall
 from plans.budget import Spent
+from plans.children.state import ChildReport
 from plans.definition.parsing import Unreadable, check_depth, check_values
 from plans.edits import EditPlan, Regenerate
 from plans.errors import Refused, Undecodable
@@ -108,7 +109,7 @@ class LogsAsked(Value):
 
 
 class AgentProgress(Value):
-    """Report of the agent that does a step to its plan: its task list, and since the last report its calls and files.
+    """Report of a step's agent or child plan to its plan: its task list, and since the last report calls and files.
 
     `spent` holds all that it has spent. With `request` it asks whether it may send its next LLM request, and waits for
     the answer: the signal `budget_answer`.
@@ -134,6 +135,7 @@ class AgentProgress(Value):
     finished: int = Field(default=0, ge=0, le=MAX_COUNT, description="Number of the last LLM request that has ended.")
     request: int | None = Field(default=None, ge=1, le=MAX_COUNT, description="Number of the LLM request it asks for.")
     estimate: int = Field(default=0, ge=0, le=MAX_COUNT, description="Tokens that this request may need.")
+    child: ChildReport | None = Field(default=None, description="Of a child plan: its status, steps and questions.")
 
 
 class BudgetAnswer(Value):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from plans.agents.as_plan import TOOL as AGENT
+from plans.children.orders import CHILDREN, must_load
 from plans.definition.arguments import argument_problems
 from plans.definition.output_schema import schema_problem
 from plans.errors import BadExpression, BadReference
@@ -20,6 +21,7 @@ from plans.execution.readiness import ReadinessIndex
 from plans.expressions.conditions import holds, roots_of
 from plans.expressions.evaluation import MAX_ARGS_CHARACTERS, Budget
 from plans.expressions.items import roots_of_items
+from plans.expressions.opaque import PLAN
 from plans.expressions.references import Filled
 from plans.flow.opened import Opened
 from plans.flow.outline import when_of_whole
@@ -67,7 +69,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Delegate:
-    """Start an agent for the step, as a child workflow."""
+    """Start the step's agent or plan, as a child workflow."""
 
     args: dict[str, Any]
 
@@ -140,14 +142,17 @@ def next_action(schedule: ReadinessIndex, step_id: str, budget: Budget | None = 
         _check_args(run.facts.tools[step.tool], filled)
     except (BadReference, BadExpression) as error:
         return Fail(error.code, error.message)
+    # A plan is loaded first: what it would do is known only then. Its child asks (`workflows.children.plans`).
+    if step.tool == PLAN and must_load(run.steps[step_id].child, filled.args):
+        return Delegate(filled.args)
     # 3. The approval comes after the arguments: it covers exactly the call that would be made now.
     call = call_of(run, step, filled, values)
     if decision is not None and not approvals.covers(run, step, call):
         return Ask(call, voids=True)
     if decision is None and approvals.is_needed(run, step, call):
         return Ask(call)
-    # 4. The kind of the tool. An agent is durable as well, so it comes first.
-    if step.tool == AGENT:
+    # 4. The kind of the tool. Agents and plans are durable as well, so they come first.
+    if step.tool in CHILDREN:
         return Delegate(filled.args)
     if step.tool == ASK:
         return Question(filled.args)
@@ -220,7 +225,7 @@ def after_timeout(schedule: ReadinessIndex, step_id: str) -> Expire | Decide | N
 
 def is_timer(run: Run, step: Step) -> bool:
     """Whether the workflow runs the step itself, as a timer."""
-    return run.facts.tools[step.tool].durable and step.tool not in (AGENT, ASK, WAIT_FOR)
+    return run.facts.tools[step.tool].durable and step.tool not in (*CHILDREN, ASK, WAIT_FOR)
 
 
 def _check_args(spec: ToolSpec, filled: Filled) -> None:

@@ -71,12 +71,22 @@ def resumed(run: Run, new_id: str, now: datetime, by: str = "", changes: Sequenc
         raise Refused(
             "every step is done; there is nothing to resume. Use `plan rerun` to run steps again", "NOTHING_TO_DO"
         )
+    return continued(run, new_id, now, by, changes)
+
+
+def continued(run: Run, new_id: str, now: datetime, by: str = "", changes: Sequence[Replacement] = ()) -> Run:
+    """As `resumed`, also if all steps are done: of a child plan whose parent was stopped before it learned that."""
+    again = unfinished(run, _is_done)
     sentence = _sentence(f"resumes plan '{run.plan.id}'", run, again.names, by)
     new = _next(run, _changed(_plan_of(run), changes, again.names), again, new_id, sentence, now)
     new.agents = {name: agent for name, agent in run.agents.items() if name in again.names}
     for name in new.agents:  # an agent that continues tells of its earlier calls itself
         state = new.steps[name] if name in new.steps else new.kept.steps[name]
         state.past, state.more_past, state.earlier = [], 0, {}
+    for name in (name for name in run.steps if name in again.names):
+        child, again_state = run.steps[name].child, new.steps.get(name) or new.kept.steps.get(name)
+        if again_state is not None and child is not None and child.plan_id:  # it continues as it was loaded
+            again_state.child = child.model_copy(update={"plan_id": "", "report": None})
     return new
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -32,6 +32,11 @@ def one_of(step_id: str, others: Sequence[str]) -> str:
         return f"{step_id}, or whatever ran at the same time"
     more = f" and {len(others) - MAX_NAMED} more" if len(others) > MAX_NAMED else ""
     return f"one of {', '.join([step_id, *others[:MAX_NAMED]])}{more}"
+
+
+def is_of(name: str, step_id: str | None) -> bool:
+    """Whether a call is of the step asked for, or of the plan that this step runs: `deploy/upload` is of `deploy`."""
+    return step_id in (None, name) or name.startswith(f"{step_id}/")
 
 
 class FileChange(Value):
@@ -67,6 +72,11 @@ class ChangesRequest(Value):
 
     plan_id: str = Field(max_length=1_000)
     step_id: str | None = Field(default=None, max_length=1_000, description="Only the changes of this step.")
+    children: dict[Annotated[str, Field(max_length=1_000)], Annotated[str, Field(max_length=4_000)]] = Field(
+        default_factory=dict,
+        max_length=10_000,
+        description="Plans below it, whose changes are among its own: by id, the path of the step that runs it.",
+    )
     undo: bool = False
     dry_run: bool = Field(default=True, description="Report what undo would do, without doing it.")
     partly: bool = Field(default=False, description="Undo what can be undone; otherwise any conflict undoes nothing.")
@@ -137,7 +147,7 @@ def decide_undo(
     chains: dict[tuple[str, str], list[_Link]] = {}
     for call in calls:
         for change in call.changes if call.undone is None else ():
-            link = _Link(call=call, change=change, is_chosen=step_id in (None, call.step_id))
+            link = _Link(call=call, change=change, is_chosen=is_of(call.step_id, step_id))
             chains.setdefault((call.workspace, change.path), []).append(link)
     restored: list[tuple[datetime, Restore]] = []
     refused: list[Refusal] = []

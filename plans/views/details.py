@@ -7,8 +7,9 @@ from datetime import datetime
 
 from plans.agents.as_plan import TOOL as AGENT
 from plans.agents.order import agent_of_step
+from plans.children.view import rows as child_rows
 from plans.model import Step
-from plans.run import Decision, Run, Status, StepState
+from plans.run import Decision, Result, Run, Status, StepState
 from plans.views.safe_text import line
 from plans.views.views import counts, created
 from plans.waiting.records import Answer
@@ -32,6 +33,8 @@ def of_plan(run: Run) -> list[str]:
     rows += [f"Inputs: {_inputs(run)}"] if run.inputs else []
     used = run.ledger.total
     rows += [f"Tokens: {used.in_words()}"] if used.calls else []
+    rows += [f"Step of: {line(run.parent.plan_id)}, {line(run.parent.step_id)}"] if run.parent else []
+    rows += [f"Value: {_value(plan.id or '', run.value)}"] if run.value and run.value.ok else []
     return rows + ([f"Stopped: {line(run.stopped)}"] if run.stopped else [])
 
 
@@ -62,11 +65,12 @@ def end(run: Run, step: Step) -> str:
 def of_step(run: Run, step: Step) -> list[str]:
     """The rows about a step: its value, the decision about it, its agent, the files of others among its own."""
     state, name = run.steps[step.id], run.plan.id or ""
-    rows = [f"Value: {_value(name, state)}"] if state.result and state.result.ok else []
+    rows = [f"Value: {_value(name, state.result)}"] if state.result and state.result.ok else []
     rows += [_decided(run.decisions[step.id])] if step.id in run.decisions else []
     rows += [_answered(answer)] if (answer := run.waiting.answers.get(step.id)) else []
     rows += [f"Recovered: {line(state.mended)}"] if state.mended else []
     rows += [f"Agent: plan show {agent_of_step(name, step.id, state.calls)}"] if _has_agent(step, state) else []
+    rows += child_rows(name, step.id, state)
     rows += [f"Deleted: {', '.join(map(line, state.deleted))}"] if state.deleted else []
     rows += [f"Warning: {line(warning)}" for warning in state.warnings]
     return [f"      {row}" for row in rows]
@@ -89,8 +93,7 @@ def _how(state: StepState) -> str:
     return "" if state.status is Status.PENDING or state.awaiting else state.status.value
 
 
-def _value(plan: str, state: StepState) -> str:
-    result = state.result
+def _value(plan: str, result: Result | None) -> str:
     if result is None:
         return "-"
     if result.large:

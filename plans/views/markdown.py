@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from plans.children.view import in_words
 from plans.execution.readiness import ReadinessIndex
 from plans.model import Plan
 from plans.run import PlanStatus, Run, Status, StepState
@@ -136,7 +137,12 @@ class Node(NamedTuple):
     @classmethod
     def of(cls, step: StepView) -> Node:
         """The node of a step of a started plan."""
-        return cls(step.id, step.description or step.tool, step.needs, step.status)
+        text = step.description or step.tool
+        if step.child is not None and (
+            folded := in_words(step.child.status, step.child.counts, len(step.child.pending))
+        ):
+            text = f"{text} ({folded})"
+        return cls(step.id, text, step.needs, step.status)
 
 
 def mermaid(nodes: Sequence[Node]) -> str:

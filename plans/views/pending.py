@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from plans.execution import approvals
+from plans.expressions.opaque import scanned
 from plans.expressions.references import find
 from plans.model import Step
 from plans.run import Run
@@ -61,7 +62,8 @@ def asked(run: Run, step: Step) -> dict[str, Any]:
 
 def _shown(run: Run, step: Step, args: dict[str, Any]) -> dict[str, Any]:
     """The whole call with these arguments."""
-    large = {each.root: large for each in find(args) if (large := _stored(run, each.root))} if not run.literal else {}
+    roots = [] if run.literal else [each.root for each in find(scanned(step.tool, args))]
+    large = {root: large for root in roots if (large := _stored(run, root))}
     return {
         **({"large": large} if large else {}),
         "stepId": step.id,

@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import Any
 
 from plans.activity_io import PastCall
+from plans.children.view import child_view
 from plans.execution import approvals
 from plans.execution.readiness import ReadinessIndex
 from plans.execution.tool_history import last_record
@@ -48,6 +49,7 @@ def plan_view(run: Run, schedule: ReadinessIndex) -> dict[str, Any]:
         "workspace": run.facts.workspace or plan.workspace,
         "inputs": run.inputs,
         "stopped": run.stopped,
+        **_of_child(run),
         **({"resumes": run.resumes} if run.resumes else {}),
         **({"unsigned": True} if run.unsigned else {}),
         "counts": counts(run),
@@ -64,6 +66,12 @@ def plan_view(run: Run, schedule: ReadinessIndex) -> dict[str, Any]:
         **_step_files_shared(run),
         "agentsMd": [{"path": note.path, "bytes": note.bytes, "stepId": note.step_id} for note in run.notes],
     }
+
+
+def _of_child(run: Run) -> dict[str, Any]:
+    """The plan that this one runs for, if it does; and its value, once it has one."""
+    link = {"parent": {"planId": run.parent.plan_id, "stepId": run.parent.step_id}} if run.parent else {}
+    return link | ({"value": result_view(run.value)} if run.value else {})
 
 
 def brief_view(run: Run) -> dict[str, Any]:
@@ -140,6 +148,8 @@ def step_view(run: Run, schedule: ReadinessIndex, index: int) -> dict[str, Any]:
         view["mended"] = state.mended
     if state.tasks:
         view["tasks"] = _tasks(state)
+    if state.child is not None:
+        view["child"] = child_view(state.child)
     if state.result:
         view["result"] = result_view(state.result)
     return view | _times(state)
@@ -232,6 +242,8 @@ def _brief_step(run: Run, step: Step) -> dict[str, Any]:
         view["never"] = True
     if state.tasks:
         view["tasks"] = _tasks(state)
+    if state.child is not None:
+        view["child"] = child_view(state.child)
     if state.result:
         view["result"] = _brief_result(state.result)
     return view | _times(state)

@@ -64,7 +64,7 @@ def output_of(*command: str | Path) -> str:
 def test_there_are_examples_to_run() -> None:
     assert [path.parent.name for path in PLANS if path.parent != EXAMPLES] == [
         "build-and-test", "csv-cleanup", "map-files", "new-project", "nightly", "questions", "release-notes",
-        "risky-cleanup",
+        "risky-cleanup", "sub-plans",
     ]  # fmt: skip
 
 
@@ -103,6 +103,13 @@ async def test_csv_cleanup_writes_no_list_of_rejected_rows_when_all_are_good(
     assert ended.json["summary"]["counts"] == {"completed": 8, "skipped": 1, "total": 9}
     assert "| **worth** | **6.00** |" in (orders / "report.md").read_text()
     assert not (orders / "rejected.csv").exists()
+
+
+async def test_sub_plans_give_the_expected_chapters_and_contents(run: Run, copy: Callable[[str], Path]) -> None:
+    book = copy("sub-plans")
+    ended = await run("run", book / "plan.yaml")
+    assert ended.code == 0, ended.out + ended.err
+    assert_as_expected("sub-plans", book)
 
 
 async def test_release_notes_come_from_a_real_history(run: Run, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ worker may omit has a default.
 
 from plans.views.models.pending import CallView, PendingView
 from plans.views.models.plan import BriefStep, BriefView, DecisionView, PlanView, ResultView, StepView, TaskView
-from plans.views.models.records import AgentView, ChangeView, EntryView, NoteView, TokensView, ToolCallView
+from plans.views.models.records import AgentView, ChangeView, ChildView, EntryView, NoteView, TokensView, ToolCallView
 from plans.views.models.view import View
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "BriefView",
     "CallView",
     "ChangeView",
+    "ChildView",
     "DecisionView",
     "EntryView",
     "NoteView",

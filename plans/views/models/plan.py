@@ -12,7 +12,16 @@ from plans.model import Budget, Defaults, Problem, Step, Value
 from plans.run import PlanStatus, Status
 from plans.views.live import LiveView
 from plans.views.models.pending import PendingView
-from plans.views.models.records import AgentView, ChangeView, EntryView, NoteView, TokensView, ToolCallView
+from plans.views.models.records import (
+    AgentView,
+    ChangeView,
+    ChildView,
+    EntryView,
+    NoteView,
+    ParentView,
+    TokensView,
+    ToolCallView,
+)
 from plans.views.models.view import View
 from plans.waiting.records import Answered
 
@@ -80,6 +89,7 @@ class StepView(Step):
     )
     mended: str = Field(default="", description="How the LLM recovered it from its last failure, and why.")
     tasks: list[TaskView] = Field(default_factory=list, description="Task list of the agent that works on it.")
+    child: ChildView | None = Field(default=None, description="The plan that it runs.")
     result: ResultView | None = None
     started_at: datetime | None = None
     ended_at: datetime | None = None
@@ -98,6 +108,7 @@ class BriefStep(Value):
     awaiting: str | None = None
     never: bool = False
     tasks: list[TaskView] = Field(default_factory=list)
+    child: ChildView | None = None
     until: datetime | None = Field(default=None, description="When its sleep ends.")
     live: LiveView | None = Field(default=None, description="What clients add about its running attempt.")
     result: ResultView | None = None
@@ -147,6 +158,8 @@ class PlanView(View):
     duration: float = Field(default=0.0, description="Seconds; 0 until the plan has ended.")
     stopped: str = Field(default="", description="Why no further step may start.")
     resumes: str = Field(default="", description="Id of the plan that this one resumes.")
+    parent: ParentView | None = Field(default=None, description="The plan that it runs for, as a step of it.")
+    value: ResultView | None = Field(default=None, description="Its value: `outputs`, once it has ended.")
     unsigned: bool = Field(default=False, description="Started unsigned where that is asked for: waivers are ignored.")
     counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, `denied` ones apart; `total`.")
     steps: list[StepView] = Field(default_factory=list)

@@ -6,8 +6,6 @@ An agent starts with the plan's file stamps, and its approvals are requested and
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
-from contextlib import suppress
 from typing import Any
 
 from pydantic import ValidationError
@@ -21,104 +19,25 @@ from plans.agents.resume import for_step
 from plans.agents.run import AgentRun
 from plans.budget import OVERRUN_CODE
 from plans.execution.file_tracking import stamps_for
-from plans.execution.messages import AgentProgress
 from plans.execution.schedule import Schedule
 from plans.log import LogKind
 from plans.model import Step
 from plans.run import Options, PlanStatus, Run
-from plans.step_call import digest_of, upcoming
-from plans.views.agent_progress import note_end, note_progress
+from plans.views.agent_progress import note_end
 from workflows import search_attributes
-
-ENDING_SECONDS = 60.0
-"""How long a cancelled plan waits for an agent to end: what it reports until then is in the plan's record."""
+from workflows.children.handles import Handles, cancel
 
 
 class ChildAgents:
     """The agents of one Run's steps."""
 
-    def __init__(self, schedule: Schedule) -> None:
-        self._schedule = schedule
-        self._children: dict[str, workflow.ChildWorkflowHandle[Any, Any]] = {}
-        self._sending: set[asyncio.Task[None]] = set()  # asyncio holds tasks weakly
-        self._interrupted = False
+    def __init__(self, schedule: Schedule, handles: Handles) -> None:
+        self._schedule, self._handles = schedule, handles
 
     def start(self, step: Step, args: dict[str, Any]) -> asyncio.Task[dict[str, Any]]:
         """Start an agent for the step. The task returns what a tool's activity would; raises ApplicationError."""
         self._run.steps[step.id].calls += 1
         return asyncio.create_task(self._work(step, args))
-
-    def interrupt(self, step_id: str) -> None:
-        """Signal the agent to stop at its next safe point; its step ends then."""
-        self._interrupted = True
-        if step_id in self._children:
-            self._send(_interrupt(self._children[step_id]))
-
-    def received(self, message: AgentProgress) -> None:
-        """Take over an agent's report. Raises Refused if it is not from the agent that works on the step."""
-        if message.agent_id:
-            accounts.received(self._run, message, workflow.now())
-        note_progress(self._run, message, workflow.now())
-
-    def turn(self) -> None:
-        """Answer the agents that ask whether the budget allows their next request, in the order they asked."""
-        run, budget = self._run, self._run.plan.budget
-        if budget is not None:
-            for step_id in [name for name, account in run.ledger.accounts.items() if not account.asks]:
-                self._tell_of_budget(step_id)
-        for step_id in accounts.waiting(run):
-            judgement = accounts.verdict(run)
-            if judgement.verdict in ("ok", "warn"):
-                if judgement.verdict == "warn":
-                    _note_once(run, judgement.reason)
-                self._answer(step_id, True, "")
-            elif judgement.verdict == "stop":
-                self._answer(step_id, False, judgement.refusal(run.plan.id or ""))
-            elif judgement.verdict == "ask":
-                return self._ask(step_id, judgement.reason)
-            else:  # whoever asked first waits, and those behind it: a later one must not take its place
-                return None
-        return None
-
-    def _tell_of_budget(self, step_id: str) -> None:
-        """Let an agent that began without a budget ask from now on."""
-        if step_id in self._children and workflow.patched("budget-reaches-running-agents"):
-            accounts.told_of_budget(self._run, step_id)
-            self._send(_answer(self._children[step_id], {"number": 0, "granted": True}))
-
-    def _answer(self, step_id: str, granted: bool, reason: str) -> None:
-        run, state = self._run, self._run.steps[step_id]
-        number = accounts.answered(run, step_id, granted)
-        if accounts.question(state):  # a larger budget, or the end of another request, has answered it
-            state.proposal = state.asked = None
-            self._schedule.answered(step_id)
-        if reason:
-            run.note(LogKind.BUDGET, reason, workflow.now(), step_id, code=OVERRUN_CODE)
-        if step_id in self._children:
-            message = {"number": number, "granted": granted, **({"reason": reason[:1_000]} if reason else {})}
-            self._send(_answer(self._children[step_id], message))
-
-    def _ask(self, step_id: str, reason: str) -> None:
-        """Have a person asked whether the budget may be extended: one question, however many agents wait."""
-        run, budget, now = self._run, self._run.plan.budget, workflow.now()
-        if budget is None or any(accounts.question(run.steps[name]) for name in run.ledger.accounts):
-            return
-        state, step = run.steps[step_id], self._schedule.step(step_id)
-        run.decisions.pop(step_id, None)  # it was about the start of the agent
-        self._schedule.ask_beside(step_id)
-        state.proposal = {"budget": reason, "since": now.isoformat().replace("+00:00", "Z")}
-        state.asked = {
-            "budget": reason, "approve": f"the limits become: {accounts.raised(run, budget)}",
-            "deny": f"the agent ends with what it has done, and its step fails with {OVERRUN_CODE}",
-        }  # fmt: skip
-        state.asks[state.changes[-1].seq] = digest_of(upcoming(run, step).call, state.asked)
-        how = f"to extend it: plan approve {run.plan.id} {step_id}   or: plan deny {run.plan.id} {step_id}"
-        run.note(LogKind.BUDGET, f"{reason}; a person is asked {how}", now, step_id, code=OVERRUN_CODE)
-
-    def _send(self, sending: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(sending)
-        self._sending.add(task)
-        task.add_done_callback(self._sending.discard)
 
     async def _work(self, step: Step, args: dict[str, Any]) -> dict[str, Any]:
         began = workflow.now()
@@ -130,39 +49,34 @@ class ChildAgents:
             result = await self._result(step, agent, name)
         except (ChildWorkflowError, asyncio.CancelledError) as error:
             if is_cancelled_exception(error) or not isinstance(error, ChildWorkflowError):
-                await _cancel(name)
+                await cancel(name)
                 await self._until_ended(step.id)
                 raise asyncio.CancelledError from error
             raise self._failure(step, name, error.cause) from error
         finally:
-            self._children.pop(step.id, None)
+            self._handles.forget(step.id)
         return self._returned(step, result, (workflow.now() - began).total_seconds() * 1_000)
 
     async def _result(self, step: Step, agent: AgentRun, name: str) -> dict[str, Any]:
         accounts.opened(self._run, step, agent)
-        child: workflow.ChildWorkflowHandle[Any, dict[str, Any]] = await workflow.start_child_workflow(
+        child = await self._handles.start(
+            step.id,
             "AgentWorkflow",
             {"agent": agent.model_dump(mode="json", exclude_defaults=True)},
-            id=name,
-            cancellation_type=workflow.ChildWorkflowCancellationType.ABANDON,
-            parent_close_policy=workflow.ParentClosePolicy.REQUEST_CANCEL,
-            memo=_memo(agent),
-            search_attributes=self._index(agent),
-            static_summary=f"{step.id} · {agent.run.plan.title}"[:150],
+            name,
+            _memo(agent),
+            self._index(agent),
+            f"{step.id} · {agent.run.plan.title}",
         )
-        self._children[step.id] = child
         self._run.agents.pop(step.id, None)  # not before: if this agent never begins, the next run resumes that one
-        if self._interrupted:  # while it was starting: there was no handle to signal yet
-            self._send(_interrupt(child))
+        self._handles.caught_up(step.id)
         return await asyncio.shield(child)  # so that a cancelled step can wait for its agent's last report
 
     async def _until_ended(self, step_id: str) -> None:
         """Wait until a cancelled agent has ended: before that it reports its last calls, files and tokens."""
-        child = self._children.get(step_id)
-        if child is None or not workflow.patched("waits-for-cancelled-agents"):
+        if step_id not in self._handles or not workflow.patched("waits-for-cancelled-agents"):
             return
-        done, _ = await workflow.wait([child], timeout=ENDING_SECONDS)
-        if done:  # else the account stays open, for `plan resume` to settle
+        if await self._handles.ended(step_id):  # else the account stays open, for `plan resume` to settle
             accounts.closed(self._run, step_id, lost=False)
 
     def _index(self, agent: AgentRun) -> TypedSearchAttributes | None:
@@ -240,29 +154,8 @@ def _done_so_far(result: dict[str, Any]) -> str:
     return f"; done so far: {', '.join(parts)}{summaries}" if parts else ""
 
 
-def _note_once(run: Run, reason: str) -> None:
-    if not any(entry.kind is LogKind.BUDGET for entry in run.log):
-        run.note(LogKind.BUDGET, reason, workflow.now())
-
-
 def _memo(agent: AgentRun) -> dict[str, Any]:
     """The agent's memo: its title for lists, and the ids of its plan, its step and the agent it resumes."""
     title, order = agent.run.plan.title, agent.order
     links = {"planId": order.plan_id, "stepId": order.step_id}
     return {"title": title, "request": title, **links, **({"resumes": agent.run.resumes} if agent.run.resumes else {})}
-
-
-async def _cancel(agent_id: str) -> None:
-    """Cancel by id, because cancelling the child handle does not reach the agent's later runs (continue-as-new)."""
-    with suppress(ApplicationError):  # it has already ended
-        await workflow.get_external_workflow_handle(agent_id).cancel()
-
-
-async def _interrupt(child: workflow.ChildWorkflowHandle[Any, Any]) -> None:
-    with suppress(ApplicationError):  # it has already ended
-        await child.signal("interrupt", {"by": "its plan"})
-
-
-async def _answer(child: workflow.ChildWorkflowHandle[Any, Any], message: dict[str, Any]) -> None:
-    with suppress(ApplicationError):  # it has already ended
-        await child.signal("budget_answer", message)
