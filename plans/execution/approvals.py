@@ -63,8 +63,7 @@ def is_waived(run: Run, step: Step, call: StepCall) -> bool:
 def stated(run: Run, step: Step) -> bool | None:
     """The step's `requiresApproval`, as far as it counts.
 
-    A waiver counts only as the plan was started with: no edit makes or moves one. What a person denied in the run
-    before asks in any case.
+    A waiver counts only as the plan was started with, not as edited. What was denied in the run before asks anyway.
     """
     if step.id in run.denied:
         return True
