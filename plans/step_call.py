@@ -18,6 +18,7 @@ from plans.expressions.conditions import reaches, roots_of
 from plans.expressions.evaluation import MAX_ARGS_CHARACTERS, Budget
 from plans.expressions.opaque import PLAN, scanned
 from plans.expressions.references import INPUTS, Filled, Place, fill, find, in_text, is_literal, strings
+from plans.flow.ids import lineage, template_of
 from plans.flow.outline import Found
 from plans.flow.values import Composer
 from plans.large_value import Composed, LargeValue
@@ -217,7 +218,8 @@ def carries(run: Run, step: Step) -> bool:
     values = StepValues(run, (), step.id)
     if any(r.root != INPUTS and (values.means(r.root) or not is_literal(r, run.steps)) for r in find(sent)):
         return True
-    own = (f"+ {step.id}:", f"~ {step.id}.", "and ")  # the last: differences that were not listed
+    places = dict.fromkeys(name for each in (step.id, template_of(step.id)) for name in lineage(each))
+    own = (*(mark for name in places for mark in (f"+ {name}:", f"~ {name}.")), "and ")  # the last: what was not listed
     return any(line.startswith(own) for each in run.revisions if each.by == "llm" for line in each.diff)
 
 

@@ -19,6 +19,8 @@ from plans.model import Value
 
 DENIED = "DENIED"
 """Code of a step that was denied."""
+SKIPPED = "SKIPPED"
+"""Code of a step skipped by a person or by recovery."""
 
 
 class Status(StrEnum):

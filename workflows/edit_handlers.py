@@ -16,11 +16,12 @@ from temporalio.exceptions import FailureError, is_cancelled_exception
 
 from plans.edits import MAX_BYTES, EditPlan, Regenerate
 from plans.errors import InvalidPlan, PlanError, Refused, UnknownQueue
-from plans.execution import apply_edits
-from plans.execution.apply_edits import Revised, newly_bound, revise
+from plans.execution.apply_edits import Revised, revise
 from plans.execution.messages import read
 from plans.execution.regeneration import replaced
 from plans.execution.revision import warnings_of
+from plans.flow import edit_limits
+from plans.flow.edit_limits import newly_bound
 from plans.log import LogKind
 from plans.run import PlanStatus, Run
 from plans.views import queries
@@ -201,8 +202,8 @@ def _may_be_valid(run: Run, error: PlanError) -> bool:
 
 
 def _check_regenerate(run: Run, message: Regenerate) -> None:
-    apply_edits.check_open(run)
-    apply_edits.check_version(run, message.expect_version)
+    edit_limits.check_open(run)
+    edit_limits.check_version(run, message.expect_version)
 
 
 def _answer(revised: Revised) -> dict[str, Any]:

@@ -16,6 +16,8 @@ from plans.definition.dependencies import dependencies
 from plans.execution import approvals
 from plans.execution.apply_edits import Revised
 from plans.execution.schedule import Schedule
+from plans.flow.draft import has_begun
+from plans.flow.inner_edits import effect_of
 from plans.log import LogKind
 from plans.model import Plan, Step
 from plans.model.step_fields import On, names
@@ -31,14 +33,20 @@ def put_into_effect(schedule: Schedule, revised: Revised, now: datetime) -> None
     run = schedule.run
     # Outdated decisions are identified by the old plan, so before it is replaced; `answered` needs the new one.
     again = outdated(run, revised.plan, revised.changed)
-    for name in again:
+    inner = effect_of(run, revised.plan, dict(revised.overrides), lambda name: has_begun(run, name))
+    asking = [
+        name for name in inner.changed if name in run.steps and (run.steps[name].awaiting or name in run.decisions)
+    ]
+    for name in [*again, *asking]:
         approvals.void(run, name, now)
         answers.void(run, name, now)
-    note_edited(run, revised.plan, again, now)
+    tops = {step.id for step in run.plan.steps}
+    note_edited(run, revised.plan, [*again, *asking, *sorted(revised.changed - tops)], now)
+    run.overrides.update(inner.pinned | dict(revised.overrides))
     for name in sorted(revised.changed & run.steps.keys()):
         run.steps[name].args = None
     schedule.revise(revised.plan, revised.skipped, revised.unskipped, now)
-    for name in again:
+    for name in [*again, *asking]:
         schedule.answered(name)
     run.decisions = {name: decision for name, decision in run.decisions.items() if name in run.steps}
     run.waiting.answers = {name: answer for name, answer in run.waiting.answers.items() if name in run.steps}

@@ -30,11 +30,9 @@ from plans.flow.opened import Opened
 from plans.log import LogKind
 from plans.model import Plan
 from plans.run import DONE, ENDED, Change, PlanStatus, Result, Run, Status, StepState
-from plans.step_state import Outcome
+from plans.step_state import SKIPPED, Outcome
 from plans.transitions import PLAN_MOVES, STEP_MOVES
 
-SKIPPED = "SKIPPED"
-"""Code of a step skipped by a person or by recovery."""
 _NOT_BEGUN = frozenset({Status.PENDING, Status.BLOCKED, Status.READY})
 
 

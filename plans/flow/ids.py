@@ -70,8 +70,10 @@ def lineage(step_id: str) -> Iterator[str]:
 
 
 def is_inside(step_id: str, names: Collection[str]) -> bool:
-    """Whether an id, or that of anything that contains it, is one of these."""
-    return bool(names) and any(name in names for name in lineage(step_id))
+    """Whether an id, its place in the plan, or that of anything that contains it, is one of these."""
+    if not names:
+        return False
+    return any(name in names for each in {step_id, template_of(step_id)} for name in lineage(each))
 
 
 def template_of(step_id: str) -> str:

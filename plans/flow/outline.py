@@ -189,8 +189,7 @@ class Outline:
 
     def _own(self, step: Step, step_id: str) -> Step:
         """The step under its own id, as it was edited there."""
-        found = self._overrides.get(step_id)
-        return found if found is not None else step.model_copy(update={"id": step_id})
+        return self._overrides.get(step_id, step).model_copy(update={"id": step_id})
 
 
 class Drawn:
