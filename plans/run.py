@@ -22,6 +22,7 @@ from plans.activity_io import Facts, LargeValue, Logs, Note, PastCall
 from plans.budget import Ledger
 from plans.change_log import Revision
 from plans.file_stamps import FileTracker
+from plans.flow.closing_state import Closing
 from plans.log import Entry, LogKind
 from plans.model import Plan, Problem, Step, Value
 from plans.signatures import Signatures
@@ -166,6 +167,7 @@ class StepState(State):
     notes: str = Field(default="", description="What its agent said about its work: summaries of tasks, its answer.")
     tasks: list[str] = Field(default_factory=list, description="The task list of its agent, in order.")
     tasks_done: int = Field(default=0, description="How many of them are done, counted from the first.")
+    closes: Literal["", "undo", "finally"] = Field(default="", description="It closes the plan (`flow.closing_steps`).")
 
     @property
     def digest(self) -> str:
@@ -220,6 +222,7 @@ class Run(State):
     stopped: str = Field(default="", description="Why no further step may start: a critical failure, a cancellation.")
     interrupted: bool = Field(default=False, description="Interrupted by a person; can be resumed.")
     denied: list[str] = Field(default_factory=list, description="Denied in the run before: they ask, waived or not.")
+    closing: Closing | None = Field(default=None, description="How far rollback and `finally` are, once begun.")
     literal: bool = Field(default=False, description="Arguments contain no references: those of an agent's calls.")
     resumes: str = Field(default="", description="Id of the plan that this run resumes.")
     unsigned: bool = Field(default=False, description="Started without the signature that its worker asks for.")

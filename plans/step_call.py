@@ -17,6 +17,7 @@ from plans.errors import BadExpression, BadReference
 from plans.expressions.conditions import reaches, roots_of
 from plans.expressions.evaluation import MAX_ARGS_CHARACTERS, Budget
 from plans.expressions.references import INPUTS, Filled, Place, fill, find, in_text, is_literal, strings
+from plans.flow.closing_steps import constants, id_meant
 from plans.model import Step
 from plans.run import Run, Status
 
@@ -79,7 +80,7 @@ def upcoming(run: Run, step: Step, args: dict[str, Any] | None = None) -> Upcomi
 
     `args`: arguments instead of the step's.
     """
-    values = StepValues(run, ())
+    values = StepValues(run, (), step.id)
     written = run.args_of(step) if args is None else args
     try:
         filled = filled_args(run, step, values, args)
@@ -88,7 +89,7 @@ def upcoming(run: Run, step: Step, args: dict[str, Any] | None = None) -> Upcomi
         call = call_of(run, step, filled, values)
     except (BadReference, BadExpression):
         return Upcoming(call_of(run, step, Filled(written, []), values), is_whole=False, is_written=False)
-    roots = [] if run.literal else [each.root for each in find(written) if each.root in run.steps]
+    roots = [] if run.literal else [each.root for each in find(written) if values.is_known(each.root)]
     # `fill` leaves a text with a stored value to the worker, and does not look at what else it mentions.
     is_whole = all(root in values.inline or root in values.large for root in roots)
     return Upcoming(call, is_whole, is_written=not roots)
@@ -97,22 +98,29 @@ def upcoming(run: Run, step: Step, args: dict[str, Any] | None = None) -> Upcomi
 class StepValues:
     """The values a step may use, by root. `inline` ones are filled in here, `large` ones by the activity."""
 
-    def __init__(self, run: Run, needs: Iterable[str]) -> None:
-        self._run = run
+    def __init__(self, run: Run, needs: Iterable[str], step_id: str = "") -> None:
+        """`step_id`: whose arguments name the values, if names mean something else there than in the plan."""
+        self._run, self._step_id = run, step_id
         self.inline: dict[str, Any] = {INPUTS: run.inputs} if run.plan.inputs else {}
+        self.inline |= constants(run, step_id)
         self.large: dict[str, LargeValue] = {}
         self.add(needs)
 
     def add(self, names: Iterable[str]) -> None:
         """Add the values of further steps; steps without a value are ignored."""
         for name in names:
-            state = self._run.steps.get(name)
+            state = self._run.steps.get(id_meant(self._run, self._step_id, name))
             if state is None or state.status is not Status.COMPLETED or state.result is None:
                 continue
             if state.result.large is not None:
                 self.large[name] = state.result.large
             else:
                 self.inline[name] = state.result.value
+
+    def is_known(self, root: str) -> bool:
+        """Whether a root names a step, or a value of what closes the plan, rather than an input."""
+        run, step_id = self._run, self._step_id
+        return id_meant(run, step_id, root) in run.steps or root in constants(run, step_id)
 
     def loaded(self, condition: str) -> Mapping[str, Any]:
         """The inline values, for a condition. Raises BadExpression if it uses a value stored outside history.

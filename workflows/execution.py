@@ -68,6 +68,7 @@ class Execution:
         self._worked, self._task = 0, -1
         self._rest: asyncio.Task[None] | None = None
         self._seen = -1
+        self._resumed = False
 
     @property
     def in_flight(self) -> list[str]:
@@ -107,6 +108,9 @@ class Execution:
 
     def resume_timers(self) -> None:
         """After continue-as-new: restart timers and LLM requests that were open in the previous run of the workflow."""
+        if self._resumed:  # the plan is being closed after a cancellation, in the same run of the workflow
+            return
+        self._resumed = True
         self._recovery.resume()
         for name, state in self.run.steps.items():
             if state.status is Status.RUNNING:
@@ -151,6 +155,15 @@ class Execution:
         while self._handles:
             await workflow.wait_condition(lambda: bool(self._finished))
             self.turn(starting=False)
+
+    def abandon(self, reason: str) -> None:
+        """Cancel what closes the plan, and start no more of it."""
+        if self.run.closing is not None:
+            self.run.closing = self.run.closing.model_copy(update={"abandoned": True, "cancelled": True})
+            self.schedule.stop(reason, workflow.now())
+            self._timers.stop_all()
+            for handle in self._handles.values():
+                handle.cancel()
 
     def _start_ready(self) -> None:
         limit = self.run.options.max_parallel or self.run.plan.max_parallel or DEFAULT_PARALLEL

@@ -23,10 +23,11 @@ from plans.errors import InvalidPlan, PlanError
 from plans.execution.apply_edits import Revised
 from plans.execution.history_limit import HistoryLimit, Move
 from plans.execution.resume import was_cut_short
+from plans.flow.closing import advance
 from plans.model import Plan, Problem
 from plans.run import PlanStatus, Run
 from plans.views import markdown
-from workflows import drafting, resume_check, search_attributes, signed
+from workflows import closing, drafting, resume_check, search_attributes, signed
 from workflows.completion import carried, recorded
 from workflows.edit_handlers import EditHandlers
 from workflows.execution import Execution
@@ -56,19 +57,27 @@ class PlanWorkflow(EditHandlers):
         """Draft, review, execute, summarize. Returns the summary; a failed plan raises PLAN_FAILED with it."""
         if self._invalid:
             raise invalid(self._invalid)
-        execution = self._started()
-        execution.run.created = execution.run.created or workflow.info().workflow_start_time
-        try:
-            if execution.run.status is PlanStatus.DRAFT:
-                await (self._draft() if resume_check.is_unwritten(execution.run) else self._check())
-            if execution.run.status is PlanStatus.REVIEW and execution.run.started is None:
-                await self._review()
-            await self._execute()
-        except asyncio.CancelledError:
-            await execution.cancel()
-            await self._summarize(cancelled=True)
-            raise
-        return await self._summarize()
+        run = self._started().run
+        run.created = run.created or workflow.info().workflow_start_time
+        cancelled, is_over = False, False
+        while not is_over:
+            try:
+                await self._work(run)
+                is_over = True
+            except asyncio.CancelledError:
+                cancelled, is_over = True, not await closing.goes_on(self._started())
+        summary = await self._summarize(cancelled)
+        if closing.ends_cancelled(run, cancelled):
+            raise asyncio.CancelledError
+        return summary
+
+    async def _work(self, run: Run) -> None:
+        """Draft, review, execute and close the plan. After a cancellation, only what is left of it: to close it."""
+        if run.status is PlanStatus.DRAFT:
+            await (self._draft() if resume_check.is_unwritten(run) else self._check())
+        if run.status is PlanStatus.REVIEW and run.started is None:
+            await self._review()
+        await self._execute()
 
     def _open(self, request: PlanRequest) -> None:
         if request.run is not None:
@@ -144,7 +153,10 @@ class PlanWorkflow(EditHandlers):
         await workflow.wait_condition(lambda: run.seq != seen)
 
     async def _execute(self) -> None:
-        """Run turns until nothing is running and nothing can start; continue as new when the history is full."""
+        """Run turns until nothing is running and nothing can start, and the plan is closed.
+
+        Continues as new when the history is full.
+        """
         execution = self._started()
         execution.resume_timers()
         limit = HistoryLimit(execution.run.options.history_limit)
@@ -153,7 +165,9 @@ class PlanWorkflow(EditHandlers):
             execution.turn(starting=move is Move.START)
             self._publish()
             if execution.schedule.idle and not self._under_revision:
-                return
+                if not advance(execution.schedule, workflow.now()):
+                    return
+                continue
             if move is not Move.START and not execution.in_flight:
                 await self._continue_as_new()
             await self._news(limit.until)

@@ -18,6 +18,7 @@ from activities.workspace.file_names import is_shown_as_bytes, visible
 from activities.workspace.paths import shown
 from plans.activity_io import CheckRequest, Facts
 from plans.definition.validation import bounded, input_values, problems
+from plans.flow.named_tools import named_tools
 from plans.model import Problem, ToolSpec
 
 
@@ -44,7 +45,7 @@ class PlanChecker:
         here = [step for step in plan.steps if (step.queue or plan.queue) == queue]
         wrong = problems(plan, self.tools, {step.id for step in plan.steps} - {step.id for step in here})
         wrong += input_values(plan, request.inputs)[1]
-        named = {step.tool: self.tools[step.tool] for step in here if step.tool in self.tools}
+        named = {name: self.tools[name] for name in named_tools(plan, queue) if name in self.tools}
         return self._facts(request, wrong, self.tools if request.all_tools else named, plan.workspace)
 
     def _facts(

@@ -22,6 +22,7 @@ from plans.definition.validation import call_problems
 from plans.errors import Refused
 from plans.execution.messages import Decide
 from plans.execution.tool_history import keep_asked, keep_proposed
+from plans.flow.closing_steps import named_values, outline, step_of
 from plans.log import LogKind
 from plans.model import ApprovalRule, Step
 from plans.run import DONE, Decision, Run, Status
@@ -93,8 +94,7 @@ def deadline_of(run: Run, step: Step, now: datetime) -> datetime | None:
 
 def check(run: Run, message: Decide) -> Step:
     """The step that a decision concerns. Raises Refused if the decision cannot be accepted."""
-    step = next((step for step in run.plan.steps if step.id == message.step_id), None)
-    if step is None:
+    if (step := step_of(run, message.step_id)) is None:
         raise Refused(f"the plan has no step '{message.step_id}'; `plan show` lists its steps", "UNKNOWN_STEP")
     state, earlier = run.steps[step.id], run.decisions.get(step.id)
     if earlier is not None:
@@ -231,7 +231,7 @@ def _remember(run: Run, kind: str, decision: Decision) -> None:
     """
     run.remembered[kind] = decision.by
     run.note(LogKind.REMEMBERED, f"{kind} is approved for the rest of this run", decision.time, subject=kind)
-    for step in run.plan.steps:
+    for step in outline(run):
         state = run.steps[step.id]
         if state.awaiting != "approval" or stated(run, step) is not None:
             continue
@@ -288,7 +288,7 @@ def _check_args(run: Run, step: Step, args: dict[str, Any]) -> None:
             "arguments cannot be changed before the plan has been checked; try again in a moment", "TOO_EARLY"
         )
     completed = {name for name, state in run.steps.items() if state.status is Status.COMPLETED}
-    usable = completed | (run.steps.keys() & dependencies(step).keys())
+    usable = completed | named_values(run, step) | (run.steps.keys() & dependencies(step).keys())
     changed = step.model_copy(update={"args": args})
     problems = call_problems(changed, run.facts.tools, usable, set(run.plan.inputs))
     if problems:

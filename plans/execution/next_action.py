@@ -16,7 +16,7 @@ from plans.definition.output_schema import schema_problem
 from plans.errors import BadExpression, BadReference
 from plans.execution import approvals
 from plans.execution.messages import Decide
-from plans.execution.readiness import ReadinessIndex
+from plans.execution.readiness import ReadinessIndex, needed
 from plans.expressions.conditions import holds
 from plans.expressions.evaluation import MAX_ARGS_CHARACTERS, Budget
 from plans.expressions.references import Filled
@@ -90,7 +90,7 @@ def next_action(schedule: ReadinessIndex, step_id: str, budget: Budget | None = 
     # 1. A denial comes before everything else: a denied step's condition and references no longer matter.
     if decision is not None and not decision.approved:
         return Skip(approvals.DENIED, opens=False, code=DENIED)
-    values = StepValues(run, schedule.needs(step_id))
+    values = StepValues(run, needed(run, step) if run.steps[step_id].closes else schedule.needs(step_id), step_id)
     try:
         # 2. The condition comes before the references: it may guard against missing ones.
         if step.when is not None and not holds(step.when, values.loaded(step.when), budget):
@@ -116,7 +116,9 @@ def next_action(schedule: ReadinessIndex, step_id: str, budget: Budget | None = 
 def after_failure(schedule: ReadinessIndex, step_id: str, failure: Result) -> Ask | None:
     """Ask, if the tool reported that it needs approval after all, e.g. write_file over a file it does not know."""
     run, step = schedule.run, schedule.step(step_id)
-    if failure.code != "APPROVAL_REQUIRED" or step_id in run.decisions or run.stopped:
+    if failure.code != "APPROVAL_REQUIRED" or step_id in run.decisions:
+        return None
+    if run.stopped and not run.steps[step_id].closes:
         return None
     return Ask(upcoming(run, step).call)
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from itertools import islice
 
 from plans.definition.dependencies import dependencies
+from plans.flow.closing_steps import FINALLY, closing_step, id_meant
 from plans.model import Step
 from plans.run import DONE, PlanStatus, Run, Status
 
@@ -41,14 +42,33 @@ class ReadinessIndex:
         self._recovering: dict[str, None] = {}
         self._running: dict[str, None] = {}
         self._recent: deque[str] = deque(maxlen=20)
+        self._closing: dict[str, Step] = {}
         for step in run.plan.steps:
+            self._count(step)
+        for name in [name for name, state in run.steps.items() if state.closes] if run.closing else ():
+            self._enter(name)
+        for step in self._closing.values():
             self._count(step)
         moved = [name for name, state in run.steps.items() if state.changes]
         for name in sorted(moved, key=lambda name: run.steps[name].changes[-1].seq):
             self._list(name)
 
+    def _enter(self, step_id: str) -> None:
+        """Add a step that closes the plan, after those it needs: its siblings, since all others have ended."""
+        self._position[step_id] = len(self._position)
+        self._dependents[step_id] = []
+        if (step := closing_step(self.run, step_id, self._of_plan)) is not None:
+            self._closing[step_id] = step
+
+    def _of_plan(self, step_id: str) -> Step | None:
+        position = self._position.get(step_id, len(self.run.plan.steps))
+        return self.run.plan.steps[position] if position < len(self.run.plan.steps) else None
+
     def _count(self, step: Step) -> None:
         needs = {name: uses for name, uses in needed(self.run, step).items() if name in self._position}
+        if step.id in self._closing:
+            meant = {id_meant(self.run, step.id, name): uses for name, uses in needed(self.run, step).items()}
+            needs = {name: uses for name, uses in meant.items() if name in self._closing and name != step.id}
         self._needs[step.id] = needs
         for name in needs:
             self._dependents[name].append(step.id)
@@ -97,7 +117,7 @@ class ReadinessIndex:
 
     def step(self, step_id: str) -> Step:
         """The step with that id."""
-        return self.run.plan.steps[self._position[step_id]]
+        return self._closing.get(step_id) or self.run.plan.steps[self._position[step_id]]
 
     def moving(self, limit: int) -> list[str]:
         """At most `limit` steps to show of a large plan: awaiting, running, ready, then the last finished."""
@@ -112,19 +132,33 @@ class ReadinessIndex:
         """A step's dependencies; True where it uses the value."""
         return self._needs[step_id]
 
-    def _last_status(self, cancelled: bool) -> PlanStatus:
+    def last_status(self, cancelled: bool) -> PlanStatus:
+        """The status that the plan ends with. A failed undo does not change it, a failed step of `finally` may."""
+        closing = self.run.closing
+        if closing is None:
+            return self._status_of("", cancelled)
+        before, then = PlanStatus(closing.ends), self._status_of(FINALLY, cancelled=False)
+        if before in (PlanStatus.COMPLETED, PlanStatus.PARTIAL) and then is not PlanStatus.COMPLETED:
+            return PlanStatus.FAILED if then is PlanStatus.FAILED else PlanStatus.PARTIAL
+        return before
+
+    def _status_of(self, closes: str, cancelled: bool) -> PlanStatus:
+        """The status that follows from the steps of the plan, or of its `finally`."""
+        states = {name: state for name, state in self.run.steps.items() if state.closes == closes}
         if cancelled:
             return PlanStatus.CANCELLED
-        if self.run.aborted:
+        if self.run.aborted and not closes:
             return PlanStatus.FAILED
-        failed = (name for name, state in self.run.steps.items() if state.status is Status.FAILED)
-        if any(self._is_critical(name) for name in failed):
+        if any(state.status is Status.FAILED and self._is_critical(name) for name, state in states.items()):
             return PlanStatus.FAILED
         complete = all(
-            state.status in (Status.COMPLETED, Status.SKIPPED) and not state.is_denied
-            for state in self.run.steps.values()
+            state.status in (Status.COMPLETED, Status.SKIPPED) and not state.is_denied for state in states.values()
         )
         return PlanStatus.COMPLETED if complete else PlanStatus.PARTIAL
+
+    def _closes(self, step_id: str) -> bool:
+        """Whether the step closes the plan, and may therefore start although the plan has stopped."""
+        return step_id in self._closing and self.run.closing is not None and not self.run.closing.abandoned
 
     def _why_not(self, name: str) -> str:
         needs = self.open_needs(name)

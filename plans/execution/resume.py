@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import deepcopy
 from datetime import datetime
 from typing import Any
@@ -28,6 +28,7 @@ from plans.execution.regeneration import as_it_stands
 from plans.execution.schedule import left_out, reset_to_draft
 from plans.execution.tool_history import begun_again
 from plans.expressions.json_path import PathError, put
+from plans.flow.undone import undone_steps
 from plans.log import LogKind
 from plans.model import Budget, Plan, Step, Value
 from plans.model.step_fields import On, aliases
@@ -65,7 +66,7 @@ def run_id(base: str, number: int) -> str:
 
 def resumed(run: Run, new_id: str, now: datetime, by: str = "", changes: Sequence[Replacement] = ()) -> Run:
     """A run of the steps that are not done; their agents continue. Raises Refused, also if all steps are done."""
-    again = {name for name, state in run.steps.items() if not _is_done(state)}
+    again = _open(run)
     if not again:
         raise Refused(
             "every step is done; there is nothing to resume. Use `plan rerun` to run steps again", "NOTHING_TO_DO"
@@ -83,7 +84,7 @@ def rerun_from(
 ) -> Run:
     """A run of a step, all its dependents, and the steps that are not done. Raises Refused."""
     _require(run, step_id)
-    again = _following(run.plan, step_id) | {name for name, state in run.steps.items() if not _is_done(state)}
+    again = _following(run.plan, [step_id]) | _open(run)
     plan = _changed(_plan_of(run), changes, again)
     sentence = _sentence(f"reruns plan '{run.plan.id}' from '{step_id}'", run, again, by)
     return _next(run, plan, again, new_id, sentence, now)
@@ -94,7 +95,8 @@ def rerun_only(
 ) -> Run:
     """A run of a single step; all others are retained or skipped. Raises Refused if a dependency is not done."""
     step = _require(run, step_id)
-    lacking = [name for name in dependencies(step) if name in run.steps and not _is_done(run.steps[name])]
+    not_done = _open(run)
+    lacking = [name for name in dependencies(step) if name in not_done]
     if lacking:
         text = f"step '{step_id}' needs '{lacking[0]}', which is not done; rerun with --from {lacking[0]}"
         raise Refused(text, "NOT_DONE")
@@ -102,7 +104,7 @@ def rerun_only(
     sentence = _sentence(f"reruns only '{step_id}' of plan '{run.plan.id}'", run, {step_id}, by)
     new = _next(run, plan, {step_id}, new_id, sentence, now)
     for other in run.plan.steps:
-        if (name := other.id) != step_id and not _is_done(run.steps[name]):
+        if (name := other.id) != step_id and name in not_done:
             left = _not_wanted(f"this run reruns only '{step_id}'", now)
             before = begun_again(run, other)
             left.past, left.more_past, left.earlier = before.past, before.more_past, before.earlier
@@ -113,8 +115,17 @@ def rerun_only(
 def was_cut_short(run: Run) -> bool:
     """Whether the run was interrupted before all steps were done; a later interruption had no effect."""
     return run.interrupted and not all(
-        state.status in (Status.COMPLETED, Status.SKIPPED) for state in run.steps.values()
+        state.status in (Status.COMPLETED, Status.SKIPPED) for state in run.steps.values() if not state.closes
     )
+
+
+def _open(run: Run) -> set[str]:
+    """Ids of the steps that run again: those that are not done, those that were undone, and what followed from these.
+
+    A step that depends on one that was undone has built on an effect that is no longer there.
+    """
+    not_done = {name for name, state in run.steps.items() if not state.closes and not _is_done(state)}
+    return not_done | _following(run.plan, undone_steps(run))
 
 
 def _is_done(state: StepState) -> bool:
@@ -125,6 +136,8 @@ def _is_done(state: StepState) -> bool:
 def _next(run: Run, plan: Plan, again: Collection[str], new_id: str, sentence: str, now: datetime) -> Run:
     run = caught_up(run, run.agents, now)
     new = run.model_copy(deep=True)
+    new.closing, new.steps = None, {name: state for name, state in new.steps.items() if not state.closes}
+    new.decisions = {name: decision for name, decision in new.decisions.items() if name in new.steps}
     new.plan = plan.model_copy(update={"id": new_id, "task_id": plan.task_id or plan.id})
     new.options = run.options.model_copy(update={"review": False})
     if run.ledger.refused and plan.budget is not None:  # asked again, as about whatever was denied
@@ -172,13 +185,14 @@ def _require(run: Run, step_id: str) -> Step:
     return step
 
 
-def _following(plan: Plan, step_id: str) -> set[str]:
-    """The step and all its dependents, direct and indirect."""
+def _following(plan: Plan, first: Iterable[str]) -> set[str]:
+    """The steps and all their dependents, direct and indirect."""
     dependents: dict[str, list[str]] = {}
     for step in plan.steps:
         for name in dependencies(step):
             dependents.setdefault(name, []).append(step.id)
-    following, to_visit = {step_id}, deque([step_id])
+    following = set(first)
+    to_visit = deque(sorted(following))
     while to_visit:
         more = [name for name in dependents.get(to_visit.popleft(), ()) if name not in following]
         following.update(more)
@@ -219,5 +233,5 @@ def _put(steps: Mapping[str, dict[str, Any]], change: Replacement, again: Collec
 def _sentence(what: str, run: Run, again: Collection[str], by: str) -> str:
     count = len(again)
     who = f" by {by}" if by else ""
-    steps = f"{count} step{'s' * (count != 1)} to run, {len(run.steps) - count} retained"
+    steps = f"{count} step{'s' * (count != 1)} to run, {len(run.plan.steps) - count} retained"
     return f"{what}{who}: {steps}"

@@ -24,6 +24,7 @@ from typing import Literal, NamedTuple
 
 from plans.errors import IllegalMove
 from plans.execution.readiness import ReadinessIndex
+from plans.flow.closing_state import Closing
 from plans.log import LogKind
 from plans.model import Plan
 from plans.run import DONE, ENDED, Change, PlanStatus, Result, Run, Status, StepState
@@ -92,6 +93,21 @@ class Schedule(ReadinessIndex):
             self._block_permanently(self.run.steps[name], f"'{why}' {self._how(why)}")
             self._release(name, now)
 
+    def close(self, closing: Closing, steps: Iterable[str], closes: Literal["undo", "finally"], now: datetime) -> None:
+        """Begin a part of what closes the plan: its steps become ready or blocked, although the plan has stopped."""
+        run, names = self.run, list(steps)
+        run.closing = closing
+        if closing.ends == PlanStatus.CANCELLED and run.status in (PlanStatus.PAUSED, PlanStatus.REVIEW):
+            _turn(run, PlanStatus.RUNNING)
+        for name in names:
+            run.steps[name] = StepState(closes=closes)
+            self.counts[Status.PENDING] += 1
+            self._enter(name)
+        for name in names:
+            self._count(self.step(name))
+        for name in names:
+            self._move(name, Status.BLOCKED if self._open[name] else Status.READY, now)
+
     def review(self) -> None:
         """Put the plan into review, until `begin`. Running steps continue, no other step starts."""
         if self.run.status not in (PlanStatus.DRAFT, PlanStatus.RUNNING, PlanStatus.PAUSED):
@@ -131,7 +147,7 @@ class Schedule(ReadinessIndex):
     ) -> None:
         """Mark a step as awaiting approval or recovery. A running step goes back to ready first."""
         state = self._state(step_id)
-        if self.run.stopped or step_id in self._awaiting:
+        if (self.run.stopped and not state.closes) or step_id in self._awaiting:
             raise IllegalMove(f"step '{step_id}' cannot await {awaiting}: {self.run.stopped or 'it already does'}")
         if state.status is Status.RUNNING:
             self._move(step_id, Status.READY, now)
@@ -168,15 +184,15 @@ class Schedule(ReadinessIndex):
             state.reason = outcome.result.error or ""
             state.never = not outcome.opens
             self.denied += state.is_denied
-        if outcome.status is Status.FAILED and self._is_critical(step_id):
+        if outcome.status is Status.FAILED and not state.closes and self._is_critical(step_id):
             self.stop(f"critical step '{step_id}' failed", now)
         return self._release(step_id, now)
 
     def stop(self, reason: str, now: datetime) -> None:
         """Stop the plan: ready steps are permanently blocked, running ones may finish."""
-        if self.run.stopped or self.run.status in ENDED:
+        if (self.run.stopped and self.run.closing is None) or self.run.status in ENDED:
             return
-        self.run.stopped = reason
+        self.run.stopped = self.run.stopped or reason
         self.run.note(LogKind.STOPPED, reason, now)
         # In plan order: continue-as-new does not preserve that of `_ready`, and `seq` must not depend on it.
         waiting = [name for name in [*self._ready, *self._awaiting] if name not in self._running]
@@ -198,7 +214,7 @@ class Schedule(ReadinessIndex):
                 self._move(name, Status.BLOCKED, now)
             if state.status is Status.BLOCKED and not state.never:
                 self._block_permanently(state, self.run.stopped or self._why_not(name))
-        _turn(self.run, self._last_status(cancelled))
+        _turn(self.run, self.last_status(cancelled))
         self.run.ended = now
         return self.run.status
 
@@ -217,7 +233,7 @@ class Schedule(ReadinessIndex):
                     blocking.append(dependent)
                     continue
                 self._open[dependent] -= 1
-                if not self._open[dependent] and not self.run.stopped:
+                if not self._open[dependent] and (self._closes(dependent) or not self.run.stopped):
                     self._move(dependent, Status.READY, now)
                     ready.append(dependent)
         return sorted(ready, key=self._position.__getitem__)

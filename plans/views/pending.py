@@ -7,6 +7,7 @@ from typing import Any
 
 from plans.execution import approvals
 from plans.expressions.references import find
+from plans.flow.closing_steps import id_meant, outline, step_of
 from plans.model import Step
 from plans.run import Run
 from plans.step_call import digest_of, upcoming
@@ -14,7 +15,7 @@ from plans.step_call import digest_of, upcoming
 
 def pending(run: Run) -> list[dict[str, Any]]:
     """The pending decisions (PendingViews), oldest first."""
-    waiting = [step for step in run.plan.steps if run.steps[step.id].awaiting == "approval"]
+    waiting = [step for step in outline(run) if run.steps[step.id].awaiting == "approval"]
     waiting.sort(key=lambda step: run.steps[step.id].changes[-1].seq)
     return [
         {
@@ -28,7 +29,7 @@ def pending(run: Run) -> list[dict[str, Any]]:
 
 def call_view(run: Run, step_id: str) -> dict[str, Any]:
     """What a decision on the step would be about now (a CallView); empty if the plan has no such step."""
-    step = next((step for step in run.plan.steps if step.id == step_id), None)
+    step = step_of(run, step_id)
     if step is None:
         return {}
     if run.steps[step_id].awaiting == "approval":
@@ -51,7 +52,8 @@ def asked(run: Run, step: Step) -> dict[str, Any]:
 
 def _shown(run: Run, step: Step, args: dict[str, Any]) -> dict[str, Any]:
     """The whole call with these arguments."""
-    large = {each.root: large for each in find(args) if (large := _stored(run, each.root))} if not run.literal else {}
+    roots = [] if run.literal else [each.root for each in find(args)]
+    large = {root: large for root in roots if (large := _stored(run, id_meant(run, step.id, root)))}
     return {
         **({"large": large} if large else {}),
         "stepId": step.id,

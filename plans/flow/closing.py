@@ -1,0 +1,88 @@
+"""Decides how a plan is closed once its steps have ended: roll back, then `finally` (DESIGN 2.8).
+
+Rules
+- A plan with `rollback: true` that would end `failed`, `partial` or `cancelled` undoes its completed steps
+  that have an `undo`, one at a time, the one that completed last first. An undo that fails is recorded, and the
+  others still run.
+- Then the steps of the plan's `finally` run, however it ended. What closes a plan runs although the plan has stopped.
+- An interrupted plan does neither: it can be resumed. Nor does one that never began.
+- A cancellation of a plan that is being closed lets that finish; another one ends it at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from plans.execution.resume import was_cut_short
+from plans.execution.schedule import Schedule
+from plans.flow.closing_state import Closing
+from plans.flow.closing_steps import FINALLY, UNDO, finally_ids, undo_ids
+from plans.flow.undone import undone_steps
+from plans.log import LogKind
+from plans.model import Step
+from plans.run import PlanStatus, Run, Status
+
+ROLLS_BACK = frozenset({PlanStatus.FAILED, PlanStatus.PARTIAL, PlanStatus.CANCELLED})
+"""The statuses of a plan that make it roll back."""
+CANCELLED = "cancelled while it was being closed; that finishes first: cancel again to end the plan at once"
+
+
+def advance(schedule: Schedule, now: datetime, *, cancelled: bool = False) -> bool:
+    """Begin what closes the plan next. False if nothing is left: the plan can end. For a schedule that is idle."""
+    run = schedule.run
+    closing = run.closing or _first(schedule, now, cancelled=cancelled)
+    if closing is None or closing.abandoned:
+        return False
+    if closing.phase == "rollback" and closing.begun < len(closing.order):
+        step = schedule.step(closing.order[closing.begun])
+        schedule.close(closing.model_copy(update={"begun": closing.begun + 1}), undo_ids(step), UNDO, now)
+        return True
+    if closing.phase == FINALLY or not run.plan.finally_:
+        return False
+    run.note(LogKind.CLOSING, f"finally: {_steps(len(run.plan.finally_))}", now)
+    schedule.close(closing.model_copy(update={"phase": FINALLY}), finally_ids(run), FINALLY, now)
+    return True
+
+
+def cancel(run: Run, now: datetime) -> bool:
+    """Take note of a cancellation of a plan that is being closed. False if it was cancelled before: end it at once."""
+    closing = run.closing
+    if closing is None or closing.cancelled:
+        return False
+    run.closing = closing.model_copy(update={"cancelled": True})
+    run.note(LogKind.CLOSING, CANCELLED, now)
+    return True
+
+
+def to_undo(run: Run, steps: Iterator[Step]) -> list[str]:
+    """Ids of those steps that are to be undone: completed, with an `undo`, not undone yet; the last completed first."""
+    already = undone_steps(run)
+    chosen = (step.id for step in steps if step.undo is not None and step.id not in already)
+    done = [name for name in chosen if run.steps[name].status is Status.COMPLETED]
+    return sorted(done, key=lambda name: _completed(run, name), reverse=True)
+
+
+def _first(schedule: Schedule, now: datetime, *, cancelled: bool) -> Closing | None:
+    """The beginning of what closes the plan; None if nothing does."""
+    run = schedule.run
+    if run.started is None or (was_cut_short(run) and not cancelled):
+        return None
+    ends = schedule.last_status(cancelled)
+    steps = (schedule.step(name) for name in run.steps)
+    order = to_undo(run, steps) if run.plan.rollback and ends in ROLLS_BACK else []
+    if not order and not run.plan.finally_:
+        return None
+    if order:
+        run.note(LogKind.CLOSING, f"rolling back: {_steps(len(order))} to undo, the last completed first", now)
+    return Closing(phase="rollback", ends=ends.value, order=order, cancelled=cancelled)
+
+
+def _completed(run: Run, step_id: str) -> int:
+    """The number of the change with which the step completed; of one taken over without changes, 0."""
+    changes = run.steps[step_id].changes
+    return next((change.seq for change in reversed(changes) if change.status is Status.COMPLETED), 0)
+
+
+def _steps(count: int) -> str:
+    return f"{count} step{'s' * (count != 1)}"
