@@ -40,8 +40,14 @@ async def test_a_failing_plan_undoes_what_it_did_in_reverse_order_and_then_runs_
     assert view["status"] == "partial"
     assert [step(view, name)["undo"]["status"] for name in "abc"] == ["completed"] * 3
     assert statuses(view) == {
-        **{"a": "completed", "b": "completed", "c": "completed", "breaks": "failed"},
-        **{"c.undo": "completed", "b.undo": "completed", "a.undo": "completed", "finally.tell": "completed"},
+        "a": "completed",
+        "b": "completed",
+        "c": "completed",
+        "breaks": "failed",
+        "c.undo": "completed",
+        "b.undo": "completed",
+        "a.undo": "completed",
+        "finally.tell": "completed",
     }
     assert view["counts"] == {"total": 4, "completed": 3, "failed": 1}
 
