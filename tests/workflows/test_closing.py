@@ -17,6 +17,11 @@ def undoable(step_id: str, *needs: str, **more: Any) -> dict[str, Any]:
     return work(step_id, *needs, undo={"tool": "append", "args": {"text": "undo {{value}}"}}, **more)
 
 
+def ending(*steps: dict[str, Any]) -> dict[str, Any]:
+    """The field `finally` of a plan."""
+    return {"finally": list(steps)}
+
+
 def three_that_break() -> list[dict[str, Any]]:
     """Three undoable steps, one after the other, and one that fails."""
     return [undoable("a"), undoable("b", "a"), undoable("c", "b"), BREAKS]
@@ -35,7 +40,7 @@ async def status_of(plan: Started) -> WorkflowExecutionStatus | None:
 @pytest.mark.crosses_runs
 async def test_a_failing_plan_undoes_what_it_did_in_reverse_order_and_then_runs_its_finally(plans: Plans) -> None:
     last = work("tell", args={"name": "{{status}}-{{a}}"})
-    view = await plans.run(three_that_break(), rollback=True, **{"finally": [last]})
+    view = await plans.run(three_that_break(), rollback=True, **ending(last))
     assert ends(plans) == ["a", "b", "c", "undo c", "undo b", "undo a", "partial-a"]
     assert view["status"] == "partial"
     assert [step(view, name)["undo"]["status"] for name in "abc"] == ["completed"] * 3
@@ -53,7 +58,7 @@ async def test_a_failing_plan_undoes_what_it_did_in_reverse_order_and_then_runs_
 
 
 async def test_a_plan_that_completes_undoes_nothing(plans: Plans) -> None:
-    view = await plans.run([undoable("a")], rollback=True, **{"finally": [work("tell", args={"name": "{{status}}"})]})
+    view = await plans.run([undoable("a")], rollback=True, **ending(work("tell", args={"name": "{{status}}"})))
     assert ends(plans) == ["a", "completed"]
     assert view["status"] == "completed"
     assert "undo" not in step(view, "a") or "status" not in step(view, "a")["undo"]
@@ -61,9 +66,7 @@ async def test_a_plan_that_completes_undoes_nothing(plans: Plans) -> None:
 
 @pytest.mark.crosses_runs
 async def test_a_cancelled_plan_rolls_back_before_it_ends_as_cancelled(plans: Plans) -> None:
-    plan = await plans.start(
-        [undoable("a"), work("slow", "a", args=WAITS)], rollback=True, **{"finally": [work("tell")]}
-    )
+    plan = await plans.start([undoable("a"), work("slow", "a", args=WAITS)], rollback=True, **ending(work("tell")))
     await plan.until_status("slow", "running")
     await plan.handle.cancel()
     view = await plan.ended()
@@ -93,7 +96,7 @@ async def test_an_undo_of_several_steps_runs_them_by_their_dependencies(plans: P
 
 async def test_an_undo_that_needs_approval_asks_and_a_second_cancellation_ends_the_wait(plans: Plans) -> None:
     signed = work("a", undo={"tool": "sign", "args": {"text": "{{value}}"}})
-    plan = await plans.start([signed, work("slow", "a", args=WAITS)], rollback=True, **{"finally": [work("tell")]})
+    plan = await plans.start([signed, work("slow", "a", args=WAITS)], rollback=True, **ending(work("tell")))
     await plan.until_status("slow", "running")
     await plan.handle.cancel()
     view = await plan.until(lambda view: view["pending"], "an undo awaits approval")
@@ -124,17 +127,17 @@ async def test_a_failing_finally_makes_a_completed_plan_partial_or_failed(plans:
     broken = {"id": "broken", "tool": "refuse", "args": {"code": "NO"}}
     missing = {"id": "missing", "tool": "append", "args": {"text": "{{never}}"}}
     never = work("never", when="`false`")
-    view = await plans.run([work("a"), never], **{"finally": [broken, missing, work("tell")]})
+    view = await plans.run([work("a"), never], **ending(broken, missing, work("tell")))
     assert view["status"] == "partial"
     assert ends(plans) == ["a", "tell"]
     assert step(view, "finally.missing")["result"]["code"] == "BAD_REFERENCE"
-    view = await plans.run([work("a")], **{"finally": [{**broken, "critical": True}]})
+    view = await plans.run([work("a")], **ending({**broken, "critical": True}))
     assert view["status"] == "failed"
 
 
 async def test_an_interrupted_plan_does_not_roll_back_nor_run_its_finally(plans: Plans) -> None:
     plan = await plans.start(
-        [undoable("a"), work("slow", "a", args=WAITS), work("b", "slow")], rollback=True, **{"finally": [work("tell")]}
+        [undoable("a"), work("slow", "a", args=WAITS), work("b", "slow")], rollback=True, **ending(work("tell"))
     )
     await plan.until_status("slow", "running")
     await plan.signal("interrupt", {})
@@ -146,7 +149,7 @@ async def test_an_interrupted_plan_does_not_roll_back_nor_run_its_finally(plans:
 
 
 async def test_a_first_cancellation_during_finally_lets_it_finish(plans: Plans) -> None:
-    plan = await plans.start([work("a")], **{"finally": [work("slow", args=WAITS), work("then", "slow")]})
+    plan = await plans.start([work("a")], **ending(work("slow", args=WAITS), work("then", "slow")))
     await plan.until(lambda view: statuses(view).get("finally.slow") == "running", "finally runs")
     await plan.handle.cancel()
     view: View = await plan.until_logged("closing", "cancelled while")
