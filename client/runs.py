@@ -44,7 +44,8 @@ from client.resume import Links, interrupt, links, rerun, resume
 from client.rpc import LOST, RPC_TIMEOUT, about, ask, ask_view, describe, patiently, translated
 from client.start import Started, start
 from client.summary import wait
-from client.undo import file_changes, undo
+from client.undo.compensations import compensate, compensations
+from client.undo.files import file_changes, undo
 from plans.errors import PlanError
 from plans.file_stamps import Stamp
 from plans.files.undo import ChangesReport
@@ -57,12 +58,12 @@ from plans.views.queries import BRIEF
 from plans.views.summary import Summary
 
 __all__ = [
-    "BriefView", "ChangesReport", "Choice", "Decision", "Edited", "EventView", "Links", "Listed", "LiveView", "Pending",
-    "PlanView", "Pruned", "Started", "Summary", "approve", "begin", "brief", "call", "cancel", "changes",
-    "clear_session", "decide", "deny", "drafted", "edit", "events", "file_changes", "files_changed", "history",
-    "interrupt", "links", "list_plans", "live", "logs", "make", "pause", "pending", "plan_file", "prune", "regenerate",
-    "rerun", "resume", "show", "show_patiently", "stamps", "start", "start_agent", "summary", "text", "undo", "unpause",
-    "wait", "watch",
+    "BriefView", "ChangesReport", "Choice", "Decision", "Edited", "EventView", "Links", "Listed", "LiveView",
+    "Pending", "PlanView", "Pruned", "Started", "Summary", "approve", "begin", "brief", "call", "cancel", "changes",
+    "clear_session", "compensate", "compensations", "decide", "deny", "drafted", "edit", "events", "file_changes",
+    "files_changed", "history", "interrupt", "links", "list_plans", "live", "logs", "make", "pause", "pending",
+    "plan_file", "prune", "regenerate", "rerun", "resume", "show", "show_patiently", "stamps", "start",
+    "start_agent", "summary", "text", "undo", "unpause", "wait", "watch",
 ]  # fmt: skip
 
 AT_ONCE = 1_000
@@ -204,14 +205,19 @@ async def stamps(client: Client, plan: str, paths: Sequence[str] | None = None) 
 async def cancel(client: Client, plan: str) -> None:
     """Request cancellation: running steps clean up, nothing else starts. Returns at once; `wait` for the end.
 
-    Raises PlanClosed if the plan has already ended.
+    A plan that rolls back or has a `finally` does that first; cancelled once more, it ends without. Raises PlanClosed
+    if the plan has already ended.
     """
     description = await describe(client, plan)
     if description.status is not WorkflowExecutionStatus.RUNNING:
         name = plan_id(plan)
         raise PlanClosed(f"plan '{name}' has already ended and cannot be cancelled; see: plan summary {name}")
+    handle = client.get_workflow_handle(workflow_id(plan))
     with about(plan):
-        await client.get_workflow_handle(workflow_id(plan)).cancel(rpc_timeout=RPC_TIMEOUT)
+        if description.raw_description.workflow_extended_info.cancel_requested:  # Temporal delivers only one
+            await handle.signal("abandon", {}, rpc_timeout=RPC_TIMEOUT)
+        else:
+            await handle.cancel(rpc_timeout=RPC_TIMEOUT)
 
 
 async def _stored(client: Client, plan: str, since: int, say: Callable[[str], None]) -> AsyncIterator[EventView]:

@@ -18,6 +18,7 @@ from pydantic import BaseModel
 from plans.agents.run import AgentRun, agent_view, outcome_of, tasks_text
 from plans.errors import PlanError
 from plans.execution.schedule import Schedule
+from plans.flow import undo_run
 from plans.run import ENDED, PlanStatus, Run, Status, StepState, run_of, text_of
 from plans.views import queries
 from plans.views.markdown import details
@@ -59,9 +60,12 @@ def _problems(run: Run, statuses: frozenset[Status]) -> Iterator[str]:
     names = [step.id for step in run.plan.steps]
     if len(set(names)) < len(names):
         yield "run.plan.steps: two steps have the same id"
-    if set(names) != set(run.steps):
-        odd = sorted(set(names) ^ set(run.steps))[0][:100]
+    own = {name for name, state in run.steps.items() if not state.closes}
+    if set(names) != own:
+        odd = sorted(set(names) ^ own)[0][:100]
         yield f"run.steps: '{odd}' must be both a step of the plan and a key here"
+    elif (wrong := undo_run.problem_of(run)) is not None:
+        yield wrong
     if not 0 <= run.seq <= MAX_SEQ or any(not 0 < entry.seq <= run.seq for entry in run.log):
         yield "run.seq: the number of the last change or log entry, and none has a higher one"
     for name, state in run.steps.items():

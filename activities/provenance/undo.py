@@ -8,7 +8,7 @@ and only if it is still as the run left it. If one file is refused, nothing is r
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
@@ -33,6 +33,7 @@ from plans.files.undo import (
     Refusal,
     Restore,
     decide_undo,
+    is_of,
 )
 
 MAX_COMPARED = 128 * 1024
@@ -62,12 +63,12 @@ class FileChanges:
 
     def answer(self, request: ChangesRequest) -> ChangesReport:
         """As `file_changes`, synchronously. Raises ToolError EFFECTS_UNAVAILABLE or WORKSPACE_REFUSED."""
-        calls = self._calls(request.plan_id)
+        calls = self._calls([request.plan_id, *request.also])
         if self.rules is not None:
             for workspace in dict.fromkeys(call.workspace for call in calls):
                 self.rules.check_recorded(workspace)
         if not request.undo:
-            chosen = [call for call in calls if request.step_id in (None, call.step_id)]
+            chosen = [call for call in calls if is_of(call.step_id, request.step_id)]
             return ChangesReport(calls=self._shown(chosen, request.diffs))
         contents = self.effects.preimages
         restored, refused = decide_undo(calls, request.step_id, _now, lambda state: contents.get(state) is not None)
@@ -78,11 +79,15 @@ class FileChanges:
         self._mark(request, calls, done)
         return ChangesReport(restored=done, refused=refused + failed, dry_run=False)
 
-    def _calls(self, plan_id: str) -> list[CallChanges]:
-        """All calls that changed files, oldest first."""
-        logged = [_of_effect(effect, time, plan_id) for effect, time in self._effects(plan_id)]
-        undone = self.journal.undone(plan_id)
-        calls = sorted([*logged, *self.journal.of_plan(plan_id)], key=lambda call: call.time)
+    def _calls(self, plan_ids: Sequence[str]) -> list[CallChanges]:
+        """All calls of these plans that changed files, oldest first."""
+        found: list[CallChanges] = []
+        undone: dict[str, datetime] = {}
+        for plan_id in plan_ids:
+            found += [_of_effect(effect, time, plan_id) for effect, time in self._effects(plan_id)]
+            found += self.journal.of_plan(plan_id)
+            undone |= self.journal.undone(plan_id)
+        calls = sorted(found, key=lambda call: call.time)
         return [call.model_copy(update={"undone": undone.get(call.key)}) for call in _linked(calls)]
 
     def _effects(self, plan_id: str) -> list[tuple[Effect, float]]:
@@ -119,7 +124,7 @@ class FileChanges:
         keys = [
             call.key
             for call in calls
-            if request.step_id in (None, call.step_id)
+            if is_of(call.step_id, request.step_id)
             and all((call.workspace, change.path) in restored for change in call.changes)
         ]
         self.journal.mark_undone(request.plan_id, keys, datetime.now(UTC))

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from itertools import islice
 
 from plans.definition.dependencies import dependencies
-from plans.flow.closing_steps import FINALLY, closing_step, id_meant
+from plans.flow.closing_steps import FINALLY, UNDO, closing_step, id_meant
 from plans.model import Step
 from plans.run import DONE, PlanStatus, Run, Status
 
@@ -137,6 +137,8 @@ class ReadinessIndex:
         closing = self.run.closing
         if closing is None:
             return self._status_of("", cancelled)
+        if closing.of:
+            return PlanStatus.CANCELLED if closing.abandoned else self._status_of(UNDO, cancelled=False)
         before, then = PlanStatus(closing.ends), self._status_of(FINALLY, cancelled=False)
         if before in (PlanStatus.COMPLETED, PlanStatus.PARTIAL) and then is not PlanStatus.COMPLETED:
             return PlanStatus.FAILED if then is PlanStatus.FAILED else PlanStatus.PARTIAL

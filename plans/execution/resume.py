@@ -66,6 +66,7 @@ def run_id(base: str, number: int) -> str:
 
 def resumed(run: Run, new_id: str, now: datetime, by: str = "", changes: Sequence[Replacement] = ()) -> Run:
     """A run of the steps that are not done; their agents continue. Raises Refused, also if all steps are done."""
+    _check_kind(run)
     again = _open(run)
     if not again:
         raise Refused(
@@ -83,6 +84,7 @@ def rerun_from(
     run: Run, step_id: str, new_id: str, now: datetime, by: str = "", changes: Sequence[Replacement] = ()
 ) -> Run:
     """A run of a step, all its dependents, and the steps that are not done. Raises Refused."""
+    _check_kind(run)
     _require(run, step_id)
     again = _following(run.plan, [step_id]) | _open(run)
     plan = _changed(_plan_of(run), changes, again)
@@ -94,6 +96,7 @@ def rerun_only(
     run: Run, step_id: str, new_id: str, now: datetime, by: str = "", changes: Sequence[Replacement] = ()
 ) -> Run:
     """A run of a single step; all others are retained or skipped. Raises Refused if a dependency is not done."""
+    _check_kind(run)
     step = _require(run, step_id)
     not_done = _open(run)
     lacking = [name for name in dependencies(step) if name in not_done]
@@ -117,6 +120,14 @@ def was_cut_short(run: Run) -> bool:
     return run.interrupted and not all(
         state.status in (Status.COMPLETED, Status.SKIPPED) for state in run.steps.values() if not state.closes
     )
+
+
+def _check_kind(run: Run) -> None:
+    """Raise Refused for a run that undoes another one: it has no steps of its own to run."""
+    if run.closing is not None and run.closing.of:
+        of = run.closing.of
+        text = f"plan '{run.plan.id}' only undoes plan '{of}'; continue with `plan undo {of}`, or `plan resume {of}`"
+        raise Refused(text, "NOT_A_PLAN")
 
 
 def _open(run: Run) -> set[str]:

@@ -69,6 +69,9 @@ class ChangesRequest(Value):
     step_id: str | None = Field(default=None, max_length=1_000, description="Only the changes of this step.")
     undo: bool = False
     dry_run: bool = Field(default=True, description="Report what undo would do, without doing it.")
+    also: list[str] = Field(
+        default_factory=list, max_length=1_000, description="Plans that undid it: their changes count as its own."
+    )
     partly: bool = Field(default=False, description="Undo what can be undone; otherwise any conflict undoes nothing.")
     diffs: bool = True
     queues: list[Queue] = Field(
@@ -137,7 +140,7 @@ def decide_undo(
     chains: dict[tuple[str, str], list[_Link]] = {}
     for call in calls:
         for change in call.changes if call.undone is None else ():
-            link = _Link(call=call, change=change, is_chosen=step_id in (None, call.step_id))
+            link = _Link(call=call, change=change, is_chosen=is_of(call.step_id, step_id))
             chains.setdefault((call.workspace, change.path), []).append(link)
     restored: list[tuple[datetime, Restore]] = []
     refused: list[Refusal] = []
@@ -152,6 +155,11 @@ def decide_undo(
             restored.append((max(link.call.time for link in chosen), found))
     restored.sort(key=lambda each: (each[0], each[1].path.count("/"), each[1].path), reverse=True)
     return sorted((each for _, each in restored), key=_folders_last), refused
+
+
+def is_of(called: str, step_id: str | None) -> bool:
+    """Whether a call is one of a step, or of what undid it; None: of any."""
+    return step_id is None or called == step_id or called.startswith(f"{step_id}.undo")
 
 
 def _folders_last(each: Restore) -> tuple[int, int]:

@@ -7,6 +7,7 @@ Rules
 - Then the steps of the plan's `finally` run, however it ended. What closes a plan runs although the plan has stopped.
 - An interrupted plan does neither: it can be resumed. Nor does one that never began.
 - A cancellation of a plan that is being closed lets that finish; another one ends it at once.
+- A run that undoes an ended plan begins with its rollback. It is completed if all of that is done, partial otherwise.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def advance(schedule: Schedule, now: datetime, *, cancelled: bool = False) -> bo
 def cancel(run: Run, now: datetime) -> bool:
     """Take note of a cancellation of a plan that is being closed. False if it was cancelled before: end it at once."""
     closing = run.closing
-    if closing is None or closing.cancelled:
+    if closing is None or closing.cancelled or closing.of:
         return False
     run.closing = closing.model_copy(update={"cancelled": True})
     run.note(LogKind.CLOSING, CANCELLED, now)

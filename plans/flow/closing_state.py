@@ -16,6 +16,7 @@ class Closing(BaseModel):
     phase: Literal["rollback", "finally"]
     ends: str = Field(description="The status that the plan ends with, unless a step of its `finally` fails.")
     order: list[str] = Field(default_factory=list, description="Steps to undo, the one that completed last first.")
+    of: str = Field(default="", description="Id of the ended plan that the run undoes; empty: it closes its own.")
     begun: int = Field(default=0, description="How many of them have begun to be undone; one at a time.")
     cancelled: bool = Field(
         default=False, description="A person cancelled the plan, before or meanwhile; another time ends it at once."

@@ -8,6 +8,7 @@ from typing import Any
 from tests.driving import Plans, Started, work
 from tests.replay.agents import AGENTS
 from tests.replay.agents import TALKS as AGENT_TALKS
+from tests.replay.closings import CLOSINGS
 from tests.replay.outputs import OUTPUTS
 
 Scenario = Callable[[Plans], Awaitable[Started]]
@@ -315,4 +316,5 @@ SCENARIOS: dict[str, Scenario] = {
     "end-record": run(work("a"), work("b", "a"), title="Its record is named by the memo"),
     **AGENTS,
     **OUTPUTS,
+    **CLOSINGS,
 }
