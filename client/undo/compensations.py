@@ -13,8 +13,9 @@ from temporalio.client import Client, WorkflowExecutionStatus
 from client.errors import PlanExists
 from client.ids import plan_id
 from client.resume import links
-from client.rpc import ask, describe
+from client.rpc import ask
 from client.start import Started, start_run
+from client.undo.files import ended
 from client.undo.latest import undo_plans
 from plans.errors import Refused
 from plans.execution.resume import run_id
@@ -38,11 +39,7 @@ async def compensate(client: Client, plan: str, step_id: str | None = None, *, y
     Returns at once; `wait` for its end. `yes`: no undo awaits approval. One that is under way is returned as it is.
     Raises Refused: NOT_ENDED, UNKNOWN_STEP, ALREADY_RESUMED (undo the later run, which has taken over the steps).
     """
-    name = plan_id(plan)
-    description = await describe(client, plan)
-    if description.status is WorkflowExecutionStatus.RUNNING:
-        text = f"plan '{name}' is still running; wait until it ends, or cancel it with `plan cancel {name}`"
-        raise Refused(text, "NOT_ENDED")
+    name, description = plan_id(plan), await ended(client, plan)
     earlier = [each async for each in undo_plans(client, plan)]
     if earlier and earlier[-1][1].status is WorkflowExecutionStatus.RUNNING:
         last, running = earlier[-1]

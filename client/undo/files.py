@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError
+from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus, WorkflowFailureError
 from temporalio.common import WorkflowIDReusePolicy
 from temporalio.exceptions import ActivityError, ApplicationError, TimeoutError, WorkflowAlreadyStartedError
 from temporalio.service import RPCError
@@ -51,15 +51,22 @@ async def undo(
     while the plan is running. `also`: plans that have undone it, whose changes count as its own. Raises NoWorker, and
     Refused (NOT_ENDED, UNKNOWN_STEP, UNDO_RUNNING).
     """
+    if not dry_run:
+        await ended(client, plan)
+    request = ChangesRequest(plan_id=plan_id(plan), step_id=step_id, undo=True, dry_run=dry_run, partly=partly)
+    request = request.model_copy(update={"also": list(also)})
+    return await _answer(client, plan, request, f"undo-{plan_id(plan)}")
+
+
+async def ended(client: Client, plan: str) -> WorkflowExecutionDescription:
+    """The description of an ended plan. Raises Refused (NOT_ENDED)."""
     description = await describe(client, plan)
-    if description.status is WorkflowExecutionStatus.RUNNING and not dry_run:
+    if description.status is WorkflowExecutionStatus.RUNNING:
         name = plan_id(plan)
         raise Refused(
             f"plan '{name}' is still running; wait until it ends, or cancel it with `plan cancel {name}`", "NOT_ENDED"
         )
-    request = ChangesRequest(plan_id=plan_id(plan), step_id=step_id, undo=True, dry_run=dry_run, partly=partly)
-    request = request.model_copy(update={"also": list(also)})
-    return await _answer(client, plan, request, f"undo-{plan_id(plan)}")
+    return description
 
 
 async def _answer(client: Client, plan: str, request: ChangesRequest, workflow_id: str) -> ChangesReport:

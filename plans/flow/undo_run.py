@@ -97,14 +97,21 @@ def preview(run: Run, step_id: str | None = None) -> list[UndoCall]:
 
 
 def with_undone(run: Run, undo_run: Run) -> Run:
-    """The run of a plan with what `undo_run` has undone of it since, so that resuming it does those steps again."""
+    """The run of a plan with what `undo_run` has undone of it since, so that resuming it does those steps again.
+
+    The files of these steps were restored, or their undo has changed them: what the plan saw of them no longer counts.
+    """
     retained = undone_steps(undo_run)
     if not retained:
         return run
     found = {name: state for name, state in undo_run.steps.items() if state.closes == UNDO}
     own = {name: state for name, state in run.steps.items() if not state.closes}
     closing = run.closing or Closing(phase="rollback", ends=run.status.value)
-    return run.model_copy(update={"steps": {**own, **found}, "closing": closing})
+    theirs = {path for name in retained if name in own for path in (*own[name].wrote, *own[name].deleted)}
+    files = run.files.model_copy(deep=True)
+    for seen in [seen for seen in files.stamps if seen.rpartition(":")[2] in theirs or seen in theirs]:
+        del files.stamps[seen]
+    return run.model_copy(update={"steps": {**own, **found}, "closing": closing, "files": files})
 
 
 def problem_of(run: Run) -> str | None:

@@ -12,7 +12,7 @@ from client import runs
 from client.cli import output
 from client.cli.follow.follow import follow
 from client.cli.session import Connected
-from client.undo.files import undo
+from client.undo.files import ended, undo
 from client.undo.latest import undo_plans
 from plans.files.undo import ChangesReport
 from plans.flow.undo_run import UndoCall
@@ -45,6 +45,8 @@ class Undoing:
 
     async def run(self, here: Connected) -> Undone:
         """Undo steps and files, or say what would be undone."""
+        if not self.dry_run:
+            await ended(here.client, self.plan)
         calls = await runs.compensations(here.client, self.plan, self.step)
         if self.dry_run:
             return Undone(await self._files(here, dry_run=True), calls)
