@@ -13,36 +13,43 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import Field, PrivateAttr
 
-from plans.activity_io import Facts, LargeValue, Logs, Note, PastCall
+from plans.activity_io import Facts, Note
 from plans.budget import Ledger
 from plans.change_log import Revision
 from plans.file_stamps import FileTracker
 from plans.flow.closing_state import Closing
+from plans.flow.opened import Kept, Opened
+from plans.flow.outline import Drawn, Outline
 from plans.log import Entry, LogKind
 from plans.model import Plan, Problem, Step, Value
 from plans.signatures import Signatures
+from plans.step_state import DENIED, DONE, Change, Decision, Result, State, Status, StepState
 
-DENIED = "DENIED"
-"""Code of a step that was denied."""
+__all__ = [
+    "DENIED",
+    "DONE",
+    "ENDED",
+    "LOG_ENTRIES",
+    "Change",
+    "Decision",
+    "Options",
+    "PlanStatus",
+    "Result",
+    "Run",
+    "State",
+    "Status",
+    "StepState",
+    "gc_disabled",
+    "run_of",
+    "text_of",
+]
+
 LOG_ENTRIES = 200
 """Maximum number of log entries of a run; the oldest is dropped first."""
-
-
-class Status(StrEnum):
-    """Status of a step; no other value is ever shown (seed 004)."""
-
-    PENDING = "pending"
-    BLOCKED = "blocked"
-    READY = "ready"
-    RUNNING = "running"
-    COMPLETED = "completed"
-    FAILED = "failed"
-    SKIPPED = "skipped"
 
 
 class PlanStatus(StrEnum):
@@ -59,13 +66,6 @@ class PlanStatus(StrEnum):
 
 
 ENDED = frozenset({PlanStatus.COMPLETED, PlanStatus.PARTIAL, PlanStatus.FAILED, PlanStatus.CANCELLED})
-DONE = frozenset({Status.COMPLETED, Status.FAILED, Status.SKIPPED})
-
-
-class State(BaseModel):
-    """Base class of mutable values. Only the workflow that owns the run changes them."""
-
-    model_config = ConfigDict(extra="forbid", alias_generator=to_camel, populate_by_name=True, serialize_by_alias=True)
 
 
 class Options(Value):
@@ -94,102 +94,6 @@ class Options(Value):
     )
 
 
-class Result(Value):
-    """The result of a step (seed 004). `value` is absent if `large` says where it is stored."""
-
-    ok: bool
-    value: Any = None
-    large: LargeValue | None = None
-    error: str | None = None
-    code: str | None = Field(default=None, description="Stable code of the error.")
-    duration: float = Field(default=0.0, description="Milliseconds.")
-    timestamp: datetime = Field(description="When it ended, UTC.")
-    attempt: int = Field(default=1, description="Attempts used; only errors of the tool count.")
-    logs: Logs | None = Field(default=None, description="What the commands of the successful attempt wrote.")
-
-
-class Change(NamedTuple):
-    """A status change of a step. `seq` numbers all changes of a run. A tuple, since there are four of them per step."""
-
-    seq: int
-    time: datetime
-    status: Status
-
-
-class Decision(Value):
-    """A decision on an approval, made by a person or by its time limit."""
-
-    approved: bool
-    by: str = ""
-    comment: str = ""
-    args: dict[str, Any] | None = None
-    version: int | None = Field(default=None, description="The plan's version when it was made.")
-    args_hash: str = Field(default="", description="Hash of its arguments, for runs from before there were digests.")
-    digest: str = Field(default="", description="The call it covers (`plans.step_call`); empty: values were unknown.")
-    unchecked: bool = Field(default=False, description="Made before the check: the workspace was not known yet.")
-    remembered: bool = Field(default=False, description="Follows from an approval of another step, with `remember`.")
-    time: datetime
-    source: Literal["signal", "update", "timeout"] = "signal"
-
-
-class StepState(State):
-    """The state of one step."""
-
-    status: Status = Status.PENDING
-    awaiting: Literal["approval", "recovery"] | None = None
-    never: bool = Field(default=False, description="Permanently blocked; of a skipped step: its dependents are.")
-    reason: str = Field(default="", description="Why it is permanently blocked, or was skipped.")
-    result: Result | None = None
-    args: dict[str, Any] | None = Field(default=None, description="The approver's arguments, which replace the plan's.")
-    changes: list[Change] = Field(default_factory=list)
-    calls: int = Field(default=0, description="Activities started for it.")
-    deadline: datetime | None = Field(default=None, description="When the approval expires or the sleep ends.")
-    asked: dict[str, Any] | None = Field(default=None, description="The arguments shown to the approver.")
-    asks: dict[int, str] = Field(default_factory=dict, description="Digests shown to approvers, by number of change.")
-    showed: dict[int, dict[str, Any]] = Field(default_factory=dict, description="Arguments shown before `asked`, cut.")
-    failure: Result | None = Field(default=None, description="Its last failure, while it awaits recovery.")
-    proposal: dict[str, Any] | None = Field(default=None, description="The LLM's recovery, while a person decides.")
-    recoveries: int = Field(default=0, description="How often the LLM was asked to recover it.")
-    mended: str = Field(default="", description="How the LLM recovered it from its last failure, and why.")
-    past: list[PastCall] = Field(default_factory=list, description="Its calls before the one with its value.")
-    more_past: int = Field(default=0, description="Number of earlier ones, not listed.")
-    earlier: dict[str, int] = Field(default_factory=dict, description="Of these, how many by tool, as far as known.")
-    sent: dict[str, Any] | None = Field(
-        default=None, description="Arguments of the last call, long texts truncated, if other than the plan's."
-    )
-    sandbox: str = Field(default="", description="Sandbox level of the commands of its last call.")
-    wrote: list[str] = Field(default_factory=list, description="Files and directories it created or changed.")
-    deleted: list[str] = Field(default_factory=list, description="Files it deleted.")
-    shared: list[str] = Field(default_factory=list, description="Of these, what a concurrent step may have changed.")
-    shared_with: list[str] = Field(default_factory=list, description="The steps that may have changed those instead.")
-    more_files: int = Field(default=0, description="Number of further files it changed, not listed.")
-    warnings: list[str] = Field(default_factory=list, description="Warnings of its tool.")
-    notes: str = Field(default="", description="What its agent said about its work: summaries of tasks, its answer.")
-    tasks: list[str] = Field(default_factory=list, description="The task list of its agent, in order.")
-    tasks_done: int = Field(default=0, description="How many of them are done, counted from the first.")
-    closes: Literal["", "undo", "finally"] = Field(default="", description="It closes the plan (`flow.closing_steps`).")
-
-    @property
-    def digest(self) -> str:
-        """The digest of what an approver was last shown; empty if none was."""
-        return next(reversed(self.asks.values()), "")
-
-    @property
-    def is_denied(self) -> bool:
-        """Whether a person, or the time limit of its approval, denied it."""
-        return self.status is Status.SKIPPED and self.result is not None and self.result.code == DENIED
-
-    @property
-    def began(self) -> datetime | None:
-        """When it was last started."""
-        return next((change.time for change in reversed(self.changes) if change.status is Status.RUNNING), None)
-
-    @property
-    def ended(self) -> datetime | None:
-        """When it last completed, failed or was skipped."""
-        return next((change.time for change in reversed(self.changes) if change.status in DONE), None)
-
-
 class Run(State):
     """A plan and the state of its execution."""
 
@@ -207,7 +111,10 @@ class Run(State):
     facts: Facts = Field(default_factory=Facts)
     inputs: dict[str, Any] = Field(default_factory=dict)
     status: PlanStatus = PlanStatus.DRAFT
-    steps: dict[str, StepState]
+    steps: dict[str, StepState] = Field(description="By id, those of blocks and loops included as they begin.")
+    opened: dict[str, Opened] = Field(default_factory=dict, description="Blocks and loops that have begun.")
+    overrides: dict[str, Step] = Field(default_factory=dict, description="Steps inside them, as edited there.")
+    kept: Kept = Field(default_factory=Kept, description="Steps inside them that an earlier run has done.")
     decisions: dict[str, Decision] = Field(default_factory=dict)
     remembered: dict[str, str] = Field(default_factory=dict, description="Calls approved for the run, and by whom.")
     edited: dict[str, str] = Field(default_factory=dict, description="By step, the mark of `execution.approvals`.")
@@ -228,6 +135,7 @@ class Run(State):
     unsigned: bool = Field(default=False, description="Started without the signature that its worker asks for.")
     signatures: Signatures = Field(default_factory=Signatures, description="Signed messages that were honoured.")
     agents: dict[str, dict[str, Any]] = Field(default_factory=dict, description="By step, the agent run to resume.")
+    _drawn: Drawn = PrivateAttr(default_factory=Drawn)
 
     @classmethod
     def of(cls, plan: Plan, options: Options, facts: Facts, inputs: dict[str, Any]) -> Run:
@@ -235,6 +143,24 @@ class Run(State):
         return cls(
             plan=plan, options=options, facts=facts, inputs=inputs, steps={s.id: StepState() for s in plan.steps}
         )
+
+    @property
+    def outline(self) -> Outline:
+        """The steps of the plan, and of its blocks and loops as far as they have begun."""
+        drawn = self._drawn.outline
+        if drawn is None or drawn.plan is not self.plan or drawn.opened is not self.opened:
+            drawn = self._drawn.outline = Outline(self.plan, self.opened, self.overrides, self.closing)
+        return drawn
+
+    def redraw(self) -> Outline:
+        """The outline, built again."""
+        self._drawn.outline = None
+        return self.outline
+
+    def step_of(self, step_id: str) -> Step | None:
+        """The step with that id, also inside a block or loop that has begun; None if there is none."""
+        node = self.outline.nodes.get(step_id)
+        return None if node is None else node.step
 
     @property
     def paused(self) -> bool:

@@ -17,7 +17,8 @@ from plans.errors import BadExpression, BadReference
 from plans.expressions.conditions import reaches, roots_of
 from plans.expressions.evaluation import MAX_ARGS_CHARACTERS, Budget
 from plans.expressions.references import INPUTS, Filled, Place, fill, find, in_text, is_literal, strings
-from plans.flow.closing_steps import constants, id_meant
+from plans.flow.outline import Found
+from plans.flow.values import Composer
 from plans.model import Step
 from plans.run import Run, Status
 
@@ -69,6 +70,12 @@ def digest_of(call: StepCall, proposal: Mapping[str, Any] | None = None) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def args_hash(args: Mapping[str, Any]) -> str:
+    """Hash of the arguments: what a decision was bound to before there were digests of whole calls."""
+    text = json.dumps(args, sort_keys=True, ensure_ascii=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
 def call_of(run: Run, step: Step, filled: Filled, values: StepValues) -> StepCall:
     """The call with these arguments."""
     found = {root: values.identity(root) for place in filled.deferred for root in _roots(filled.args, place)}
@@ -80,6 +87,8 @@ def upcoming(run: Run, step: Step, args: dict[str, Any] | None = None) -> Upcomi
 
     `args`: arguments instead of the step's.
     """
+    if step.is_block:
+        return Upcoming(_block(run, step), is_whole=True, is_written=True)
     values = StepValues(run, (), step.id)
     written = run.args_of(step) if args is None else args
     try:
@@ -89,38 +98,60 @@ def upcoming(run: Run, step: Step, args: dict[str, Any] | None = None) -> Upcomi
         call = call_of(run, step, filled, values)
     except (BadReference, BadExpression):
         return Upcoming(call_of(run, step, Filled(written, []), values), is_whole=False, is_written=False)
-    roots = [] if run.literal else [each.root for each in find(written) if values.is_known(each.root)]
+    roots = [] if run.literal else [each.root for each in find(written) if values.means(each.root)]
     # `fill` leaves a text with a stored value to the worker, and does not look at what else it mentions.
     is_whole = all(root in values.inline or root in values.large for root in roots)
     return Upcoming(call, is_whole, is_written=not roots)
 
 
 class StepValues:
-    """The values a step may use, by root. `inline` ones are filled in here, `large` ones by the activity."""
+    """The values a step may use, by root. `inline` ones are filled in here, `large` ones by the activity.
+
+    `step_id`: the step, if it may stand inside a block or loop: there names mean what they mean in its place.
+    """
 
     def __init__(self, run: Run, needs: Iterable[str], step_id: str = "") -> None:
-        """`step_id`: whose arguments name the values, if names mean something else there than in the plan."""
-        self._run, self._step_id = run, step_id
+        self._run, self._step_id = run, step_id if run.opened or run.closing else ""
         self.inline: dict[str, Any] = {INPUTS: run.inputs} if run.plan.inputs else {}
-        self.inline |= constants(run, step_id)
         self.large: dict[str, LargeValue] = {}
         self.add(needs)
 
     def add(self, names: Iterable[str]) -> None:
-        """Add the values of further steps; steps without a value are ignored."""
+        """Add the values of further steps and loop variables; steps without a value are ignored."""
         for name in names:
-            state = self._run.steps.get(id_meant(self._run, self._step_id, name))
+            found = self._find(name)
+            if found is None or name in self.inline or name in self.large:
+                continue
+            if found.step_id is None:
+                self.inline[name] = found.value
+                continue
+            state = self._run.steps.get(found.step_id)
             if state is None or state.status is not Status.COMPLETED or state.result is None:
                 continue
             if state.result.large is not None:
                 self.large[name] = state.result.large
+            elif state.result.composed:
+                self.inline[name] = self._composed(found.step_id)
             else:
                 self.inline[name] = state.result.value
 
-    def is_known(self, root: str) -> bool:
-        """Whether a root names a step, or a value of what closes the plan, rather than an input."""
-        run, step_id = self._run, self._step_id
-        return id_meant(run, step_id, root) in run.steps or root in constants(run, step_id)
+    def means(self, name: str) -> bool:
+        """Whether a name stands for a step or a loop variable here."""
+        return self._find(name) is not None
+
+    def _find(self, name: str) -> Found | None:
+        if self._step_id:
+            return self._run.outline.find(self._step_id, name)
+        return Found(name) if name in self._run.steps else None
+
+    def _composed(self, step_id: str) -> Any:
+        composer = Composer(self._run.outline, self._run.opened, self._run.steps)
+        value = composer.value(step_id)
+        if composer.large:
+            first, size = next((name, large.bytes) for name, large in composer.large.items())
+            text = f"the value of '{step_id}' contains that of '{first}' ({size} bytes), too large to be passed on"
+            raise BadReference(f"{text} in a list; write it to a file in the step and pass the path")
+        return value
 
     def loaded(self, condition: str) -> Mapping[str, Any]:
         """The inline values, for a condition. Raises BadExpression if it uses a value stored outside history.
@@ -167,10 +198,19 @@ def carries(run: Run, step: Step) -> bool:
     sent = {name: value for name, value in run.args_of(step).items() if name in run.facts.tools[step.tool].sends}
     if not sent or run.literal:
         return bool(sent)
-    if any(reference.root != INPUTS and not is_literal(reference, run.steps) for reference in find(sent)):
+    values = StepValues(run, (), step.id)
+    if any(r.root != INPUTS and (values.means(r.root) or not is_literal(r, run.steps)) for r in find(sent)):
         return True
     own = (f"+ {step.id}:", f"~ {step.id}.", "and ")  # the last: differences that were not listed
     return any(line.startswith(own) for each in run.revisions if each.by == "llm" for line in each.diff)
+
+
+def _block(run: Run, step: Step) -> StepCall:
+    """A block as a call: its steps as they are written. Each of them is decided about for itself, if it asks."""
+    rows = step.model_dump(
+        mode="json", include={"steps", "switch", "finally_"}, exclude_none=True, exclude_defaults=True
+    )
+    return StepCall("", rows, run.queue_of(step), run.workspace_of(step), {})
 
 
 def _roots(args: Any, place: Place) -> Iterable[str]:

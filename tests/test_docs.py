@@ -205,7 +205,7 @@ def written(value: object) -> str:
 def codes() -> Iterator[str]:
     """Every error code the sources can give, as they are written there."""
     libraries = ("TEMPORAL_", "OPENAI_", "TEXTUAL_", "XDG_", "CAP_", "SQLITE_", "CGO_", "LC_", "LD_")
-    not_codes = ("PLANS_", *libraries, "OVERRUN_CODE", "SC_CLK_TCK")
+    not_codes = ("PLANS_", "MAX_", "DEFAULT_", *libraries, "OVERRUN_CODE", "SC_CLK_TCK")
     for path in SOURCES:
         for code in re.findall(r'"([A-Z]{2,}(?:_[A-Z]+)+|CONFLICT|EXISTS|DENIED|CANCELLED)"', path.read_text()):
             if not code.startswith(not_codes):
@@ -234,6 +234,11 @@ def test_a_command_missing_from_the_table_is_missing_from_the_contract(command: 
 MODELS: dict[str, type[BaseModel]] = {
     "Plan": model.Plan,
     "Step": model.Step,
+    "ForEach": model.ForEach,
+    "Repeat": model.Repeat,
+    "Case": model.Case,
+    "Catch": model.Catch,
+    "Undo": model.Undo,
     "Retry": model.Retry,
     "Approval": model.ApprovalRule,
     "Input": model.Input,

@@ -27,6 +27,7 @@ from plans.execution.next_action import (
     Delegate,
     Expire,
     Fail,
+    Open,
     Skip,
     Sleep,
     after_failure,
@@ -34,21 +35,21 @@ from plans.execution.next_action import (
     is_timer,
     next_action,
 )
-from plans.execution.schedule import Outcome, Schedule
+from plans.execution.schedule import Schedule
 from plans.execution.tool_history import note_attempts, note_failure, note_files
 from plans.expressions.evaluation import Budget
+from plans.flow.opened import Opened
+from plans.flow.progress import Further, Settle, handler_for
 from plans.log import LogKind
 from plans.model import DEFAULT_PARALLEL, Step
 from plans.run import PlanStatus, Run, Status
 from plans.step_call import StepCall, digest_of, size_of
+from plans.step_state import Outcome
 from workflows import child_agents, timers, tool_call
 from workflows.approval_timers import ApprovalTimers
-from workflows.outcomes import cancelled, completed, failed, left_behind, of_activity, skipped
+from workflows.outcomes import cancelled, completed, failed, lasted, left_behind, of_activity, skipped
 from workflows.recovery import StepRecovery
 
-ACTIVATION_UNITS = 3_000_000
-"""Units of work (plans/expressions/evaluation.py) for conditions and references per workflow task: some seconds at
-worst, of the ten that it has. The other steps are left to the next one."""
 ACTIVATION_BYTES = 1_000_000
 """Bytes of arguments sent per workflow task: the server refuses more than 4 MB of commands (TEMPORAL.md 2)."""
 
@@ -65,8 +66,7 @@ class Execution:
         self._recovery = StepRecovery(self)
         self._agents = child_agents.ChildAgents(self.schedule)
         self._sent = 0
-        self._worked, self._task = 0, -1
-        self._rest: asyncio.Task[None] | None = None
+        self._rest = timers.Rest()
         self._seen = -1
         self._resumed = False
 
@@ -78,9 +78,8 @@ class Execution:
     @property
     def has_news(self) -> bool:
         """Whether something finished, timed out or changed in the Run since the last turn."""
-        rested = self._rest is not None and self._rest.done()
         return bool(
-            rested
+            self._rest.is_over
             or self._finished
             or self._timers.have_passed
             or self._recovery.has_news
@@ -90,12 +89,12 @@ class Execution:
     def turn(self, starting: bool = True) -> None:
         """Settle finished steps, apply approval timeouts, recoveries and decisions, then start ready steps."""
         self._sent = 0
-        if self._rest is not None and self._rest.done():
-            self._rest = None
+        self._rest.end()
         while self._finished:
             self._settle(*self._finished.popleft())
         for name in self._timers.passed():
             self._expire(name)
+        self._proceed()
         self._recovery.turn()
         for name in [name for name in self.schedule.awaiting if name in self.run.decisions]:
             self._timers.stop(name)
@@ -104,6 +103,8 @@ class Execution:
         self._agents.turn()
         if starting and self.run.status is PlanStatus.RUNNING:
             self._start_ready()
+            while self._proceed():  # a container may end at once, when it is empty
+                self._start_ready()
         self._seen = self.run.seq
 
     def resume_timers(self) -> None:
@@ -114,7 +115,8 @@ class Execution:
         self._recovery.resume()
         for name, state in self.run.steps.items():
             if state.status is Status.RUNNING:
-                self._watch(name, timers.sleep_of(state))
+                if state.deadline or not self.schedule.is_container(name):
+                    self._watch(name, timers.sleep_of(state))
             elif state.awaiting and state.deadline:
                 self._timers.start(name, state.deadline)
 
@@ -152,9 +154,12 @@ class Execution:
         self._timers.stop_all()
         for handle in self._handles.values():
             handle.cancel()
-        while self._handles:
-            await workflow.wait_condition(lambda: bool(self._finished))
-            self.turn(starting=False)
+        self._proceed()
+        if self.schedule.ready:  # a `finally`
+            self.turn()
+        while self._handles or not self.schedule.idle:
+            await workflow.wait_condition(lambda: self.has_news)
+            self.turn()
 
     def abandon(self, reason: str) -> None:
         """Cancel what closes the plan, and start no more of it."""
@@ -167,28 +172,20 @@ class Execution:
 
     def _start_ready(self) -> None:
         limit = self.run.options.max_parallel or self.run.plan.max_parallel or DEFAULT_PARALLEL
-        while self.schedule.ready and self.schedule.running < limit:
+        while self.schedule.running < limit and (self.schedule.ready or self.schedule.open_next(limit, workflow.now())):
             if self._sent > ACTIVATION_BYTES and self._handles:
                 return  # the rest starts in a later turn: a handle is in flight, so there will be one
-            if self._rests():
+            if self._rest.is_due():
                 return
-            self._act_on(next(iter(self.schedule.ready)))
-
-    def _rests(self) -> bool:
-        """Whether this workflow task has worked enough. A timer then begins the next one."""
-        task = workflow.info().get_current_history_length()
-        if task != self._task:
-            self._task, self._worked = task, 0
-        if self._rest is None and self._worked > ACTIVATION_UNITS and workflow.patched("rest-between-costly-steps"):
-            self._rest = asyncio.create_task(workflow.sleep(0.001, summary="rest"))
-        return self._rest is not None
+            if self.schedule.ready:  # the item that has just begun may be done already, since an earlier run
+                self._act_on(next(iter(self.schedule.ready)))
 
     def _act_on(self, step_id: str) -> None:
         """Do what `next_action` decided about a ready step."""
         now, step = workflow.now(), self.schedule.step(step_id)
         budget = Budget()
         action = next_action(self.schedule, step_id, budget)
-        self._worked += budget.spent
+        self._rest.worked(budget.spent)
         match action:
             case Skip(reason, opens, code):
                 self._end(step_id, skipped(reason, now, opens, code))
@@ -204,10 +201,35 @@ class Execution:
             case Sleep(seconds):
                 self.schedule.start(step_id, now)
                 self._sleep(step_id, seconds, now)
+            case Open(opened):
+                self.schedule.start(step_id, now)
+                self.schedule.open(step_id, opened, now)
             case Call(filled, values):
                 self.schedule.start(step_id, now)
                 self._sent += size_of(filled.args)
                 self._watch(step_id, tool_call.start(self.run, step, filled, values))
+
+    def _proceed(self) -> bool:
+        """Go further in the containers in which everything has ended. Whether there were any."""
+        any_ended = False
+        while (name := self.schedule.next_ended()) is not None:
+            if name in self._handles:  # it waits for its next round
+                continue
+            any_ended = True
+            self._go_further(name)
+        return any_ended
+
+    def _go_further(self, step_id: str, rested: bool = False) -> None:
+        """Begin what follows in a container, or settle it. `rested`: the delay before the next round is over."""
+        now, state = workflow.now(), self.run.steps[step_id]
+        match self.schedule.next_move(step_id, now):
+            case Settle(outcome):
+                self.schedule.settle(step_id, lasted(outcome, state, now), now)
+            case Further(_, delay) if delay and not rested:
+                state.deadline = approvals.later(now, delay)
+                self._watch(step_id, timers.sleep_of(state))
+            case Further(opened, _):
+                self.schedule.open(step_id, opened, now)
 
     def _sleep(self, step_id: str, seconds: float, now: datetime) -> None:
         state = self.run.steps[step_id]
@@ -239,6 +261,9 @@ class Execution:
 
     def _settle(self, step_id: str, handle: asyncio.Future[Any]) -> None:
         self._handles.pop(step_id, None)
+        if self.schedule.is_container(step_id):
+            self.run.steps[step_id].deadline = None
+            return self._go_further(step_id, rested=True)
         now, started, step = workflow.now(), self.run.steps[step_id].changes[-1].time, self.schedule.step(step_id)
         if handle.cancelled():
             return self._end(step_id, cancelled(now, started))
@@ -263,9 +288,13 @@ class Execution:
         track(self.run, step, returned, now)
 
     def end(self, step_id: str, outcome: Outcome) -> None:
-        """Settle a step."""
+        """Settle a step, unless it failed and a `catch` takes that."""
         self._timers.stop(step_id)
-        self.schedule.settle(step_id, outcome, workflow.now())
+        handler = handler_for(self.schedule.step(step_id), outcome.result)
+        if handler is None or outcome.status is not Status.FAILED or not self.schedule.may_start(step_id):
+            self.schedule.settle(step_id, outcome, workflow.now())
+        else:
+            self.schedule.catch(step_id, Opened(body=outcome.result, handler=handler), workflow.now())
 
     def _end(self, step_id: str, outcome: Outcome) -> None:
         """Settle a step, unless it failed and goes to the LLM for recovery."""
@@ -274,4 +303,4 @@ class Execution:
             self.end(step_id, outcome)
 
     def _is_timer(self, step_id: str) -> bool:
-        return is_timer(self.run, self.schedule.step(step_id))
+        return self.schedule.is_container(step_id) or is_timer(self.run, self.schedule.step(step_id))

@@ -11,9 +11,9 @@ from temporalio.exceptions import ActivityError, ApplicationError, CancelledErro
 
 from plans.activity_io import WORKER_LOST, Attempt, Return
 from plans.errors import Undecodable
-from plans.execution.schedule import Outcome
 from plans.log import LogKind
 from plans.run import Result, Run, Status
+from plans.step_state import Outcome, StepState
 from plans.views.live import ended_text
 from workflows import policies
 
@@ -57,6 +57,12 @@ def skipped(reason: str, now: datetime, opens: bool = True, code: str | None = N
 def cancelled(now: datetime, started: datetime) -> Outcome:
     """The outcome of a step that was running when the plan was cancelled."""
     return failed("CANCELLED", CANCELLED_TEXT, now, _milliseconds(now, started))
+
+
+def lasted(outcome: Outcome, state: StepState, now: datetime) -> Outcome:
+    """The outcome of a block or loop, with the time since it began."""
+    result = outcome.result.model_copy(update={"duration": _milliseconds(now, state.began or now)})
+    return outcome._replace(result=result)
 
 
 def of_activity(error: BaseException, now: datetime, started: datetime) -> Outcome:

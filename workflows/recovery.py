@@ -19,12 +19,12 @@ from plans.budget import OVERRUN_CODE, Budget
 from plans.change_log import Revision, logged
 from plans.errors import PlanError
 from plans.execution import approvals, recovery
-from plans.execution.schedule import Outcome
 from plans.llm.answers import Expected, Parsed, Recovery
 from plans.llm.json_extraction import AnswerProblem
 from plans.log import LogKind
 from plans.model import Step
 from plans.run import Result, Run, Status
+from plans.step_state import Outcome
 from workflows import worker_facts
 from workflows.llm import Question, answered
 from workflows.outcomes import skipped

@@ -60,9 +60,8 @@ def _problems(run: Run, statuses: frozenset[Status]) -> Iterator[str]:
     names = [step.id for step in run.plan.steps]
     if len(set(names)) < len(names):
         yield "run.plan.steps: two steps have the same id"
-    own = {name for name, state in run.steps.items() if not state.closes}
-    if set(names) != own:
-        odd = sorted(set(names) ^ own)[0][:100]
+    if (drawn := _drawn(run)) != set(run.steps):
+        odd = sorted(drawn ^ set(run.steps))[0][:100]
         yield f"run.steps: '{odd}' must be both a step of the plan and a key here"
     elif (wrong := undo_run.problem_of(run)) is not None:
         yield wrong
@@ -71,6 +70,14 @@ def _problems(run: Run, statuses: frozenset[Status]) -> Iterator[str]:
     for name, state in run.steps.items():
         yield from (f"run.steps.{name[:100]}: {problem}" for problem in _step_problems(run, state, statuses))
     yield from _odd_values(run)
+
+
+def _drawn(run: Run) -> set[str]:
+    """Ids of the steps that there are: those of the plan, what has begun inside them, and what closes it."""
+    try:
+        return set(run.redraw().nodes)
+    except _RAISED:
+        return set()
 
 
 def _step_problems(run: Run, state: StepState, statuses: frozenset[Status]) -> Iterator[str]:

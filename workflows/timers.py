@@ -1,4 +1,4 @@
-"""Steps that are durable timers of the workflow (`sleep`); the deadline is in the step's state."""
+"""Durable timers: steps that sleep, with the deadline in their state, and rests between costly steps."""
 
 from __future__ import annotations
 
@@ -9,6 +9,45 @@ from typing import Any
 from temporalio import workflow
 
 from plans.run import StepState
+
+ACTIVATION_UNITS = 3_000_000
+"""Units of work (plans/expressions/evaluation.py) for conditions and references per workflow task: some seconds at
+worst, of the ten that it has. The other steps are left to the next one."""
+
+
+class Rest:
+    """A short timer after a workflow task that has worked enough; the next one goes on."""
+
+    def __init__(self) -> None:
+        self._worked, self._task = 0, -1
+        self._timer: asyncio.Task[None] | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the rest has ended since `end` was called."""
+        return self._timer is not None and self._timer.done()
+
+    def end(self) -> None:
+        """Forget a rest that is over."""
+        if self.is_over:
+            self._timer = None
+
+    def worked(self, units: int) -> None:
+        """Count work of this workflow task."""
+        self._begin_task()
+        self._worked += units
+
+    def is_due(self) -> bool:
+        """Whether this workflow task has worked enough, or rests already; starts the rest."""
+        self._begin_task()
+        if self._timer is None and self._worked > ACTIVATION_UNITS and workflow.patched("rest-between-costly-steps"):
+            self._timer = asyncio.create_task(workflow.sleep(0.001, summary="rest"))
+        return self._timer is not None
+
+    def _begin_task(self) -> None:
+        task = workflow.info().get_current_history_length()
+        if task != self._task:
+            self._task, self._worked = task, 0
 
 
 def sleep_of(state: StepState) -> asyncio.Task[dict[str, Any]]:

@@ -23,6 +23,7 @@ from plans.execution import schedule
 from plans.execution.approvals import RULE
 from plans.log import LogKind
 from plans.run import DONE, Decision, Result, Run, Status, StepState
+from plans.step_state import Outcome
 
 NOT_MADE = "the run was interrupted"
 """Why a call is not made that the model was told is not made."""
@@ -102,7 +103,7 @@ def _lose_running(run: Run, now: datetime) -> None:
         began = run.steps[name].changes[-1].time
         lasted = max(0.0, (now - began).total_seconds() * 1_000)
         result = Result(ok=False, error="it was running when the run ended", code=LOST, duration=lasted, timestamp=now)
-        moves.settle(name, schedule.Outcome(Status.FAILED, result), now)
+        moves.settle(name, Outcome(Status.FAILED, result), now)
 
 
 def _again(run: Run, name: str) -> StepState:

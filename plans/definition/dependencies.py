@@ -9,19 +9,50 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 
+from plans.definition.scopes import VALUE, bodies, call_names, inner_ids, item_names
 from plans.expressions.conditions import roots_of
+from plans.expressions.items import roots_of_items
 from plans.expressions.references import find
 from plans.model import Step
 
 
 def dependencies(step: Step) -> dict[str, bool]:
-    """Ids of the steps this one depends on, in reading order; true where it uses the value."""
+    """Ids of the steps beside this one that it depends on, in reading order; true where it uses the value.
+
+    Those of a block are all that its steps, at any depth, use from outside of it. Raises BadExpression.
+    """
     found = dict.fromkeys(step.depends_on, False)
-    for reference in find(step.args):
-        found[reference.root] = True
-    for root in roots_of(step.when):
+    for root in outside_roots(step):
         found[root] = True
     return found
+
+
+def outside_roots(step: Step) -> dict[str, None]:
+    """The root names that a step, and the steps inside it, use from outside of it, `inputs` included."""
+    inside = call_names(step)
+    found = dict.fromkeys(each.root for each in find(step.args) if each.root not in inside)
+    items = item_names(step)
+    found |= dict.fromkeys(root for root in roots_of(step.when) if root not in items)
+    if step.for_each is not None:
+        found |= dict.fromkeys(roots_of_items(step.for_each.items))
+    if step.is_block or step.catch or step.finally_ or step.undo:
+        found |= dict.fromkeys(_roots_of_bodies(step))
+    return found
+
+
+def _roots_of_bodies(step: Step) -> Iterator[str]:
+    inside, items = call_names(step), item_names(step)
+    for case in step.switch or []:
+        yield from (root for root in roots_of(case.when) if root not in inside)
+    for body in bodies(step):
+        names = body.names()
+        for each in body.steps:
+            yield from (root for root in outside_roots(each) if root not in names)
+    if step.output is not None:
+        known = inside | inner_ids(step)
+        yield from (root for root in roots_of(step.output) if root not in known and root != "@")
+    if step.undo is not None:
+        yield from (each.root for each in find(step.undo.args) if each.root not in items and each.root != VALUE)
 
 
 def find_cycles(needs: Mapping[str, Sequence[str]]) -> list[list[str]]:

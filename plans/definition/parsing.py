@@ -16,9 +16,11 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from plans.definition.locations import MAX_FIELD, real_part, step_and_field
 from plans.definition.near_names import Hints
 from plans.expressions.references import strings
 from plans.model import MAX_STEPS, Plan, Problem, Step
+from plans.model.step import NO_TOOL
 
 MAX_BYTES = 8 * 1024 * 1024
 MAX_DEPTH = 64
@@ -220,14 +222,13 @@ _MODELS: dict[str, type[BaseModel]] = {"": Plan} | {
 
 
 def _problem(data: Any, detail: ErrorDetails, hints: Hints) -> Problem:
-    location = list(detail["loc"])
-    step_id = None
-    if len(location) > 1 and location[0] == "steps" and isinstance(location[1], int):
-        step = data["steps"][location[1]]
-        name = step.get("id") if isinstance(step, Mapping) else None
-        step_id = name[:128] if isinstance(name, str) and name else f"#{location[1] + 1}"
-        location = location[2:] or ["step"]
-    field = ".".join(map(str, location))[:300] or None
+    is_new = detail["type"] in ("missing", "extra_forbidden")
+    step_id, location = step_and_field(data, real_part(data, detail["loc"], is_new))
+    if detail["type"] == NO_TOOL:
+        location = ["tool"]
+    elif step_id is not None and not location:
+        location = ["step"]
+    field = ".".join(map(str, location))[:MAX_FIELD] or None
     code = _code(location, detail) if location else "PLAN_SCHEMA"
     return Problem(code=code, step_id=step_id, field=field, message=_sentence(detail, step_id is not None, hints))
 
@@ -238,13 +239,15 @@ def _code(location: list[str | int], detail: ErrorDetails) -> str:
         return "PLAN_BAD_TEXT"
     if field in ("dependsOn", "depends_on") and detail["type"] == "string_pattern_mismatch":
         return "UNKNOWN_DEPENDENCY"
-    return "UNKNOWN_TOOL" if field == "tool" and detail["type"] not in ("missing", "extra_forbidden") else "PLAN_SCHEMA"
+    return "UNKNOWN_TOOL" if field == "tool" and detail["type"] not in (NO_TOOL, "extra_forbidden") else "PLAN_SCHEMA"
 
 
 def _sentence(detail: ErrorDetails, in_step: bool, hints: Hints) -> str:
     kind, name = detail["type"], str(detail["loc"][-1]) if detail["loc"] else ""
     if kind == "missing":
         return f"'{name}' is missing; add it"
+    if kind == NO_TOOL:
+        return detail["msg"]
     if kind == "extra_forbidden":
         return _unknown_field(detail, name, in_step, hints)
     if detail["loc"][-1:] == ("tool",):

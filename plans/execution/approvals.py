@@ -10,9 +10,6 @@ value that was not known yet. Arguments that replace the step's are validated, a
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
@@ -22,11 +19,11 @@ from plans.definition.validation import call_problems
 from plans.errors import Refused
 from plans.execution.messages import Decide
 from plans.execution.tool_history import keep_asked, keep_proposed
-from plans.flow.closing_steps import named_values, outline, step_of
+from plans.flow.undone import is_of_edited
 from plans.log import LogKind
 from plans.model import ApprovalRule, Step
 from plans.run import DONE, Decision, Run, Status
-from plans.step_call import StepCall, carries, digest_of, upcoming
+from plans.step_call import StepCall, args_hash, carries, digest_of, upcoming
 
 DENIED = "User denied approval"
 """The reason of a denied step (seed 004)."""
@@ -37,16 +34,21 @@ stands for the plan's `defaults.approval`."""
 
 def is_needed(run: Run, step: Step, call: StepCall) -> bool:
     """Whether the step needs a person's approval to make this call."""
-    spec, asks = run.facts.tools[step.tool], stated(run, step)
+    asks = stated(run, step)
     if run.facts.strict_approvals:
-        return asks is True or spec.asks_by_default(call.args, carries(run, step))
+        return asks is True or _asks_by_default(run, step, call)
     if step.id in run.denied:
         return True
     if run.options.approve_all:
         return False
     if asks is None:
-        return spec.asks_by_default(call.args, carries(run, step)) and _kind(run, call) not in run.remembered
+        return _asks_by_default(run, step, call) and _kind(run, call) not in run.remembered
     return asks
+
+
+def _asks_by_default(run: Run, step: Step, call: StepCall) -> bool:
+    """Whether the step's tool needs approval for this call; a block has none."""
+    return not step.is_block and run.facts.tools[step.tool].asks_by_default(call.args, carries(run, step))
 
 
 def is_waived(run: Run, step: Step, call: StepCall) -> bool:
@@ -65,8 +67,8 @@ def stated(run: Run, step: Step) -> bool | None:
     """
     if step.id in run.denied:
         return True
-    if step.requires_approval is False and run.facts.binds_calls and step.id in run.edited:
-        return None
+    if step.requires_approval is False and run.facts.binds_calls:
+        return None if step.id in run.edited or is_of_edited(run, step.id) else False
     return step.requires_approval
 
 
@@ -94,7 +96,8 @@ def deadline_of(run: Run, step: Step, now: datetime) -> datetime | None:
 
 def check(run: Run, message: Decide) -> Step:
     """The step that a decision concerns. Raises Refused if the decision cannot be accepted."""
-    if (step := step_of(run, message.step_id)) is None:
+    step = run.step_of(message.step_id)
+    if step is None:
         raise Refused(f"the plan has no step '{message.step_id}'; `plan show` lists its steps", "UNKNOWN_STEP")
     state, earlier = run.steps[step.id], run.decisions.get(step.id)
     if earlier is not None:
@@ -231,9 +234,11 @@ def _remember(run: Run, kind: str, decision: Decision) -> None:
     """
     run.remembered[kind] = decision.by
     run.note(LogKind.REMEMBERED, f"{kind} is approved for the rest of this run", decision.time, subject=kind)
-    for step in outline(run):
-        state = run.steps[step.id]
-        if state.awaiting != "approval" or stated(run, step) is not None:
+    for name, state in run.steps.items():
+        if state.awaiting != "approval":
+            continue
+        step = run.outline.step(name)
+        if stated(run, step) is not None:
             continue
         if state.proposal is not None and run.facts.binds_calls:
             continue  # it asks about a recovery, not about a call
@@ -268,12 +273,6 @@ def void(run: Run, step_id: str, now: datetime) -> None:
         run.note(LogKind.VOID, f"the {what} of step '{step_id}' {why}; it needs another decision", now, step_id)
 
 
-def args_hash(args: Mapping[str, Any]) -> str:
-    """Hash of the arguments: what a decision was bound to before there were digests of whole calls."""
-    text = json.dumps(args, sort_keys=True, ensure_ascii=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
 def sentence(step_id: str, decision: Decision) -> str:
     """The decision as a sentence, for the log and for the reply to the person who made it."""
     who = f" by {decision.by}" if decision.by else ""
@@ -288,7 +287,7 @@ def _check_args(run: Run, step: Step, args: dict[str, Any]) -> None:
             "arguments cannot be changed before the plan has been checked; try again in a moment", "TOO_EARLY"
         )
     completed = {name for name, state in run.steps.items() if state.status is Status.COMPLETED}
-    usable = completed | named_values(run, step) | (run.steps.keys() & dependencies(step).keys())
+    usable = completed | (run.steps.keys() & dependencies(step).keys())
     changed = step.model_copy(update={"args": args})
     problems = call_problems(changed, run.facts.tools, usable, set(run.plan.inputs))
     if problems:

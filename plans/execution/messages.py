@@ -38,7 +38,7 @@ Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 class Approve(Value):
     """Approve a step. `args` replaces its arguments."""
 
-    step_id: str = Field(min_length=1, max_length=200)
+    step_id: str = Field(min_length=1, max_length=1_000)
     by: str = Field(default="", max_length=200)
     comment: str = Field(default="", max_length=2_000)
     args: dict[str, Any] | None = None
@@ -51,7 +51,7 @@ class Approve(Value):
 class Deny(Value):
     """Deny a step: it is skipped."""
 
-    step_id: str = Field(min_length=1, max_length=200)
+    step_id: str = Field(min_length=1, max_length=1_000)
     by: str = Field(default="", max_length=200)
     comment: str = Field(default="", max_length=2_000)
     version: int | None = Field(default=None, strict=True)
@@ -97,13 +97,13 @@ class FilesAsked(Value):
 class StepAsked(Value):
     """Payload of the query for the call of a step."""
 
-    step_id: str = Field(min_length=1, max_length=200)
+    step_id: str = Field(min_length=1, max_length=1_000)
 
 
 class LogsAsked(Value):
     """Payload of the query for logs: of one step, or of all from number `since` in the plan's order on."""
 
-    step_id: str = Field(default="", max_length=200)
+    step_id: str = Field(default="", max_length=1_000)
     since: int = Field(default=0, ge=0)
 
 
@@ -114,7 +114,7 @@ class AgentProgress(Value):
     the answer: the signal `budget_answer`.
     """
 
-    step_id: str = Field(min_length=1, max_length=200)
+    step_id: str = Field(min_length=1, max_length=1_000)
     line: str = Field(default="", max_length=1_000, description="For the log; empty: nothing to say.")
     tasks: list[Annotated[str, Field(max_length=500)]] | None = Field(
         default=None, max_length=100, description="The task list, if it has changed."

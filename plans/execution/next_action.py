@@ -16,10 +16,14 @@ from plans.definition.output_schema import schema_problem
 from plans.errors import BadExpression, BadReference
 from plans.execution import approvals
 from plans.execution.messages import Decide
-from plans.execution.readiness import ReadinessIndex, needed
-from plans.expressions.conditions import holds
+from plans.execution.readiness import ReadinessIndex
+from plans.expressions.conditions import holds, roots_of
 from plans.expressions.evaluation import MAX_ARGS_CHARACTERS, Budget
+from plans.expressions.items import roots_of_items
 from plans.expressions.references import Filled
+from plans.flow.opened import Opened
+from plans.flow.outline import when_of_whole
+from plans.flow.progress import case_of, items_of
 from plans.model import Step, ToolSpec
 from plans.run import DENIED, Result, Run
 from plans.step_call import StepCall, StepValues, call_of, filled_args, size_of, upcoming
@@ -73,6 +77,13 @@ class Sleep:
 
 
 @dataclass(frozen=True)
+class Open:
+    """Begin a block or a loop."""
+
+    opened: Opened
+
+
+@dataclass(frozen=True)
 class Expire:
     """Fail the step: its approval has timed out, with `onTimeout: fail`. `note` is the log entry."""
 
@@ -81,7 +92,7 @@ class Expire:
     message: str
 
 
-NextAction = Skip | Fail | Ask | Call | Delegate | Sleep
+NextAction = Skip | Fail | Ask | Call | Delegate | Sleep | Open
 
 
 def next_action(schedule: ReadinessIndex, step_id: str, budget: Budget | None = None) -> NextAction:
@@ -90,11 +101,14 @@ def next_action(schedule: ReadinessIndex, step_id: str, budget: Budget | None = 
     # 1. A denial comes before everything else: a denied step's condition and references no longer matter.
     if decision is not None and not decision.approved:
         return Skip(approvals.DENIED, opens=False, code=DENIED)
-    values = StepValues(run, needed(run, step) if run.steps[step_id].closes else schedule.needs(step_id), step_id)
+    values = StepValues(run, schedule.needs(step_id), step_id)
     try:
         # 2. The condition comes before the references: it may guard against missing ones.
-        if step.when is not None and not holds(step.when, values.loaded(step.when), budget):
-            return Skip(f"condition not met: {step.when}")
+        condition = when_of_whole(step)
+        if condition is not None and not _holds(condition, values, budget):
+            return Skip(f"condition not met: {condition}")
+        if schedule.is_container(step_id):
+            return _opening(schedule, step, values, budget)
         filled = filled_args(run, step, values, budget=budget)
         _check_args(run.facts.tools[step.tool], filled)
     except (BadReference, BadExpression) as error:
@@ -113,12 +127,46 @@ def next_action(schedule: ReadinessIndex, step_id: str, budget: Budget | None = 
     return Call(filled, values)
 
 
+def _holds(condition: str, values: StepValues, budget: Budget | None) -> bool:
+    values.add(roots_of(condition))
+    return holds(condition, values.loaded(condition), budget)
+
+
+def _opening(schedule: ReadinessIndex, step: Step, values: StepValues, budget: Budget | None) -> Open | Ask | Skip:
+    """Begin a block or a loop. A block may need approval as a whole; of a loop, each item asks for itself."""
+    run = schedule.run
+    if step.for_each is not None:
+        names = roots_of_items(step.for_each.items)
+        values.add(names)
+        stored = next((name for name in names if name in values.large), None)
+        if stored is not None:
+            raise BadExpression(f"forEach: the value of '{stored}' has {values.large[stored].bytes} bytes, too many")
+        return Open(items_of(step.for_each, values.inline, budget))
+    if step.is_block and (asking := _asking(run, step)) is not None:
+        return asking
+    if step.repeat is not None:
+        return Open(Opened(began=1))
+    if step.switch is None:
+        return Open(Opened())
+    for case in step.switch:
+        values.add(roots_of(case.when))
+    chosen = case_of(step.switch, values.loaded, budget)
+    return Skip("no alternative holds") if chosen is None else Open(Opened(case=chosen))
+
+
+def _asking(run: Run, step: Step) -> Ask | None:
+    call, decision = upcoming(run, step).call, run.decisions.get(step.id)
+    if decision is None:
+        return Ask(call) if approvals.is_needed(run, step, call) else None
+    return None if approvals.covers(run, step, call) else Ask(call, voids=True)
+
+
 def after_failure(schedule: ReadinessIndex, step_id: str, failure: Result) -> Ask | None:
     """Ask, if the tool reported that it needs approval after all, e.g. write_file over a file it does not know."""
     run, step = schedule.run, schedule.step(step_id)
     if failure.code != "APPROVAL_REQUIRED" or step_id in run.decisions:
         return None
-    if run.stopped and not run.steps[step_id].closes:
+    if not schedule.may_start(step_id):
         return None
     return Ask(upcoming(run, step).call)
 

@@ -8,12 +8,20 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Mapping
+from datetime import datetime
 from itertools import islice
+from typing import Literal
 
 from plans.definition.dependencies import dependencies
-from plans.flow.closing_steps import FINALLY, UNDO, closing_step, id_meant
+from plans.definition.scopes import FINALLY, UNDO
+from plans.errors import IllegalMove
+from plans.flow.containers import Containers
+from plans.flow.outline import Node
+from plans.flow.progress import Further, Progress, Settle
 from plans.model import Step
-from plans.run import DONE, PlanStatus, Run, Status
+from plans.run import DONE, PlanStatus, Run, Status, StepState
+
+_NONE: dict[str, bool] = {}
 
 
 def needed(run: Run, step: Step) -> dict[str, bool]:
@@ -33,50 +41,46 @@ class ReadinessIndex:
         run = self.run
         self.counts = Counter(state.status for state in run.steps.values())
         self.denied = sum(state.is_denied for state in run.steps.values())
-        self._position = {step.id: index for index, step in enumerate(run.plan.steps)}
+        self.outline = run.redraw()
+        self._position = {name: index for index, name in enumerate(self.outline.nodes)}
         self._needs: dict[str, dict[str, bool]] = {}
-        self._dependents: dict[str, list[str]] = {step.id: [] for step in run.plan.steps}
+        self._dependents: dict[str, list[str]] = {}
         self._open: dict[str, int] = {}
         self._ready: dict[str, None] = {}
         self._awaiting: dict[str, None] = {}
         self._recovering: dict[str, None] = {}
         self._running: dict[str, None] = {}
+        self._containers = Containers(self.outline, run.opened, run.steps)
+        self._begun: dict[str, None] = {}
         self._recent: deque[str] = deque(maxlen=20)
-        self._closing: dict[str, Step] = {}
-        for step in run.plan.steps:
-            self._count(step)
-        for name in [name for name, state in run.steps.items() if state.closes] if run.closing else ():
-            self._enter(name)
-        for step in self._closing.values():
-            self._count(step)
+        for node in self.outline.nodes.values():
+            self._count(node)
         moved = [name for name, state in run.steps.items() if state.changes]
         for name in sorted(moved, key=lambda name: run.steps[name].changes[-1].seq):
             self._list(name)
+        for name in run.opened:
+            self._containers.began(name)
 
-    def _enter(self, step_id: str) -> None:
-        """Add a step that closes the plan, after those it needs: its siblings, since all others have ended."""
-        self._position[step_id] = len(self._position)
-        self._dependents[step_id] = []
-        if (step := closing_step(self.run, step_id, self._of_plan)) is not None:
-            self._closing[step_id] = step
-
-    def _of_plan(self, step_id: str) -> Step | None:
-        position = self._position.get(step_id, len(self.run.plan.steps))
-        return self.run.plan.steps[position] if position < len(self.run.plan.steps) else None
-
-    def _count(self, step: Step) -> None:
-        needs = {name: uses for name, uses in needed(self.run, step).items() if name in self._position}
-        if step.id in self._closing:
-            meant = {id_meant(self.run, step.id, name): uses for name, uses in needed(self.run, step).items()}
-            needs = {name: uses for name, uses in meant.items() if name in self._closing and name != step.id}
-        self._needs[step.id] = needs
+    def _count(self, node: Node) -> None:
+        """Count the open dependencies of a step, and the step in its container."""
+        self._containers.add(node)
+        if not node.needs_siblings:
+            return
+        needs = self._siblings(node, needed(self.run, node.step))
+        self._needs[node.id] = needs
         for name in needs:
-            self._dependents[name].append(step.id)
-        self._open[step.id] = sum(self.run.steps[name].status not in DONE for name in needs)
+            self._dependents.setdefault(name, []).append(node.id)
+        self._open[node.id] = sum(self.run.steps[name].status not in DONE for name in needs)
+
+    def _siblings(self, node: Node, needs: dict[str, bool]) -> dict[str, bool]:
+        """Of the dependencies, those beside the step: whatever lies further out, its containers have waited for."""
+        if node.names is None:
+            return {name: uses for name, uses in needs.items() if name in self.outline}
+        return {node.names[name]: uses for name, uses in needs.items() if name in node.names}
 
     def _list(self, step_id: str) -> None:
         """Put a step into the index for its status: ready, awaiting, recovering, running or recently finished."""
-        for listed in (self._ready, self._awaiting, self._recovering, self._running):
+        for listed in (self._ready, self._awaiting, self._recovering, self._running, self._begun):
             listed.pop(step_id, None)
         state = self.run.steps[step_id]
         if state.status is Status.READY and state.awaiting == "recovery":
@@ -84,11 +88,13 @@ class ReadinessIndex:
         elif state.status is Status.READY:
             (self._awaiting if state.awaiting else self._ready)[step_id] = None
         elif state.status is Status.RUNNING:
-            self._running[step_id] = None
+            (self._begun if self.is_container(step_id) else self._running)[step_id] = None
             if state.awaiting:
                 self._awaiting[step_id] = None
         elif state.status in DONE:
             self._recent.append(step_id)
+        if self.run.opened:
+            self._containers.mark(step_id, step_id in self._ready or (step_id in self._running and not state.awaiting))
 
     @property
     def ready(self) -> Mapping[str, None]:
@@ -107,17 +113,21 @@ class ReadinessIndex:
 
     @property
     def running(self) -> int:
-        """Number of running steps."""
-        return self.counts[Status.RUNNING]
+        """Number of running steps, without the blocks and loops around them."""
+        return len(self._running)
 
     @property
     def idle(self) -> bool:
         """Whether no step is running or ready: the plan can end."""
-        return not (self.running or self._ready or self._awaiting or self._recovering)
+        return not (self.running or self._ready or self._awaiting or self._recovering or self._begun)
 
     def step(self, step_id: str) -> Step:
-        """The step with that id."""
-        return self._closing.get(step_id) or self.run.plan.steps[self._position[step_id]]
+        """The step with that id, also inside a block or loop."""
+        return self.outline.step(step_id)
+
+    def is_container(self, step_id: str) -> bool:
+        """Whether what runs is inside the step: a block or a loop, or the `catch` of a call."""
+        return step_id in self.run.opened or self.outline.nodes[step_id].kind != "call"
 
     def moving(self, limit: int) -> list[str]:
         """At most `limit` steps to show of a large plan: awaiting, running, ready, then the last finished."""
@@ -126,41 +136,76 @@ class ReadinessIndex:
 
     def open_needs(self, step_id: str) -> list[str]:
         """The dependencies that block a step: not done yet, or done in a way that blocks it."""
-        return [name for name, uses in self._needs[step_id].items() if not self._is_open(name, uses)]
+        return [name for name, uses in self.needs(step_id).items() if not self._is_open(name, uses)]
 
     def needs(self, step_id: str) -> dict[str, bool]:
         """A step's dependencies; True where it uses the value."""
-        return self._needs[step_id]
+        return self._needs.get(step_id, _NONE)
+
+    def ask_beside(self, step_id: str) -> None:
+        """Mark a running step as awaiting a person's decision. It stays running, as its agent does."""
+        if self._state(step_id).status is not Status.RUNNING:
+            raise IllegalMove(f"step '{step_id}' is not running")
+        self.run.steps[step_id].awaiting = "approval"
+        self._list(step_id)
+
+    def answered(self, step_id: str) -> None:
+        """End the wait for approval or recovery: the step is ready to start again, or still running."""
+        if step_id in self._awaiting or step_id in self._recovering:
+            self.run.steps[step_id].awaiting = self.run.steps[step_id].deadline = None
+            self._list(step_id)
+
+    def next_move(self, step_id: str, now: datetime) -> Further | Settle:
+        """What follows in a container in which everything has ended."""
+        closing = self.run.closing
+        stopped = "" if closing is not None and not closing.abandoned else self.run.stopped
+        return Progress(self.outline, self.run.opened, self.run.steps, stopped).next_move(step_id, now)
+
+    def next_ended(self) -> str | None:
+        """A running container in which everything has ended; each is given once."""
+        return self._containers.next_ended()
+
+    def may_start(self, step_id: str) -> bool:
+        """Whether the step may start even if the plan has been stopped: a `finally` runs whatever happened."""
+        if self.run.closing is not None:
+            return not self.run.closing.abandoned
+        return not self.run.stopped or (self.outline.nodes[step_id].closing and not self.run.interrupted)
+
+    def _enter(self, node: Node, closes: Literal["undo", "finally"]) -> None:
+        """Add a root that closes the plan."""
+        self.run.steps[node.id] = StepState(closes=closes)
+        self.counts[Status.PENDING] += 1
+        self._position[node.id] = len(self._position)
+        self._count(node)
 
     def last_status(self, cancelled: bool) -> PlanStatus:
         """The status that the plan ends with. A failed undo does not change it, a failed step of `finally` may."""
-        closing = self.run.closing
+        closing, states = self.run.closing, self.run.steps
         if closing is None:
-            return self._status_of("", cancelled)
+            return self._own_status(cancelled)
         if closing.of:
-            return PlanStatus.CANCELLED if closing.abandoned else self._status_of(UNDO, cancelled=False)
-        before, then = PlanStatus(closing.ends), self._status_of(FINALLY, cancelled=False)
-        if before in (PlanStatus.COMPLETED, PlanStatus.PARTIAL) and then is not PlanStatus.COMPLETED:
-            return PlanStatus.FAILED if then is PlanStatus.FAILED else PlanStatus.PARTIAL
-        return before
+            whole = all(states[f"{name}.{UNDO}"].status is Status.COMPLETED for name in closing.order[: closing.begun])
+            ended = PlanStatus.COMPLETED if whole and closing.begun == len(closing.order) else PlanStatus.PARTIAL
+            return PlanStatus.CANCELLED if closing.abandoned else ended
+        before, last = PlanStatus(closing.ends), states.get(FINALLY)
+        changes = last is not None and last.closes and last.status is not Status.COMPLETED
+        if not changes or before not in (PlanStatus.COMPLETED, PlanStatus.PARTIAL):
+            return before
+        failed = (name for name, state in states.items() if state.closes == FINALLY and state.status is Status.FAILED)
+        return PlanStatus.FAILED if any(self._is_critical(name) for name in failed) else PlanStatus.PARTIAL
 
-    def _status_of(self, closes: str, cancelled: bool) -> PlanStatus:
-        """The status that follows from the steps of the plan, or of its `finally`."""
-        states = {name: state for name, state in self.run.steps.items() if state.closes == closes}
+    def _own_status(self, cancelled: bool) -> PlanStatus:
         if cancelled:
             return PlanStatus.CANCELLED
-        if self.run.aborted and not closes:
+        if self.run.aborted:
             return PlanStatus.FAILED
-        if any(state.status is Status.FAILED and self._is_critical(name) for name, state in states.items()):
+        failed = (name for name, state in self.run.steps.items() if state.status is Status.FAILED)
+        if any(self._is_critical(name) for name in failed):
             return PlanStatus.FAILED
-        complete = all(
-            state.status in (Status.COMPLETED, Status.SKIPPED) and not state.is_denied for state in states.values()
-        )
-        return PlanStatus.COMPLETED if complete else PlanStatus.PARTIAL
-
-    def _closes(self, step_id: str) -> bool:
-        """Whether the step closes the plan, and may therefore start although the plan has stopped."""
-        return step_id in self._closing and self.run.closing is not None and not self.run.closing.abandoned
+        whole = (self.run.steps[step.id] for step in self.run.plan.steps)
+        complete = all(state.status in (Status.COMPLETED, Status.SKIPPED) for state in whole)
+        denied = any(state.is_denied for state in self.run.steps.values())
+        return PlanStatus.COMPLETED if complete and not denied else PlanStatus.PARTIAL
 
     def _why_not(self, name: str) -> str:
         needs = self.open_needs(name)
@@ -179,7 +224,15 @@ class ReadinessIndex:
         return state.status is Status.COMPLETED
 
     def _is_critical(self, step_id: str) -> bool:
+        """Whether a failure of the step stops the plan: not if something around it may still deal with it."""
+        if any(node.step.catch or node.kind == "each" for node in self.outline.ancestors(step_id)):
+            return False
         step, defaults = self.step(step_id), self.run.plan.defaults
         if (step.on_failure or defaults.on_failure) == "stop":
             return True
         return defaults.critical if step.critical is None else step.critical
+
+    def _state(self, step_id: str) -> StepState:
+        if step_id not in self.run.steps:
+            raise IllegalMove(f"the plan has no step '{step_id}'")
+        return self.run.steps[step_id]

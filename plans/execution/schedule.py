@@ -20,24 +20,18 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from plans.errors import IllegalMove
 from plans.execution.readiness import ReadinessIndex
 from plans.flow.closing_state import Closing
+from plans.flow.containers import MAX_AWAITING
+from plans.flow.opened import Opened
 from plans.log import LogKind
 from plans.model import Plan
 from plans.run import DONE, ENDED, Change, PlanStatus, Result, Run, Status, StepState
+from plans.step_state import Outcome
 from plans.transitions import PLAN_MOVES, STEP_MOVES
-
-
-class Outcome(NamedTuple):
-    """The final status and result of a step. `opens`: dependents that do not use its value may run."""
-
-    status: Status
-    result: Result
-    opens: bool = True
-
 
 SKIPPED = "SKIPPED"
 """Code of a step skipped by a person or by recovery."""
@@ -59,7 +53,8 @@ class Schedule(ReadinessIndex):
     def revise(self, plan: Plan, skipped: Mapping[str, str], unskipped: Iterable[str], now: datetime) -> None:
         """Replace the plan, and skip or unskip steps; the status of steps that have not begun is determined again."""
         run = self.run
-        run.plan, run.steps = plan, {step.id: run.steps.get(step.id) or StepState() for step in plan.steps}
+        run.plan = plan
+        run.steps = {name: run.steps.get(name) or StepState() for name in run.redraw().nodes}
         self._index()
         for name in unskipped:
             self._move(name, Status.PENDING, now)
@@ -73,40 +68,77 @@ class Schedule(ReadinessIndex):
         if run.started is not None:
             self._place(now)
 
-    def _place(self, now: datetime) -> None:
-        """Set every step that has not begun to ready, blocked or permanently blocked, by its dependencies."""
+    def _place(self, now: datetime, names: Iterable[str] | None = None) -> None:
+        """Set the steps that have not begun (or `names`) to ready or blocked, by their dependencies."""
         closed: dict[str, str] = {}
-        for step in self.run.plan.steps:
-            state = self.run.steps[step.id]
-            if state.status not in _NOT_BEGUN or step.id in self._recovering:
+        for name in list(self.outline.nodes) if names is None else names:
+            state = self.run.steps[name]
+            if state.status not in _NOT_BEGUN or name in self._recovering:
                 continue
             if state.never:
                 state.never, state.reason = False, ""
-            why = next((name for name in self.open_needs(step.id) if self.run.steps[name].status in DONE), "")
-            to = Status.BLOCKED if why or self._open[step.id] or self.run.stopped else Status.READY
+                self._containers.reopened(name)
+            why = next((need for need in self.open_needs(name) if self.run.steps[need].status in DONE), "")
+            to = Status.BLOCKED if why or self._open.get(name) or not self.may_start(name) else Status.READY
             if state.status is not to:
-                self._move(step.id, to, now)
+                self._move(name, to, now)
             if why:
-                closed[step.id] = why
+                closed[name] = why
         # Only now that every step has its status: blocking one permanently does the same to its dependents.
         for name, why in closed.items():
-            self._block_permanently(self.run.steps[name], f"'{why}' {self._how(why)}")
+            self._block_permanently(name, f"'{why}' {self._how(why)}")
             self._release(name, now)
 
-    def close(self, closing: Closing, steps: Iterable[str], closes: Literal["undo", "finally"], now: datetime) -> None:
-        """Begin a part of what closes the plan: its steps become ready or blocked, although the plan has stopped."""
-        run, names = self.run, list(steps)
-        run.closing = closing
-        if closing.ends == PlanStatus.CANCELLED and run.status in (PlanStatus.PAUSED, PlanStatus.REVIEW):
-            _turn(run, PlanStatus.RUNNING)
-        for name in names:
-            run.steps[name] = StepState(closes=closes)
-            self.counts[Status.PENDING] += 1
-            self._enter(name)
-        for name in names:
-            self._count(self.step(name))
-        for name in names:
-            self._move(name, Status.BLOCKED if self._open[name] else Status.READY, now)
+    def open(self, step_id: str, opened: Opened, now: datetime) -> None:
+        """Begin what is inside a running container, or go further in it: its new steps become ready or blocked."""
+        self.run.opened[step_id] = opened
+        self._list(step_id)
+        self._grow(step_id, now)
+        self._containers.began(step_id)
+
+    def open_next(self, limit: int, now: datetime) -> bool:
+        """Begin the next item of a loop that has room for it. False if none has."""
+        stopped = self.run.stopped and self.run.closing is None
+        if not self.run.opened or stopped or len(self._awaiting) >= MAX_AWAITING:
+            return False
+        name = self._containers.next_hungry(limit)
+        if name is None:
+            return False
+        self.run.opened[name].began += 1
+        self._grow(name, now)
+        self._containers.fed(name)
+        return True
+
+    def catch(self, step_id: str, opened: Opened, now: datetime) -> None:
+        """Begin the `catch` of a call that failed for the last time, or could not begin. The step is running then."""
+        if self._state(step_id).status is Status.READY:
+            self._move(step_id, Status.RUNNING, now)
+        self.open(step_id, opened, now)
+
+    def _grow(self, step_id: str, now: datetime) -> None:
+        new = self.outline.open(step_id)
+        kept, run = self.run.kept, self.run
+        for node in new:
+            run.steps[node.id] = state = kept.steps.pop(node.id, None) or StepState()
+            state.closes = run.steps[step_id].closes
+            self.counts[state.status] += 1
+            self._position[node.id] = len(self._position)
+            if state.status in DONE and node.id in kept.opened:
+                run.opened[node.id] = kept.opened.pop(node.id)
+                self._grow(node.id, now)
+        for node in new:
+            self._count(node)
+        self._place(now, [node.id for node in new])
+
+    def close(self, closing: Closing, now: datetime) -> None:
+        """Begin a part of what closes the plan, its next undo or its `finally`, although the plan has stopped."""
+        self.run.closing = closing
+        if closing.cancelled and self.run.status in (PlanStatus.PAUSED, PlanStatus.REVIEW):
+            _turn(self.run, PlanStatus.RUNNING)
+        undoes = closing.phase == "rollback"
+        node = self.outline.undo(closing.undone[-1]) if undoes else self.outline.close(closing.ends)
+        self._enter(node, "undo" if undoes else "finally")
+        self._place(now, [node.id])
 
     def review(self) -> None:
         """Put the plan into review, until `begin`. Running steps continue, no other step starts."""
@@ -139,15 +171,12 @@ class Schedule(ReadinessIndex):
         self._move(step_id, Status.RUNNING, now)
 
     def ask(
-        self,
-        step_id: str,
-        now: datetime,
-        deadline: datetime | None = None,
+        self, step_id: str, now: datetime, deadline: datetime | None = None,
         awaiting: Literal["approval", "recovery"] = "approval",
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Mark a step as awaiting approval or recovery. A running step goes back to ready first."""
         state = self._state(step_id)
-        if (self.run.stopped and not state.closes) or step_id in self._awaiting:
+        if not self.may_start(step_id) or step_id in self._awaiting:
             raise IllegalMove(f"step '{step_id}' cannot await {awaiting}: {self.run.stopped or 'it already does'}")
         if state.status is Status.RUNNING:
             self._move(step_id, Status.READY, now)
@@ -157,19 +186,6 @@ class Schedule(ReadinessIndex):
             raise IllegalMove(f"step '{step_id}' is {state.status} and cannot await {awaiting}")
         state.awaiting, state.deadline = awaiting, deadline
         self._list(step_id)
-
-    def ask_beside(self, step_id: str) -> None:
-        """Mark a running step as awaiting a person's decision. It stays running, as its agent does."""
-        if self._state(step_id).status is not Status.RUNNING:
-            raise IllegalMove(f"step '{step_id}' is not running")
-        self.run.steps[step_id].awaiting = "approval"
-        self._list(step_id)
-
-    def answered(self, step_id: str) -> None:
-        """End the wait for approval or recovery: the step is ready to start again, or still running."""
-        if step_id in self._awaiting or step_id in self._recovering:
-            self.run.steps[step_id].awaiting = self.run.steps[step_id].deadline = None
-            self._list(step_id)
 
     def settle(self, step_id: str, outcome: Outcome, now: datetime) -> list[str]:
         """Finish a step: its dependents become ready, or permanently blocked. Returns those ready, in plan order."""
@@ -184,7 +200,7 @@ class Schedule(ReadinessIndex):
             state.reason = outcome.result.error or ""
             state.never = not outcome.opens
             self.denied += state.is_denied
-        if outcome.status is Status.FAILED and not state.closes and self._is_critical(step_id):
+        if outcome.status is Status.FAILED and self.run.closing is None and self._is_critical(step_id):
             self.stop(f"critical step '{step_id}' failed", now)
         return self._release(step_id, now)
 
@@ -196,6 +212,7 @@ class Schedule(ReadinessIndex):
         self.run.note(LogKind.STOPPED, reason, now)
         # In plan order: continue-as-new does not preserve that of `_ready`, and `seq` must not depend on it.
         waiting = [name for name in [*self._ready, *self._awaiting] if name not in self._running]
+        waiting = [name for name in waiting if not self.may_start(name)]
         for name in sorted(waiting, key=self._position.__getitem__):
             state = self.run.steps[name]
             if state.failure is not None:  # it failed and was being recovered: that failure is final now
@@ -203,17 +220,23 @@ class Schedule(ReadinessIndex):
                 state.result, state.failure, state.proposal = state.failure, None, None
                 continue
             self._move(name, Status.BLOCKED, now)
-            self._block_permanently(state, reason)
+            self._block_permanently(name, reason)
+        for name in [child for each in self._begun for child in self.outline.nodes[each].children]:
+            state = self.run.steps[name]
+            if state.status is Status.BLOCKED and not state.never and not self.may_start(name):
+                self._block_permanently(name, reason)
+        self._containers.stop()
 
     def end(self, now: datetime, cancelled: bool = False) -> PlanStatus:
         """End a plan without running steps: every step and the plan get their final status."""
-        if self.running or self.run.status in ENDED:
-            raise IllegalMove(f"a plan that is {self.run.status} with {self.running} running steps cannot end")
+        running = self.counts[Status.RUNNING]
+        if running or self.run.status in ENDED:
+            raise IllegalMove(f"a plan that is {self.run.status} with {running} running steps cannot end")
         for name, state in self.run.steps.items():
             if state.status in (Status.PENDING, Status.READY):
                 self._move(name, Status.BLOCKED, now)
             if state.status is Status.BLOCKED and not state.never:
-                self._block_permanently(state, self.run.stopped or self._why_not(name))
+                self._block_permanently(name, self.run.stopped or self._why_not(name))
         _turn(self.run, self.last_status(cancelled))
         self.run.ended = now
         return self.run.status
@@ -224,22 +247,26 @@ class Schedule(ReadinessIndex):
         blocking = deque([step_id])
         while blocking:
             name = blocking.popleft()
-            for dependent in self._dependents[name]:
+            for dependent in self._dependents.get(name, ()):
                 state = self.run.steps[dependent]
                 if state.status is not Status.BLOCKED or state.never:
                     continue
                 if not self._is_open(name, self._needs[dependent][name]):
-                    self._block_permanently(state, f"'{name}' {self._how(name)}")
+                    self._block_permanently(dependent, f"'{name}' {self._how(name)}")
                     blocking.append(dependent)
                     continue
                 self._open[dependent] -= 1
-                if not self._open[dependent] and (self._closes(dependent) or not self.run.stopped):
+                if not self._open[dependent] and self.may_start(dependent):
                     self._move(dependent, Status.READY, now)
                     ready.append(dependent)
         return sorted(ready, key=self._position.__getitem__)
 
-    def _block_permanently(self, state: StepState, reason: str) -> None:
+    def _block_permanently(self, step_id: str, reason: str) -> None:
+        state = self.run.steps[step_id]
+        was = state.never
         state.never, state.reason, state.deadline = True, reason, None
+        if self.run.opened and not was:
+            self._containers.ended(step_id)
 
     def _move(self, step_id: str, to: Status, now: datetime) -> None:
         state = self._state(step_id)
@@ -251,11 +278,8 @@ class Schedule(ReadinessIndex):
         state.changes.append(Change(seq=self.run.next_seq(), time=now, status=to))
         state.awaiting = None
         self._list(step_id)
-
-    def _state(self, step_id: str) -> StepState:
-        if step_id not in self.run.steps:
-            raise IllegalMove(f"the plan has no step '{step_id}'")
-        return self.run.steps[step_id]
+        if self.run.opened and to in DONE:
+            self._containers.ended(step_id)
 
 
 def conclude(run: Run, status: PlanStatus, reason: str, now: datetime) -> None:

@@ -1,5 +1,4 @@
-"""Steps that a plan does not list: those that exist only at run time, each with an id of its own (DESIGN 2.8).
+"""Control flow of a run: the steps inside blocks, the instances of loops, their scopes, values and progress.
 
-Which there are, what they call, and which values they may use. Pure; imports `plans.model`, `plans.run` and the
-schedule. Nothing here sets a status: `plans.execution.schedule` does.
+May import `plans` (root), `plans.model`, `plans.expressions` and `plans.definition`. Nothing here changes a status.
 """

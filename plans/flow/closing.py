@@ -12,17 +12,14 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime
 
 from plans.execution.resume import was_cut_short
 from plans.execution.schedule import Schedule
 from plans.flow.closing_state import Closing
-from plans.flow.closing_steps import FINALLY, UNDO, finally_ids, undo_ids
-from plans.flow.undone import undone_steps
+from plans.flow.undone import to_undo
 from plans.log import LogKind
-from plans.model import Step
-from plans.run import PlanStatus, Run, Status
+from plans.run import PlanStatus, Run
 
 ROLLS_BACK = frozenset({PlanStatus.FAILED, PlanStatus.PARTIAL, PlanStatus.CANCELLED})
 """The statuses of a plan that make it roll back."""
@@ -36,13 +33,12 @@ def advance(schedule: Schedule, now: datetime, *, cancelled: bool = False) -> bo
     if closing is None or closing.abandoned:
         return False
     if closing.phase == "rollback" and closing.begun < len(closing.order):
-        step = schedule.step(closing.order[closing.begun])
-        schedule.close(closing.model_copy(update={"begun": closing.begun + 1}), undo_ids(step), UNDO, now)
+        schedule.close(closing.model_copy(update={"begun": closing.begun + 1}), now)
         return True
-    if closing.phase == FINALLY or not run.plan.finally_:
+    if closing.phase == "finally" or not run.plan.finally_:
         return False
     run.note(LogKind.CLOSING, f"finally: {_steps(len(run.plan.finally_))}", now)
-    schedule.close(closing.model_copy(update={"phase": FINALLY}), finally_ids(run), FINALLY, now)
+    schedule.close(closing.model_copy(update={"phase": "finally"}), now)
     return True
 
 
@@ -56,33 +52,18 @@ def cancel(run: Run, now: datetime) -> bool:
     return True
 
 
-def to_undo(run: Run, steps: Iterator[Step]) -> list[str]:
-    """Ids of those steps that are to be undone: completed, with an `undo`, not undone yet; the last completed first."""
-    already = undone_steps(run)
-    chosen = (step.id for step in steps if step.undo is not None and step.id not in already)
-    done = [name for name in chosen if run.steps[name].status is Status.COMPLETED]
-    return sorted(done, key=lambda name: _completed(run, name), reverse=True)
-
-
 def _first(schedule: Schedule, now: datetime, *, cancelled: bool) -> Closing | None:
     """The beginning of what closes the plan; None if nothing does."""
     run = schedule.run
     if run.started is None or (was_cut_short(run) and not cancelled):
         return None
     ends = schedule.last_status(cancelled)
-    steps = (schedule.step(name) for name in run.steps)
-    order = to_undo(run, steps) if run.plan.rollback and ends in ROLLS_BACK else []
+    order = to_undo(run) if run.plan.rollback and ends in ROLLS_BACK else []
     if not order and not run.plan.finally_:
         return None
     if order:
         run.note(LogKind.CLOSING, f"rolling back: {_steps(len(order))} to undo, the last completed first", now)
     return Closing(phase="rollback", ends=ends.value, order=order, cancelled=cancelled)
-
-
-def _completed(run: Run, step_id: str) -> int:
-    """The number of the change with which the step completed; of one taken over without changes, 0."""
-    changes = run.steps[step_id].changes
-    return next((change.seq for change in reversed(changes) if change.status is Status.COMPLETED), 0)
 
 
 def _steps(count: int) -> str:

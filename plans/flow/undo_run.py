@@ -11,28 +11,28 @@ from typing import Any
 
 from pydantic import Field
 
+from plans.definition.scopes import FINALLY, UNDO
 from plans.errors import Refused
 from plans.execution.resume import LEFT_OUT
 from plans.execution.schedule import left_out, reset_to_draft
-from plans.flow.closing import to_undo
 from plans.flow.closing_state import Closing
-from plans.flow.closing_steps import UNDO, closing_step, undo_ids
-from plans.flow.undone import undone_steps
+from plans.flow.undone import to_undo, undo_of, undone_steps
 from plans.log import LogKind
-from plans.model import Step, Value
-from plans.run import PlanStatus, Result, Run, Status, StepState
+from plans.model import Value
+from plans.run import PlanStatus, Result, Run, Status
 from plans.step_call import upcoming
+from plans.step_state import StepState
 
 SUFFIX = "-undo"
 
 
 class UndoCall(Value):
-    """A call that undoes a step, or is part of that."""
+    """What undoes a step: a call, or steps."""
 
     step_id: str = Field(description="The step that is undone.")
-    undo_id: str = Field(description="Names the call in `plan approve`.")
-    tool: str
-    args: dict[str, Any] = Field(default_factory=dict)
+    undo_id: str = Field(description="Names it in `plan approve`.")
+    tool: str = Field(default="", description="Empty: it has steps.")
+    args: dict[str, Any] = Field(default_factory=dict, description="Of the call; or the steps as they are written.")
 
 
 def undo_id(plan_id: str) -> str:
@@ -40,12 +40,14 @@ def undo_id(plan_id: str) -> str:
     return plan_id + SUFFIX
 
 
-def compensations(run: Run, step_id: str | None = None) -> list[Step]:
-    """The steps that are still to be undone, in this order; of one step, only that. Raises Refused (UNKNOWN_STEP)."""
-    steps = {step.id: step for step in run.plan.steps}
-    if step_id is not None and step_id not in steps:
+def compensations(run: Run, step_id: str | None = None) -> list[str]:
+    """Ids of the steps that are still to be undone, in this order; of one step, only that and what is inside it.
+
+    Raises Refused (UNKNOWN_STEP).
+    """
+    if step_id is not None and step_id not in run.outline:
         raise Refused(f"the plan has no step '{step_id}'; `plan show` lists its steps", "UNKNOWN_STEP")
-    return [steps[name] for name in to_undo(run, iter(run.plan.steps)) if step_id in (None, name)]
+    return [name for name in to_undo(run) if step_id is None or _is_inside(run, name, step_id)]
 
 
 def undoing(run: Run, new_id: str, now: datetime, *, step_id: str | None = None, yes: bool = False) -> Run:
@@ -53,46 +55,40 @@ def undoing(run: Run, new_id: str, now: datetime, *, step_id: str | None = None,
 
     Raises Refused (NOTHING_TO_DO, UNKNOWN_STEP).
     """
-    order = [step.id for step in compensations(run, step_id)]
+    order = compensations(run, step_id)
     if not order:
         raise Refused("no completed step has an `undo` that is still to be done", "NOTHING_TO_DO")
-    of = run.closing.of if run.closing and run.closing.of else run.plan.id or ""
-    new = run.model_copy(deep=True)
-    title = run.plan.title if run.closing and run.closing.of else f"undo {run.plan.title or of}"
-    new.plan = run.plan.model_copy(
-        update={"id": new_id, "task_id": run.plan.task_id or of, "title": title[:1_000], "finally_": None}
-    )
+    is_again = run.closing is not None and run.closing.of
+    of = run.closing.of if run.closing is not None and run.closing.of else run.plan.id or ""
+    new, before = run.model_copy(deep=True), list(undone_steps(run))
+    title = run.plan.title if is_again else f"undo {run.plan.title or of}"
+    changed = {"id": new_id, "task_id": run.plan.task_id or of, "title": title[:1_000], "finally_": None}
+    new.plan = run.plan.model_copy(update=changed)
     new.options = run.options.model_copy(update={"review": False, "approve_all": yes})
     reset_to_draft(new)
     new.ledger = new.ledger.model_copy(update={"open": {}})
     new.interrupted, new.aborted, new.resumes, new.request, new.agents = False, False, "", "", {}
     new.remembered, new.decisions, new.denied = {}, {}, []
-    retained = undone_steps(run)
-    for name, state in run.steps.items():
-        if not state.closes and state.status not in (Status.COMPLETED, Status.SKIPPED):
-            text = f"this run only undoes steps of '{of}'"
-            new.steps[name] = left_out(text, Result(ok=False, error=text, code=LEFT_OUT, timestamp=now))
-    kept = {undo for step in run.plan.steps if step.id in retained for undo in undo_ids(step)}
-    new.steps = {name: state for name, state in new.steps.items() if not state.closes or name in kept}
-    new.closing = Closing(phase="rollback", ends=PlanStatus.COMPLETED.value, order=order, of=of)
+    kept = tuple(undo_of(name) for name in before)
+    new.steps = {name: _over(state, of, now) for name, state in new.steps.items() if _stays(name, state, kept)}
+    new.opened = {name: opened for name, opened in new.opened.items() if name in new.steps}
+    new.closing = Closing(phase="rollback", ends=PlanStatus.COMPLETED.value, order=order, before=before, of=of)
     new.note(LogKind.CLOSING, f"undoes plan '{of}': {len(order)} to undo, the last completed first", now)
     return new
 
 
 def preview(run: Run, step_id: str | None = None) -> list[UndoCall]:
-    """The calls that would undo the plan, in this order, with values filled in as far as they are known."""
-    found: list[UndoCall] = []
-    for step in compensations(run, step_id):
-        ids = undo_ids(step)
-        copy = run.model_copy(update={
-            "steps": run.steps | {name: StepState(closes=UNDO) for name in ids},
-            "closing": Closing(phase="rollback", ends=PlanStatus.COMPLETED.value),
-        })  # fmt: skip
-        calls = [each for name in ids if (each := closing_step(copy, name)) is not None]
-        found += [
-            UndoCall(step_id=step.id, undo_id=each.id, tool=each.tool, args=upcoming(copy, each).call.args)
-            for each in calls
-        ]
+    """What would undo the plan, in this order, with values filled in as far as they are known."""
+    names = compensations(run, step_id)
+    steps = {name: state for name, state in run.steps.items() if not state.closes}
+    ended = Closing(phase="rollback", ends=PlanStatus.COMPLETED.value, order=names, begun=len(names))
+    states = {undo_of(name): StepState(closes=UNDO) for name in names}
+    opened = {name: each for name, each in run.opened.items() if name in steps}
+    copy = run.model_copy(update={"steps": steps | states, "closing": ended, "opened": opened})
+    found = []
+    for name in names:
+        call = upcoming(copy, copy.outline.step(undo_of(name))).call
+        found.append(UndoCall(step_id=name, undo_id=undo_of(name), tool=call.tool, args=call.args))
     return found
 
 
@@ -101,34 +97,54 @@ def with_undone(run: Run, undo_run: Run) -> Run:
 
     The files of these steps were restored, or their undo has changed them: what the plan saw of them no longer counts.
     """
-    retained = undone_steps(undo_run)
-    if not retained:
+    names = list(undone_steps(undo_run))
+    if not names:
         return run
-    found = {name: state for name, state in undo_run.steps.items() if state.closes == UNDO}
     own = {name: state for name, state in run.steps.items() if not state.closes}
-    closing = run.closing or Closing(phase="rollback", ends=run.status.value)
-    theirs = {path for name in retained if name in own for path in (*own[name].wrote, *own[name].deleted)}
+    found = {undo_of(name): undo_run.steps[undo_of(name)] for name in names}
+    theirs = {path for name in names if name in own for path in (*own[name].wrote, *own[name].deleted)}
     files = run.files.model_copy(deep=True)
     for seen in [seen for seen in files.stamps if seen.rpartition(":")[2] in theirs or seen in theirs]:
         del files.stamps[seen]
-    return run.model_copy(update={"steps": {**own, **found}, "closing": closing, "files": files})
+    opened = {name: each for name, each in run.opened.items() if name in own}
+    closing = Closing(phase="rollback", ends=run.status.value, before=names)
+    changed = {"steps": {**own, **found}, "closing": closing, "files": files, "opened": opened}
+    return run.model_copy(update=changed)
 
 
 def problem_of(run: Run) -> str | None:
     """Why a Run that is handed in cannot close its plan as it says; None if it can, or says nothing about it."""
-    steps = {step.id: step for step in run.plan.steps}
-    undos = {name for step in run.plan.steps for name in undo_ids(step)}
-    odd = next((name for name, state in run.steps.items() if state.closes and name not in undos), None)
-    if odd is not None or any(state.closes not in ("", UNDO) for state in run.steps.values()):
-        return f"run.steps: '{str(odd)[:100]}' is not the undo of a step"
     closing = run.closing
+    marked = [name for name, state in run.steps.items() if state.closes]
     if closing is None:
-        return "run.closing: absent, but steps are undone" if any(s.closes for s in run.steps.values()) else None
+        return f"run.steps: '{marked[0][:100]}' closes a plan that is not being closed" if marked else None
     if not closing.of or closing.phase != "rollback" or closing.begun or closing.cancelled or closing.abandoned:
         return "run.closing: only a run that undoes a plan starts with it"
     if run.plan.finally_ or closing.ends != PlanStatus.COMPLETED.value:
         return "run.closing: a run that undoes a plan does nothing else"
-    if len(set(closing.order)) < len(closing.order) or set(closing.order) - set(to_undo(run, iter(steps.values()))):
+    undone = {undo_of(name) for name in closing.before}
+    odd = next((name for name in undone if name not in run.steps or run.steps[name].closes != UNDO), None)
+    if odd is not None or FINALLY in marked:
+        return f"run.steps: '{(odd or FINALLY)[:100]}' is not the undo of a step"
+    if len(set(closing.order)) < len(closing.order) or set(closing.order) - set(to_undo(run)):
         return "run.closing.order: names what cannot be undone, or twice"
-    partly = [name for name in closing.order if any(undo in run.steps for undo in undo_ids(steps[name]))]
-    return f"run.steps: the undo of '{partly[0]}' has begun" if partly else None
+    if any(undo_of(name) in run.steps for name in closing.order):
+        return "run.closing.order: names a step whose undo has begun"
+    return None
+
+
+def _is_inside(run: Run, step_id: str, outer: str) -> bool:
+    return step_id == outer or any(node.id == outer for node in run.outline.ancestors(step_id))
+
+
+def _stays(name: str, state: StepState, kept: tuple[str, ...]) -> bool:
+    """Whether a state is taken over: of what closed the plan, only the undos that were completed."""
+    return not state.closes or any(name == undo or name.startswith(f"{undo}.") for undo in kept)
+
+
+def _over(state: StepState, of: str, now: datetime) -> StepState:
+    """The state of a step that is over, in the run that undoes its plan."""
+    if state.closes or state.status in (Status.COMPLETED, Status.SKIPPED):
+        return state
+    text = f"this run only undoes steps of '{of}'"
+    return left_out(text, Result(ok=False, error=text, code=LEFT_OUT, timestamp=now))

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from plans.model.control_flow import Case, Catch, ForEach, Repeat, Undo
 from plans.model.rules import ApprovalRule, OnFailure, Retry
 from plans.model.step_fields import Asked, Llm, On, Use
 from plans.model.values import MAX_STEPS, Queue, Seconds, StepId, ToolName, Value
+
+NO_TOOL = "step_without_tool"
+"""Type of the error of a step that has none of tool, steps and switch, or several of them."""
+
+
+def _required(schema: dict[str, Any]) -> None:
+    """Keep the default out of the published schema: an editor would insert it, and it is not a tool."""
+    schema.pop("default", None)
 
 
 class Step(Value):
@@ -18,11 +27,17 @@ class Step(Value):
     It has a `tool`, or `steps` (a block), or `switch` (one of several blocks).
     """
 
+    model_config = ConfigDict(
+        json_schema_extra={"anyOf": [{"required": [name]} for name in ("tool", "steps", "switch")]}
+    )
+
     id: Annotated[StepId, Use(On.NOTHING, Asked(1, '"step_1"', "step_1, step_2, ..."))] = Field(
         description="Names the step: 1 to 128 letters, digits, `_` or `-`."
     )
     tool: Annotated[ToolName, Use(On.EDIT | On.APPROVAL | On.FORM, Asked(3, '"..."'))] = Field(
-        default="", description="The tool to call; `plan tools` lists them. A block has none."
+        default="",
+        description="The tool to call; `plan tools` lists them. A block has `steps` or `switch` instead.",
+        json_schema_extra=_required,
     )
     args: Annotated[dict[str, Any], Use(On.EDIT | On.RERUN | On.APPROVAL | On.FORM, Asked(4, "{...}"))] = Field(
         default_factory=dict, description="The tool's arguments; may contain references."
@@ -117,8 +132,9 @@ class Step(Value):
     def _one_of(self) -> Step:
         given = [name for name, value in (("tool", self.tool), ("steps", self.steps), ("switch", self.switch)) if value]
         if len(given) != 1:
-            what = " and ".join(given) if given else "none of them"
-            raise ValueError(f"a step has one of tool, steps and switch; it has {what}")
+            what = f"it has {' and '.join(given)}; remove all but one" if given else "'tool' is missing; add it"
+            text = f"{what} (a block has 'steps' or 'switch' instead of a tool)"
+            raise PydanticCustomError(NO_TOOL, "{text}", {"text": text})
         return self
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from plans.execution.readiness import ReadinessIndex
-from plans.flow.closing_steps import outline
+from plans.flow.undone import shown_steps
 from plans.model import Plan
 from plans.run import PlanStatus, Run, Status, StepState
 from plans.views.agent_progress import position, tasks_of
@@ -58,7 +58,7 @@ def details(run: Run, schedule: ReadinessIndex) -> str:
         rows += _calls(run, schedule)
     shown = [schedule.step(name) for name in schedule.moving(DETAIL_STEPS)]
     if len(run.steps) <= DETAIL_STEPS:
-        shown = outline(run)
+        shown = shown_steps(run)
     for step in shown:
         state = run.steps[step.id]
         note = state.reason or (state.result.error if state.result and state.result.error else "")

@@ -7,7 +7,7 @@ from typing import Any
 
 from plans.execution import approvals
 from plans.expressions.references import find
-from plans.flow.closing_steps import id_meant, outline, step_of
+from plans.flow.undone import shown_steps
 from plans.model import Step
 from plans.run import Run
 from plans.step_call import digest_of, upcoming
@@ -15,7 +15,7 @@ from plans.step_call import digest_of, upcoming
 
 def pending(run: Run) -> list[dict[str, Any]]:
     """The pending decisions (PendingViews), oldest first."""
-    waiting = [step for step in outline(run) if run.steps[step.id].awaiting == "approval"]
+    waiting = [step for step in shown_steps(run) if run.steps[step.id].awaiting == "approval"]
     waiting.sort(key=lambda step: run.steps[step.id].changes[-1].seq)
     return [
         {
@@ -29,7 +29,7 @@ def pending(run: Run) -> list[dict[str, Any]]:
 
 def call_view(run: Run, step_id: str) -> dict[str, Any]:
     """What a decision on the step would be about now (a CallView); empty if the plan has no such step."""
-    step = step_of(run, step_id)
+    step = run.step_of(step_id)
     if step is None:
         return {}
     if run.steps[step_id].awaiting == "approval":
@@ -53,7 +53,7 @@ def asked(run: Run, step: Step) -> dict[str, Any]:
 def _shown(run: Run, step: Step, args: dict[str, Any]) -> dict[str, Any]:
     """The whole call with these arguments."""
     roots = [] if run.literal else [each.root for each in find(args)]
-    large = {root: large for root in roots if (large := _stored(run, id_meant(run, step.id, root)))}
+    large = {root: large for root in roots if (large := _stored(run, step.id, root))}
     return {
         **({"large": large} if large else {}),
         "stepId": step.id,
@@ -68,9 +68,11 @@ def _shown(run: Run, step: Step, args: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _stored(run: Run, root: str) -> dict[str, Any] | None:
+def _stored(run: Run, step_id: str, root: str) -> dict[str, Any] | None:
     """Where the value of a step is stored, if it is too large for history: its hash tells what is approved."""
-    result = run.steps[root].result if root in run.steps else None
+    found = run.outline.find(step_id, root)
+    state = run.steps.get(found.step_id) if found is not None and found.step_id is not None else None
+    result = state.result if state is not None else None
     return result.large.model_dump(mode="json") if result and result.large else None
 
 

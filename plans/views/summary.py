@@ -12,9 +12,9 @@ from typing import Any
 from pydantic import Field
 
 from plans.agents.order import AGENT_PREFIX
+from plans.definition.scopes import FINALLY
 from plans.execution.approvals import DENIED
-from plans.flow.closing_steps import FINALLY, outline
-from plans.flow.undone import outcomes
+from plans.flow.undone import outcomes, shown_steps
 from plans.model import Step, Value
 from plans.run import ENDED, PlanStatus, Run, Status, StepState
 from plans.views.markdown import code, md
@@ -114,7 +114,7 @@ def summary_of(run: Run) -> Summary:
         undone=_undone(run)[:100],
         closing=[
             _failure(step, run.steps[step.id])
-            for step in outline(run)
+            for step in shown_steps(run)
             if run.steps[step.id].closes == FINALLY and run.steps[step.id].status is Status.FAILED
         ][:100],
     )
@@ -128,23 +128,20 @@ def _those(run: Run, status: Status) -> Iterator[tuple[Step, StepState]]:
 
 def _undone(run: Run) -> list[UndoneStep]:
     """What became of the undos, in their order."""
-    steps = {step.id: step for step in run.plan.steps}
-    order = run.closing.order if run.closing else []
-    found = outcomes(run, (steps[name] for name in order if name in steps))
     return [
         UndoneStep(
-            step_id=step.id,
+            step_id=name,
             status=became.status,
             code=became.result.code if became.result else None,
             error=str(became.result.error or "")[:500] if became.result else "",
         )
-        for step, became in found
+        for name, became in outcomes(run)
     ]
 
 
 def _files_left(run: Run) -> list[str]:
     """The files that steps wrote, except those that a later step deleted."""
-    states = [run.steps[step.id] for step in outline(run)]
+    states = [run.steps[step.id] for step in shown_steps(run)]
     deleted = {path: _end(state) for state in states for path in state.deleted}
     return [path for state in states for path in state.wrote if path not in deleted or _end(state) > deleted[path]]
 

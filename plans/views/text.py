@@ -14,7 +14,7 @@ from plans.agents.as_plan import TOOL as AGENT
 from plans.execution.readiness import needed
 from plans.execution.tool_history import last_call
 from plans.files.undo import one_of
-from plans.flow.closing_steps import outline
+from plans.flow.undone import shown_steps
 from plans.model import Step
 from plans.run import Run, Status, StepState
 from plans.views import details
@@ -51,7 +51,7 @@ def text(run: Run, limit: int | None = None, *, detailed: bool = False) -> str:
         "",
         "Steps:",
     ]
-    positions = {step.id: index for index, step in enumerate(outline(run))}
+    positions = {step.id: index for index, step in enumerate(shown_steps(run))}
     shown = range(len(states)) if limit is None or len(states) <= limit else foremost(_ranks(run), limit)
     rows = [row for index in shown for row in _step_rows(run, run.plan.steps[index], positions, detailed)]
     return "\n".join(head + rows + _hidden(run, set(shown)) + _closing_rows(run, positions, limit, detailed))
@@ -75,7 +75,7 @@ def _hidden(run: Run, shown: Set[int]) -> list[str]:
 
 def _closing_rows(run: Run, positions: Mapping[str, int], limit: int | None, detailed: bool) -> list[str]:
     """The steps that close the plan, below its own: the last ones to begin, if there is not room for all."""
-    closing = outline(run)[len(run.plan.steps) :]
+    closing = shown_steps(run)[len(run.plan.steps) :]
     shown = closing if limit is None else closing[-limit:]
     more = [f"  {len(closing) - len(shown)} earlier ones"] if len(shown) < len(closing) else []
     rows = [row for step in shown for row in _step_rows(run, step, positions, detailed)]

@@ -19,8 +19,7 @@ from plans.execution import approvals
 from plans.execution.readiness import ReadinessIndex
 from plans.execution.tool_history import last_record
 from plans.files.undo import one_of
-from plans.flow.closing_steps import outline
-from plans.flow.undone import undone
+from plans.flow.undone import shown_steps, undone
 from plans.model import Step
 from plans.run import Decision, Result, Run, Status, StepState
 from plans.step_call import carries
@@ -38,7 +37,7 @@ _IF_SET = ("outputs", "rollback", "owns", "finally_")
 def plan_view(run: Run, schedule: ReadinessIndex) -> dict[str, Any]:
     """The full view (a PlanView): the plan joined with what happened."""
     plan = run.plan
-    steps = [step_view(run, schedule, index, step) for index, step in enumerate(outline(run))]
+    steps = [step_view(run, schedule, index, step) for index, step in enumerate(shown_steps(run))]
     unset = [name for name in _IF_SET if not getattr(plan, name)]
     head = plan.model_dump(mode="json", exclude={"steps", *sorted(unset)}, exclude_none=True)
     return head | {
@@ -86,7 +85,7 @@ def brief_view(run: Run) -> dict[str, Any]:
         "endedAt": iso(run.ended),
         "counts": counts(run),
         **closing_view(run),
-        "steps": [_brief_step(run, step) for step in outline(run)],
+        "steps": [_brief_step(run, step) for step in shown_steps(run)],
         "pending": pending(run),
         **({"tokens": used} if (used := tokens(run)) else {}),
         "log": [entry.model_dump(mode="json", exclude_none=True) for entry in run.log],
@@ -169,7 +168,7 @@ def counts(run: Run) -> dict[str, int]:
 def tool_history(run: Run) -> dict[str, list[dict[str, Any]]]:
     """The tool calls by step index."""
     history: dict[str, list[dict[str, Any]]] = {}
-    for index, step in enumerate(outline(run)):
+    for index, step in enumerate(shown_steps(run)):
         last = last_record(run, step)
         calls = [_call(call) for call in (*run.steps[step.id].past, last) if call is not None]
         if calls:
@@ -179,13 +178,13 @@ def tool_history(run: Run) -> dict[str, list[dict[str, Any]]]:
 
 def step_files(run: Run) -> dict[str, list[str]]:
     """The files and directories written, by step index; each once."""
-    steps = enumerate(outline(run))
+    steps = enumerate(shown_steps(run))
     return {str(index): list(run.steps[step.id].wrote) for index, step in steps if run.steps[step.id].wrote}
 
 
 def _step_files_shared(run: Run) -> dict[str, Any]:
     """Of `step_files`, those that may be another step's: by step index and path, whose; omitted if there are none."""
-    steps = [(index, step.id, run.steps[step.id]) for index, step in enumerate(outline(run))]
+    steps = [(index, step.id, run.steps[step.id]) for index, step in enumerate(shown_steps(run))]
     shared = {
         str(index): {path: one_of(step_id, state.shared_with) for path in state.shared if path in state.wrote}
         for index, step_id, state in steps
@@ -225,7 +224,7 @@ def _brief_step(run: Run, step: Step) -> dict[str, Any]:
         "status": state.status.value,
         "seq": state.changes[-1].seq if state.changes else 0,
         **({"closes": state.closes} if state.closes else {}),
-        **({"undo": became.status} if (became := undone(run, step)) else {}),
+        **({"undo": became.status} if (became := undone(run, step.id)) else {}),
     }
     if asks(state):
         view["args"] = run.args_of(step) if state.asked is None else state.asked

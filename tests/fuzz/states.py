@@ -12,9 +12,10 @@ from plans.agents.order import AgentOrder
 from plans.agents.resume import resumed as resumed_agent
 from plans.agents.run import AgentRun
 from plans.execution.resume import resumed
-from plans.execution.schedule import Outcome, Schedule
+from plans.execution.schedule import Schedule
 from plans.model import Plan, Step
 from plans.run import Options, Result, Run, Status
+from plans.step_state import Outcome
 from tests.fuzz import mutate
 
 CHANGES = {"planId": "fuzz", "stepId": "s1", "undo": True, "dryRun": True, "partly": False, "diffs": True}

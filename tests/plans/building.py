@@ -6,9 +6,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from plans.activity_io import Facts
-from plans.execution.schedule import Outcome, Schedule
+from plans.execution.schedule import Schedule
 from plans.model import Plan, Step, ToolSpec
 from plans.run import Options, Result, Run, Status
+from plans.step_state import Outcome
 
 NOW = datetime(2026, 1, 20, 10, 30, tzinfo=UTC)
 

@@ -21,10 +21,11 @@ from plans.execution.apply_edits import revise
 from plans.execution.messages import Decide
 from plans.execution.next_action import Ask, Call, Fail, Skip, after_timeout, next_action
 from plans.execution.revision import put_into_effect
-from plans.execution.schedule import Outcome, Schedule
+from plans.execution.schedule import Schedule
 from plans.model import Plan, Step
 from plans.run import Options, PlanStatus, Result, Run, Status, run_of, text_of
 from plans.step_call import digest_of
+from plans.step_state import Outcome
 from plans.views.pending import call_view
 from tests.nightly import only_nightly
 from tests.plans.building import NOW, TOOLS

@@ -72,7 +72,7 @@ def test_the_markers_are_not_in_the_published_schema() -> None:
     text = json.dumps(Plan.model_json_schema())
     assert [word for word in ("On.", "Asked", "Use(", "Llm.") if word in text] == []
     assert Plan.model_json_schema()["$defs"]["Step"]["properties"]["tool"] == {
-        "description": "The tool to call; `plan tools` lists them.",
+        "description": "The tool to call; `plan tools` lists them. A block has `steps` or `switch` instead.",
         "maxLength": 200,
         "minLength": 1,
         "title": "Tool",

@@ -21,11 +21,12 @@ from plans.execution.recovery import applied
 from plans.execution.regeneration import fitted, replaced
 from plans.execution.resume import Replacement, rerun_from, rerun_only, resumed
 from plans.execution.revision import put_into_effect
-from plans.execution.schedule import Outcome, Schedule
+from plans.execution.schedule import Schedule
 from plans.llm.answers import Recovery, parse_plan_answer, parse_recovery
 from plans.model import Step
 from plans.run import Options, PlanStatus, Result, Run, Status
 from plans.step_call import digest_of
+from plans.step_state import Outcome
 from tests.plans.building import NOW, TOOLS, begun, completed, failed, plan_of, statuses, step
 
 DELETE = step("g", tool="delete_file", args={"path": "x"})

@@ -87,7 +87,7 @@ async def test_an_undo_that_fails_is_recorded_and_the_others_still_run(plans: Pl
 
 async def test_an_undo_of_several_steps_runs_them_by_their_dependencies(plans: Plans) -> None:
     first = {"id": "first", "tool": "work", "args": {"name": "one-{{value}}"}}
-    second = {"id": "second", "tool": "append", "args": {"text": "two {{first}} {{a}}"}}
+    second = {"id": "second", "tool": "append", "args": {"text": "two {{first}} {{value}}"}}
     steps = [work("a", undo={"steps": [second, first]}), {**BREAKS, "dependsOn": ["a"]}]
     view = await plans.run(steps, rollback=True)
     assert ends(plans) == ["a", "one-a", "two one-a a"]

@@ -83,7 +83,8 @@ def _show(undone: Undone) -> None:
     report = undone.report
     for call in undone.calls if report.dry_run else ():
         args = json.dumps(call.args, ensure_ascii=False)
-        output.show(f"  would call {line(call.tool)} {line(args)} (undo of step {line(call.step_id)})")
+        what = f"call {line(call.tool)}" if call.tool else "run"
+        output.show(f"  would {what} {line(args)} (undo of step {line(call.step_id)})")
     if not undone.is_whole and not report.dry_run:
         output.say(f"Not every step could be undone; files are as they were. See: plan show {undone.undo_plan}")
         return

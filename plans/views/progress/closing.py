@@ -20,14 +20,14 @@ def closing_view(run: Run) -> dict[str, Any]:
     if closing is None:
         return {}
     view: dict[str, Any] = {"phase": closing.phase, "ends": closing.ends, "cancelled": closing.cancelled}
-    number = [became.status for _, became in outcomes(run, iter(run.plan.steps))]
+    number = [became.status for _, became in outcomes(run)]
     undo = {status: number.count(status) for status in _MARKS if status in number}
     return {"closing": {**view, "undo": undo}}
 
 
 def undo_view(run: Run, step: Step) -> dict[str, Any]:
     """A step's `undo` as written, with `status` and `result` once the plan rolls back."""
-    became = undone(run, step)
+    became = undone(run, step.id)
     if step.undo is None or became is None:
         return {}
     view = step.undo.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
@@ -37,7 +37,7 @@ def undo_view(run: Run, step: Step) -> dict[str, Any]:
 
 def undo_text(run: Run, step: Step) -> str:
     """What became of a step's undo, in words; empty if the plan does not roll it back."""
-    became = undone(run, step)
+    became = undone(run, step.id)
     if became is None:
         return ""
     result = became.result

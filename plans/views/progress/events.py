@@ -84,7 +84,7 @@ def events(run: Run, since: int, limit: int | None = None) -> Iterator[dict[str,
 
 def result_view(result: Result) -> dict[str, Any]:
     """A result as JSON. An externally stored value is shown as a preview, with its reference in `large`."""
-    view = result.model_dump(mode="json", exclude_none=True, exclude={"logs"})
+    view = result.model_dump(mode="json", exclude_none=True, exclude={"logs", "composed"})
     if result.large:
         view |= {"value": result.large.preview + TRUNCATED, "cut": True, "length": result.large.bytes}
     return view

@@ -21,9 +21,9 @@ from plans.errors import IllegalMove
 from plans.execution import approvals
 from plans.execution.messages import Decide
 from plans.execution.next_action import Ask, Call, Skip, next_action
-from plans.execution.schedule import Outcome as Ended
 from plans.execution.schedule import Schedule
 from plans.run import Options, Result, Status
+from plans.step_state import Outcome as Ended
 from tests.plans.building import NOW, TOOLS
 from workflows.run_check import agent_problem_of
 

@@ -13,9 +13,9 @@ from plans.agents.read_result import read_on
 from plans.agents.resume import resumed, take_outcomes
 from plans.agents.run import AgentRun, answer_problem, conclude, lightened, outcome_of, steps_of
 from plans.agents.tasks import TaskList
-from plans.execution.schedule import Outcome as Ended
 from plans.execution.schedule import Schedule
 from plans.run import Options, Result, Status
+from plans.step_state import Outcome as Ended
 from tests.plans.building import NOW, TOOLS, completed
 
 LATER = NOW + timedelta(minutes=5)

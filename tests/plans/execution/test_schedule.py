@@ -9,8 +9,9 @@ import pytest
 
 from plans.definition.dependencies import dependencies
 from plans.errors import IllegalMove
-from plans.execution.schedule import Outcome, Schedule
+from plans.execution.schedule import Schedule
 from plans.run import PlanStatus, Run, Status, StepState
+from plans.step_state import Outcome
 from tests.nightly import only_nightly
 from tests.plans.building import NOW, begun, completed, failed, later, run_of, skipped, statuses, step
 

@@ -10,9 +10,10 @@ from activities.tools.registry import builtin_tools
 from plans.activity_io import Facts
 from plans.change_log import Revision
 from plans.execution.next_action import Ask, Call, next_action
-from plans.execution.schedule import Outcome, Schedule
+from plans.execution.schedule import Schedule
 from plans.model import Plan, ToolSpec
 from plans.run import Options, Result, Run, Status
+from plans.step_state import Outcome
 from tests.plans.building import NOW
 
 HTTP = builtin_tools()["http_request"].spec

@@ -1,43 +1,19 @@
-"""Typed views of a plan for clients: PlanView, BriefView, EventView and their parts.
-
-Clients parse them from the JSON data that `plans.views.views` builds. Absent fields stay unset, so `to_json` returns
-what was read. Worker and client may have different versions: unknown fields are ignored, and every field that an older
-worker may omit has a default.
-"""
+"""Views of a plan and its steps."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from pydantic import Field
 
 from plans.activity_io import LargeValue
-from plans.agents.order import AgentLimits, AgentUsage
-from plans.agents.tasks import Task
-from plans.budget import Usage
 from plans.model import Budget, Defaults, Problem, Step, Undo, Value
-from plans.run import PlanStatus, Status, gc_disabled
+from plans.run import PlanStatus, Status
 from plans.views.live import LiveView
-
-
-class View(Value):
-    """Base of the answers to queries of a plan."""
-
-    @classmethod
-    def read(cls, answer: Any) -> Self:
-        """Parse the answer of a worker of any version: JSON data or, faster, JSON text as bytes.
-
-        Raises pydantic's ValidationError.
-        """
-        with gc_disabled():
-            if isinstance(answer, bytes):
-                return cls.model_validate_json(answer, extra="ignore")
-            return cls.model_validate(answer, extra="ignore")
-
-    def to_json(self) -> dict[str, Any]:
-        """The view as JSON data, without unset fields."""
-        return self.model_dump(mode="json", exclude_unset=True)
+from plans.views.models.pending import PendingView
+from plans.views.models.records import AgentView, ChangeView, EntryView, NoteView, TokensView, ToolCallView
+from plans.views.models.view import View
 
 
 class ResultView(Value):
@@ -145,112 +121,6 @@ class BriefStep(Value):
     result: ResultView | None = None
     started_at: datetime | None = None
     ended_at: datetime | None = None
-
-
-class PendingView(Value):
-    """A pending decision."""
-
-    step_id: str
-    kind: str
-    tool: str
-    description: str = ""
-    args: dict[str, Any] = Field(default_factory=dict, description="Arguments, references filled in, never cut.")
-    queue: str | None = Field(default=None, description="Task queue whose workers make the call.")
-    workspace: str = Field(default="", description="Directory it works in.")
-    values: dict[str, str] = Field(default_factory=dict, description="Those of `large` in full; set by clients.")
-    unusual: list[str] = Field(default_factory=list, description="What is unusual in the texts; set by clients.")
-    network: bool = Field(default=False, description="The call asks for network access.")
-    large: dict[str, LargeValue] = Field(
-        default_factory=dict, description="By step, values that the call inserts and that are stored outside history."
-    )
-    digest: str = Field(default="", description="Digest of all this: a decision that names it is about nothing else.")
-    changed: bool = Field(default=False, description="It asked for another call before, or an edit changed it.")
-    since: datetime | None = None
-    deadline: datetime | None = None
-    version: int = 1
-
-
-class CallView(View, PendingView):
-    """What a decision on a step would be about now, whether or not it awaits one (kind `early`)."""
-
-    is_whole: bool = Field(default=True, description="Every value in it is known; else it asks again once they are.")
-
-
-class EntryView(Value):
-    """One line of the log: `plans.log.Entry`, of a kind that this version may not know."""
-
-    seq: int
-    time: datetime
-    kind: str
-    text: str
-    code: str | None = Field(default=None, description="Stable code of a rejection or error.")
-    subject: str | None = Field(default=None, description="Name of the message, tool or agent concerned.")
-    step_id: str | None = None
-    status: str = ""
-    progress: int | None = Field(default=None, description="Percent.")
-
-
-class ChangeView(Value):
-    """One entry of the change log, without the previous plan."""
-
-    version: int
-    by: str = ""
-    time: datetime | None = None
-    reason: str = ""
-    ops: list[str] = Field(default_factory=list)
-    diff: list[str] = Field(default_factory=list)
-
-
-class TokensView(Usage):
-    """LLM usage; all fields are unset if there was no LLM request."""
-
-    seconds: float = 0.0
-    by_step: dict[str, int] = Field(default_factory=dict, description='Tokens by step id; planning has the id "".')
-    by_model: dict[str, int] = Field(default_factory=dict)
-
-
-class ToolCallView(Value):
-    """A tool call, with long texts truncated. Each attempt of a call is one."""
-
-    tool: str
-    args: dict[str, Any]
-    result: str
-    timestamp: datetime | None = Field(default=None, description="When it began.")
-    sandbox: str = Field(default="", description="Sandbox of its commands: bwrap, landlock, none.")
-    asked: dict[str, Any] | None = Field(
-        default=None, description="The arguments asked for, if a person replaced them: `args` are those of the call."
-    )
-    changed_by: str = Field(default="", description="Who replaced them.")
-    attempt: int | None = Field(default=None, description="Number of the attempt; only the tool's errors count.")
-    duration: float | None = Field(default=None, description="Milliseconds, of an attempt that was recorded.")
-    code: str | None = Field(default=None, description="Code of its error; WORKER_LOST if it ended with its worker.")
-    delay: float | None = Field(default=None, description="Seconds to the next attempt.")
-    plan_id: str | None = Field(default=None, description="The earlier plan that made the call.")
-    agent: str | None = Field(default=None, description="The agent that made the call.")
-    call: int | None = Field(default=None, description="Its number among the calls of that agent.")
-
-
-class NoteView(Value):
-    """An agents.md that the run has read."""
-
-    path: str
-    bytes: int
-    step_id: str = ""
-
-
-class AgentView(Value):
-    """An agent's state, without its tool calls."""
-
-    request: str = ""
-    mode: str = "simple"
-    tasks: list[Task] = Field(default_factory=list)
-    end: str | None = None
-    answer: str = ""
-    confidence: str | None = None
-    usage: AgentUsage = Field(default_factory=AgentUsage)
-    limits: AgentLimits = Field(default_factory=AgentLimits)
-    plan_id: str | None = Field(default=None, description="Id of the plan it works for, if any.")
-    step_id: str | None = None
 
 
 class BriefView(View):

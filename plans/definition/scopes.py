@@ -1,0 +1,98 @@
+"""Where the steps of a plan stand in each other: bodies of blocks, and the names that hold inside them (DESIGN 2.8).
+
+A step has up to four kinds of bodies: its `steps` or the cases of its `switch`, `catch`, `finally` and `undo`. Inside
+them a name means, from the inside out: a variable of the construct, a step of the same body, a step beside the
+construct. Only variables and siblings are known here; what is outside is left to the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from plans.model import Plan, Step
+
+INDEX, KEY, ROUND, ERROR, STATUS, VALUE = "index", "key", "round", "error", "status", "value"
+"""Variables that constructs define, besides the item of a loop."""
+CATCH, FINALLY, UNDO = "catch", "finally", "undo"
+"""The parts that these bodies add to the path of a step: `pay.undo.refund`."""
+MAX_NESTING = 16
+"""Levels of steps inside steps. A plan file may have 64 levels of JSON, and each takes two to four of them."""
+
+
+class Body(NamedTuple):
+    """Steps inside a step, or the `finally` of a plan."""
+
+    part: str
+    """What it adds to the path of its steps: nothing, `catch`, `finally` or `undo`."""
+    field: str
+    """The field it is written in, as in `catch.0.steps`."""
+    steps: list[Step]
+    variables: frozenset[str]
+    """Names that the construct defines inside it."""
+    beside: frozenset[str]
+    """Ids of steps of the construct's main body, whose values it may use as well: of `catch` and `finally`."""
+
+    def names(self) -> set[str]:
+        """Every name that means something inside the body only."""
+        return {*self.variables, *self.beside, *(step.id for step in self.steps)}
+
+
+def item_names(step: Step) -> frozenset[str]:
+    """The variables of a step's `forEach`."""
+    return frozenset() if step.for_each is None else frozenset((step.for_each.as_, INDEX, KEY))
+
+
+def call_names(step: Step) -> frozenset[str]:
+    """The variables that a step's own arguments may use."""
+    return item_names(step) | ({ROUND} if step.repeat is not None else frozenset())
+
+
+def inner_ids(step: Step) -> frozenset[str]:
+    """Ids of the steps of a block, or of all cases of a switch."""
+    found = [step.steps or [], *(case.steps for case in step.switch or [])]
+    return frozenset(each.id for steps in found for each in steps)
+
+
+def bodies(step: Step) -> Iterator[Body]:
+    """The bodies of a step, in the order in which they are written."""
+    items, calls = item_names(step), call_names(step)
+    if step.steps is not None:
+        yield Body("", "steps", step.steps, calls, frozenset())
+    for number, case in enumerate(step.switch or []):
+        yield Body("", f"switch.{number}.steps", case.steps, calls, frozenset())
+    inner = inner_ids(step) if step.catch or step.finally_ else frozenset[str]()
+    for number, handler in enumerate(step.catch or []):
+        yield Body(CATCH, f"catch.{number}.steps", handler.steps, items | {ERROR}, inner)
+    if step.finally_ is not None:
+        yield Body(FINALLY, "finally", step.finally_, items | {STATUS}, inner)
+    if step.undo is not None and step.undo.steps is not None:
+        yield Body(UNDO, "undo.steps", step.undo.steps, items | {VALUE}, frozenset())
+
+
+def plan_bodies(plan: Plan) -> Iterator[Body]:
+    """The steps of a plan, and its `finally`."""
+    yield Body("", "steps", plan.steps, frozenset(), frozenset())
+    if plan.finally_ is not None:
+        yield Body(FINALLY, "finally", plan.finally_, frozenset((STATUS,)), frozenset(step.id for step in plan.steps))
+
+
+def walk(plan: Plan) -> Iterator[tuple[str, Step]]:
+    """Every step of a plan with its path, in reading order, those inside others included: `resize.catch.notify`."""
+    for body in plan_bodies(plan):
+        for step in body.steps:
+            yield from walk_step(step, path_in(body, ""))
+
+
+def walk_step(step: Step, before: str = "") -> Iterator[tuple[str, Step]]:
+    """A step and every step inside it, with their paths; `before` is what comes before its id."""
+    path = f"{before}{step.id}"
+    yield path, step
+    for body in bodies(step):
+        for inner in body.steps:
+            yield from walk_step(inner, path_in(body, path))
+
+
+def path_in(body: Body, owner: str) -> str:
+    """What comes before the ids of a body's steps in their paths."""
+    return "".join(f"{each}." for each in (owner, body.part) if each)

@@ -1,0 +1,114 @@
+"""Counts what is unfinished, and what is busy, inside the containers of a run; updated on each transition.
+
+A container has ended when nothing inside it is unfinished. An item of a loop is busy while one of its steps is running
+or about to start; one that only awaits a person leaves its place in the window to the next.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from plans.flow.opened import Opened
+from plans.flow.outline import Node, Outline
+from plans.flow.progress import may_begin_more
+from plans.model import DEFAULT_PARALLEL
+from plans.step_state import DONE, Status, StepState
+
+MAX_AWAITING = 500
+"""No further item begins while so many steps await a person: whoever decides is not flooded (FAULTS T13)."""
+
+
+class Containers:
+    """The counters of one run."""
+
+    def __init__(self, outline: Outline, opened: dict[str, Opened], steps: dict[str, StepState]) -> None:
+        self._outline, self._opened, self._steps = outline, opened, steps
+        self._unfinished: Counter[str] = Counter()
+        self._busy: Counter[str] = Counter()
+        self._active: set[str] = set()
+        self._hungry: dict[str, None] = {}
+        self._ended: dict[str, None] = {}
+
+    def add(self, node: Node) -> None:
+        """Count a node that is new, or that of a run that is taken over."""
+        if node.parent is not None and not has_ended(self._steps[node.id]):
+            self._unfinished[node.parent] += 1
+
+    def began(self, step_id: str) -> None:
+        """A container has begun, or got further; its new nodes are counted."""
+        if may_begin_more(self._outline.step(step_id), self._opened[step_id]):
+            self._hungry[step_id] = None
+        self._check(step_id)
+
+    def ended(self, step_id: str) -> None:
+        """A step has ended, or can never start."""
+        parent = self._outline.nodes[step_id].parent
+        if parent is None:
+            return
+        self._unfinished[parent] -= 1
+        node, opened = self._outline.nodes[parent], self._opened[parent]
+        if node.kind == "each" and self._steps[step_id].status is Status.FAILED:
+            opened.failed += 1
+            if not may_begin_more(node.step, opened):
+                self._hungry.pop(parent, None)
+        self._check(parent)
+
+    def reopened(self, step_id: str) -> None:
+        """A step that could never start may start after all."""
+        parent = self._outline.nodes[step_id].parent
+        if parent is not None:
+            self._unfinished[parent] += 1
+            self._ended.pop(parent, None)
+
+    def mark(self, step_id: str, active: bool) -> None:
+        """Note whether a step is running or about to start."""
+        at = self._outline.nodes.get(step_id)
+        if at is None or at.parent is None or active == (step_id in self._active):
+            return
+        (self._active.add if active else self._active.discard)(step_id)
+        while at is not None and at.parent is not None:
+            before = self._busy[at.parent]
+            self._busy[at.parent] = before + (1 if active else -1)
+            if bool(before) == bool(self._busy[at.parent]):
+                return
+            at = self._outline.nodes[at.parent]
+
+    def stop(self) -> None:
+        """No further item begins."""
+        hungry, self._hungry = self._hungry, {}
+        for name in hungry:
+            self._check(name)
+
+    def next_hungry(self, limit: int | None) -> str | None:
+        """A loop whose next item may begin; it goes to the end of the queue."""
+        for name in self._hungry:
+            rule = self._outline.step(name).for_each
+            window = (rule.max_parallel if rule is not None else None) or limit or DEFAULT_PARALLEL
+            if self._busy[name] < window:
+                del self._hungry[name]
+                self._hungry[name] = None
+                return name
+        return None
+
+    def fed(self, step_id: str) -> None:
+        """The next item of a loop has begun."""
+        if not may_begin_more(self._outline.step(step_id), self._opened[step_id]):
+            self._hungry.pop(step_id, None)
+        self._check(step_id)
+
+    def next_ended(self) -> str | None:
+        """A container in which everything has ended; each is given once."""
+        for name in self._ended:
+            del self._ended[name]
+            return name
+        return None
+
+    def _check(self, step_id: str) -> None:
+        running = self._steps[step_id].status is Status.RUNNING
+        if running and not self._unfinished[step_id] and step_id not in self._hungry:
+            self._ended[step_id] = None
+
+
+def has_ended(state: StepState) -> bool:
+    """Whether a step has ended or can never start."""
+    return state.status in DONE or (state.status is Status.BLOCKED and state.never)

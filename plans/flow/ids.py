@@ -1,0 +1,73 @@
+"""Ids of the steps inside blocks and loops: `resize[cat.png]`, `resize[cat.png].thumb`, `poll#3` (DESIGN 2.8)."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from functools import lru_cache
+
+MAX_KEY = 120
+"""Characters of a key in an id; of a longer one the beginning and a hash remain."""
+MAX_ID = 900
+"""Characters of an id: Temporal refuses activity ids above 1,000 (TEMPORAL.md 2)."""
+_UNSAFE = re.compile(
+    r"[\[\]%\x00-\x20\x7f-\xa0]|[\u2028\u2029\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]"
+)
+_NOT_PLAIN = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+def item_key(key: str) -> str:
+    """A key as it stands in ids: brackets, percent signs, blanks, control and invisible characters as `%XX`.
+
+    Keys that differ give different texts.
+    """
+    text = _UNSAFE.sub(lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode()), key)
+    if len(text) <= MAX_KEY:
+        return text
+    return f"{text[: MAX_KEY - 13]}~{_hash(text)}"
+
+
+def instance_id(step_id: str, key: str) -> str:
+    """The id of one item's instance; `key` as `item_key` gives it."""
+    return f"{step_id}[{key}]"
+
+
+def round_id(step_id: str, number: int) -> str:
+    """The id of one round of a `repeat`, from 1."""
+    return f"{step_id}#{number}"
+
+
+def inner_id(block_id: str, name: str) -> str:
+    """The id of a step inside a block."""
+    return f"{block_id}.{name}"
+
+
+def slug(step_id: str) -> str:
+    """An id as part of the id of a workflow: itself if it is plain, else shortened to plain characters with a hash."""
+    if not _NOT_PLAIN.search(step_id) and len(step_id) <= MAX_KEY:
+        return step_id
+    return f"{_NOT_PLAIN.sub('-', step_id)[: MAX_KEY - 13].strip('-')}-{_hash(step_id)}"
+
+
+def matches(pattern: str, step_id: str) -> bool:
+    """Whether an id fits a pattern with `[*]` for any key, as in `resize[*].thumb`."""
+    return _pattern(pattern).fullmatch(step_id) is not None
+
+
+def is_pattern(text: str) -> bool:
+    """Whether a text names several instances."""
+    return "[*]" in text
+
+
+def template_of(step_id: str) -> str:
+    """The place in the plan of an instance's step: `resize.thumb` of `resize[cat.png].thumb`."""
+    return re.sub(r"\[[^\]]*\]|#\d+", "", step_id)
+
+
+@lru_cache(maxsize=100)
+def _pattern(pattern: str) -> re.Pattern[str]:
+    return re.compile(r"\[[^\]]*\]".join(re.escape(part) for part in pattern.split("[*]")))
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:12]

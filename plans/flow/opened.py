@@ -1,0 +1,34 @@
+"""What is known of a block, loop or repetition that has begun: enough to find its steps again after continue-as-new."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from plans.step_state import Result, State, StepState
+
+
+class Opened(State):
+    """The progress of one container."""
+
+    items: list[Any] | None = Field(default=None, description="The items of a `forEach`.")
+    keys: list[str] | None = Field(default=None, description="Their keys as in ids, in item order; none: the indexes.")
+    began: int = Field(default=0, description="Items or rounds that have begun, counted from the first.")
+    failed: int = Field(default=0, description="Items that failed.")
+    case: int | None = Field(default=None, description="The alternative of a `switch` that runs.")
+    body: Result | None = Field(default=None, description="How its own steps ended, once `catch` or `finally` runs.")
+    handler: int | None = Field(default=None, description="The `catch` that runs or ran.")
+    closing: bool = Field(default=False, description="Its `finally` runs or ran.")
+
+    def key(self, index: int) -> str:
+        """The key of an item, as in ids."""
+        return self.keys[index] if self.keys is not None else str(index)
+
+
+class Kept(State):
+    """What an earlier run left of the steps inside containers, until they begin in this one."""
+
+    steps: dict[str, StepState] = Field(default_factory=dict, description="By id.")
+    opened: dict[str, Opened] = Field(default_factory=dict, description="Of the containers among them that are done.")
+    items: dict[str, str] = Field(default_factory=dict, description="By id of an instance, the hash of its item.")

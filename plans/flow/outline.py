@@ -1,0 +1,251 @@
+"""The steps of a run as a tree: those of the plan, and inside them the steps, instances and rounds that have begun.
+
+A node is a step with its own id, for example the instance `resize[cat.png]` of the step `resize`. Layers are taken off
+one by one: a step with `forEach` has instances without it; one with `repeat` has rounds; what remains is a block, a
+`switch` or the call of a tool. `catch`, `finally` and `undo` belong to the node that contains the rounds.
+
+What closes a plan are roots beside its steps: `STEP.undo` for each step that is undone, and `finally`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, NamedTuple
+
+from plans.definition.scopes import CATCH, ERROR, FINALLY, INDEX, KEY, ROUND, STATUS, UNDO, VALUE, item_names
+from plans.expressions.conditions import roots_of
+from plans.flow.closing_state import Closing
+from plans.flow.ids import inner_id, instance_id, round_id
+from plans.flow.opened import Opened
+from plans.model import ForEach, Plan, Step, Undo
+
+Kind = Literal["call", "block", "switch", "each", "repeat"]
+
+
+class Node:
+    """One step of the tree."""
+
+    __slots__ = ("bindings", "children", "closing", "id", "kind", "names", "needs_siblings", "parent", "scope", "step")
+
+    def __init__(
+        self, step: Step, parent: str | None = None, *,
+        names: Mapping[str, str] | None = None, bindings: Mapping[str, Any] | None = None, needs_siblings: bool = False,
+    ) -> None:  # fmt: skip
+        self.id = step.id
+        self.step = step
+        self.parent = parent
+        self.names = names
+        """Ids of the steps beside it, by the names they have there."""
+        self.bindings = bindings
+        """Values that references inside it may use, by name."""
+        self.needs_siblings = needs_siblings
+        """Whether it waits for steps beside it."""
+        self.scope = parent
+        """Where names are looked up that mean nothing in its own place."""
+        self.closing = False
+        """Whether it is part of a `finally` or an undo, which run when the plan has been stopped as well."""
+        self.kind: Kind = kind_of(step)
+        self.children: list[str] = []
+
+
+class Found(NamedTuple):
+    """What a name in a reference stands for: the value of a step, or a value itself."""
+
+    step_id: str | None
+    value: Any = None
+
+
+def kind_of(step: Step) -> Kind:
+    """The outermost layer of a step."""
+    if step.for_each is not None:
+        return "each"
+    if step.repeat is not None:
+        return "repeat"
+    if step.switch is not None:
+        return "switch"
+    return "call" if step.steps is None else "block"
+
+
+class Outline:
+    """The tree of one run. `open` adds what has begun since; nothing is removed before it is built again."""
+
+    def __init__(
+        self, plan: Plan, opened: Mapping[str, Opened], overrides: Mapping[str, Step], closing: Closing | None = None
+    ) -> None:
+        self.plan = plan
+        self.opened, self._overrides = opened, overrides
+        self._prototypes: dict[str, Step] = {}
+        self.nodes: dict[str, Node] = {}
+        for step in plan.steps:
+            self._add(Node(step, needs_siblings=True))
+        for step_id in closing.undone if closing is not None else ():
+            self.undo(step_id)
+        if closing is not None and closing.phase == FINALLY:
+            self.close(closing.ends)
+
+    def __contains__(self, step_id: str) -> bool:
+        return step_id in self.nodes
+
+    def step(self, step_id: str) -> Step:
+        """The step with that id. Raises KeyError."""
+        return self.nodes[step_id].step
+
+    def open(self, step_id: str) -> list[Node]:
+        """Add the nodes of a container that has begun, or got further; returns the new ones."""
+        node = self.nodes[step_id]
+        new = [child for child in self._inside(node) if child.id not in self.nodes]
+        for child in new:
+            child.closing = child.closing or node.closing
+            self.nodes[child.id] = child
+            node.children.append(child.id)
+        return new
+
+    def undo(self, step_id: str) -> Node:
+        """Add the node that undoes a step: `STEP.undo`, with the step's value and what the step itself could use."""
+        undone = self.nodes[step_id].step
+        rule = undone.undo or Undo(tool="none")
+        inner = [each.model_copy(update={"queue": each.queue or undone.queue}) for each in rule.steps or []]
+        call = {"steps": inner} if inner else {"tool": rule.tool or "", "args": rule.args}
+        step = Step(id=UNDO, description=f"undo {step_id}", critical=False, on_failure="block", **call)
+        own = step.model_copy(update={"id": inner_id(step_id, UNDO), "queue": undone.queue})
+        return self._root(Node(own, names={VALUE: step_id}), step_id)
+
+    def close(self, status: str) -> Node:
+        """Add the node of the plan's `finally`; `status`: what the plan ends with."""
+        step = Step(id=FINALLY, steps=self.plan.finally_ or [], critical=False, on_failure="block")
+        return self._root(Node(step, bindings={STATUS: status}), None)
+
+    def _root(self, node: Node, scope: str | None) -> Node:
+        node.scope, node.closing = scope, True
+        self._add(node)
+        return node
+
+    def find(self, step_id: str, name: str) -> Found | None:
+        """What a name means in a step's references; None if it has no meaning there."""
+        at: str | None = step_id
+        while at is not None and at in self.nodes:
+            node = self.nodes[at]
+            if node.bindings is not None and name in node.bindings:
+                return Found(None, node.bindings[name])
+            if node.names is not None and name in node.names:
+                return Found(node.names[name])
+            at = node.scope
+        return Found(name) if name in self.nodes and self.nodes[name].parent is None else None
+
+    def ancestors(self, step_id: str) -> Iterator[Node]:
+        """The containers of a step, innermost first."""
+        at = self.nodes[step_id].parent
+        while at is not None:
+            yield self.nodes[at]
+            at = self.nodes[at].parent
+
+    def inner_name(self, step_id: str) -> str:
+        """The name of a step beside its siblings."""
+        parent = self.nodes[step_id].parent
+        return step_id if parent is None else step_id[len(parent) + 1 :]
+
+    def _add(self, node: Node) -> None:
+        self.nodes[node.id] = node
+        if node.id in self.opened:
+            for child in self._inside(node):
+                child.closing = child.closing or node.closing
+                node.children.append(child.id)
+                self._add(child)
+
+    def _inside(self, node: Node) -> Iterator[Node]:
+        """All nodes directly inside a container, as far as they have begun."""
+        opened, step = self.opened.get(node.id), node.step
+        if opened is None:
+            return
+        match node.kind:
+            case "each":
+                yield from self._instances(node, opened)
+            case "repeat":
+                yield from self._rounds(node, opened)
+            case "block":
+                yield from self._steps(node.id, step.steps or [])
+            case "switch":
+                if opened.case is not None and step.switch is not None:
+                    yield from self._steps(node.id, step.switch[opened.case].steps)
+        yield from self._extra(node, opened)
+
+    def _instances(self, node: Node, opened: Opened) -> Iterator[Node]:
+        rule = node.step.for_each or ForEach(items=[])
+        proto = self._prototype(node.id, node.step, {"for_each": None, "when": when_of_item(node.step)})
+        for index in range(len(node.children), opened.began):
+            key = opened.key(index)
+            found = self._own(proto, instance_id(node.id, key))
+            item = opened.items[index] if opened.items is not None else None
+            yield Node(found, node.id, bindings={rule.as_: item, INDEX: index, KEY: key})
+
+    def _rounds(self, node: Node, opened: Opened) -> Iterator[Node]:
+        outer: dict[str, Any] = {"repeat": None, "catch": None, "finally_": None, "undo": None, "when": None}
+        if node.step.is_block:
+            outer["requires_approval"] = None  # asked for once, before the first round
+        proto = self._prototype(node.id, node.step, outer)
+        rounds = sum(1 for child in node.children if child.startswith(f"{node.id}#"))
+        for number in range(rounds + 1, opened.began + 1):
+            yield Node(self._own(proto, round_id(node.id, number)), node.id, bindings={ROUND: number})
+
+    def _steps(self, owner: str, steps: list[Step]) -> Iterator[Node]:
+        names = {step.id: inner_id(owner, step.id) for step in steps}
+        for step in steps:
+            yield Node(self._own(step, names[step.id]), owner, names=names, needs_siblings=True)
+
+    def _extra(self, node: Node, opened: Opened) -> Iterator[Node]:
+        """The blocks of `catch` and `finally`, which see the steps of the block they belong to."""
+        names, step = {self.inner_name(child): child for child in node.children}, node.step
+        ended = opened.body
+        if opened.handler is not None and step.catch is not None and ended is not None:
+            block = Step(id=node.id, steps=step.catch[opened.handler].steps)
+            error = {"code": ended.code or "", "message": ended.error or ""}
+            yield Node(self._own(block, inner_id(node.id, CATCH)), node.id, names=names, bindings={ERROR: error})
+        if opened.closing and step.finally_ is not None and ended is not None:
+            block = Step(id=node.id, steps=step.finally_)
+            status = {STATUS: "completed" if ended.ok else "failed"}
+            last = Node(self._own(block, inner_id(node.id, FINALLY)), node.id, names=names, bindings=status)
+            last.closing = True
+            yield last
+
+    def _prototype(self, owner: str, step: Step, without: dict[str, Any]) -> Step:
+        """What the instances or rounds of a step have in common. Their failures are judged by the step as a whole."""
+        if owner not in self._prototypes:
+            own = {"depends_on": [], "critical": False}
+            if (step.on_failure or self.plan.defaults.on_failure) == "stop":
+                own["on_failure"] = "block"
+            self._prototypes[owner] = step.model_copy(update={**own, **without})
+        return self._prototypes[owner]
+
+    def _own(self, step: Step, step_id: str) -> Step:
+        """The step under its own id, as it was edited there."""
+        found = self._overrides.get(step_id)
+        return found if found is not None else step.model_copy(update={"id": step_id})
+
+
+class Drawn:
+    """Holds the outline of a run, which is derived from it: it takes no part in comparing and copying runs."""
+
+    def __init__(self) -> None:
+        self.outline: Outline | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Drawn)
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __copy__(self) -> Drawn:
+        return Drawn()
+
+    def __deepcopy__(self, memo: object) -> Drawn:
+        return Drawn()
+
+
+def when_of_item(step: Step) -> str | None:
+    """The condition of a step with `forEach`, if it is about the single item; None if it is about the whole step."""
+    return step.when if item_names(step).intersection(roots_of(step.when)) else None
+
+
+def when_of_whole(step: Step) -> str | None:
+    """The condition of a step, unless it is about single items."""
+    return None if when_of_item(step) else step.when

@@ -1,0 +1,145 @@
+"""The state of one step of a run: its status, result, decision and record.
+
+Only `plans.execution.schedule` sets a status; `plans.execution.approvals` records decisions.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from plans.activity_io import LargeValue, Logs, PastCall
+from plans.model import Value
+
+DENIED = "DENIED"
+"""Code of a step that was denied."""
+
+
+class Status(StrEnum):
+    """Status of a step; no other value is ever shown (seed 004)."""
+
+    PENDING = "pending"
+    BLOCKED = "blocked"
+    READY = "ready"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+DONE = frozenset({Status.COMPLETED, Status.FAILED, Status.SKIPPED})
+
+
+class State(BaseModel):
+    """Base class of mutable values. Only the workflow that owns the run changes them."""
+
+    model_config = ConfigDict(extra="forbid", alias_generator=to_camel, populate_by_name=True, serialize_by_alias=True)
+
+
+class Result(Value):
+    """The result of a step (seed 004). `value` is absent if `large` says where it is stored."""
+
+    ok: bool
+    value: Any = None
+    large: LargeValue | None = None
+    error: str | None = None
+    code: str | None = Field(default=None, description="Stable code of the error.")
+    duration: float = Field(default=0.0, description="Milliseconds.")
+    timestamp: datetime = Field(description="When it ended, UTC.")
+    attempt: int = Field(default=1, description="Attempts used; only errors of the tool count.")
+    logs: Logs | None = Field(default=None, description="What the commands of the successful attempt wrote.")
+    composed: bool = Field(default=False, description="The value is put together from those of its own steps.")
+
+
+class Outcome(NamedTuple):
+    """The final status and result of a step. `opens`: dependents that do not use its value may run."""
+
+    status: Status
+    result: Result
+    opens: bool = True
+
+
+class Change(NamedTuple):
+    """A status change of a step. `seq` numbers all changes of a run. A tuple, since there are four of them per step."""
+
+    seq: int
+    time: datetime
+    status: Status
+
+
+class Decision(Value):
+    """A decision on an approval, made by a person or by its time limit."""
+
+    approved: bool
+    by: str = ""
+    comment: str = ""
+    args: dict[str, Any] | None = None
+    version: int | None = Field(default=None, description="The plan's version when it was made.")
+    args_hash: str = Field(default="", description="Hash of its arguments, for runs from before there were digests.")
+    digest: str = Field(default="", description="The call it covers (`plans.step_call`); empty: values were unknown.")
+    unchecked: bool = Field(default=False, description="Made before the check: the workspace was not known yet.")
+    remembered: bool = Field(default=False, description="Follows from an approval of another step, with `remember`.")
+    time: datetime
+    source: Literal["signal", "update", "timeout"] = "signal"
+
+
+class StepState(State):
+    """The state of one step."""
+
+    status: Status = Status.PENDING
+    awaiting: Literal["approval", "recovery"] | None = None
+    never: bool = Field(default=False, description="Permanently blocked; of a skipped step: its dependents are.")
+    reason: str = Field(default="", description="Why it is permanently blocked, or was skipped.")
+    result: Result | None = None
+    args: dict[str, Any] | None = Field(default=None, description="The approver's arguments, which replace the plan's.")
+    changes: list[Change] = Field(default_factory=list)
+    calls: int = Field(default=0, description="Activities started for it.")
+    deadline: datetime | None = Field(default=None, description="When the approval expires or the sleep ends.")
+    asked: dict[str, Any] | None = Field(default=None, description="The arguments shown to the approver.")
+    asks: dict[int, str] = Field(default_factory=dict, description="Digests shown to approvers, by number of change.")
+    showed: dict[int, dict[str, Any]] = Field(default_factory=dict, description="Arguments shown before `asked`, cut.")
+    failure: Result | None = Field(default=None, description="Its last failure, while it awaits recovery.")
+    proposal: dict[str, Any] | None = Field(default=None, description="The LLM's recovery, while a person decides.")
+    recoveries: int = Field(default=0, description="How often the LLM was asked to recover it.")
+    mended: str = Field(default="", description="How the LLM recovered it from its last failure, and why.")
+    past: list[PastCall] = Field(default_factory=list, description="Its calls before the one with its value.")
+    more_past: int = Field(default=0, description="Number of earlier ones, not listed.")
+    earlier: dict[str, int] = Field(default_factory=dict, description="Of these, how many by tool, as far as known.")
+    sent: dict[str, Any] | None = Field(
+        default=None, description="Arguments of the last call, long texts truncated, if other than the plan's."
+    )
+    sandbox: str = Field(default="", description="Sandbox level of the commands of its last call.")
+    wrote: list[str] = Field(default_factory=list, description="Files and directories it created or changed.")
+    deleted: list[str] = Field(default_factory=list, description="Files it deleted.")
+    shared: list[str] = Field(default_factory=list, description="Of these, what a concurrent step may have changed.")
+    shared_with: list[str] = Field(default_factory=list, description="The steps that may have changed those instead.")
+    more_files: int = Field(default=0, description="Number of further files it changed, not listed.")
+    warnings: list[str] = Field(default_factory=list, description="Warnings of its tool.")
+    notes: str = Field(default="", description="What its agent said about its work: summaries of tasks, its answer.")
+    tasks: list[str] = Field(default_factory=list, description="The task list of its agent, in order.")
+    tasks_done: int = Field(default=0, description="How many of them are done, counted from the first.")
+    closes: Literal["", "undo", "finally"] = Field(default="", description="It closes the plan (`flow.closing`).")
+
+    @property
+    def digest(self) -> str:
+        """The digest of what an approver was last shown; empty if none was."""
+        return next(reversed(self.asks.values()), "")
+
+    @property
+    def is_denied(self) -> bool:
+        """Whether a person, or the time limit of its approval, denied it."""
+        return self.status is Status.SKIPPED and self.result is not None and self.result.code == DENIED
+
+    @property
+    def began(self) -> datetime | None:
+        """When it was last started."""
+        return next((change.time for change in reversed(self.changes) if change.status is Status.RUNNING), None)
+
+    @property
+    def ended(self) -> datetime | None:
+        """When it last completed, failed or was skipped."""
+        return next((change.time for change in reversed(self.changes) if change.status in DONE), None)

@@ -1,0 +1,30 @@
+"""Typed views of a plan for clients: PlanView, BriefView, EventView and their parts.
+
+Clients parse them from the JSON data that `plans.views.views` builds. Absent fields stay unset, so `to_json` returns
+what was read. Worker and client may have different versions: unknown fields are ignored, and every field that an older
+worker may omit has a default.
+"""
+
+from plans.views.models.pending import CallView, PendingView
+from plans.views.models.plan import BriefStep, BriefView, DecisionView, PlanView, ResultView, StepView, TaskView
+from plans.views.models.records import AgentView, ChangeView, EntryView, NoteView, TokensView, ToolCallView
+from plans.views.models.view import View
+
+__all__ = [
+    "AgentView",
+    "BriefStep",
+    "BriefView",
+    "CallView",
+    "ChangeView",
+    "DecisionView",
+    "EntryView",
+    "NoteView",
+    "PendingView",
+    "PlanView",
+    "ResultView",
+    "StepView",
+    "TaskView",
+    "TokensView",
+    "ToolCallView",
+    "View",
+]

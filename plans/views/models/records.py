@@ -1,0 +1,90 @@
+"""Views of what is recorded beside a plan's steps: log, changes, LLM usage, tool calls, agents."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import Field
+
+from plans.agents.order import AgentLimits, AgentUsage
+from plans.agents.tasks import Task
+from plans.budget import Usage
+from plans.model import Value
+
+
+class EntryView(Value):
+    """One line of the log: `plans.log.Entry`, of a kind that this version may not know."""
+
+    seq: int
+    time: datetime
+    kind: str
+    text: str
+    code: str | None = Field(default=None, description="Stable code of a rejection or error.")
+    subject: str | None = Field(default=None, description="Name of the message, tool or agent concerned.")
+    step_id: str | None = None
+    status: str = ""
+    progress: int | None = Field(default=None, description="Percent.")
+
+
+class ChangeView(Value):
+    """One entry of the change log, without the previous plan."""
+
+    version: int
+    by: str = ""
+    time: datetime | None = None
+    reason: str = ""
+    ops: list[str] = Field(default_factory=list)
+    diff: list[str] = Field(default_factory=list)
+
+
+class TokensView(Usage):
+    """LLM usage; all fields are unset if there was no LLM request."""
+
+    seconds: float = 0.0
+    by_step: dict[str, int] = Field(default_factory=dict, description='Tokens by step id; planning has the id "".')
+    by_model: dict[str, int] = Field(default_factory=dict)
+
+
+class ToolCallView(Value):
+    """A tool call, with long texts truncated. Each attempt of a call is one."""
+
+    tool: str
+    args: dict[str, Any]
+    result: str
+    timestamp: datetime | None = Field(default=None, description="When it began.")
+    sandbox: str = Field(default="", description="Sandbox of its commands: bwrap, landlock, none.")
+    asked: dict[str, Any] | None = Field(
+        default=None, description="The arguments asked for, if a person replaced them: `args` are those of the call."
+    )
+    changed_by: str = Field(default="", description="Who replaced them.")
+    attempt: int | None = Field(default=None, description="Number of the attempt; only the tool's errors count.")
+    duration: float | None = Field(default=None, description="Milliseconds, of an attempt that was recorded.")
+    code: str | None = Field(default=None, description="Code of its error; WORKER_LOST if it ended with its worker.")
+    delay: float | None = Field(default=None, description="Seconds to the next attempt.")
+    plan_id: str | None = Field(default=None, description="The earlier plan that made the call.")
+    agent: str | None = Field(default=None, description="The agent that made the call.")
+    call: int | None = Field(default=None, description="Its number among the calls of that agent.")
+
+
+class NoteView(Value):
+    """An agents.md that the run has read."""
+
+    path: str
+    bytes: int
+    step_id: str = ""
+
+
+class AgentView(Value):
+    """An agent's state, without its tool calls."""
+
+    request: str = ""
+    mode: str = "simple"
+    tasks: list[Task] = Field(default_factory=list)
+    end: str | None = None
+    answer: str = ""
+    confidence: str | None = None
+    usage: AgentUsage = Field(default_factory=AgentUsage)
+    limits: AgentLimits = Field(default_factory=AgentLimits)
+    plan_id: str | None = Field(default=None, description="Id of the plan it works for, if any.")
+    step_id: str | None = None

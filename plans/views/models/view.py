@@ -1,0 +1,27 @@
+"""The base class of the answers to queries of a plan."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from plans.model import Value
+from plans.run import gc_disabled
+
+
+class View(Value):
+    """Base of the answers to queries of a plan."""
+
+    @classmethod
+    def read(cls, answer: Any) -> Self:
+        """Parse the answer of a worker of any version: JSON data or, faster, JSON text as bytes.
+
+        Raises pydantic's ValidationError.
+        """
+        with gc_disabled():
+            if isinstance(answer, bytes):
+                return cls.model_validate_json(answer, extra="ignore")
+            return cls.model_validate(answer, extra="ignore")
+
+    def to_json(self) -> dict[str, Any]:
+        """The view as JSON data, without unset fields."""
+        return self.model_dump(mode="json", exclude_unset=True)
