@@ -122,7 +122,7 @@ def problem_of(run: Run) -> str | None:
         return "run.closing: only a run that undoes a plan starts with it"
     if run.plan.finally_ or closing.ends != PlanStatus.COMPLETED.value:
         return "run.closing: a run that undoes a plan does nothing else"
-    undone = {undo_of(name) for name in closing.before}
+    undone = [undo_of(name) for name in closing.before]
     odd = next((name for name in undone if name not in run.steps or run.steps[name].closes != UNDO), None)
     if odd is not None or FINALLY in marked:
         return f"run.steps: '{(odd or FINALLY)[:100]}' is not the undo of a step"

@@ -85,9 +85,10 @@ class Summary(View):
         return self.status is PlanStatus.COMPLETED
 
     def to_json(self) -> dict[str, Any]:
-        """The summary as JSON data with all fields, except that unset fields of `tokens` are omitted."""
+        """The summary as JSON data with all fields, less unset ones of `tokens`, and what closed no plan."""
         tokens = self.tokens.model_dump(mode="json", exclude_unset=True)
-        return self.model_dump(mode="json") | {"tokens": tokens}
+        empty = {name for name in ("undone", "closing") if not getattr(self, name)}
+        return self.model_dump(mode="json", exclude=empty) | {"tokens": tokens}
 
 
 def summary_of(run: Run) -> Summary:
