@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +18,7 @@ from typing import Any, BinaryIO
 
 from client.yaml_reader import parse_yaml
 from plans.definition.parsing import MAX_BYTES, MAX_FOUND, Unreadable, parse_json, read_plan, sound_part
+from plans.definition.scopes import CATCH, FINALLY, UNDO
 from plans.definition.validation import errors, problems
 from plans.errors import InvalidPlan, PlanError
 from plans.files.races import races
@@ -53,18 +55,29 @@ class PlanFile:
         return Path.cwd() if self.name == "<stdin>" else Path(self.name).resolve().parent
 
     def line(self, problem: Problem) -> int | None:
-        """Line number of the `id` of the step that a problem is about; None if it cannot be located."""
-        return self._lines.get(problem.step_id) if problem.step_id else None
+        """Line number of the `id` of the step that a problem is about; None if it cannot be located.
+
+        That of a step inside others is the first after those of the steps around it.
+        """
+        at, number = -1, None
+        for name in problem.step_id.split(".") if problem.step_id else ():
+            places = self._places.get(name, [])
+            later = bisect_right(places, (at, sys.maxsize))
+            if later < len(places):
+                at, number = places[later]
+            elif name not in (CATCH, FINALLY, UNDO):
+                return None
+        return number
 
     @cached_property
-    def _lines(self) -> dict[str, int]:
-        """The line of each id, where it occurs first; found in one pass, since every step can have a problem."""
-        lines: dict[str, int] = {}
+    def _places(self) -> dict[str, list[tuple[int, int]]]:
+        """By id, where it is written: position and line; found in one pass, since every step can have a problem."""
+        places: dict[str, list[tuple[int, int]]] = {}
         number, end = 1, 0
         for found in _ID.finditer(self.text):
             number, end = number + self.text.count("\n", end, found.start()), found.start()
-            lines.setdefault(found[1], number)
-        return lines
+            places.setdefault(found[1], []).append((end, number))
+        return places
 
 
 def load(path: str) -> PlanFile:

@@ -20,8 +20,17 @@ async def goes_on(execution: Execution) -> bool:
         await execution.cancel()
         return advance(execution.schedule, now(), cancelled=True)
     if not cancel(run, now()):
-        execution.abandon("cancelled again: the plan ends at once")
+        abandon(execution, "cancelled again: the plan ends at once")
     return True
+
+
+def abandon(execution: Execution, reason: str) -> None:
+    """Cancel what closes the plan, and start no more of it."""
+    run = execution.run
+    if run.closing is not None:
+        run.closing = run.closing.model_copy(update={"abandoned": True, "cancelled": True})
+        execution.schedule.stop(reason, workflow.now())
+        execution.cancel_running()
 
 
 def ends_cancelled(run: Run, cancelled: bool) -> bool:

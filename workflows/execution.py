@@ -68,7 +68,6 @@ class Execution:
         self._sent = 0
         self._rest = timers.Rest()
         self._seen = -1
-        self._resumed = False
 
     @property
     def in_flight(self) -> list[str]:
@@ -109,9 +108,6 @@ class Execution:
 
     def resume_timers(self) -> None:
         """After continue-as-new: restart timers and LLM requests that were open in the previous run of the workflow."""
-        if self._resumed:  # the plan is being closed after a cancellation, in the same run of the workflow
-            return
-        self._resumed = True
         self._recovery.resume()
         for name, state in self.run.steps.items():
             if state.status is Status.RUNNING:
@@ -151,9 +147,7 @@ class Execution:
         """Cancel every running step, wait until each has cleaned up, and settle them."""
         self.schedule.stop("the plan was cancelled", workflow.now())
         await self._recovery.cancel()
-        self._timers.stop_all()
-        for handle in self._handles.values():
-            handle.cancel()
+        self.cancel_running()
         self._proceed()
         if self.schedule.ready:  # a `finally`
             self.turn()
@@ -161,14 +155,11 @@ class Execution:
             await workflow.wait_condition(lambda: self.has_news)
             self.turn()
 
-    def abandon(self, reason: str) -> None:
-        """Cancel what closes the plan, and start no more of it."""
-        if self.run.closing is not None:
-            self.run.closing = self.run.closing.model_copy(update={"abandoned": True, "cancelled": True})
-            self.schedule.stop(reason, workflow.now())
-            self._timers.stop_all()
-            for handle in self._handles.values():
-                handle.cancel()
+    def cancel_running(self) -> None:
+        """Cancel every running step; each is settled once it has cleaned up. Stop all timers."""
+        self._timers.stop_all()
+        for handle in self._handles.values():
+            handle.cancel()
 
     def _start_ready(self) -> None:
         limit = self.run.options.max_parallel or self.run.plan.max_parallel or DEFAULT_PARALLEL

@@ -43,6 +43,7 @@ class PlanWorkflow(EditHandlers):
     def __init__(self, *arguments: Any) -> None:
         self._index = search_attributes.Index()
         self._patience: asyncio.Task[None] | None = None
+        self._resumed = False
         try:
             self._open(read_request(arguments))
             self._proof = signed.opened(self._started().run, *signed.proof_of(arguments))
@@ -158,7 +159,9 @@ class PlanWorkflow(EditHandlers):
         Continues as new when the history is full.
         """
         execution = self._started()
-        execution.resume_timers()
+        if not self._resumed:  # it comes here again after a cancellation, to close the plan
+            execution.resume_timers()
+        self._resumed = True
         limit = HistoryLimit(execution.run.options.history_limit)
         while True:
             move = self._next_move(limit)

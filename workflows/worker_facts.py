@@ -12,9 +12,9 @@ from temporalio.common import RawValue
 from temporalio.exceptions import ActivityError, FailureError, is_cancelled_exception
 
 from plans.activity_io import CheckRequest, Facts
+from plans.definition.scopes import outermost, queues
 from plans.definition.validation import errors
 from plans.errors import InvalidPlan, PlanError, Refused
-from plans.flow.named_tools import named_queues
 from plans.model import Plan, Step
 from plans.run import Run
 from workflows import policies
@@ -30,7 +30,7 @@ async def facts_about(run: Run, plan: Plan | None, *, all_tools: bool, first: bo
     own = run.plan.queue
     facts = await _ask_queue(request, own, first)
     all_problems = list(facts.problems)
-    for queue in named_queues(plan) if plan else ():
+    for queue in queues(outermost(plan)) if plan else ():
         if queue != own:
             other = await _ask_queue(request.model_copy(update={"queue": queue}), queue, first)
             all_problems += [problem for problem in other.problems if problem not in all_problems]

@@ -17,9 +17,9 @@ from activities.workspace.allowed import REFUSED, WorkspaceRules
 from activities.workspace.file_names import is_shown_as_bytes, visible
 from activities.workspace.paths import shown
 from plans.activity_io import CheckRequest, Facts
-from plans.definition.validation import bounded, input_values, problems
-from plans.flow.named_tools import named_tools
-from plans.model import Problem, ToolSpec
+from plans.definition.scopes import walk
+from plans.definition.validation import bounded, calls_of, input_values, problems
+from plans.model import Problem, Step, ToolSpec
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,16 @@ class PlanChecker:
             return self._facts(request, [], self.tools)
         plan = request.plan
         queue = request.queue or plan.queue
-        here = [step for step in plan.steps if (step.queue or plan.queue) == queue]
-        wrong = problems(plan, self.tools, {step.id for step in plan.steps} - {step.id for step in here})
+        here, elsewhere = list[Step](), set[str]()
+        for path, step in walk(plan):
+            if (step.queue or plan.queue) == queue:
+                here.append(step)
+            else:
+                elsewhere.add(path)
+        wrong = problems(plan, self.tools, elsewhere)
         wrong += input_values(plan, request.inputs)[1]
-        named = {name: self.tools[name] for name in named_tools(plan, queue) if name in self.tools}
+        called = dict.fromkeys(call.tool for step in here for call in calls_of(step))
+        named = {name: self.tools[name] for name in called if name in self.tools}
         return self._facts(request, wrong, self.tools if request.all_tools else named, plan.workspace)
 
     def _facts(

@@ -11,12 +11,10 @@ from typing import Any
 
 from jsonschema.exceptions import ValidationError
 
+from plans.definition.locations import MAX_FIELD
 from plans.definition.near_names import Hints
 from plans.expressions.references import Reference, find, is_literal
 from plans.model import ToolSpec
-
-MAX_FIELD = 300
-"""Characters of the place that a problem names: one long key can hold thousands of mistakes."""
 
 
 def argument_problems(

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from plans.definition.scopes import VALUE, bodies, call_names, inner_ids, item_names
+from plans.definition.locations import MAX_FIELD
+from plans.definition.scopes import VALUE, bodies, call_names, item_names, path_in
 from plans.expressions.conditions import roots_of
 from plans.expressions.items import roots_of_items
+from plans.expressions.opaque import scanned
 from plans.expressions.references import find
 from plans.model import Step
 
@@ -29,30 +32,43 @@ def dependencies(step: Step) -> dict[str, bool]:
 
 def outside_roots(step: Step) -> dict[str, None]:
     """The root names that a step, and the steps inside it, use from outside of it, `inputs` included."""
-    inside = call_names(step)
-    found = dict.fromkeys(each.root for each in find(step.args) if each.root not in inside)
-    items = item_names(step)
-    found |= dict.fromkeys(root for root in roots_of(step.when) if root not in items)
+    return dict.fromkeys(each.root for each in mentions(step))
+
+
+class Mention(NamedTuple):
+    """One place that uses a name."""
+
+    path: str
+    """Path of the step."""
+    field: str
+    root: str
+
+
+def mentions(step: Step, before: str = "") -> Iterator[Mention]:
+    """Every use of a name from outside of a step, in reading order. Raises BadExpression."""
+    path, items, inside = f"{before}{step.id}", item_names(step), call_names(step)
+    for reference in find(scanned(step.tool, step.args)):
+        if reference.root not in inside:
+            yield Mention(path, field_of_place("args", reference.place), reference.root)
+    yield from (Mention(path, "when", root) for root in roots_of(step.when) if root not in items)
     if step.for_each is not None:
-        found |= dict.fromkeys(roots_of_items(step.for_each.items))
-    if step.is_block or step.catch or step.finally_ or step.undo:
-        found |= dict.fromkeys(_roots_of_bodies(step))
-    return found
-
-
-def _roots_of_bodies(step: Step) -> Iterator[str]:
-    inside, items = call_names(step), item_names(step)
-    for case in step.switch or []:
-        yield from (root for root in roots_of(case.when) if root not in inside)
+        yield from (Mention(path, "forEach.items", root) for root in roots_of_items(step.for_each.items))
+    for number, case in enumerate(step.switch or []):
+        field = f"switch.{number}.when"
+        yield from (Mention(path, field, root) for root in roots_of(case.when) if root not in inside)
     for body in bodies(step):
         names = body.names()
         for each in body.steps:
-            yield from (root for root in outside_roots(each) if root not in names)
-    if step.output is not None:
-        known = inside | inner_ids(step)
-        yield from (root for root in roots_of(step.output) if root not in known and root != "@")
+            yield from (found for found in mentions(each, path_in(body, path)) if found.root not in names)
     if step.undo is not None:
-        yield from (each.root for each in find(step.undo.args) if each.root not in items and each.root != VALUE)
+        for reference in find(scanned(step.undo.tool or "", step.undo.args)):
+            if reference.root not in items and reference.root != VALUE:
+                yield Mention(path, field_of_place("undo.args", reference.place), reference.root)
+
+
+def field_of_place(start: str, place: Sequence[str | int]) -> str:
+    """The name of a place in arguments, as in `args.text.0`."""
+    return ".".join([start, *(str(part)[:MAX_FIELD] for part in place)])[:MAX_FIELD]
 
 
 def find_cycles(needs: Mapping[str, Sequence[str]]) -> list[list[str]]:

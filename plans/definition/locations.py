@@ -6,7 +6,7 @@ alternatives of a switch share the namespace of their step, so that they add no 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 Location = Sequence[int | str]
@@ -20,7 +20,7 @@ _WITHIN: Mapping[tuple[str, ...], str] = {
 }
 """By the fields that lead to a list of steps, the part of the path that they add."""
 MAX_FIELD = 300
-"""Characters of a field that is shown."""
+"""Characters of the field that a problem names: one long key can hold thousands of mistakes."""
 
 
 def step_and_field(data: Any, location: Location) -> tuple[str | None, list[str | int]]:
@@ -38,6 +38,28 @@ def step_and_field(data: Any, location: Location) -> tuple[str | None, list[str 
         elif len(fields) != 1 or fields[0] not in ("switch", "catch"):
             break  # an item of another list
     return ".".join(names) or None, parts[rest:]
+
+
+def field_of(data: Any, location: Location) -> tuple[int | str, ...]:
+    """The beginning of a location that ends with the field of the innermost step, or of the plan; empty: all of it."""
+    rest = len(step_and_field(data, location)[1])
+    return tuple(location[: len(location) - rest + 1]) if rest else ()
+
+
+def without(data: Any, places: Collection[tuple[int | str, ...]]) -> Any:
+    """The data without the fields at these places. What has none of them is not copied."""
+    if not places:
+        return data
+    gone = {place[0] for place in places if len(place) == 1}
+    deeper: dict[int | str, list[tuple[int | str, ...]]] = {}
+    for place in places:
+        if len(place) > 1 and place[0] not in gone:
+            deeper.setdefault(place[0], []).append(place[1:])
+    if isinstance(data, Mapping):
+        return {key: without(value, deeper.get(key, ())) for key, value in data.items() if key not in gone}
+    if isinstance(data, list):
+        return [without(value, deeper.get(index, ())) for index, value in enumerate(data)]
+    return data
 
 
 def real_part(data: Any, location: Location, missing: bool) -> list[int | str]:

@@ -16,8 +16,9 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from plans.definition.locations import MAX_FIELD, real_part, step_and_field
+from plans.definition.locations import MAX_FIELD, field_of, real_part, step_and_field, without
 from plans.definition.near_names import Hints
+from plans.definition.scopes import walk
 from plans.expressions.references import strings
 from plans.model import MAX_STEPS, Plan, Problem, Step
 from plans.model.step import NO_TOOL
@@ -126,25 +127,13 @@ def sound_part(data: Any) -> Plan | None:
         return None
     except ValidationError as error:
         places = [detail["loc"] for detail in error.errors(include_url=False)]
-    misshapen = {place[:3] if place[:1] == ("steps",) else place[:1] for place in places}
-    if any({"args", "inputs"} & set(place) for place in misshapen):
+    misshapen = {field_of(data, real_part(data, place, missing=True)) for place in places}
+    if () in misshapen or any({"args", "inputs"} & set(place) for place in misshapen):
         return None
     try:
-        return Plan.model_validate(_without(data, misshapen))
+        return Plan.model_validate(without(data, misshapen))
     except ValidationError:
         return None
-
-
-def _without(data: Mapping[str, Any], places: set[tuple[int | str, ...]]) -> dict[str, Any]:
-    found = {name: value for name, value in data.items() if (name,) not in places}
-    if isinstance(found.get("steps"), list):
-        found["steps"] = [
-            {name: value for name, value in step.items() if ("steps", index, name) not in places}
-            if isinstance(step, Mapping)
-            else step
-            for index, step in enumerate(found["steps"])
-        ]
-    return found
 
 
 def _decode(text: str | bytes) -> str:
@@ -192,15 +181,16 @@ def _shape(data: Any) -> list[Problem]:
 
 def _sizes(plan: Plan) -> list[Problem]:
     problems, encode = [], json.JSONEncoder(ensure_ascii=False).encode
-    for step in plan.steps:
-        written = encode(step.args)
+    for path, step in walk(plan):
+        undo = step.undo.args if step.undo is not None else {}
+        written = encode([step.args, undo] if undo else step.args)
         size = len(written.encode())
         if size > MAX_ARGS_BYTES:
             text = f"the arguments have {size} bytes, {MAX_ARGS_BYTES} are allowed; put the data in a file"
-            problems.append(Problem(code="PLAN_TOO_LARGE", step_id=step.id, field="args", message=text))
-        if "\\u0000" in written and any("\0" in text for place, text in strings(step.args) if place[-1] == "path"):
+            problems.append(Problem(code="PLAN_TOO_LARGE", step_id=path, field="args", message=text))
+        if "\\u0000" in written and any("\0" in text for at, text in strings([step.args, undo]) if at[-1] == "path"):
             text = "a path cannot contain a NUL character; remove it"
-            problems.append(Problem(code="PLAN_BAD_TEXT", step_id=step.id, field="args.path", message=text))
+            problems.append(Problem(code="PLAN_BAD_TEXT", step_id=path, field="args.path", message=text))
     return problems
 
 

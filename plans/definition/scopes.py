@@ -7,10 +7,12 @@ construct. Only variables and siblings are known here; what is outside is left t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, TypeVar
 
-from plans.model import Plan, Step
+from plans.model import Case, Catch, Plan, Step, Undo
+
+Owner = TypeVar("Owner", Case, Catch, Undo)
 
 INDEX, KEY, ROUND, ERROR, STATUS, VALUE = "index", "key", "round", "error", "status", "value"
 """Variables that constructs define, besides the item of a loop."""
@@ -31,7 +33,8 @@ class Body(NamedTuple):
     variables: frozenset[str]
     """Names that the construct defines inside it."""
     beside: frozenset[str]
-    """Ids of steps of the construct's main body, whose values it may use as well: of `catch` and `finally`."""
+    """Ids of steps of the construct's main body, whose values it may use as well: of `catch` and `finally`, unless
+    the body is repeated."""
 
     def names(self) -> set[str]:
         """Every name that means something inside the body only."""
@@ -61,7 +64,7 @@ def bodies(step: Step) -> Iterator[Body]:
         yield Body("", "steps", step.steps, calls, frozenset())
     for number, case in enumerate(step.switch or []):
         yield Body("", f"switch.{number}.steps", case.steps, calls, frozenset())
-    inner = inner_ids(step) if step.catch or step.finally_ else frozenset[str]()
+    inner = inner_ids(step) if (step.catch or step.finally_) and step.repeat is None else frozenset[str]()
     for number, handler in enumerate(step.catch or []):
         yield Body(CATCH, f"catch.{number}.steps", handler.steps, items | {ERROR}, inner)
     if step.finally_ is not None:
@@ -91,6 +94,36 @@ def walk_step(step: Step, before: str = "") -> Iterator[tuple[str, Step]]:
     for body in bodies(step):
         for inner in body.steps:
             yield from walk_step(inner, path_in(body, path))
+
+
+def queues(steps: Iterable[Step]) -> list[str]:
+    """The task queues that these steps, and those inside them, are bound to."""
+    return list(dict.fromkeys(each.queue for step in steps for _, each in walk_step(step) if each.queue))
+
+
+def with_bodies(step: Step, change: Callable[[str, Step], Step]) -> Step:
+    """The step with every step directly inside it changed; `change` is given the part of the body and the step."""
+    new: dict[str, Any] = {}
+    if step.steps is not None:
+        new["steps"] = [change("", each) for each in step.steps]
+    if step.switch is not None:
+        new["switch"] = [_changed(case, "", change) for case in step.switch]
+    if step.catch is not None:
+        new["catch"] = [_changed(handler, CATCH, change) for handler in step.catch]
+    if step.finally_ is not None:
+        new["finally_"] = [change(FINALLY, each) for each in step.finally_]
+    if step.undo is not None and step.undo.steps is not None:
+        new["undo"] = _changed(step.undo, UNDO, change)
+    return step.model_copy(update=new) if new else step
+
+
+def _changed(owner: Owner, part: str, change: Callable[[str, Step], Step]) -> Owner:
+    return owner.model_copy(update={"steps": [change(part, each) for each in owner.steps or []]})
+
+
+def outermost(plan: Plan) -> list[Step]:
+    """The steps that are not inside another one, those of `finally` included."""
+    return [*plan.steps, *(plan.finally_ or [])]
 
 
 def path_in(body: Body, owner: str) -> str:

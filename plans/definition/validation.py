@@ -1,25 +1,24 @@
 """Validates a plan: reports every problem at once, each with its step, its field and how to fix it.
 
-Checks ids, dependencies, cycles, tools and their arguments, references, conditions and inputs. The structure of the
-data has been checked before, by `plans.definition.parsing`. A plan without problems of severity `error` can run.
+Checks ids, dependencies, cycles, tools and their arguments, references, expressions, constructs and inputs, at every
+level of steps inside steps. The structure of the data has been checked before, by `plans.definition.parsing`. A plan
+without problems of severity `error` can run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
-from contextlib import suppress
-from itertools import pairwise
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
-from plans.agents.as_plan import TOOL as AGENT
-from plans.definition.arguments import MAX_FIELD, argument_problems
-from plans.definition.dependencies import find_cycles
+from plans.definition.checks.calls import CallOf, reference_problems, tool_problems
+from plans.definition.checks.constructs import construct_problems
+from plans.definition.checks.cycles import cycle_problems
+from plans.definition.checks.expressions import expression_problems, output_problems, unreadable
+from plans.definition.checks.names import dependency_problems, id_problems, size_problem
+from plans.definition.checks.scope import Plain, Scope
 from plans.definition.near_names import Hints
-from plans.definition.output_schema import schema_problem
 from plans.definition.parsing import MAX_FOUND
-from plans.errors import BadExpression, BadReference
-from plans.expressions.conditions import compiled, roots_of
-from plans.expressions.references import INPUTS, Reference, check_code, find, is_literal
+from plans.definition.scopes import VALUE, Body, bodies, call_names, item_names, plan_bodies, walk
 from plans.model import Input, Plan, Problem, Step, ToolSpec
 
 MAX_PROBLEMS = 200
@@ -29,26 +28,109 @@ MAX_PROBLEMS = 200
 def problems(plan: Plan, tools: Mapping[str, ToolSpec], elsewhere: Container[str] = ()) -> list[Problem]:
     """All problems of a plan, in step order; those of the plan as a whole come last. After MAX_FOUND the check stops.
 
-    Tools of the steps in `elsewhere` are not checked: they run on workers of another task queue.
+    Tools of the steps whose paths are in `elsewhere` are not checked: they run on workers of another task queue.
     """
-    known = {step.id for step in plan.steps}
-    found, hints, inputs = list(_ids(plan)), Hints(), set(plan.inputs)
-    for count, step in enumerate(plan.steps, 1):
-        found += _dependencies(step, known, hints)
-        if step.id not in elsewhere:
-            found += [*_tool(step, tools, known, hints), *_code(step, tools)]
-        found += _references(step, known, inputs, hints)
-        found += _condition(step, known, hints)
-        if len(found) > MAX_FOUND and len(errors(found)) > MAX_FOUND:
-            rest = len(plan.steps) - count
-            return [*found, _more(f"the other {rest} steps were not checked; fix these problems first")]
-    return [*found, *_cycles(plan, known), *_defaults(plan)]
+    too_large = size_problem(plan)
+    return [too_large] if too_large else _Check(plan, tools, elsewhere).run()
+
+
+class _Full(Exception):
+    """There are more than MAX_FOUND errors."""
+
+
+class _Check:
+    """One check of a plan."""
+
+    def __init__(self, plan: Plan, tools: Mapping[str, ToolSpec], elsewhere: Container[str]) -> None:
+        self._plan, self._tools, self._elsewhere = plan, tools, elsewhere
+        self._hints, self._inputs, self._plain = Hints(), set(plan.inputs), Plain(plan)
+        self._found: list[Problem] = []
+        self._errors = self._checked = 0
+
+    def run(self) -> list[Problem]:
+        """All problems."""
+        closes = self._plan.finally_ is not None
+        scopes = [
+            Scope(body.steps, self._plain, body=body, before=f"{body.part}." if body.part else "")
+            for body in plan_bodies(self._plan)
+        ]
+        try:
+            for scope, body in zip(scopes, plan_bodies(self._plan), strict=True):
+                self._add(id_problems(body.steps, scope, closes))
+                self._body(body.steps, scope)
+        except _Full:
+            rest = sum(1 for _ in walk(self._plan)) - self._checked
+            return [*self._found, _more(f"the other {rest} steps were not checked; fix these problems first")]
+        for scope, body in zip(scopes, plan_bodies(self._plan), strict=True):
+            self._found += cycle_problems(body.steps, scope)
+        return [*self._found, *output_problems(self._plan, self._hints), *_defaults(self._plan)]
+
+    def _body(self, steps: Sequence[Step], scope: Scope) -> None:
+        for step in steps:
+            self._checked += 1
+            self._step(step, scope)
+            if self._errors > MAX_FOUND:
+                raise _Full
+
+    def _step(self, step: Step, scope: Scope) -> None:
+        here = f"{scope.before}{step.id}" not in self._elsewhere
+        self._add(dependency_problems(step, scope, self._hints))
+        for call in calls_of(step, scope.before):
+            if here:
+                self._add(tool_problems(call, self._tools, scope, self._hints))
+            self._add(reference_problems(call, scope, self._inputs, self._hints))
+        self._add(expression_problems(step, scope, self._inputs, self._hints))
+        if not _is_plain(step):
+            self._add(construct_problems(step, scope, self._hints))
+            self._inside(step, scope)
+
+    def _inside(self, step: Step, scope: Scope) -> None:
+        found = [(body, scope.of(step, body)) for body in bodies(step)]
+        together = [each for body, _ in found if not body.part for each in body.steps]
+        if together:  # the alternatives of a switch share their names
+            self._add(id_problems(together, next(inner for body, inner in found if not body.part)))
+        for body, inner in found:
+            if body.part:
+                self._add(id_problems(body.steps, inner))
+            self._body(body.steps, inner)
+            self._add(cycle_problems(body.steps, inner))
+
+    def _add(self, found: Sequence[Problem] | Iterator[Problem]) -> None:
+        for problem in found:
+            self._found.append(problem)
+            self._errors += problem.severity == "error"
+
+
+def calls_of(step: Step, before: str = "") -> Iterator[CallOf]:
+    """The calls of tools that a step makes itself: its own, and that of its `undo`."""
+    path = f"{before}{step.id}"
+    if step.tool:
+        yield CallOf(path, step.id, step.tool, step.args, call_names(step))
+    if step.undo is not None and step.undo.tool is not None:
+        yield CallOf(path, step.id, step.undo.tool, step.undo.args, item_names(step) | {VALUE}, "undo.")
+
+
+def _is_plain(step: Step) -> bool:
+    """Whether a step is one call and nothing else, as most are."""
+    constructs = (
+        step.steps,
+        step.switch,
+        step.for_each,
+        step.repeat,
+        step.catch,
+        step.finally_,
+        step.undo,
+        step.output,
+    )
+    return all(each is None for each in constructs)
 
 
 def call_problems(step: Step, tools: Mapping[str, ToolSpec], usable: set[str], inputs: set[str]) -> list[Problem]:
     """All problems of one step's call, given that it may reference the values of the `usable` steps."""
     hints = Hints()
-    return [*_tool(step, tools, usable, hints), *_references(step, usable, inputs, hints), *_code(step, tools)]
+    scope = Scope([step], Plain(), body=Body("", "", [], frozenset(usable), frozenset()))
+    call = CallOf(step.id, step.id, step.tool, step.args, call_names(step))
+    return [*tool_problems(call, tools, scope, hints), *reference_problems(call, scope, inputs, hints)]
 
 
 def errors(found: list[Problem]) -> list[Problem]:
@@ -116,155 +198,9 @@ def _has_type(value: Any, declared: Input) -> bool:
     return isinstance(value, _KINDS[declared.type])
 
 
-def _ids(plan: Plan) -> Iterator[Problem]:
-    seen: dict[str, str] = {}
-    exact: set[str] = set()
-    for step in plan.steps:
-        folded = step.id.casefold()
-        if step.id in exact:
-            text = f"the id '{step.id}' is used by more than one step; give each its own"
-            yield Problem(code="PLAN_DUPLICATE_ID", step_id=step.id, field="id", message=text)
-        elif folded in seen:
-            text = f"'{step.id}' and '{seen[folded]}' differ only in case; that is easily misread"
-            yield Problem(code="PLAN_DUPLICATE_ID", step_id=step.id, field="id", message=text, severity="warning")
-        seen.setdefault(folded, step.id)
-        exact.add(step.id)
-        if step.id == INPUTS:
-            text = f"'{INPUTS}' is the name of the plan's inputs; give the step another id"
-            yield Problem(code="PLAN_SCHEMA", step_id=step.id, field="id", message=text)
-
-
-def _dependencies(step: Step, known: set[str], hints: Hints) -> Iterator[Problem]:
-    for name in dict.fromkeys(step.depends_on):
-        if name == step.id:
-            text = "Plan contains circular dependencies: the step depends on itself; remove that"
-            yield Problem(code="PLAN_CYCLE", step_id=step.id, field="dependsOn", message=text)
-        elif name not in known:
-            text = f"Unknown dependency: {name}; no step has that id{hints.question(name, known)}"
-            yield Problem(code="UNKNOWN_DEPENDENCY", step_id=step.id, field="dependsOn", message=text)
-
-
-def _tool(step: Step, tools: Mapping[str, ToolSpec], known: set[str], hints: Hints) -> Iterator[Problem]:
-    spec = tools.get(step.tool)
-    if spec is None:
-        hint = hints.question(step.tool.strip().lower(), tools) or "; `plan tools` lists them"
-        yield Problem(code="UNKNOWN_TOOL", step_id=step.id, field="tool", message=f"Unknown tool: {step.tool}{hint}")
-        return
-    for field, text in [*argument_problems(spec, step.args, known, hints), *_form(step)]:
-        message = f"Invalid args for {step.tool}: {text}"
-        yield Problem(code="INVALID_ARGS", step_id=step.id, field=field, message=message)
-
-
-def _form(step: Step) -> Iterator[tuple[str, str]]:
-    """Problems of the `outputSchema` of an agent step, as (field, sentence)."""
-    schema = step.args.get("outputSchema")
-    if step.tool == AGENT and isinstance(schema, dict) and not find(schema):
-        problem = schema_problem(schema)
-        if problem:
-            yield "args.outputSchema", problem
-
-
-def _references(step: Step, known: set[str], inputs: set[str], hints: Hints) -> Iterator[Problem]:
-    for reference in find(step.args):
-        if is_literal(reference, known):
-            continue
-        text = _reference_problem(reference, step, known, inputs, hints)
-        if text:
-            yield Problem(code="BAD_REFERENCE", step_id=step.id, field=_field(reference.place), message=text)
-        elif reference.path:
-            yield from _expression(reference.path, step, _field(reference.place))
-
-
-def _reference_problem(reference: Reference, step: Step, known: set[str], inputs: set[str], hints: Hints) -> str:
-    root, path, text = reference.root, reference.path, reference.text
-    if not root:
-        return "'$' alone does not name a step; write $STEP, or $$ for a dollar sign"
-    if root == step.id:
-        return f"'{text}' is the step's own value, which it cannot have yet; name an earlier step"
-    if root == INPUTS:
-        name = path.replace("[", ".").split(".")[0].split(" ")[0].strip('"')
-        if path and not path.startswith("@") and name not in inputs:
-            return f"'{text}': the plan has no input '{name}'{hints.question(name, inputs)}"
-        return ""
-    if root not in known:
-        literal = f"${text}" if text.startswith("$") else "{{" + text + "}}"
-        return f"'{text}' is not a step of the plan{hints.question(root, known)}; for the literal text write {literal}"
-    return ""
-
-
-def _code(step: Step, tools: Mapping[str, ToolSpec]) -> Iterator[Problem]:
-    """References inside code arguments that cannot be quoted safely: reported before the plan starts."""
-    quoting = tools[step.tool].quoting if step.tool in tools else {}
-    for name, language in quoting.items():
-        text = step.args.get(name)
-        try:
-            check_code(text, language)
-        except BadReference as error:
-            yield Problem(code="BAD_REFERENCE", step_id=step.id, field=f"args.{name}", message=error.message)
-
-
 def condition_problems(plan: Plan) -> list[Problem]:
-    """Conditions that do not parse. The dependencies of their steps are unknown until they do."""
-    return [problem for step in plan.steps if step.when is not None for problem in _expression(step.when, step, "when")]
-
-
-def _condition(step: Step, known: set[str], hints: Hints) -> Iterator[Problem]:
-    if step.when is None:
-        return
-    found = list(_expression(step.when, step, "when"))
-    yield from found
-    for root in [] if found else roots_of(step.when):
-        if root == step.id or (root not in known and root != INPUTS):
-            text = f"'{root}' is neither an earlier step nor `{INPUTS}`; write STEP.field{hints.question(root, known)}"
-            yield Problem(code="BAD_REFERENCE", step_id=step.id, field="when", message=text)
-
-
-def _expression(expression: str, step: Step, field: str) -> Iterator[Problem]:
-    try:
-        compiled(expression)
-    except BadExpression as error:
-        yield Problem(code="BAD_EXPRESSION", step_id=step.id, field=field, message=error.message)
-
-
-def _cycles(plan: Plan, known: set[str]) -> list[Problem]:
-    """One problem per cycle, naming its steps, plus one per reference that is part of it.
-
-    Steps that share an id, a problem of its own, count as one with the dependencies of all of them.
-    """
-    steps: dict[str, list[Step]] = {}
-    for step in plan.steps:
-        steps.setdefault(step.id, []).append(step)
-    needs = {
-        name: [other for step in same for other in _needs(step) if other in known and other != name]
-        for name, same in steps.items()
-    }
-    found: list[Problem] = []
-    for ring in find_cycles(needs):
-        shown = " -> ".join(ring if len(ring) <= 12 else [*ring[:10], "...", ring[-1]])
-        text = f"Plan contains circular dependencies: {shown} ({len(ring) - 1} steps); remove one of these dependencies"
-        found.append(Problem(code="PLAN_CYCLE", step_id=ring[0], field="dependsOn", message=text))
-        for name, needed in pairwise(ring):
-            if not any(needed in step.depends_on for step in steps[name]):
-                text = f"the value of '{needed}' cannot be used here: '{needed}' itself waits for '{name}'"
-                place = next(_mention(step, needed) for step in steps[name] if needed in _needs(step))
-                found.append(Problem(code="BAD_REFERENCE", step_id=name, field=place, message=text))
-    return found
-
-
-def _mention(step: Step, root: str) -> str:
-    places = (reference.place for reference in find(step.args) if reference.root == root)
-    return next((_field(place) for place in places), "when")
-
-
-def _field(place: tuple[str | int, ...]) -> str:
-    return ".".join(["args", *(str(part)[:MAX_FIELD] for part in place)])[:MAX_FIELD]
-
-
-def _needs(step: Step) -> list[str]:
-    roots = [reference.root for reference in find(step.args)]
-    with suppress(BadExpression):  # reported already, with its location
-        roots += roots_of(step.when)
-    return list(dict.fromkeys([*step.depends_on, *roots]))
+    """Expressions that do not parse. The dependencies of their steps are unknown until they do."""
+    return [problem for path, step in walk(plan) for problem in unreadable(step, path[: -len(step.id)])]
 
 
 def _short(value: Any) -> str:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from plans.change_log import Revision, differences
 from plans.definition.dependencies import dependencies
 from plans.definition.parsing import read_plan
+from plans.definition.scopes import outermost, queues, walk
 from plans.definition.validation import condition_problems, errors, problems
 from plans.edits import AddStep, Edit, EditPlan, MoveStep, RemoveStep, SetField, SkipStep, UnskipStep
 from plans.errors import InvalidPlan, Refused, UnknownQueue
@@ -259,16 +260,16 @@ def check_open(run: Run) -> None:
 
 def newly_bound(old: Plan, new: Plan) -> list[str]:
     """The task queues of the new and changed steps that are bound to one."""
-    before = {step.id: step for step in old.steps}
-    return list(dict.fromkeys(step.queue for step in new.steps if step.queue and step != before.get(step.id)))
+    before = {step.id: step for step in outermost(old)}
+    return queues(step for step in outermost(new) if step != before.get(step.id))
 
 
 def _check_queues(run: Run, new: Plan) -> None:
     """Raise UnknownQueue if a step is bound to a queue whose workers have not reported their tools and workspace."""
-    known = {run.plan.queue, *(step.queue for step in run.plan.steps), *run.facts.workspaces}
-    for step in new.steps:
+    known = {run.plan.queue, *queues(outermost(run.plan)), *run.facts.workspaces}
+    for path, step in walk(new):
         if step.queue and step.queue not in known:
-            raise UnknownQueue(step.id, step.queue)
+            raise UnknownQueue(path, step.queue)
 
 
 def _data(step: Step) -> dict[str, Any]:

@@ -10,11 +10,11 @@ from collections import Counter, deque
 from collections.abc import Mapping
 from datetime import datetime
 from itertools import islice
-from typing import Literal
 
 from plans.definition.dependencies import dependencies
 from plans.definition.scopes import FINALLY, UNDO
 from plans.errors import IllegalMove
+from plans.flow.closing_state import Closing
 from plans.flow.containers import Containers
 from plans.flow.outline import Node
 from plans.flow.progress import Further, Progress, Settle
@@ -171,12 +171,16 @@ class ReadinessIndex:
             return not self.run.closing.abandoned
         return not self.run.stopped or (self.outline.nodes[step_id].closing and not self.run.interrupted)
 
-    def _enter(self, node: Node, closes: Literal["undo", "finally"]) -> None:
-        """Add a root that closes the plan."""
-        self.run.steps[node.id] = StepState(closes=closes)
+    def _enter(self, closing: Closing) -> str:
+        """Add the root of what closes the plan next; returns its id."""
+        self.run.closing = closing
+        undoes = closing.phase == "rollback"
+        node = self.outline.undo(closing.undone[-1]) if undoes else self.outline.close(closing.ends)
+        self.run.steps[node.id] = StepState(closes="undo" if undoes else "finally")
         self.counts[Status.PENDING] += 1
         self._position[node.id] = len(self._position)
         self._count(node)
+        return node.id
 
     def last_status(self, cancelled: bool) -> PlanStatus:
         """The status that the plan ends with. A failed undo does not change it, a failed step of `finally` may."""

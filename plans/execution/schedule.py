@@ -24,6 +24,7 @@ from typing import Literal
 
 from plans.errors import IllegalMove
 from plans.execution.readiness import ReadinessIndex
+from plans.flow.again import taken
 from plans.flow.closing_state import Closing
 from plans.flow.containers import MAX_AWAITING
 from plans.flow.opened import Opened
@@ -98,11 +99,9 @@ class Schedule(ReadinessIndex):
 
     def open_next(self, limit: int, now: datetime) -> bool:
         """Begin the next item of a loop that has room for it. False if none has."""
-        stopped = self.run.stopped and self.run.closing is None
-        if not self.run.opened or stopped or len(self._awaiting) >= MAX_AWAITING:
+        if not self.run.opened or (self.run.stopped and not self.run.closing) or len(self._awaiting) >= MAX_AWAITING:
             return False
-        name = self._containers.next_hungry(limit)
-        if name is None:
+        if (name := self._containers.next_hungry(limit)) is None:
             return False
         self.run.opened[name].began += 1
         self._grow(name, now)
@@ -119,7 +118,7 @@ class Schedule(ReadinessIndex):
         new = self.outline.open(step_id)
         kept, run = self.run.kept, self.run
         for node in new:
-            run.steps[node.id] = state = kept.steps.pop(node.id, None) or StepState()
+            run.steps[node.id] = state = taken(kept, self.outline, node) or StepState()
             state.closes = run.steps[step_id].closes
             self.counts[state.status] += 1
             self._position[node.id] = len(self._position)
@@ -132,13 +131,9 @@ class Schedule(ReadinessIndex):
 
     def close(self, closing: Closing, now: datetime) -> None:
         """Begin a part of what closes the plan, its next undo or its `finally`, although the plan has stopped."""
-        self.run.closing = closing
         if closing.cancelled and self.run.status in (PlanStatus.PAUSED, PlanStatus.REVIEW):
             _turn(self.run, PlanStatus.RUNNING)
-        undoes = closing.phase == "rollback"
-        node = self.outline.undo(closing.undone[-1]) if undoes else self.outline.close(closing.ends)
-        self._enter(node, "undo" if undoes else "finally")
-        self._place(now, [node.id])
+        self._place(now, [self._enter(closing)])
 
     def review(self) -> None:
         """Put the plan into review, until `begin`. Running steps continue, no other step starts."""
@@ -211,16 +206,14 @@ class Schedule(ReadinessIndex):
         self.run.stopped = self.run.stopped or reason
         self.run.note(LogKind.STOPPED, reason, now)
         # In plan order: continue-as-new does not preserve that of `_ready`, and `seq` must not depend on it.
-        waiting = [name for name in [*self._ready, *self._awaiting] if name not in self._running]
-        waiting = [name for name in waiting if not self.may_start(name)]
-        for name in sorted(waiting, key=self._position.__getitem__):
+        held = (name for name in (*self._ready, *self._awaiting) if not self.may_start(name))
+        for name in sorted((name for name in held if name not in self._running), key=self._position.__getitem__):
             state = self.run.steps[name]
-            if state.failure is not None:  # it failed and was being recovered: that failure is final now
-                self._move(name, Status.FAILED, now)
+            self._move(name, Status.BLOCKED if state.failure is None else Status.FAILED, now)
+            if state.failure is None:
+                self._block_permanently(name, reason)
+            else:  # it failed and was being recovered: that failure is final now
                 state.result, state.failure, state.proposal = state.failure, None, None
-                continue
-            self._move(name, Status.BLOCKED, now)
-            self._block_permanently(name, reason)
         for name in [child for each in self._begun for child in self.outline.nodes[each].children]:
             state = self.run.steps[name]
             if state.status is Status.BLOCKED and not state.never and not self.may_start(name):
@@ -229,8 +222,7 @@ class Schedule(ReadinessIndex):
 
     def end(self, now: datetime, cancelled: bool = False) -> PlanStatus:
         """End a plan without running steps: every step and the plan get their final status."""
-        running = self.counts[Status.RUNNING]
-        if running or self.run.status in ENDED:
+        if (running := self.counts[Status.RUNNING]) or self.run.status in ENDED:
             raise IllegalMove(f"a plan that is {self.run.status} with {running} running steps cannot end")
         for name, state in self.run.steps.items():
             if state.status in (Status.PENDING, Status.READY):

@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import Literal, NamedTuple
 
-from plans.definition.dependencies import dependencies
 from plans.expressions.references import find
+from plans.files.nested_steps import flattened
 from plans.files.python_writes import written_by_python
 from plans.model import Problem, Step
 
@@ -61,21 +61,41 @@ class _Access(NamedTuple):
 
 def races(steps: Sequence[Step], written_by_shell: ShellWrites) -> list[Problem]:
     """A warning for each file that steps race on, in step order; none for a plan with a cycle."""
-    contended = _contended(list(_accesses(steps, written_by_shell)))
+    flat = flattened(steps)
+    steps = [each.step for each in flat]
+    accesses = list(_accesses(steps, written_by_shell))
+    repeated = _in_loops(accesses, {each.step.id: each.loop for each in flat if each.loop})
+    contended = _contended(accesses)
     if not contended:
-        return []
+        return repeated[:MAX_RACES]
     place = {step.id: number for number, step in enumerate(steps)}
-    needs = {step.id: [name for name in dependencies(step) if name in place] for step in steps}
+    needs = {each.step.id: each.needs for each in flat}
     try:
         order = list(TopologicalSorter(needs).static_order())
     except CycleError:
         return []
     above = _Ancestors(needs, order, {each.step.id for group in contended.values() for each in group})
-    found: list[Problem] = []
+    found = repeated
     for path, group in contended.items():
         if pair := above.unordered(path, group):
             found.append(_problem(path, *sorted(pair, key=lambda each: place[each.step.id])))
     return sorted(found, key=lambda problem: place.get(problem.step_id or "", 0))[:MAX_RACES]
+
+
+def _in_loops(accesses: Sequence[_Access], loops: Mapping[str, str]) -> list[Problem]:
+    """Files that the items of a loop change at the same time."""
+    found: dict[str, Problem] = {}
+    for each in accesses:
+        loop = loops.get(each.step.id)
+        if loop is not None and each.changes:
+            name = each.path.partition("\0")[2]
+            text = (
+                f"each item of the loop '{loop}' {each.use} '{name}', at the same time; put the item or its key into"
+                " the path, or set forEach.maxParallel to 1"
+            )
+            problem = Problem(code=CODE, step_id=each.step.id, field="args", message=text, severity="warning")
+            found.setdefault(f"{loop} {each.path}", problem)
+    return list(found.values())
 
 
 def _accesses(steps: Iterable[Step], written_by_shell: ShellWrites) -> Iterator[_Access]:

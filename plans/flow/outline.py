@@ -104,8 +104,7 @@ class Outline:
         """Add the node that undoes a step: `STEP.undo`, with the step's value and what the step itself could use."""
         undone = self.nodes[step_id].step
         rule = undone.undo or Undo(tool="none")
-        inner = [each.model_copy(update={"queue": each.queue or undone.queue}) for each in rule.steps or []]
-        call = {"steps": inner} if inner else {"tool": rule.tool or "", "args": rule.args}
+        call = {"tool": rule.tool or "", "args": rule.args} if rule.steps is None else {"steps": rule.steps}
         step = Step(id=UNDO, description=f"undo {step_id}", critical=False, on_failure="block", **call)
         own = step.model_copy(update={"id": inner_id(step_id, UNDO), "queue": undone.queue})
         return self._root(Node(own, names={VALUE: step_id}), step_id)
@@ -197,11 +196,11 @@ class Outline:
         names, step = {self.inner_name(child): child for child in node.children}, node.step
         ended = opened.body
         if opened.handler is not None and step.catch is not None and ended is not None:
-            block = Step(id=node.id, steps=step.catch[opened.handler].steps)
+            block = Step(id=CATCH, steps=step.catch[opened.handler].steps)
             error = {"code": ended.code or "", "message": ended.error or ""}
             yield Node(self._own(block, inner_id(node.id, CATCH)), node.id, names=names, bindings={ERROR: error})
         if opened.closing and step.finally_ is not None and ended is not None:
-            block = Step(id=node.id, steps=step.finally_)
+            block = Step(id=FINALLY, steps=step.finally_)
             status = {STATUS: "completed" if ended.ok else "failed"}
             last = Node(self._own(block, inner_id(node.id, FINALLY)), node.id, names=names, bindings=status)
             last.closing = True

@@ -62,6 +62,17 @@ def undone_steps(run: Run) -> dict[str, None]:
     return {name: None for name in names if _of(run.steps[undo_of(name)]).status == "completed"}
 
 
+def unclosed(run: Run) -> Run:
+    """The run without what closed its plan."""
+    if run.closing is None:
+        return run
+    steps = {name: state for name, state in run.steps.items() if not state.closes}
+    opened = {name: each for name, each in run.opened.items() if name in steps}
+    decisions = {name: each for name, each in run.decisions.items() if name in steps}
+    changed = {"steps": steps, "opened": opened, "decisions": decisions, "closing": None}
+    return run.model_copy(update=changed)
+
+
 def is_of_edited(run: Run, step_id: str) -> bool:
     """Whether a step is part of the undo of one that was edited: its undo may be the editor's."""
     return bool(run.closing) and any(f"{step_id}.".startswith(f"{undo_of(name)}.") for name in run.edited)

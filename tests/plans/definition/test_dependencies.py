@@ -59,7 +59,7 @@ CASES: dict[str, tuple[Step, dict[str, bool]]] = {
         ),
         {"rows": True, "x": True},
     ),
-    "the output of a block": (step(steps=[call("x")], output="{x: x, y: y}"), {"y": True}),
+    "the output of a block": (step(steps=[call("x", "$a")], output="{x: x, y: y}"), {"a": True}),
     "a switch": (
         step(switch=[{"when": "a == 'x'", "steps": [call("x", "$b")]}, {"steps": [call("y", "$c")]}]),
         {"a": True, "b": True, "c": True},

@@ -173,3 +173,27 @@ def test_large_plans_are_judged_in_time_that_grows_with_their_size(shape: str) -
 
     assert races(of_size(500, shape), written_by_shell) == []
     assert growth(work, 2_000) < 10
+
+
+def block(name: str, *steps: Step, **fields: Any) -> Step:
+    return Step.model_validate({"id": name, "steps": list(steps), **fields})
+
+
+def test_steps_inside_blocks_race_with_those_beside_the_block() -> None:
+    [problem] = found(block("b", write("x", "f"), read("y", "f", "x")), read("z", "f"))
+    assert (problem.code, problem.step_id) == (CODE, "z")
+    assert "'b.x' writes it" in problem.message
+    assert found(write("a", "f"), block("b", read("x", "f"), dependsOn=["a"]), write("z", "f", "b")) == []
+
+
+def test_the_cases_of_a_switch_do_not_race_with_each_other() -> None:
+    cases = [{"when": "a", "steps": [write("x", "f")]}, {"steps": [write("y", "f")]}]
+    assert found(Step.model_validate({"id": "s", "switch": cases})) == []
+
+
+def test_items_of_a_loop_that_change_the_same_file_are_warned_of() -> None:
+    [problem] = found(block("b", write("x", "f"), write("y", "{{item}}.txt"), forEach=["a", "b"]))
+    assert (problem.code, problem.step_id, problem.field) == (CODE, "b.x", "args")
+    assert "each item of the loop 'b' writes 'f'" in problem.message
+    assert found(block("b", write("x", "f"), forEach={"items": ["a", "b"], "maxParallel": 1})) == []
+    assert found(block("b", read("x", "f"), forEach=["a", "b"])) == []

@@ -1,0 +1,106 @@
+"""Checks the expressions of a step: that they parse, and that their first names mean something where they stand.
+
+`when`, the list of a `forEach` and the conditions of a `switch` are about what is visible to the step. `until` is about
+the value of the round, `key` about the item, `output` about the values of the block's steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Set
+
+from plans.definition.checks.calls import CallOf, reference_problems
+from plans.definition.checks.scope import Meaning, Scope
+from plans.definition.near_names import Hints
+from plans.definition.scopes import call_names, inner_ids, item_names
+from plans.errors import BadExpression
+from plans.expressions.conditions import compiled, roots_of
+from plans.expressions.items import list_expression
+from plans.expressions.references import INPUTS
+from plans.model import Plan, Problem, Step
+
+
+def expression_problems(step: Step, scope: Scope, inputs: Set[str], hints: Hints) -> Iterator[Problem]:
+    """Problems of the expressions of a step itself, not of the steps inside it."""
+    path, unread = f"{scope.before}{step.id}", list(unreadable(step, scope.before))
+    yield from unread
+    bad = {problem.field for problem in unread}
+    for field, expression, variables in _about_steps(step):
+        if field not in bad:
+            for root in roots_of(expression):
+                if text := _unknown(root, step, scope, variables, hints):
+                    yield Problem(code="BAD_REFERENCE", step_id=path, field=field, message=text)
+    if step.for_each is not None and isinstance(step.for_each.items, list):
+        given = CallOf(path, step.id, "", {"items": step.for_each.items}, frozenset())
+        yield from reference_problems(given, scope, inputs, hints, "forEach")
+    if step.output is not None and step.is_block and "output" not in bad:
+        yield from _inner(step, "output", step.output, path, hints)
+    if step.repeat is not None and step.is_block and step.output is None and "repeat.until" not in bad:
+        yield from _inner(step, "repeat.until", step.repeat.until, path, hints)
+
+
+def unreadable(step: Step, before: str = "") -> Iterator[Problem]:
+    """Expressions of a step that do not parse."""
+    for field, expression in _all(step):
+        try:
+            compiled(expression)
+        except BadExpression as error:
+            text = error.message
+            if "{{" in expression:
+                text = f"this is an expression, not a text: write STEP.field without braces ({text})"
+            yield Problem(code="BAD_EXPRESSION", step_id=f"{before}{step.id}", field=field, message=text)
+
+
+def output_problems(plan: Plan, hints: Hints) -> Iterator[Problem]:
+    """Problems of the `outputs` of a plan."""
+    known = {step.id for step in plan.steps}
+    for name, expression in plan.outputs.items():
+        field = f"outputs.{name}"
+        try:
+            roots = roots_of(expression)
+        except BadExpression as error:
+            yield Problem(code="BAD_EXPRESSION", field=field, message=error.message)
+            continue
+        for root in roots:
+            if root not in known and root != INPUTS:
+                text = f"'{root}' is neither a step of the plan nor `{INPUTS}`{hints.question(root, known)}"
+                yield Problem(code="BAD_REFERENCE", field=field, message=text)
+
+
+def _about_steps(step: Step) -> Iterator[tuple[str, str, frozenset[str]]]:
+    """Expressions about what is visible to the step: field, text, names that the step itself defines for it."""
+    if step.when is not None:
+        yield "when", step.when, item_names(step)
+    if step.for_each is not None and isinstance(step.for_each.items, str):
+        yield "forEach.items", list_expression(step.for_each.items), frozenset()
+    for number, case in enumerate(step.switch or []):
+        if case.when is not None:
+            yield f"switch.{number}.when", case.when, call_names(step)
+
+
+def _all(step: Step) -> Iterator[tuple[str, str]]:
+    yield from ((field, text) for field, text, _ in _about_steps(step))
+    if step.for_each is not None and step.for_each.key is not None:
+        yield "forEach.key", step.for_each.key
+    if step.repeat is not None:
+        yield "repeat.until", step.repeat.until
+    if step.output is not None:
+        yield "output", step.output
+
+
+def _unknown(root: str, step: Step, scope: Scope, variables: Collection[str], hints: Hints) -> str:
+    if root in variables or root == INPUTS:
+        return ""
+    meaning = scope.meaning(root, step.id)
+    if meaning in (Meaning.STEP, Meaning.VARIABLE):
+        return ""
+    hint = "" if meaning is Meaning.ITSELF else scope.hint(root, hints)
+    return f"'{root}' is neither an earlier step nor `{INPUTS}`; write STEP.field{hint}"
+
+
+def _inner(step: Step, field: str, expression: str, path: str, hints: Hints) -> Iterator[Problem]:
+    known = inner_ids(step)
+    for root in roots_of(expression):
+        if root not in known and root != "@":
+            text = f"'{root}' is not a step of this block, whose values the expression is about"
+            message = f"{text}{hints.question(root, known)}"
+            yield Problem(code="BAD_REFERENCE", step_id=path, field=field, message=message)
