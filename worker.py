@@ -30,6 +30,7 @@ from activities.attempt.run import tool_activity
 from activities.lifecycle.agent_history import AgentHistory, AgentTracker
 from activities.lifecycle.check_plan import PlanChecker
 from activities.lifecycle.compare_files import FileComparer
+from activities.lifecycle.list_items import ItemLister
 from activities.lifecycle.record_end import EndRecorder, SummaryWriter
 from activities.lifecycle.snapshot_workspace import SnapshotTaker
 from activities.llm.ask_llm import AskLlm
@@ -130,6 +131,7 @@ def _activities(
     return [
         *(tool_activity(tool, values, effects, site) for tool in tools.values() if not tool.spec.durable),
         _checker(settings, specs, indexed).check_plan,
+        ItemLister(values).list_items,
         AskLlm(llm, values, tools=specs, context_tokens=settings.context_tokens).ask_llm,
         SnapshotTaker(llm.secrets, site).snapshot_workspace,
         EndRecorder(summaries, values).record_end,

@@ -18,6 +18,7 @@ from benchmarks import (
     document,
     idle_plans,
     latency,
+    loops,
     outputs,
     payloads,
     prompts,
@@ -36,6 +37,7 @@ from benchmarks.tables import Table
 MEASUREMENTS = {
     "speed": speed.measure,
     "skew": skew.measure,
+    "loops": loops.measure,
     "latency": latency.measure,
     "payloads": payloads.measure,
     "outputs": outputs.measure,

@@ -16,8 +16,8 @@ from temporalio.client import Client
 
 from activities.workspace.text_diff import diff_lines
 from client.rpc import PATIENCE, ask_view
-from plans.activity_io import LargeValue
 from plans.errors import PlanError, ToolError
+from plans.large_value import LargeValue
 from plans.views.call_text import warnings_of
 from plans.views.models import BriefView, CallView, PendingView
 from plans.views.queries import BRIEF

@@ -12,7 +12,8 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from plans.activity_io import LargeValue, Logs, PastCall
+from plans.activity_io import Logs, PastCall
+from plans.large_value import LargeValue
 from plans.model import Value
 
 DENIED = "DENIED"

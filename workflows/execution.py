@@ -27,6 +27,7 @@ from plans.execution.next_action import (
     Delegate,
     Expire,
     Fail,
+    List,
     Open,
     Skip,
     Sleep,
@@ -45,7 +46,7 @@ from plans.model import DEFAULT_PARALLEL, Step
 from plans.run import PlanStatus, Run, Status
 from plans.step_call import StepCall, digest_of, size_of
 from plans.step_state import Outcome
-from workflows import child_agents, timers, tool_call
+from workflows import child_agents, list_items, timers, tool_call
 from workflows.approval_timers import ApprovalTimers
 from workflows.outcomes import cancelled, completed, failed, lasted, left_behind, of_activity, skipped
 from workflows.recovery import StepRecovery
@@ -65,9 +66,8 @@ class Execution:
         self._timers = ApprovalTimers()
         self._recovery = StepRecovery(self)
         self._agents = child_agents.ChildAgents(self.schedule)
-        self._sent = 0
+        self._sent, self._seen = 0, -1
         self._rest = timers.Rest()
-        self._seen = -1
 
     @property
     def in_flight(self) -> list[str]:
@@ -78,12 +78,9 @@ class Execution:
     def has_news(self) -> bool:
         """Whether something finished, timed out or changed in the Run since the last turn."""
         return bool(
-            self._rest.is_over
-            or self._finished
-            or self._timers.have_passed
-            or self._recovery.has_news
+            self._rest.is_over or self._finished or self._timers.have_passed or self._recovery.has_news
             or self.run.seq != self._seen
-        )
+        )  # fmt: skip
 
     def turn(self, starting: bool = True) -> None:
         """Settle finished steps, apply approval timeouts, recoveries and decisions, then start ready steps."""
@@ -173,8 +170,7 @@ class Execution:
 
     def _act_on(self, step_id: str) -> None:
         """Do what `next_action` decided about a ready step."""
-        now, step = workflow.now(), self.schedule.step(step_id)
-        budget = Budget()
+        now, step, budget = workflow.now(), self.schedule.step(step_id), Budget()
         action = next_action(self.schedule, step_id, budget)
         self._rest.worked(budget.spent)
         match action:
@@ -195,6 +191,9 @@ class Execution:
             case Open(opened):
                 self.schedule.start(step_id, now)
                 self.schedule.open(step_id, opened, now)
+            case List(rule, values):
+                self.schedule.start(step_id, now)
+                self._watch(step_id, list_items.start(self.run, step, rule, values))
             case Call(filled, values):
                 self.schedule.start(step_id, now)
                 self._sent += size_of(filled.args)
@@ -252,13 +251,15 @@ class Execution:
 
     def _settle(self, step_id: str, handle: asyncio.Future[Any]) -> None:
         self._handles.pop(step_id, None)
-        if self.schedule.is_container(step_id):
+        now, started, step = workflow.now(), self.run.steps[step_id].changes[-1].time, self.schedule.step(step_id)
+        if step_id in self.run.opened and self._is_timer(step_id):
             self.run.steps[step_id].deadline = None
             return self._go_further(step_id, rested=True)
-        now, started, step = workflow.now(), self.run.steps[step_id].changes[-1].time, self.schedule.step(step_id)
         if handle.cancelled():
             return self._end(step_id, cancelled(now, started))
         error = handle.exception()
+        if error is None and self.schedule.is_container(step_id):
+            return self.schedule.open(step_id, handle.result(), now)
         if error is None:
             outcome, returned = completed(handle.result(), now, started)
             self._note(step, returned, now)
@@ -294,4 +295,6 @@ class Execution:
             self.end(step_id, outcome)
 
     def _is_timer(self, step_id: str) -> bool:
-        return self.schedule.is_container(step_id) or is_timer(self.run, self.schedule.step(step_id))
+        if self.schedule.is_container(step_id):
+            return self.run.steps[step_id].deadline is not None  # else its items are being listed
+        return is_timer(self.run, self.schedule.step(step_id))

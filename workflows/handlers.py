@@ -36,7 +36,7 @@ from plans.model import Problem
 from plans.run import ENDED, Run
 from plans.views import queries
 from plans.views.summary import summary_of
-from workflows import closing, signed
+from workflows import completion, signed
 from workflows.execution import Execution
 from workflows.inputs import invalid, refusal, require_stored, undecodable
 
@@ -264,7 +264,7 @@ class MessageHandlers:
         if action == "interrupt":
             execution.interrupt(text)
         elif action == "abandon":
-            closing.abandon(execution, text)
+            completion.abandon(execution, text)
         elif action == "pause":
             execution.schedule.pause(now, text)
         elif action == "unpause":

@@ -27,7 +27,7 @@ from plans.flow.closing import advance
 from plans.model import Plan, Problem
 from plans.run import PlanStatus, Run
 from plans.views import markdown
-from workflows import closing, drafting, resume_check, search_attributes, signed
+from workflows import completion, drafting, resume_check, search_attributes, signed
 from workflows.completion import carried, recorded
 from workflows.edit_handlers import EditHandlers
 from workflows.execution import Execution
@@ -66,9 +66,9 @@ class PlanWorkflow(EditHandlers):
                 await self._work(run)
                 is_over = True
             except asyncio.CancelledError:
-                cancelled, is_over = True, not await closing.goes_on(self._started())
+                cancelled, is_over = True, not await completion.goes_on(self._started())
         summary = await self._summarize(cancelled)
-        if closing.ends_cancelled(run, cancelled):
+        if completion.ends_cancelled(run, cancelled):
             raise asyncio.CancelledError
         return summary
 

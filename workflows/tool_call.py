@@ -61,6 +61,7 @@ def _call(run: Run, step: Step, spec: ToolSpec, filled: Filled, values: StepValu
         deferred=filled.deferred,
         values=values.inline if filled.deferred else {},
         large=values.large if filled.deferred else {},
+        composed=values.composed if filled.deferred else {},
         quoting=spec.quoting if filled.deferred else {},
     )
 

@@ -24,7 +24,7 @@ from plans.expressions.references import Filled
 from plans.flow.opened import Opened
 from plans.flow.outline import when_of_whole
 from plans.flow.progress import case_of, items_of
-from plans.model import Step, ToolSpec
+from plans.model import ForEach, Step, ToolSpec
 from plans.run import DENIED, Result, Run
 from plans.step_call import StepCall, StepValues, call_of, filled_args, size_of, upcoming
 
@@ -84,6 +84,14 @@ class Open:
 
 
 @dataclass(frozen=True)
+class List:
+    """Have the items of a loop listed by an activity: some of the `values` are stored outside history."""
+
+    rule: ForEach
+    values: StepValues
+
+
+@dataclass(frozen=True)
 class Expire:
     """Fail the step: its approval has timed out, with `onTimeout: fail`. `note` is the log entry."""
 
@@ -92,7 +100,7 @@ class Expire:
     message: str
 
 
-NextAction = Skip | Fail | Ask | Call | Delegate | Sleep | Open
+NextAction = Skip | Fail | Ask | Call | Delegate | Sleep | Open | List
 
 
 def next_action(schedule: ReadinessIndex, step_id: str, budget: Budget | None = None) -> NextAction:
@@ -132,15 +140,16 @@ def _holds(condition: str, values: StepValues, budget: Budget | None) -> bool:
     return holds(condition, values.loaded(condition), budget)
 
 
-def _opening(schedule: ReadinessIndex, step: Step, values: StepValues, budget: Budget | None) -> Open | Ask | Skip:
+def _opening(
+    schedule: ReadinessIndex, step: Step, values: StepValues, budget: Budget | None
+) -> Open | List | Ask | Skip:
     """Begin a block or a loop. A block may need approval as a whole; of a loop, each item asks for itself."""
     run = schedule.run
     if step.for_each is not None:
         names = roots_of_items(step.for_each.items)
         values.add(names)
-        stored = next((name for name in names if name in values.large), None)
-        if stored is not None:
-            raise BadExpression(f"forEach: the value of '{stored}' has {values.large[stored].bytes} bytes, too many")
+        if any(name in values.stored for name in names):
+            return List(step.for_each, values)
         return Open(items_of(step.for_each, values.inline, budget))
     if step.is_block and (asking := _asking(run, step)) is not None:
         return asking

@@ -193,13 +193,15 @@ class Outline:
 
     def _extra(self, node: Node, opened: Opened) -> Iterator[Node]:
         """The blocks of `catch` and `finally`, which see the steps of the block they belong to."""
-        names, step = {self.inner_name(child): child for child in node.children}, node.step
-        ended = opened.body
-        if opened.handler is not None and step.catch is not None and ended is not None:
+        step, ended = node.step, opened.body
+        if ended is None:
+            return  # the common case, for each item of a loop
+        names = {self.inner_name(child): child for child in node.children}
+        if opened.handler is not None and step.catch is not None:
             block = Step(id=CATCH, steps=step.catch[opened.handler].steps)
             error = {"code": ended.code or "", "message": ended.error or ""}
             yield Node(self._own(block, inner_id(node.id, CATCH)), node.id, names=names, bindings={ERROR: error})
-        if opened.closing and step.finally_ is not None and ended is not None:
+        if opened.closing and step.finally_ is not None:
             block = Step(id=FINALLY, steps=step.finally_)
             status = {STATUS: "completed" if ended.ok else "failed"}
             last = Node(self._own(block, inner_id(node.id, FINALLY)), node.id, names=names, bindings=status)

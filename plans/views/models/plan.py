@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from plans.activity_io import LargeValue
+from plans.large_value import LargeValue
 from plans.model import Budget, Defaults, Problem, Step, Undo, Value
 from plans.run import PlanStatus, Status
 from plans.views.live import LiveView

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from pydantic import AwareDatetime, Field
 
-from plans.activity_io import LargeValue, Logs, PastCall
+from plans.activity_io import Logs, PastCall
 from plans.agents.as_plan import TOOL as AGENT
 from plans.agents.order import agent_of_step
 from plans.execution.messages import LogsAsked
 from plans.execution.tool_history import last_call
 from plans.flow.undone import shown_steps
+from plans.large_value import LargeValue
 from plans.model import Retry, Step, Value
 from plans.run import Result, Run, Status
 
