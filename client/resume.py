@@ -19,6 +19,7 @@ from client.errors import PlanExists, PlanNotFound
 from client.ids import plan_id, recorded_id, workflow_id
 from client.rpc import RPC_TIMEOUT, about, ask, describe, memo_of
 from client.start import Started, start_agent, start_run
+from client.undo.latest import undone_since
 from plans.agents.order import AGENT_PREFIX, agent_of_step
 from plans.agents.resume import resumed as resumed_agent
 from plans.agents.run import AgentRun
@@ -132,6 +133,8 @@ async def _new_run(
     run = None if "order" in state else Run.model_validate(state)
     if run is None and is_changed:
         raise Refused("an agent is resumed as it is: --set is for plans", "NOT_A_PLAN")
+    if run is not None:
+        run = await undone_since(client, run)
     if run is not None and by is not None:
         run.agents |= await unfinished(client, run)
     base = base_id(plan_id(plan))

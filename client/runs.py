@@ -56,7 +56,8 @@ from client.schedules.create import create_schedule, update_schedule
 from client.schedules.views import ListedSchedule, ScheduleView, list_schedules, show_schedule
 from client.start import Started, start
 from client.summary import wait
-from client.undo import file_changes, undo
+from client.undo.compensations import compensate, compensations
+from client.undo.files import file_changes, undo
 from plans.errors import PlanError
 from plans.file_stamps import Stamp
 from plans.files.undo import ChangesReport
@@ -71,12 +72,12 @@ from plans.views.summary import Summary
 __all__ = [
     "BriefView", "ChangesReport", "Choice", "Decision", "Edited", "EventView", "Links", "Listed", "ListedSchedule",
     "LiveView", "Pending", "PlanView", "Pruned", "ScheduleView", "Started", "Summary", "Triggered", "answer",
-    "approve", "backfill_schedule", "begin", "brief", "call", "cancel", "changes", "clear_session", "create_schedule",
-    "decide", "delete_schedule", "deny", "drafted", "edit", "event", "events", "file_changes", "files_changed",
-    "history", "interrupt", "links", "list_plans", "list_schedules", "live", "logs", "make", "pause",
-    "pause_schedule", "pending", "plan_file", "prune", "regenerate", "rerun", "resume", "resume_schedule", "show",
-    "show_patiently", "show_schedule", "stamps", "start", "start_agent", "summary", "text", "trigger_schedule",
-    "undo", "unpause", "update_schedule", "wait", "watch",
+    "approve", "backfill_schedule", "begin", "brief", "call", "cancel", "changes", "clear_session", "compensate",
+    "compensations", "create_schedule", "decide", "delete_schedule", "deny", "drafted", "edit", "event", "events",
+    "file_changes", "files_changed", "history", "interrupt", "links", "list_plans", "list_schedules", "live", "logs",
+    "make", "pause", "pause_schedule", "pending", "plan_file", "prune", "regenerate", "rerun", "resume",
+    "resume_schedule", "show", "show_patiently", "show_schedule", "stamps", "start", "start_agent", "summary", "text",
+    "trigger_schedule", "undo", "unpause", "update_schedule", "wait", "watch",
 ]  # fmt: skip
 
 AT_ONCE = 1_000
@@ -223,14 +224,19 @@ async def stamps(client: Client, plan: str, paths: Sequence[str] | None = None) 
 async def cancel(client: Client, plan: str) -> None:
     """Request cancellation: running steps clean up, nothing else starts. Returns at once; `wait` for the end.
 
-    Raises PlanClosed if the plan has already ended.
+    A plan that rolls back or has a `finally` does that first; cancelled once more, it ends without. Raises PlanClosed
+    if the plan has already ended.
     """
     description = await describe(client, plan)
     if description.status is not WorkflowExecutionStatus.RUNNING:
         name = plan_id(plan)
         raise PlanClosed(f"plan '{name}' has already ended and cannot be cancelled; see: plan summary {name}")
+    handle = client.get_workflow_handle(workflow_id(plan))
     with about(plan):
-        await client.get_workflow_handle(workflow_id(plan)).cancel(rpc_timeout=RPC_TIMEOUT)
+        if description.raw_description.workflow_extended_info.cancel_requested:  # Temporal delivers only one
+            await handle.signal("abandon", {}, rpc_timeout=RPC_TIMEOUT)
+        else:
+            await handle.cancel(rpc_timeout=RPC_TIMEOUT)
 
 
 async def _stored(client: Client, plan: str, since: int, say: Callable[[str], None]) -> AsyncIterator[EventView]:

@@ -26,6 +26,7 @@ class LogKind(StrEnum):
     PAUSED = "paused"
     UNPAUSED = "unpaused"
     STOPPED = "stopped"  # no further step starts
+    CLOSING = "closing"  # rollback, `finally`, and cancellations meanwhile
     RESUMES = "resumes"  # the run resumes another one
     EDITED = "edited"
     MENDING = "mending"  # a step has failed and the LLM is asked about it

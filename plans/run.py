@@ -22,6 +22,7 @@ from plans.budget import Ledger
 from plans.change_log import Revision
 from plans.children.state import Hashes, ParentLink
 from plans.file_stamps import FileTracker
+from plans.flow.closing_state import Closing
 from plans.flow.opened import Kept, Opened
 from plans.flow.outline import Drawn, Outline
 from plans.log import Entry, LogKind
@@ -141,6 +142,7 @@ class Run(State):
     stopped: str = Field(default="", description="Why no further step may start: a critical failure, a cancellation.")
     interrupted: bool = Field(default=False, description="Interrupted by a person; can be resumed.")
     denied: list[str] = Field(default_factory=list, description="Denied in the run before: they ask, waived or not.")
+    closing: Closing | None = Field(default=None, description="How far rollback and `finally` are, once begun.")
     literal: bool = Field(default=False, description="Arguments contain no references: those of an agent's calls.")
     resumes: str = Field(default="", description="Id of the plan that this run resumes.")
     owns: list[str] = Field(default_factory=list, description="The plan's `owns` as it was started; no edit counts.")
@@ -164,7 +166,7 @@ class Run(State):
         """The steps of the plan, and of its blocks and loops as far as they have begun."""
         drawn = self._drawn.outline
         if drawn is None or drawn.plan is not self.plan or drawn.opened is not self.opened:
-            drawn = self._drawn.outline = Outline(self.plan, self.opened, self.overrides)
+            drawn = self._drawn.outline = Outline(self.plan, self.opened, self.overrides, self.closing)
         return drawn
 
     def redraw(self) -> Outline:

@@ -118,7 +118,7 @@ class StepValues:
     """
 
     def __init__(self, run: Run, needs: Iterable[str], step_id: str = "") -> None:
-        self._run, self._step_id = run, step_id if run.opened else ""
+        self._run, self._step_id = run, step_id if run.opened or run.closing else ""
         self.inline: dict[str, Any] = {INPUTS: run.inputs} if run.plan.inputs else {}
         self.large: dict[str, LargeValue] = {}
         self.composed: dict[str, Composed] = {}

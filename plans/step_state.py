@@ -130,6 +130,7 @@ class StepState(State):
     tasks: list[str] = Field(default_factory=list, description="The task list of its agent, in order.")
     tasks_done: int = Field(default=0, description="How many of them are done, counted from the first.")
     child: ChildPlan | None = Field(default=None, description="The plan that it runs, of a step with the tool `plan`.")
+    closes: Literal["", "undo", "finally"] = Field(default="", description="It closes the plan (`flow.closing`).")
 
     @property
     def digest(self) -> str:

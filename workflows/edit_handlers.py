@@ -14,14 +14,14 @@ from typing import Any
 from temporalio import workflow
 from temporalio.exceptions import FailureError, is_cancelled_exception
 
+from plans.editing import edit_limits
+from plans.editing.edit_limits import newly_bound
 from plans.edits import MAX_BYTES, EditPlan, Regenerate
 from plans.errors import InvalidPlan, PlanError, Refused, UnknownQueue
 from plans.execution.apply_edits import Revised, revise
 from plans.execution.messages import read
 from plans.execution.regeneration import replaced
 from plans.execution.revision import warnings_of
-from plans.flow import edit_limits
-from plans.flow.edit_limits import newly_bound
 from plans.log import LogKind
 from plans.run import PlanStatus, Run
 from plans.views import queries

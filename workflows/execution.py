@@ -77,13 +77,10 @@ class Execution:
     def has_news(self) -> bool:
         """Whether something finished, timed out or changed in the Run since the last turn."""
         return bool(
-            self._rest.is_over
-            or self._finished
-            or self._timers.have_passed
-            or self._recovery.has_news
+            self._rest.is_over or self._finished or self._timers.have_passed or self._recovery.has_news
             or self.waiting.has_news
             or self.run.seq != self._seen
-        )
+        )  # fmt: skip
 
     def turn(self, starting: bool = True) -> None:
         """Settle finished steps, apply approval timeouts, recoveries and decisions, then start ready steps."""
@@ -149,15 +146,19 @@ class Execution:
         """Cancel every running step, wait until each has cleaned up, and settle them."""
         self.schedule.stop("the plan was cancelled", workflow.now())
         await self._recovery.cancel()
-        self._timers.stop_all()
-        for handle in self._handles.values():
-            handle.cancel()
+        self.cancel_running()
         self._proceed()
         if self.schedule.ready:  # a `finally`
             self.turn()
         while self._handles or not self.schedule.idle:
             await workflow.wait_condition(lambda: self.has_news)
             self.turn()
+
+    def cancel_running(self) -> None:
+        """Cancel every running step; each is settled once it has cleaned up. Stop all timers."""
+        self._timers.stop_all()
+        for handle in self._handles.values():
+            handle.cancel()
 
     def _start_ready(self) -> None:
         limit = self.run.options.max_parallel or self.run.plan.max_parallel or DEFAULT_PARALLEL
@@ -281,7 +282,7 @@ class Execution:
         """Settle a step, unless it failed and a `catch` takes that."""
         self._timers.stop(step_id)
         handler = handler_for(self.schedule.step(step_id), outcome.result)
-        if handler is None or outcome.status is not Status.FAILED or self.run.stopped:
+        if handler is None or outcome.status is not Status.FAILED or not self.schedule.may_start(step_id):
             self.schedule.settle(step_id, outcome, workflow.now())
         else:
             self.schedule.catch(step_id, Opened(body=outcome.result, handler=handler), workflow.now())

@@ -36,13 +36,13 @@ from plans.model import Problem
 from plans.run import ENDED, Run
 from plans.views import queries
 from plans.views.summary import summary_of
-from workflows import signed
+from workflows import completion, signed
 from workflows.execution import Execution
 from workflows.inputs import invalid, refusal, require_stored, undecodable
 
 _LOG_TEXTS: Mapping[Action, str] = MappingProxyType({
     "begin": "review ended", "pause": "paused", "unpause": "unpaused", "interrupt": INTERRUPTED,
-    "clear_session": "session cleared",
+    "clear_session": "session cleared", "abandon": "cancelled again: the plan ends at once",
 })  # fmt: skip
 """Log entry of each control message that was carried out."""
 _SIGNED: tuple[Action, ...] = ("begin", "unpause", "clear_session")
@@ -115,6 +115,11 @@ class MessageHandlers:
         """Let running steps finish, start none, and end as cancelled; `plan resume` continues from there."""
         self._signal_control("interrupt", arguments)
 
+    @workflow.signal(description="End a plan at once that rolls back or runs its `finally`, after a cancellation.")
+    def abandon(self, *arguments: Any) -> None:
+        """Cancel what closes the plan, and start no more of it."""
+        self._signal_control("abandon", arguments)
+
     @workflow.signal(description="End the review and start the plan.")
     def begin(self, *arguments: Any) -> None:
         """End the review and start the plan."""
@@ -173,7 +178,9 @@ class MessageHandlers:
         except PlanError as error:
             raise ApplicationError(error.message, type=error.code, non_retryable=True) from error
 
-    @workflow.update(description='Begin, pause, unpause, interrupt or clear_session: {"action": "pause", "by": "..."}')
+    @workflow.update(
+        description='Begin, pause, unpause, interrupt, abandon, clear_session: {"action": "pause", "by": "..."}'
+    )
     def control(self, *arguments: Any) -> dict[str, Any]:
         """Begin, pause, unpause, interrupt or clear the session. Returns action, log text and status."""
         require_stored(arguments)
@@ -256,6 +263,8 @@ class MessageHandlers:
         text = _LOG_TEXTS[action] + (f" by {by}" if by else "")
         if action == "interrupt":
             execution.interrupt(text)
+        elif action == "abandon":
+            completion.abandon(execution, text)
         elif action == "pause":
             execution.schedule.pause(now, text)
             execution.children.pause("pause", by)

@@ -26,10 +26,11 @@ from plans.execution.apply_edits import Revised
 from plans.execution.history_limit import HistoryLimit, Move
 from plans.execution.messages import BudgetAnswer, read
 from plans.execution.resume import was_cut_short
+from plans.flow.closing import advance
 from plans.model import Plan, Problem
 from plans.run import PlanStatus, Run
 from plans.views import markdown
-from workflows import drafting, resume_check, search_attributes, signed
+from workflows import completion, drafting, resume_check, search_attributes, signed
 from workflows.children import parent
 from workflows.children.value import set_value, with_result
 from workflows.completion import carried, failure_of, recorded
@@ -48,6 +49,7 @@ class PlanWorkflow(WaitingHandlers):
         self._index = search_attributes.Index()
         self._patience: asyncio.Task[None] | None = None
         self._reporter = parent.Reporter()
+        self._resumed = False
         try:
             self._open(read_request(arguments))
             self._proof = signed.opened(self._started().run, *signed.proof_of(arguments))
@@ -65,19 +67,27 @@ class PlanWorkflow(WaitingHandlers):
         """
         if self._invalid:
             raise invalid(self._invalid)
-        execution = self._started()
-        execution.run.created = execution.run.created or workflow.info().workflow_start_time
-        try:
-            if execution.run.status is PlanStatus.DRAFT:
-                await (self._draft() if resume_check.is_unwritten(execution.run) else self._check())
-            if execution.run.status is PlanStatus.REVIEW and execution.run.started is None:
-                await self._review()
-            await self._execute()
-        except asyncio.CancelledError:
-            await execution.cancel()
-            await self._summarize(cancelled=True)
-            raise
-        return await self._summarize()
+        run = self._started().run
+        run.created = run.created or workflow.info().workflow_start_time
+        cancelled, is_over = False, False
+        while not is_over:
+            try:
+                await self._work(run)
+                is_over = True
+            except asyncio.CancelledError:
+                cancelled, is_over = True, not await completion.goes_on(self._started())
+        summary = await self._summarize(cancelled)
+        if completion.ends_cancelled(run, cancelled):
+            raise asyncio.CancelledError
+        return summary
+
+    async def _work(self, run: Run) -> None:
+        """Draft, review, execute and close the plan. After a cancellation, only what is left of it: to close it."""
+        if run.status is PlanStatus.DRAFT:
+            await (self._draft() if resume_check.is_unwritten(run) else self._check())
+        if run.status is PlanStatus.REVIEW and run.started is None:
+            await self._review()
+        await self._execute()
 
     def _open(self, request: PlanRequest) -> None:
         if request.run is not None:
@@ -162,16 +172,23 @@ class PlanWorkflow(WaitingHandlers):
         await workflow.wait_condition(lambda: run.seq != seen)
 
     async def _execute(self) -> None:
-        """Run turns until nothing is running and nothing can start; continue as new when the history is full."""
+        """Run turns until nothing is running and nothing can start, and the plan is closed.
+
+        Continues as new when the history is full.
+        """
         execution = self._started()
-        execution.resume_timers()
+        if not self._resumed:  # it comes here again after a cancellation, to close the plan
+            execution.resume_timers()
+        self._resumed = True
         limit = HistoryLimit(execution.run.options.history_limit)
         while True:
             move = self._next_move(limit)
             execution.turn(starting=move is Move.START)
             self._publish()
             if execution.schedule.idle and not self._under_revision:
-                return
+                if not advance(execution.schedule, workflow.now()):
+                    return
+                continue
             if move is not Move.START and not execution.in_flight:
                 await self._continue_as_new()
             await self._news(limit.until)

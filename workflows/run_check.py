@@ -18,6 +18,7 @@ from pydantic import BaseModel
 from plans.agents.run import AgentRun, agent_view, outcome_of, tasks_text
 from plans.errors import PlanError
 from plans.execution.schedule import Schedule
+from plans.flow import undo_run
 from plans.model.control_flow import MAX_ROUNDS
 from plans.run import DONE, ENDED, PlanStatus, Run, Status, StepState, run_of, text_of
 from plans.views import queries
@@ -70,6 +71,8 @@ def _problems(run: Run, statuses: frozenset[Status]) -> Iterator[str]:
     if run.outline.nodes.keys() != run.steps.keys():
         odd = sorted(run.outline.nodes.keys() ^ run.steps.keys())[0][:100]
         yield f"run.steps: '{odd}' must be both a step of the plan and a key here"
+    elif (wrong := undo_run.problem_of(run)) is not None:
+        yield wrong
     if not 0 <= run.seq <= MAX_SEQ or any(not 0 < entry.seq <= run.seq for entry in run.log):
         yield "run.seq: the number of the last change or log entry, and none has a higher one"
     for name, state in run.steps.items():

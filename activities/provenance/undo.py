@@ -8,7 +8,7 @@ and only if it is still as the run left it. If one file is refused, nothing is r
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
@@ -81,17 +81,21 @@ class FileChanges:
 
     def _all_calls(self, request: ChangesRequest) -> list[CallChanges]:
         """The calls of the plan and of the plans below it, their steps by path, oldest first."""
-        found = self._calls(request.plan_id)
+        found = self._calls([request.plan_id, *request.also])
         for plan_id, path in request.children.items():
-            calls = self._calls(plan_id)
+            calls = self._calls([plan_id])
             found += [call.model_copy(update={"step_id": f"{path}/{call.step_id}"}) for call in calls]
         return sorted(found, key=lambda call: call.time) if request.children else found
 
-    def _calls(self, plan_id: str) -> list[CallChanges]:
-        """All calls that changed files, oldest first."""
-        logged = [_of_effect(effect, time, plan_id) for effect, time in self._effects(plan_id)]
-        undone = self.journal.undone(plan_id)
-        calls = sorted([*logged, *self.journal.of_plan(plan_id)], key=lambda call: call.time)
+    def _calls(self, plan_ids: Sequence[str]) -> list[CallChanges]:
+        """All calls of these plans that changed files, oldest first."""
+        found: list[CallChanges] = []
+        undone: dict[str, datetime] = {}
+        for plan_id in plan_ids:
+            found += [_of_effect(effect, time, plan_id) for effect, time in self._effects(plan_id)]
+            found += self.journal.of_plan(plan_id)
+            undone |= self.journal.undone(plan_id)
+        calls = sorted(found, key=lambda call: call.time)
         return [call.model_copy(update={"undone": undone.get(call.key)}) for call in _linked(calls)]
 
     def _effects(self, plan_id: str) -> list[tuple[Effect, float]]:

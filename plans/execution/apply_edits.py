@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 from plans.change_log import Revision, differences, step_differences
 from plans.definition.dependencies import dependencies
 from plans.definition.validation import condition_problems, errors, problems
+from plans.editing.draft import Draft, has_begun
+from plans.editing.edit_limits import check_open, check_queues, check_version
+from plans.editing.inner_edits import is_inner, override_of
 from plans.edits import AddStep, Edit, EditPlan, MoveStep, RemoveStep, SetField, SkipStep, UnskipStep
 from plans.errors import InvalidPlan, Refused
 from plans.expressions.json_path import PathError, put
-from plans.flow.draft import Draft, has_begun
-from plans.flow.edit_limits import check_open, check_queues, check_version
-from plans.flow.inner_edits import is_inner, override_of
 from plans.model import Plan, Problem, Step
 from plans.model.step_fields import On, aliases
 from plans.run import Run, Status

@@ -20,6 +20,7 @@ from plans.errors import Refused
 from plans.execution.messages import Decide
 from plans.execution.tool_history import keep_asked, keep_proposed
 from plans.flow.ids import is_inside
+from plans.flow.undone import is_of_edited
 from plans.log import LogKind
 from plans.model import ApprovalRule, Step
 from plans.run import DONE, Decision, Run, Status
@@ -67,9 +68,8 @@ def stated(run: Run, step: Step) -> bool | None:
     """
     if step.id in run.denied:
         return True
-    is_waiver = step.requires_approval is False and run.facts.binds_calls
-    if is_waiver and (not run.options.waivers or is_inside(step.id, run.edited)):
-        return None
+    if step.requires_approval is False and run.facts.binds_calls:
+        return None if is_of_edited(run, step.id) or not run.options.waivers else False
     return step.requires_approval
 
 

@@ -67,17 +67,17 @@ class Decide(Approve):
 
 
 class Control(Value):
-    """Payload of the signals that begin, pause, unpause or interrupt a plan, or clear its session."""
+    """Payload of the signals that begin, pause, unpause, interrupt or abandon a plan, or clear its session."""
 
     by: str = Field(default="", max_length=200)
     signature: Signature | None = Field(default=None, description="Where the worker asks for signed decisions.")
 
 
-Action = Literal["begin", "pause", "unpause", "interrupt", "clear_session"]
+Action = Literal["begin", "pause", "unpause", "interrupt", "clear_session", "abandon"]
 
 
 class ControlPlan(Control):
-    """Begin, pause, unpause or interrupt a plan, or clear its session, as an update, which reports a refusal."""
+    """Begin, pause, unpause, interrupt or abandon a plan, or clear its session: an update, which reports a refusal."""
 
     action: Action
 
@@ -210,6 +210,11 @@ def check_control(run: Run, action: Action) -> None:
     status = run.status
     if status in ENDED:
         raise Refused(f"the plan has ended ({status})", "PLAN_CLOSED")
+    if action == "abandon" and run.closing is None:
+        raise Refused("the plan is not being closed; cancel it", "NOT_CLOSING")
+    if action == "interrupt" and run.closing is not None:
+        text = "the plan is being closed and cannot be interrupted; to end it at once, cancel it again"
+        raise Refused(text, "CLOSING")
     if action == "begin" and status is not PlanStatus.REVIEW:
         raise Refused(f"the plan is {status}, not in review", "NOT_IN_REVIEW")
     if action == "begin" and run.problems:

@@ -201,7 +201,9 @@ def _asking(run: Run, step: Step) -> Ask | None:
 def after_failure(schedule: ReadinessIndex, step_id: str, failure: Result) -> Ask | None:
     """Ask, if the tool reported that it needs approval after all, e.g. write_file over a file it does not know."""
     run, step = schedule.run, schedule.step(step_id)
-    if failure.code != "APPROVAL_REQUIRED" or step_id in run.decisions or run.stopped:
+    if failure.code != "APPROVAL_REQUIRED" or step_id in run.decisions:
+        return None
+    if not schedule.may_start(step_id):
         return None
     return Ask(upcoming(run, step).call)
 

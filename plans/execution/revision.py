@@ -13,11 +13,11 @@ from typing import Any
 
 from plans.change_log import logged
 from plans.definition.dependencies import dependencies
+from plans.editing.draft import has_begun
+from plans.editing.inner_edits import effect_of
 from plans.execution import approvals
 from plans.execution.apply_edits import Revised
 from plans.execution.schedule import Schedule
-from plans.flow.draft import has_begun
-from plans.flow.inner_edits import effect_of
 from plans.log import LogKind
 from plans.model import Plan, Step
 from plans.model.step_fields import On, names

@@ -35,8 +35,11 @@ def one_of(step_id: str, others: Sequence[str]) -> str:
 
 
 def is_of(name: str, step_id: str | None) -> bool:
-    """Whether a call is of the step asked for, or of the plan that this step runs: `deploy/upload` is of `deploy`."""
-    return step_id in (None, name) or name.startswith(f"{step_id}/")
+    """Whether a call is of the step asked for, of one inside it, of its undo, or of the plan that it runs.
+
+    `each[a].write`, `deploy.undo` and `deploy/upload` are of `each` and `deploy`.
+    """
+    return step_id in (None, name) or name.startswith(tuple(f"{step_id}{mark}" for mark in "/.[#"))
 
 
 class FileChange(Value):
@@ -79,6 +82,9 @@ class ChangesRequest(Value):
     )
     undo: bool = False
     dry_run: bool = Field(default=True, description="Report what undo would do, without doing it.")
+    also: list[str] = Field(
+        default_factory=list, max_length=1_000, description="Plans that undid it: their changes count as its own."
+    )
     partly: bool = Field(default=False, description="Undo what can be undone; otherwise any conflict undoes nothing.")
     diffs: bool = True
     queues: list[Queue] = Field(

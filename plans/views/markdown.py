@@ -12,12 +12,14 @@ from typing import NamedTuple
 
 from plans.children.view import in_words
 from plans.execution.readiness import ReadinessIndex
+from plans.flow.undone import shown_steps
 from plans.model import Plan
 from plans.run import PlanStatus, Run, Status, StepState
 from plans.views.agent_progress import position, tasks_of
 from plans.views.call_text import call_rows, characters
 from plans.views.models import PendingView, StepView
 from plans.views.pending import asked
+from plans.views.progress.closing import undo_text
 from plans.views.safe_text import line
 
 MARKS = {"completed": "✓", "failed": "✗", "running": ">", "skipped": "-", "ready": "?", "blocked": " ", "pending": " "}
@@ -56,10 +58,9 @@ def details(run: Run, schedule: ReadinessIndex) -> str:
         for what, names in _asking(schedule):
             rows += [f"Awaiting {what}: " + ", ".join(f"`{name}`" for name in names[:10]), ""]
         rows += _calls(run, schedule)
-    shown = run.plan.steps
-    if len(shown) > DETAIL_STEPS:
-        names = schedule.moving(DETAIL_STEPS)
-        shown = [schedule.step(name) for name in names]
+    shown = [schedule.step(name) for name in schedule.moving(DETAIL_STEPS)]
+    if len(run.steps) <= DETAIL_STEPS:
+        shown = shown_steps(run)
     for step in shown:
         state = run.steps[step.id]
         note = state.reason or (state.result.error if state.result and state.result.error else "")
@@ -68,8 +69,9 @@ def details(run: Run, schedule: ReadinessIndex) -> str:
             + (f" · awaiting {state.awaiting}" if state.awaiting else f" · {status_of(state)}")
             + (f" · {md(position(tasks_of(state))[:200])}" if state.tasks else "")
             + (f" · {md(note[:200])}" if note else "")
+            + (f" · {md(undo)}" if (undo := undo_text(run, step)) else "")
         )
-    return "\n".join([*rows, *_rest(len(run.plan.steps) - len(shown)), *_END])
+    return "\n".join([*rows, *_rest(len(run.steps) - len(shown)), *_END])
 
 
 def status_of(state: StepState) -> str:

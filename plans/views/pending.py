@@ -63,7 +63,7 @@ def asked(run: Run, step: Step) -> dict[str, Any]:
 def _shown(run: Run, step: Step, args: dict[str, Any]) -> dict[str, Any]:
     """The whole call with these arguments."""
     roots = [] if run.literal else [each.root for each in find(scanned(step.tool, args))]
-    large = {root: large for root in roots if (large := _stored(run, root))}
+    large = {root: large for root in roots if (large := _stored(run, step.id, root))}
     return {
         **({"large": large} if large else {}),
         "stepId": step.id,
@@ -78,9 +78,11 @@ def _shown(run: Run, step: Step, args: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _stored(run: Run, root: str) -> dict[str, Any] | None:
+def _stored(run: Run, step_id: str, root: str) -> dict[str, Any] | None:
     """Where the value of a step is stored, if it is too large for history: its hash tells what is approved."""
-    result = run.steps[root].result if root in run.steps else None
+    found = run.outline.find(step_id, root)
+    state = run.steps.get(found.step_id) if found is not None and found.step_id is not None else None
+    result = state.result if state is not None else None
     return result.large.model_dump(mode="json") if result and result.large else None
 
 

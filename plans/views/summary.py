@@ -12,7 +12,9 @@ from typing import Any
 from pydantic import Field
 
 from plans.agents.order import AGENT_PREFIX
+from plans.definition.scopes import FINALLY
 from plans.execution.approvals import DENIED
+from plans.flow.undone import outcomes, shown_steps
 from plans.model import Step, Value
 from plans.run import ENDED, PlanStatus, Run, Status, StepState
 from plans.views.markdown import code, md
@@ -34,6 +36,15 @@ class Reason(Value):
 
     step_id: str
     reason: str = ""
+
+
+class UndoneStep(Value):
+    """A step that was undone, or was to be, when the plan rolled back."""
+
+    step_id: str
+    status: str = Field(description="completed, failed, skipped: denied; pending, running: the plan ended before.")
+    code: str | None = None
+    error: str = ""
 
 
 class Denial(Value):
@@ -66,6 +77,8 @@ class Summary(View):
     denied: list[Denial] = Field(default_factory=list)
     awaiting: list[str] = Field(default_factory=list, description="Steps that await a person's decision.")
     blocked: list[Reason] = Field(default_factory=list)
+    undone: list[UndoneStep] = Field(default_factory=list, description="Steps to undo, the last completed first.")
+    closing: list[Failure] = Field(default_factory=list, description="Steps of `finally` that failed.")
 
     @property
     def is_completed(self) -> bool:
@@ -73,9 +86,10 @@ class Summary(View):
         return self.status is PlanStatus.COMPLETED
 
     def to_json(self) -> dict[str, Any]:
-        """The summary as JSON data with all fields, except that unset fields of `tokens` are omitted."""
+        """The summary as JSON data with all fields, less unset ones of `tokens`, and what closed no plan."""
         tokens = self.tokens.model_dump(mode="json", exclude_unset=True)
-        return self.model_dump(mode="json") | {"tokens": tokens}
+        empty = {name for name in ("undone", "closing") if not getattr(self, name)}
+        return self.model_dump(mode="json", exclude=empty) | {"tokens": tokens}
 
 
 def summary_of(run: Run) -> Summary:
@@ -99,6 +113,12 @@ def summary_of(run: Run) -> Summary:
         denied=[_denial(run, step) for step, state in _those(run, Status.SKIPPED) if state.is_denied][:100],
         awaiting=[name for name, state in run.steps.items() if state.awaiting in ASKING][:100],
         blocked=[_reason(step, state) for step, state in _those(run, Status.BLOCKED)][:100],
+        undone=_undone(run)[:100],
+        closing=[
+            _failure(step, run.steps[step.id])
+            for step in shown_steps(run)
+            if run.steps[step.id].closes == FINALLY and run.steps[step.id].status is Status.FAILED
+        ][:100],
     )
 
 
@@ -108,9 +128,22 @@ def _those(run: Run, status: Status) -> Iterator[tuple[Step, StepState]]:
     return ((step, state) for step, state in pairs if state.status is status)
 
 
+def _undone(run: Run) -> list[UndoneStep]:
+    """What became of the undos, in their order."""
+    return [
+        UndoneStep(
+            step_id=name,
+            status=became.status,
+            code=became.result.code if became.result else None,
+            error=str(became.result.error or "")[:500] if became.result else "",
+        )
+        for name, became in outcomes(run)
+    ]
+
+
 def _files_left(run: Run) -> list[str]:
     """The files that steps wrote, except those that a later step deleted."""
-    states = [run.steps[step.id] for step in run.plan.steps]
+    states = [run.steps[step.id] for step in shown_steps(run)]
     deleted = {path: _end(state) for state in states for path in state.deleted}
     return [path for state in states for path in state.wrote if path not in deleted or _end(state) > deleted[path]]
 
@@ -184,12 +217,19 @@ def summary_markdown(summary: Summary, steps: str = "") -> str:
     rows += _section("Denied", [f"`{each.step_id}`: {md(why_denied(each))}" for each in summary.denied])
     rows += _section("Skipped", [f"`{each.step_id}`: {md(each.reason)}" for each in summary.skipped])
     rows += _section("Blocked", [f"`{each.step_id}`: {md(each.reason)}" for each in summary.blocked])
+    rows += _section("Undone", [_undone_row(each) for each in summary.undone])
+    rows += _section("Failed at the end", [f"`{each.step_id}`: {md(each.error)}" for each in summary.closing])
     rows += _section("Files written", [code(path) for path in summary.files_written])
     numbers = {name: count for name, count in shown["tokens"].items() if count and not isinstance(count, dict)}
     parts = [*_shares("model", summary.tokens.by_model), *_shares("step", summary.tokens.by_step)]
     rows += _section("Tokens", [*(f"{name}: {count}" for name, count in numbers.items()), *parts])
     rows += ["", "## Steps", "", "```", steps, "```"] if steps else []
     return "\n".join(rows) + "\n"
+
+
+def _undone_row(each: UndoneStep) -> str:
+    how = f"{each.status}{f': {each.error}' if each.error else ''}"
+    return f"`{each.step_id}`: {md(how)}"
 
 
 def _shares(kind: str, tokens: dict[str, int]) -> list[str]:

@@ -14,6 +14,7 @@ from plans.agents.as_plan import TOOL as AGENT
 from plans.execution.readiness import needed
 from plans.execution.tool_history import last_call
 from plans.files.undo import one_of
+from plans.flow.undone import shown_steps
 from plans.model import Step
 from plans.run import Run, Status, StepState
 from plans.views import details
@@ -25,6 +26,7 @@ from plans.views.live import ended_text
 from plans.views.markdown import MARKS
 from plans.views.models import PendingView
 from plans.views.pending import ASKING, QUESTION, asked
+from plans.views.progress.closing import undo_text
 from plans.views.safe_text import line
 
 ATTEMPTS = 5
@@ -49,10 +51,10 @@ def text(run: Run, limit: int | None = None, *, detailed: bool = False) -> str:
         "",
         "Steps:",
     ]
-    positions = {step.id: index for index, step in enumerate(run.plan.steps)}
+    positions = {step.id: index for index, step in enumerate(shown_steps(run))}
     shown = range(len(states)) if limit is None or len(states) <= limit else foremost(_ranks(run), limit)
     rows = [row for index in shown for row in _step_rows(run, run.plan.steps[index], positions, detailed)]
-    return "\n".join(head + rows + _hidden(run, set(shown)))
+    return "\n".join(head + rows + _hidden(run, set(shown)) + _closing_rows(run, positions, limit, detailed))
 
 
 def is_done(state: StepState) -> bool:
@@ -71,11 +73,20 @@ def _hidden(run: Run, shown: Set[int]) -> list[str]:
     return [f"  {folded(hidden)}"] if hidden else []
 
 
+def _closing_rows(run: Run, positions: Mapping[str, int], limit: int | None, detailed: bool) -> list[str]:
+    """The steps that close the plan, below its own: the last ones to begin, if there is not room for all."""
+    closing = shown_steps(run)[len(run.plan.steps) :]
+    shown = closing if limit is None else closing[-limit:]
+    more = [f"  {len(closing) - len(shown)} earlier ones"] if len(shown) < len(closing) else []
+    rows = [row for step in shown for row in _step_rows(run, step, positions, detailed)]
+    return ["", "Closing:", *more, *rows] if closing else []
+
+
 def _step_rows(run: Run, step: Step, positions: Mapping[str, int], detailed: bool) -> list[str]:
     state, index = run.steps[step.id], positions[step.id]
     mark = MARKS[state.status] if state.status is not Status.READY or state.awaiting else " "
     row = f"  {index}: [{mark}] {line(step.description or step.id)}"
-    tools, notes = _tools(step, state), line(_notes(step, state))
+    tools, notes = _tools(step, state), line(_notes(step, state, undo_text(run, step)))
     more = details.of_step(run, step) if detailed else []
     if not tools and state.status in _NOT_BEGUN:
         needs = sorted({positions[name] for name in needed(run, step) if name in positions})
@@ -129,11 +140,11 @@ def _asked(run: Run, step: Step) -> list[str]:
     return ["      Call:", *(f"        {row}" for row in call_rows(item))]
 
 
-def _notes(step: Step, state: StepState) -> str:
+def _notes(step: Step, state: StepState, undo: str) -> str:
     if state.awaiting:
         return f"awaiting {state.awaiting}"
     error = state.result.error if state.result else None
-    return error or "; ".join(filter(None, [notes_of(step, state), state.mended])) or state.reason
+    return error or "; ".join(filter(None, [notes_of(step, state), state.mended, undo])) or state.reason
 
 
 def _tools(step: Step, state: StepState) -> str:

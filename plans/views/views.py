@@ -20,11 +20,13 @@ from plans.execution import approvals
 from plans.execution.readiness import ReadinessIndex
 from plans.execution.tool_history import last_record
 from plans.files.undo import one_of
+from plans.flow.undone import shown_steps, undone
 from plans.model import Step
 from plans.run import Decision, Result, Run, Status, StepState
 from plans.step_call import carries
 from plans.views.agent_progress import notes_of, tasks_of
 from plans.views.pending import iso, pending
+from plans.views.progress.closing import closing_view, undo_view
 from plans.views.progress.events import asks, result_view
 
 DENIED_COUNT = "denied"
@@ -36,7 +38,7 @@ _IF_SET = ("outputs", "rollback", "owns", "finally_")
 def plan_view(run: Run, schedule: ReadinessIndex) -> dict[str, Any]:
     """The full view (a PlanView): the plan joined with what happened."""
     plan = run.plan
-    steps = [step_view(run, schedule, index) for index in range(len(plan.steps))]
+    steps = [step_view(run, schedule, index, step) for index, step in enumerate(shown_steps(run))]
     unset = [name for name in _IF_SET if not getattr(plan, name)]
     head = plan.model_dump(mode="json", exclude={"steps", *sorted(unset)}, exclude_none=True)
     return head | {
@@ -52,6 +54,7 @@ def plan_view(run: Run, schedule: ReadinessIndex) -> dict[str, Any]:
         **_of_child(run),
         **({"resumes": run.resumes} if run.resumes else {}),
         **({"unsigned": True} if run.unsigned else {}),
+        **closing_view(run),
         "counts": counts(run),
         "steps": steps,
         "pending": pending(run),
@@ -89,7 +92,8 @@ def brief_view(run: Run) -> dict[str, Any]:
         "startedAt": iso(run.started),
         "endedAt": iso(run.ended),
         "counts": counts(run),
-        "steps": [_brief_step(run, step) for step in run.plan.steps],
+        **closing_view(run),
+        "steps": [_brief_step(run, step) for step in shown_steps(run)],
         "pending": pending(run),
         **({"tokens": used} if (used := tokens(run)) else {}),
         "log": [entry.model_dump(mode="json", exclude_none=True) for entry in run.log],
@@ -116,15 +120,16 @@ def tokens(run: Run) -> dict[str, Any]:
     return run.ledger.to_json(run.llm_seconds) if run.llm_calls or run.ledger.by_step else {}
 
 
-def step_view(run: Run, schedule: ReadinessIndex, index: int) -> dict[str, Any]:
+def step_view(run: Run, schedule: ReadinessIndex, index: int, step: Step) -> dict[str, Any]:
     """One step with its status and result (a StepView)."""
-    step = run.plan.steps[index]
     state = run.steps[step.id]
     view = step.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     view |= {"order": index, "description": step.description, "args": run.args_of(step), "dependsOn": step.depends_on}
     view["needs"] = list(schedule.needs(step.id))
     view["critical"] = run.plan.defaults.critical if step.critical is None else step.critical
-    view["requiresApproval"] = needs_mark(run, index)
+    view["requiresApproval"] = needs_mark(run, step)
+    view |= {"closes": state.closes} if state.closes else {}
+    view |= undo_view(run, step)
     view["status"] = state.status.value
     if state.status is Status.BLOCKED:
         view["blockedBy"] = schedule.open_needs(step.id)
@@ -155,9 +160,8 @@ def step_view(run: Run, schedule: ReadinessIndex, index: int) -> dict[str, Any]:
     return view | _times(state)
 
 
-def needs_mark(run: Run, index: int) -> bool:
+def needs_mark(run: Run, step: Step) -> bool:
     """Whether the step is shown as needing approval, regardless of waivers for the whole run."""
-    step = run.plan.steps[index]
     asks = approvals.stated(run, step)
     if asks is not None:
         return asks
@@ -166,8 +170,9 @@ def needs_mark(run: Run, index: int) -> bool:
 
 
 def counts(run: Run) -> dict[str, int]:
-    """Number of steps by status, without zeros, and in total. Denied steps are `denied`, not `skipped`."""
-    number = Counter(DENIED_COUNT if state.is_denied else state.status.value for state in run.steps.values())
+    """Number of the plan's steps by status, without zeros, and in total. Denied steps are `denied`, not `skipped`."""
+    states = (state for state in run.steps.values() if not state.closes)
+    number = Counter(DENIED_COUNT if state.is_denied else state.status.value for state in states)
     names = [*(status.value for status in Status), DENIED_COUNT]
     return {"total": number.total()} | {name: number[name] for name in names if number[name]}
 
@@ -175,7 +180,7 @@ def counts(run: Run) -> dict[str, int]:
 def tool_history(run: Run) -> dict[str, list[dict[str, Any]]]:
     """The tool calls by step index."""
     history: dict[str, list[dict[str, Any]]] = {}
-    for index, step in enumerate(run.plan.steps):
+    for index, step in enumerate(shown_steps(run)):
         last = last_record(run, step)
         calls = [_call(call) for call in (*run.steps[step.id].past, last) if call is not None]
         if calls:
@@ -185,13 +190,13 @@ def tool_history(run: Run) -> dict[str, list[dict[str, Any]]]:
 
 def step_files(run: Run) -> dict[str, list[str]]:
     """The files and directories written, by step index; each once."""
-    steps = enumerate(run.plan.steps)
+    steps = enumerate(shown_steps(run))
     return {str(index): list(run.steps[step.id].wrote) for index, step in steps if run.steps[step.id].wrote}
 
 
 def _step_files_shared(run: Run) -> dict[str, Any]:
     """Of `step_files`, those that may be another step's: by step index and path, whose; omitted if there are none."""
-    steps = [(index, step.id, run.steps[step.id]) for index, step in enumerate(run.plan.steps)]
+    steps = [(index, step.id, run.steps[step.id]) for index, step in enumerate(shown_steps(run))]
     shared = {
         str(index): {path: one_of(step_id, state.shared_with) for path in state.shared if path in state.wrote}
         for index, step_id, state in steps
@@ -230,6 +235,8 @@ def _brief_step(run: Run, step: Step) -> dict[str, Any]:
         "description": step.description,
         "status": state.status.value,
         "seq": state.changes[-1].seq if state.changes else 0,
+        **({"closes": state.closes} if state.closes else {}),
+        **({"undo": became.status} if (became := undone(run, step.id)) else {}),
     }
     if asks(state):
         view["args"] = run.args_of(step) if state.asked is None else state.asked

@@ -64,7 +64,7 @@ def output_of(*command: str | Path) -> str:
 def test_there_are_examples_to_run() -> None:
     assert [path.parent.name for path in PLANS if path.parent != EXAMPLES] == [
         "build-and-test", "csv-cleanup", "map-files", "new-project", "nightly", "questions", "release-notes",
-        "risky-cleanup", "sub-plans",
+        "risky-cleanup", "rollback", "sub-plans",
     ]  # fmt: skip
 
 
@@ -117,6 +117,13 @@ async def test_release_notes_come_from_a_real_history(run: Run, tmp_path: Path) 
     ended = await run("run", EXAMPLES / "release-notes/plan.yaml", "--workspace", station, "--input", "since=v1.0.0")
     assert ended.code == 0, ended.out + ended.err
     assert_as_expected("release-notes", station)
+
+
+async def test_a_release_that_fails_is_taken_back_and_reported(run: Run, tmp_path: Path) -> None:
+    ended = await run("run", EXAMPLES / "rollback/plan.yaml", "--workspace", tmp_path, "--json")
+    assert (ended.code, ended.json["summary"]["status"]) == (1, "partial")
+    assert [each["stepId"] for each in ended.json["summary"]["undone"]] == ["announce", "package"]
+    assert_as_expected("rollback", tmp_path)
 
 
 async def test_a_hostile_tag_name_is_no_command(run: Run, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from tests.replay.agents import AGENTS
 from tests.replay.agents import TALKS as AGENT_TALKS
 from tests.replay.child_plans import CHILD_PLANS
 from tests.replay.child_plans import TALKS as CHILD_TALKS
+from tests.replay.closings import CLOSINGS
 from tests.replay.outputs import OUTPUTS
 from tests.replay.schedules import SCHEDULED
 from tests.replay.waiting import WAITING
@@ -332,4 +333,5 @@ SCENARIOS: dict[str, Scenario] = {
     **OUTPUTS,
     **SCHEDULED,
     **WAITING,
+    **CLOSINGS,
 }

@@ -13,7 +13,7 @@ from temporalio.exceptions import ApplicationError
 from client import resume, runs
 from client.children.naming import located, parts
 from client.listing import list_plans
-from client.undo import undo
+from client.undo.files import undo
 from tests.driving import WAITS, Plans, Started, step, work
 from tests.waiting import until
 from tests.workflows.agents import Serving, call, says, serving

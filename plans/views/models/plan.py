@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from plans.large_value import LargeValue
-from plans.model import Budget, Defaults, Problem, Step, Value
+from plans.model import Budget, Defaults, Problem, Step, Undo, Value
 from plans.run import PlanStatus, Status
 from plans.views.live import LiveView
 from plans.views.models.pending import PendingView
@@ -60,9 +60,29 @@ class DecisionView(Value):
     changed_args: bool = Field(default=False, description="The approver replaced the arguments.")
 
 
+class UndoView(Undo):
+    """The undo of a step, and what became of it once the plan rolls back."""
+
+    status: str = Field(default="", description="pending, running, completed, failed, or skipped: a person denied it.")
+    result: ResultView | None = None
+
+
+class ClosingView(Value):
+    """How far a plan is in being closed: rolled back, and then its `finally`."""
+
+    phase: str = Field(description="rollback or finally.")
+    ends: str = Field(description="The status it ends with, unless a step of its `finally` fails.")
+    cancelled: bool = Field(default=False, description="It was cancelled; another time ends it at once.")
+    undo: dict[str, int] = Field(default_factory=dict, description="Steps to undo, by what became of it.")
+
+
 class StepView(Step):
     """A step of the plan with its status and result."""
 
+    id: str = Field(description="Names the step; at run time there are more than the author named.")
+    depends_on: list[str] = Field(default_factory=list)
+    closes: str = Field(default="", description="It closes the plan: undo or finally.")
+    undo: UndoView | None = None
     order: int = Field(default=0, description="Index in the list of steps, from 0.")
     critical: bool = Field(default=False, description="The plan stops if the step fails.")
     requires_approval: bool = Field(default=False, description="The step needs a person's approval to start.")
@@ -103,6 +123,8 @@ class BriefStep(Value):
     description: str = ""
     status: Status = Status.PENDING
     seq: int = Field(default=0, description="Number of its last event.")
+    closes: str = Field(default="", description="It closes the plan: undo or finally.")
+    undo: str = Field(default="", description="What became of its undo, once the plan rolls back.")
     args: dict[str, Any] | None = Field(default=None, description="As last asked about, if approval was requested.")
     digest: str = Field(default="", description="Digest of what `args` are part of.")
     awaiting: str | None = None
@@ -129,6 +151,7 @@ class BriefView(View):
     started_at: datetime | None = None
     ended_at: datetime | None = None
     counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, `denied` ones apart; `total`.")
+    closing: ClosingView | None = Field(default=None, description="Once it is being closed.")
     steps: list[BriefStep] = Field(default_factory=list)
     pending: list[PendingView] = Field(default_factory=list, description="Pending decisions, oldest first.")
     tokens: TokensView = Field(default_factory=TokensView, description="LLM usage so far.")
@@ -162,6 +185,7 @@ class PlanView(View):
     value: ResultView | None = Field(default=None, description="Its value: `outputs`, once it has ended.")
     unsigned: bool = Field(default=False, description="Started unsigned where that is asked for: waivers are ignored.")
     counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, `denied` ones apart; `total`.")
+    closing: ClosingView | None = Field(default=None, description="Once it is being closed.")
     steps: list[StepView] = Field(default_factory=list)
     finally_: list[Step] | None = Field(default=None, alias="finally")
     outputs: dict[str, str] = Field(default_factory=dict)

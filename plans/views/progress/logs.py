@@ -13,6 +13,7 @@ from plans.agents.as_plan import TOOL as AGENT
 from plans.agents.order import agent_of_step
 from plans.execution.messages import LogsAsked
 from plans.execution.tool_history import last_call
+from plans.flow.undone import shown_steps
 from plans.large_value import LargeValue
 from plans.model import Retry, Step, Value
 from plans.run import Result, Run, Status
@@ -58,7 +59,7 @@ class LogsPage(Value):
 def logs_page(run: Run, asked: LogsAsked) -> LogsPage:
     """The steps from number `asked.since` on, or the one that is asked for, if there is one."""
     found, size = list[LoggedStep](), 0
-    for number, step in enumerate(run.plan.steps[asked.since :], asked.since):
+    for number, step in enumerate(shown_steps(run)[asked.since :], asked.since):
         if asked.step_id not in ("", step.id):
             continue
         each = _step(run, step)

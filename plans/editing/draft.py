@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from plans.definition.parsing import read_plan
+from plans.editing.inner_edits import is_inner, list_of, row_of
 from plans.errors import InvalidPlan, Refused
 from plans.flow.ids import inner_id
-from plans.flow.inner_edits import is_inner, list_of, row_of
 from plans.model import Plan, Step
 from plans.run import Run
 from plans.step_state import SKIPPED, Status

@@ -6,11 +6,11 @@ Both run as a short workflow of their own: the plan may have ended, and its file
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError
+from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus, WorkflowFailureError
 from temporalio.common import WorkflowIDReusePolicy
 from temporalio.exceptions import ActivityError, ApplicationError, TimeoutError, WorkflowAlreadyStartedError
 from temporalio.service import RPCError
@@ -37,22 +37,37 @@ async def file_changes(client: Client, plan: str, step_id: str | None = None, *,
 
 
 async def undo(
-    client: Client, plan: str, step_id: str | None = None, *, dry_run: bool = False, partly: bool = False
+    client: Client,
+    plan: str,
+    step_id: str | None = None,
+    *,
+    dry_run: bool = False,
+    partly: bool = False,
+    also: Sequence[str] = (),
 ) -> ChangesReport:
     """Undo the file changes of an ended plan, or of one of its steps.
 
     If a file cannot be restored, for example because someone else has changed it since, it is listed in `refused` and
     nothing is undone; with `partly`, the other files are restored. `dry_run` only reports what would be done, also
-    while the plan is running. Raises NoWorker, and Refused (NOT_ENDED, UNKNOWN_STEP, UNDO_RUNNING).
+    while the plan is running. `also`: plans that have undone it, whose changes count as its own. Raises NoWorker, and
+    Refused (NOT_ENDED, UNKNOWN_STEP, UNDO_RUNNING).
     """
+    if not dry_run:
+        await ended(client, plan)
+    request = ChangesRequest(plan_id=plan_id(plan), step_id=step_id, undo=True, dry_run=dry_run, partly=partly)
+    request = request.model_copy(update={"also": list(also)})
+    return await _answer(client, plan, request, f"undo-{plan_id(plan)}")
+
+
+async def ended(client: Client, plan: str) -> WorkflowExecutionDescription:
+    """The description of an ended plan. Raises Refused (NOT_ENDED)."""
     description = await describe(client, plan)
-    if description.status is WorkflowExecutionStatus.RUNNING and not dry_run:
+    if description.status is WorkflowExecutionStatus.RUNNING:
         name = plan_id(plan)
         raise Refused(
             f"plan '{name}' is still running; wait until it ends, or cancel it with `plan cancel {name}`", "NOT_ENDED"
         )
-    request = ChangesRequest(plan_id=plan_id(plan), step_id=step_id, undo=True, dry_run=dry_run, partly=partly)
-    return await _answer(client, plan, request, f"undo-{plan_id(plan)}")
+    return description
 
 
 async def _answer(client: Client, plan: str, request: ChangesRequest, workflow_id: str) -> ChangesReport:

@@ -27,6 +27,8 @@ def check_open(run: Run) -> None:
         raise Refused(f"the plan has ended ({run.status}); it cannot be edited", "PLAN_CLOSED")
     if run.status is PlanStatus.DRAFT:
         raise Refused("the plan is still being drafted; edit it once it is in review", "TOO_EARLY")
+    if run.closing is not None:
+        raise Refused("the plan is being closed; it cannot be edited", "PLAN_CLOSED")
     if run.stopped:
         raise Refused(f"no further step will start ({run.stopped}); the plan cannot be edited", "PLAN_CLOSED")
 
