@@ -96,6 +96,7 @@ def options_of(parent: Run, step: Step, plan: Plan) -> Options:
         approve_all=parent.options.approve_all,
         waivers=waivers_count(parent, step),
         known_plans=parent.options.known_plans,
+        owns=parent.owns,
         by=parent.options.by,
         history_limit=parent.options.history_limit,
     )

@@ -77,7 +77,7 @@ def resumed(run: Run, new_id: str, now: datetime, by: str = "", changes: Sequenc
 
 def continued(run: Run, new_id: str, now: datetime, by: str = "", changes: Sequence[Replacement] = ()) -> Run:
     """As `resumed`, also if all steps are done: of a child plan whose parent was stopped before it learned that."""
-    again = unfinished(run, _is_done)
+    again = _open(run)
     sentence = _sentence(f"resumes plan '{run.plan.id}'", run, again.names, by)
     new = _next(run, _changed(_plan_of(run), changes, again.names), again, new_id, sentence, now)
     new.agents = {name: agent for name, agent in run.agents.items() if name in again.names}
