@@ -59,14 +59,28 @@ def is_pattern(text: str) -> bool:
     return "[*]" in text
 
 
+def pattern_of(step_id: str) -> str:
+    """The pattern that an instance fits with those beside it: `resize[*].thumb` of `resize[cat.png].thumb`."""
+    return re.sub(r"\[[^\]]*\]", "[*]", step_id)
+
+
+def covers(asked: str, step_id: str) -> bool:
+    """Whether what a person names is a step: its id, a pattern that it fits, or that of something around it."""
+    if asked.count("[") != asked.count("]"):
+        return asked == step_id
+    return _pattern(asked, inside=True).fullmatch(step_id) is not None
+
+
 def template_of(step_id: str) -> str:
     """The place in the plan of an instance's step: `resize.thumb` of `resize[cat.png].thumb`."""
     return re.sub(r"\[[^\]]*\]|#\d+", "", step_id)
 
 
 @lru_cache(maxsize=100)
-def _pattern(pattern: str) -> re.Pattern[str]:
-    return re.compile(r"\[[^\]]*\]".join(re.escape(part) for part in pattern.split("[*]")))
+def _pattern(pattern: str, inside: bool = False) -> re.Pattern[str]:
+    """The pattern as a regular expression. `inside`: also of what is inside the steps that fit it."""
+    whole = r"\[[^\]]*\]".join(re.escape(part) for part in pattern.split("[*]"))
+    return re.compile(whole + r"(?:[\[.#].*)?" if inside else whole, re.DOTALL)
 
 
 def _hash(text: str) -> str:

@@ -2,33 +2,55 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime
 from typing import Any
 
 from plans.execution import approvals
 from plans.expressions.references import find
+from plans.flow.ids import pattern_of
 from plans.model import Step
 from plans.run import Run
 from plans.step_call import digest_of, upcoming
+from plans.views.nested.listing import item_text
+
+LISTED = 200
+"""Pending decisions inside loops that a view has with their calls; further ones are counted."""
 
 
 def pending(run: Run) -> list[dict[str, Any]]:
     """The pending decisions (PendingViews), oldest first."""
-    waiting = [step for step in run.plan.steps if run.steps[step.id].awaiting == "approval"]
-    waiting.sort(key=lambda step: run.steps[step.id].changes[-1].seq)
     return [
         {
             **asked(run, step),
             "since": (run.steps[step.id].proposal or {}).get("since") or iso(run.steps[step.id].changes[-1].time),
             "deadline": iso(run.steps[step.id].deadline),
         }
-        for step in waiting
+        for step in _waiting(run)[0]
     ]
+
+
+def more_pending(run: Run) -> dict[str, Any]:
+    """Those that `pending` has no room for, counted by pattern, under `morePending`; empty if there are none."""
+    number = Counter(pattern_of(step.id) for step in _waiting(run)[1])
+    return {"morePending": dict(number)} if number else {}
+
+
+def _waiting(run: Run) -> tuple[list[Step], list[Step]]:
+    """The steps that await a decision, oldest first; apart, those in loops that there is no room for."""
+    names = [name for name, state in run.steps.items() if state.awaiting == "approval"]
+    steps = [step for name in names if (step := run.step_of(name)) is not None]
+    steps.sort(key=lambda step: run.steps[step.id].changes[-1].seq)
+    if len(steps) <= LISTED or not run.opened:
+        return steps, []
+    inner = [step for step in steps if run.outline.nodes[step.id].parent is not None]
+    left = {step.id for step in inner[LISTED:]}
+    return [step for step in steps if step.id not in left], inner[LISTED:]
 
 
 def call_view(run: Run, step_id: str) -> dict[str, Any]:
     """What a decision on the step would be about now (a CallView); empty if the plan has no such step."""
-    step = next((step for step in run.plan.steps if step.id == step_id), None)
+    step = run.step_of(step_id)
     if step is None:
         return {}
     if run.steps[step_id].awaiting == "approval":
@@ -51,10 +73,12 @@ def asked(run: Run, step: Step) -> dict[str, Any]:
 
 def _shown(run: Run, step: Step, args: dict[str, Any]) -> dict[str, Any]:
     """The whole call with these arguments."""
-    large = {each.root: large for each in find(args) if (large := _stored(run, each.root))} if not run.literal else {}
+    roots = [] if run.literal else [each.root for each in find(args)]
+    large = {root: large for root in roots if (large := _stored(run, step.id, root))}
     return {
         **({"large": large} if large else {}),
         "stepId": step.id,
+        **({"item": item} if (item := item_text(run, step.id)) else {}),
         "tool": step.tool,
         "description": step.description,
         "args": args,
@@ -66,8 +90,10 @@ def _shown(run: Run, step: Step, args: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _stored(run: Run, root: str) -> dict[str, Any] | None:
+def _stored(run: Run, step_id: str, root: str) -> dict[str, Any] | None:
     """Where the value of a step is stored, if it is too large for history: its hash tells what is approved."""
+    found = run.outline.find(step_id, root) if run.opened else None
+    root = found.step_id or "" if found is not None else root
     result = run.steps[root].result if root in run.steps else None
     return result.large.model_dump(mode="json") if result and result.large else None
 

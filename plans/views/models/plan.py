@@ -11,6 +11,7 @@ from plans.activity_io import LargeValue
 from plans.model import Budget, Defaults, Problem, Step, Value
 from plans.run import PlanStatus, Status
 from plans.views.live import LiveView
+from plans.views.models.nested import InsideView
 from plans.views.models.pending import PendingView
 from plans.views.models.records import AgentView, ChangeView, EntryView, NoteView, TokensView, ToolCallView
 from plans.views.models.view import View
@@ -77,12 +78,15 @@ class StepView(Step):
     mended: str = Field(default="", description="How the LLM recovered it from its last failure, and why.")
     tasks: list[TaskView] = Field(default_factory=list, description="Task list of the agent that works on it.")
     result: ResultView | None = None
+    inside: InsideView | None = Field(default=None, description="What is inside it, once it has begun.")
+    instances: list[BriefStep] = Field(default_factory=list, description="Steps inside it; first those in trouble.")
+    more_instances: int = Field(default=0, description="Number of the others: the query `inside` lists them.")
     started_at: datetime | None = None
     ended_at: datetime | None = None
 
 
 class BriefStep(Value):
-    """The fields of a step that a list of steps shows."""
+    """The fields of a step that a list of steps shows. Of a step inside a loop, `id` names the instance."""
 
     id: str
     tool: str
@@ -96,6 +100,11 @@ class BriefStep(Value):
     tasks: list[TaskView] = Field(default_factory=list)
     until: datetime | None = Field(default=None, description="When its sleep ends.")
     live: LiveView | None = Field(default=None, description="What clients add about its running attempt.")
+    kind: str = Field(default="call", description="call; or what is inside: block, switch, each or repeat.")
+    item: str = Field(default="", description="The items of the loops around it, cut.")
+    inside: InsideView | None = Field(default=None, description="What is inside it, once it has begun.")
+    instances: list[BriefStep] = Field(default_factory=list, description="A few of the steps inside it.")
+    more_instances: int = Field(default=0, description="Number of the others.")
     result: ResultView | None = None
     started_at: datetime | None = None
     ended_at: datetime | None = None
@@ -115,7 +124,12 @@ class BriefView(View):
     ended_at: datetime | None = None
     counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, `denied` ones apart; `total`.")
     steps: list[BriefStep] = Field(default_factory=list)
+    templates: list[BriefStep] = Field(default_factory=list, description="Steps inside others, as the plan has them.")
+    inside: int = Field(default=0, description="Number of steps inside others, those known to come included.")
     pending: list[PendingView] = Field(default_factory=list, description="Pending decisions, oldest first.")
+    more_pending: dict[str, int] = Field(
+        default_factory=dict, description="Number of further ones by pattern, as in `resize[*]`."
+    )
     tokens: TokensView = Field(default_factory=TokensView, description="LLM usage so far.")
     log: list[EntryView] = Field(default_factory=list)
     agent: AgentView | None = Field(default=None, description="For an agent's run: its state.")
@@ -151,6 +165,9 @@ class PlanView(View):
     rollback: bool = False
     owns: list[str] = Field(default_factory=list)
     pending: list[PendingView] = Field(default_factory=list, description="Pending decisions, oldest first.")
+    more_pending: dict[str, int] = Field(
+        default_factory=dict, description="Number of further ones by pattern, as in `resize[*]`."
+    )
     request: str = Field(default="", description="The user's request, if the LLM wrote the plan.")
     problems: list[Problem] = Field(default_factory=list, description="Problems that keep a draft from starting.")
     draft: str = Field(default="", description="The LLM's last answer, if it was not a valid plan.")
