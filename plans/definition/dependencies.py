@@ -14,6 +14,7 @@ from plans.definition.locations import MAX_FIELD
 from plans.definition.scopes import VALUE, bodies, call_names, item_names, path_in
 from plans.expressions.conditions import roots_of
 from plans.expressions.items import roots_of_items
+from plans.expressions.opaque import scanned
 from plans.expressions.references import find
 from plans.model import Step
 
@@ -46,7 +47,7 @@ class Mention(NamedTuple):
 def mentions(step: Step, before: str = "") -> Iterator[Mention]:
     """Every use of a name from outside of a step, in reading order. Raises BadExpression."""
     path, items, inside = f"{before}{step.id}", item_names(step), call_names(step)
-    for reference in find(step.args):
+    for reference in find(scanned(step.tool, step.args)):
         if reference.root not in inside:
             yield Mention(path, field_of_place("args", reference.place), reference.root)
     yield from (Mention(path, "when", root) for root in roots_of(step.when) if root not in items)
@@ -60,7 +61,7 @@ def mentions(step: Step, before: str = "") -> Iterator[Mention]:
         for each in body.steps:
             yield from (found for found in mentions(each, path_in(body, path)) if found.root not in names)
     if step.undo is not None:
-        for reference in find(step.undo.args):
+        for reference in find(scanned(step.undo.tool or "", step.undo.args)):
             if reference.root not in items and reference.root != VALUE:
                 yield Mention(path, field_of_place("undo.args", reference.place), reference.root)
 

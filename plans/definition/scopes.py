@@ -7,10 +7,12 @@ construct. Only variables and siblings are known here; what is outside is left t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, TypeVar
 
-from plans.model import Plan, Step
+from plans.model import Case, Catch, Plan, Step, Undo
+
+Owner = TypeVar("Owner", Case, Catch, Undo)
 
 INDEX, KEY, ROUND, ERROR, STATUS, VALUE = "index", "key", "round", "error", "status", "value"
 """Variables that constructs define, besides the item of a loop."""
@@ -97,6 +99,26 @@ def walk_step(step: Step, before: str = "") -> Iterator[tuple[str, Step]]:
 def queues(steps: Iterable[Step]) -> list[str]:
     """The task queues that these steps, and those inside them, are bound to."""
     return list(dict.fromkeys(each.queue for step in steps for _, each in walk_step(step) if each.queue))
+
+
+def with_bodies(step: Step, change: Callable[[str, Step], Step]) -> Step:
+    """The step with every step directly inside it changed; `change` is given the part of the body and the step."""
+    new: dict[str, Any] = {}
+    if step.steps is not None:
+        new["steps"] = [change("", each) for each in step.steps]
+    if step.switch is not None:
+        new["switch"] = [_changed(case, "", change) for case in step.switch]
+    if step.catch is not None:
+        new["catch"] = [_changed(handler, CATCH, change) for handler in step.catch]
+    if step.finally_ is not None:
+        new["finally_"] = [change(FINALLY, each) for each in step.finally_]
+    if step.undo is not None and step.undo.steps is not None:
+        new["undo"] = _changed(step.undo, UNDO, change)
+    return step.model_copy(update=new) if new else step
+
+
+def _changed(owner: Owner, part: str, change: Callable[[str, Step], Step]) -> Owner:
+    return owner.model_copy(update={"steps": [change(part, each) for each in owner.steps or []]})
 
 
 def outermost(plan: Plan) -> list[Step]:

@@ -13,6 +13,8 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
+from plans.definition.scopes import walk_step, with_bodies
+from plans.definition.validation import calls_of
 from plans.edits import AddStep, Edit, EditPlan, SetField
 from plans.errors import InvalidPlan, PlanError
 from plans.execution.apply_edits import Revised, revise
@@ -98,9 +100,14 @@ def _outcome(run: Run, step: Step, result: Result | None) -> ToolOutcome:
 def choice_problems(run: Run, step: Step, choice: Recovery, now: datetime) -> list[str]:
     """Why the choice cannot be applied; empty if it can."""
     names = _of_queue(run, step)
-    unknown = [each for each in choice.steps if names is not None and each.tool not in names]
+    calls = [
+        call for new in choice.steps for path, each in walk_step(new) for call in calls_of(each, path[: -len(each.id)])
+    ]
+    unknown = [call for call in calls if names is not None and call.tool not in names]
     if unknown:
-        return [f"step '{each.id}': the workers of queue '{step.queue}' have no tool '{each.tool}'" for each in unknown]
+        return [
+            f"step '{call.path}': the workers of queue '{step.queue}' have no tool '{call.tool}'" for call in unknown
+        ]
     try:
         applied(run, step, choice, now)
     except InvalidPlan as error:
@@ -128,15 +135,21 @@ def edits_of(plan: Plan, step: Step, choice: Recovery, queue: str | None = None)
         return edits
     if choice.action != "insert":
         return []
-    rows = [each.model_dump(mode="json", exclude_none=True, exclude_defaults=True) for each in choice.steps]
+    bound = [_bound(each, queue) for each in choice.steps] if queue else choice.steps
+    rows = [each.model_dump(mode="json", exclude_none=True, exclude_defaults=True) for each in bound]
     critical = {"critical": True} if step.critical or (step.critical is None and plan.defaults.critical) else {}
-    bound = {"queue": queue} if queue else {}
     added: list[Edit] = [
-        AddStep(op="add", step={**critical, **row, **bound, "args": row.get("args", {})}, before=step.id)
+        AddStep(op="add", step={**critical, **({"args": {}} if "tool" in row else {}), **row}, before=step.id)
         for row in rows
     ]
     needs = [*step.depends_on, *(each.id for each in choice.steps)]
     return [*added, SetField(op="set", step_id=step.id, path="dependsOn", value=needs)]
+
+
+def _bound(step: Step, queue: str) -> Step:
+    """The step, and those inside it, with their calls bound to a queue."""
+    own = step.model_copy(update={"queue": queue}) if step.tool else step
+    return with_bodies(own, lambda _, each: _bound(each, queue))
 
 
 def sentence(step_id: str, choice: Recovery) -> str:

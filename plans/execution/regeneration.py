@@ -13,13 +13,16 @@ from datetime import datetime
 
 from plans.change_log import Revision, differences
 from plans.definition.dependencies import dependencies
+from plans.definition.scopes import bodies, with_bodies
 from plans.edits import Regenerate
 from plans.execution.apply_edits import Revised, has_begun
 from plans.model import Plan, Step
-from plans.model.step_fields import Asked, Llm, names
+from plans.model.step_fields import Asked, Llm, Offered, names, use_of
 from plans.run import Run
 
-_ANSWERED = names(Step, Asked)
+_ANSWERED = names(Step, Asked) + tuple(
+    name for name in names(Step, Offered) if isinstance(field := use_of(Step, name).llm, Offered) and field.resets
+)
 """Fields of a step that an answer sets, also by omitting them."""
 _ONLY_PEOPLE = names(Step, Llm.NEVER)
 """Fields of a step that a revision never sets."""
@@ -75,10 +78,18 @@ def replaced(run: Run, plan: Plan, message: Regenerate, now: datetime) -> Revise
 
 def _merged(old: Step | None, new: Step) -> Step:
     """The answered step; if it is still the same step, fields that only people set are retained."""
-    if old is None or old.tool != new.tool:
-        return new.model_copy(update={name: Step.model_fields[name].default for name in _ONLY_PEOPLE})
+    if old is None or _kind(old) != _kind(new):
+        reset = new.model_copy(update={name: Step.model_fields[name].default for name in _ONLY_PEOPLE})
+        return with_bodies(reset, lambda _, step: _merged(None, step))
+    known = {(body.part, step.id): step for body in bodies(old) for step in body.steps}
+    new = with_bodies(new, lambda part, step: _merged(known.get((part, step.id)), step))
     asks = True if old.requires_approval else new.requires_approval
     answered = {
         name: getattr(new, name) for name in sorted({*_ANSWERED, *new.model_fields_set}.difference(_ONLY_PEOPLE))
     }
     return old.model_copy(update={**answered, "requires_approval": asks})
+
+
+def _kind(step: Step) -> tuple[str, bool, bool]:
+    """Its tool, or which sort of block it is: a step of another kind is another step."""
+    return step.tool, step.steps is not None, step.switch is not None

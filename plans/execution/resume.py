@@ -12,7 +12,6 @@ not. What was approved with `remember`, or by a time limit, ends with its run.
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
 from datetime import datetime
@@ -28,6 +27,7 @@ from plans.execution.regeneration import as_it_stands
 from plans.execution.schedule import left_out, reset_to_draft
 from plans.execution.tool_history import begun_again
 from plans.expressions.json_path import PathError, put
+from plans.flow.again import Again, following, kept_of, unfinished, without_inside
 from plans.log import LogKind
 from plans.model import Budget, Plan, Step, Value
 from plans.model.step_fields import On, aliases
@@ -65,16 +65,17 @@ def run_id(base: str, number: int) -> str:
 
 def resumed(run: Run, new_id: str, now: datetime, by: str = "", changes: Sequence[Replacement] = ()) -> Run:
     """A run of the steps that are not done; their agents continue. Raises Refused, also if all steps are done."""
-    again = {name for name, state in run.steps.items() if not _is_done(state)}
-    if not again:
+    again = unfinished(run, _is_done)
+    if not again.names:
         raise Refused(
             "every step is done; there is nothing to resume. Use `plan rerun` to run steps again", "NOTHING_TO_DO"
         )
-    sentence = _sentence(f"resumes plan '{run.plan.id}'", run, again, by)
-    new = _next(run, _changed(_plan_of(run), changes, again), again, new_id, sentence, now)
-    new.agents = {name: agent for name, agent in run.agents.items() if name in again}
+    sentence = _sentence(f"resumes plan '{run.plan.id}'", run, again.names, by)
+    new = _next(run, _changed(_plan_of(run), changes, again.names), again, new_id, sentence, now)
+    new.agents = {name: agent for name, agent in run.agents.items() if name in again.names}
     for name in new.agents:  # an agent that continues tells of its earlier calls itself
-        new.steps[name].past, new.steps[name].more_past, new.steps[name].earlier = [], 0, {}
+        state = new.steps[name] if name in new.steps else new.kept.steps[name]
+        state.past, state.more_past, state.earlier = [], 0, {}
     return new
 
 
@@ -83,9 +84,11 @@ def rerun_from(
 ) -> Run:
     """A run of a step, all its dependents, and the steps that are not done. Raises Refused."""
     _require(run, step_id)
-    again = _following(run.plan, step_id) | {name for name, state in run.steps.items() if not _is_done(state)}
-    plan = _changed(_plan_of(run), changes, again)
-    sentence = _sentence(f"reruns plan '{run.plan.id}' from '{step_id}'", run, again, by)
+    relisted = bool(changes) and all(each.step_id == step_id and each.path.startswith("forEach") for each in changes)
+    again, rest = following(run, step_id, relisted), unfinished(run, _is_done)
+    again = Again(again.whole | (rest.whole - again.within), again.within | (rest.within - again.whole))
+    plan = _changed(_plan_of(run), changes, again.names)
+    sentence = _sentence(f"reruns plan '{run.plan.id}' from '{step_id}'", run, again.names, by)
     return _next(run, plan, again, new_id, sentence, now)
 
 
@@ -94,13 +97,16 @@ def rerun_only(
 ) -> Run:
     """A run of a single step; all others are retained or skipped. Raises Refused if a dependency is not done."""
     step = _require(run, step_id)
+    if run.outline.nodes[step_id].parent is not None:
+        text = f"'{step_id}' is inside a block or loop; rerun it with --from {step_id}"
+        raise Refused(text, "NOT_DONE")
     lacking = [name for name in dependencies(step) if name in run.steps and not _is_done(run.steps[name])]
     if lacking:
         text = f"step '{step_id}' needs '{lacking[0]}', which is not done; rerun with --from {lacking[0]}"
         raise Refused(text, "NOT_DONE")
     plan = _changed(_plan_of(run), changes, {step_id})
     sentence = _sentence(f"reruns only '{step_id}' of plan '{run.plan.id}'", run, {step_id}, by)
-    new = _next(run, plan, {step_id}, new_id, sentence, now)
+    new = _next(run, plan, Again({step_id}, set()), new_id, sentence, now)
     for other in run.plan.steps:
         if (name := other.id) != step_id and not _is_done(run.steps[name]):
             left = _not_wanted(f"this run reruns only '{step_id}'", now)
@@ -122,9 +128,9 @@ def _is_done(state: StepState) -> bool:
     return state.status in (Status.COMPLETED, Status.SKIPPED) and _code(state) not in (LEFT_OUT, DENIED)
 
 
-def _next(run: Run, plan: Plan, again: Collection[str], new_id: str, sentence: str, now: datetime) -> Run:
+def _next(run: Run, plan: Plan, again: Again, new_id: str, sentence: str, now: datetime) -> Run:
     run = caught_up(run, run.agents, now)
-    new = run.model_copy(deep=True)
+    new, names = run.model_copy(deep=True), again.names
     new.plan = plan.model_copy(update={"id": new_id, "task_id": plan.task_id or plan.id})
     new.options = run.options.model_copy(update={"review": False})
     if run.ledger.refused and plan.budget is not None:  # asked again, as about whatever was denied
@@ -134,15 +140,17 @@ def _next(run: Run, plan: Plan, again: Collection[str], new_id: str, sentence: s
     new.ledger = new.ledger.model_copy(update={"open": {}})  # a terminated run leaves its own requests open
     new.resumes, new.interrupted, new.aborted, new.agents = run.plan.id or "", False, False, {}
     new.remembered, new.edited = {}, dict.fromkeys(run.edited, RULE)  # nobody was asked about other calls in this run
-    denials = (name for name, decision in run.decisions.items() if name in again and not decision.approved)
+    denials = (name for name, decision in run.decisions.items() if name in names and not decision.approved)
     before = (name for name in run.denied if not (name in run.decisions and run.decisions[name].approved))
     new.denied = list(dict.fromkeys([*before, *denials]))
-    steps = {step.id: step for step in run.plan.steps}
-    for name in again:
+    new.kept = kept_of(run, again, _is_done, begun_again)
+    without_inside(new, sorted(name for name in names if run.outline.nodes[name].parent is None))
+    for name in sorted(names | {name for name, state in new.kept.steps.items() if not _is_done(state)}):
         if name in new.decisions and not _stands(new.decisions[name], run.steps[name]):
             del new.decisions[name]
-        new.steps[name] = begun_again(run, steps[name])
-        new.steps[name].args = run.steps[name].args if name in new.decisions else None
+        state = begun_again(run, run.outline.step(name))
+        state.args = run.steps[name].args if name in new.decisions else None
+        (new.steps if name in new.steps else new.kept.steps)[name] = state
     new.note(LogKind.RESUMES, sentence, now)
     return new
 
@@ -166,24 +174,10 @@ def _code(state: StepState) -> str | None:
 
 
 def _require(run: Run, step_id: str) -> Step:
-    step = next((step for step in run.plan.steps if step.id == step_id), None)
+    step = run.step_of(step_id)
     if step is None:
         raise Refused(f"the plan has no step '{step_id}'; `plan show` lists its steps", "UNKNOWN_STEP")
     return step
-
-
-def _following(plan: Plan, step_id: str) -> set[str]:
-    """The step and all its dependents, direct and indirect."""
-    dependents: dict[str, list[str]] = {}
-    for step in plan.steps:
-        for name in dependencies(step):
-            dependents.setdefault(name, []).append(step.id)
-    following, to_visit = {step_id}, deque([step_id])
-    while to_visit:
-        more = [name for name in dependents.get(to_visit.popleft(), ()) if name not in following]
-        following.update(more)
-        to_visit.extend(more)
-    return following
 
 
 def _changed(plan: Plan, changes: Sequence[Replacement], again: Collection[str]) -> Plan:

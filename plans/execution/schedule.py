@@ -24,6 +24,7 @@ from typing import Literal
 
 from plans.errors import IllegalMove
 from plans.execution.readiness import ReadinessIndex
+from plans.flow.again import taken
 from plans.flow.containers import MAX_AWAITING
 from plans.flow.opened import Opened
 from plans.log import LogKind
@@ -117,7 +118,7 @@ class Schedule(ReadinessIndex):
         new = self.outline.open(step_id)
         kept, run = self.run.kept, self.run
         for node in new:
-            run.steps[node.id] = state = kept.steps.pop(node.id, None) or StepState()
+            run.steps[node.id] = state = taken(kept, self.outline, node) or StepState()
             self.counts[state.status] += 1
             self._position[node.id] = len(self._position)
             if state.status in DONE and node.id in kept.opened:

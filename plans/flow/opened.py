@@ -32,3 +32,4 @@ class Kept(State):
     steps: dict[str, StepState] = Field(default_factory=dict, description="By id.")
     opened: dict[str, Opened] = Field(default_factory=dict, description="Of the containers among them that are done.")
     items: dict[str, str] = Field(default_factory=dict, description="By id of an instance, the hash of its item.")
+    stale: list[str] = Field(default_factory=list, description="Instances whose item is another one now.")

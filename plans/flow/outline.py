@@ -166,11 +166,11 @@ class Outline:
         names, step = {self.inner_name(child): child for child in node.children}, node.step
         ended = opened.body
         if opened.handler is not None and step.catch is not None and ended is not None:
-            block = Step(id=node.id, steps=step.catch[opened.handler].steps)
+            block = Step(id=CATCH, steps=step.catch[opened.handler].steps)
             error = {"code": ended.code or "", "message": ended.error or ""}
             yield Node(self._own(block, inner_id(node.id, CATCH)), node.id, names=names, bindings={ERROR: error})
         if opened.closing and step.finally_ is not None and ended is not None:
-            block = Step(id=node.id, steps=step.finally_)
+            block = Step(id=FINALLY, steps=step.finally_)
             status = {STATUS: "completed" if ended.ok else "failed"}
             last = Node(self._own(block, inner_id(node.id, FINALLY)), node.id, names=names, bindings=status)
             last.closing = True

@@ -21,7 +21,9 @@ from plans.agents.tasks import MAX_TASKS, TaskList
 from plans.definition.arguments import argument_problems
 from plans.definition.near_names import Hints
 from plans.definition.parsing import MAX_ARGS_BYTES, read_plan
+from plans.definition.scopes import walk
 from plans.llm.json_extraction import AnswerProblem, json_object
+from plans.llm.own_fields import own_args, own_fields
 from plans.llm.schemas import (
     Schema,
     complex_schema,
@@ -32,7 +34,6 @@ from plans.llm.schemas import (
     simple_schema,
 )
 from plans.model import Plan, Step, ToolSpec, Value
-from plans.model.step_fields import Llm, aliases, names
 
 Tools = Mapping[str, ToolSpec]
 MAX_STEPS = 200
@@ -155,8 +156,10 @@ def parse_plan_answer(text: str, tools: Tools | None = None, limit: int | None =
     if limit is not None and _number(data) > limit:
         return _bad([f"steps: {_number(data)} steps are too many; use at most {limit}, do more per step"])
     notes: list[str] = []
-    plan = read_plan(_own_fields(data, tools or {}, notes))
-    return PlanAnswer(plan=plan, notes=notes) if isinstance(plan, Plan) else _bad([item.text for item in plan])
+    plan = read_plan(own_fields(data, tools or {}, notes))
+    if not isinstance(plan, Plan):
+        return _bad([item.text for item in plan])
+    return _too_many(plan, limit, "do more per step") or PlanAnswer(plan=plan, notes=notes)
 
 
 def parse_recovery(text: str, spec: ToolSpec | None = None, tools: Tools | None = None) -> Recovery | AnswerProblem:
@@ -174,9 +177,11 @@ def parse_recovery(text: str, spec: ToolSpec | None = None, tools: Tools | None 
     if "args" in data and action != "retry":
         return _bad(['args: allowed only with the action "retry"'])
     if steps:
-        plan = read_plan(_own_fields({"steps": steps}, tools or {}, notes))
+        plan = read_plan(own_fields({"steps": steps}, tools or {}, notes))
         if not isinstance(plan, Plan):
             return _bad([item.text for item in plan])
+        if problem := _too_many(plan, MAX_INSERTED, "insert less"):
+            return problem
         steps = plan.steps
     args = data.get("args")
     if isinstance(args, str | dict) and spec is not None:
@@ -191,6 +196,14 @@ def native_answer(content: str | None, calls: Sequence[tuple[str, str]]) -> str:
     own = fields.get("tool_calls")
     added = [{"tool": name, "args": arguments} for name, arguments in calls]
     return json.dumps(fields | {"tool_calls": [*(own if isinstance(own, list) else []), *added]}, ensure_ascii=False)
+
+
+def _too_many(plan: Plan, limit: int | None, instead: str) -> AnswerProblem | None:
+    """The problem of a plan with too many steps, those inside blocks included."""
+    count = sum(1 for _ in walk(plan))
+    if limit is None or count <= limit:
+        return None
+    return _bad([f"steps: {count} steps, those in blocks included, are too many; use at most {limit}, {instead}"])
 
 
 def _number(data: Mapping[str, Any]) -> int:
@@ -233,7 +246,7 @@ def _valid(kind: type[Read], data: Mapping[str, Any], notes: list[str] | None = 
 
 def _own_args(call: ToolUse, tools: Tools) -> dict[str, Any]:
     args = loosened(call.args, tools[call.tool].args_schema) if call.tool in tools else call.args
-    return args if isinstance(args, dict) else call.args
+    return own_args(call.tool, args if isinstance(args, dict) else call.args, tools, [])
 
 
 def _call_problems(call: ToolUse, tools: Tools, hints: Hints) -> list[str]:
@@ -247,49 +260,6 @@ def _call_problems(call: ToolUse, tools: Tools, hints: Hints) -> list[str]:
         return [f"the arguments of {call.tool} are larger than {MAX_ARGS_BYTES} bytes; split them over several calls"]
     problems = argument_problems(spec, call.args, (), hints)
     return [f"Invalid args for {call.tool}: {field}: {text}" for field, text in problems]
-
-
-_NOT_OF_A_PLAN = (
-    "id",
-    "taskId",
-    "task_id",
-    "version",
-    "createdAt",
-    "created_at",
-    "workspace",
-    "inputs",
-    "defaults",
-    "queue",
-)
-_NOT_OF_A_STEP = ("status", "result", *dict.fromkeys(aliases(Step, Llm.NEVER) + names(Step, Llm.NEVER)))
-
-
-def _own_fields(data: Mapping[str, Any], tools: Tools, notes: list[str]) -> dict[str, Any]:
-    """A plan's data without nulls and without fields that the model may not set."""
-    own = _without(data, (*_NOT_OF_A_PLAN, "maxParallel", "max_parallel"), "the plan", notes)
-    steps = own.get("steps")
-    if isinstance(steps, list):
-        own["steps"] = [_own_step(step, tools, notes) if isinstance(step, Mapping) else step for step in steps]
-    return own
-
-
-def _own_step(step: Mapping[str, Any], tools: Tools, notes: list[str]) -> dict[str, Any]:
-    place = f"step '{step.get('id')}'"
-    own = _without(step, _NOT_OF_A_STEP, place, notes)
-    for name in ("requiresApproval", "requires_approval"):
-        if own.get(name) is False:
-            del own[name]
-            notes.append(f"{place}: {name} false was removed; only a person can waive an approval")
-    spec = tools.get(own["tool"]) if isinstance(own.get("tool"), str) else None
-    if spec is not None and "args" in own:
-        own["args"] = loosened(own["args"], spec.args_schema)
-    return own
-
-
-def _without(data: Mapping[str, Any], names: Sequence[str], place: str, notes: list[str]) -> dict[str, Any]:
-    removed = [name for name in names if data.get(name) is not None]
-    notes.extend(f"{place}: {name} was removed; the model may not set it" for name in removed)
-    return {name: value for name, value in data.items() if value is not None and name not in names}
 
 
 def _bad(problems: Sequence[str]) -> AnswerProblem:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
+from plans.llm.control_flow import control_flow
 from plans.llm.prompt_parts import (
     DATA_RULE,
     Guide,
@@ -33,12 +34,14 @@ ERROR_CHARACTERS = 4_000
 
 
 def planning_system(tools: Iterable[ToolSpec], guides: Sequence[Guide] = ()) -> str:
-    """The system prompt of all planning requests: role, tools, rules, guidelines, output format."""
+    """The system prompt of all planning requests: role, tools, rules, control flow, guidelines, output format."""
+    specs = list(tools)
     return joined(
         [
             section("ROLE", _ROLE),
-            section("AVAILABLE TOOLS", tools_text(tools)),
+            section("AVAILABLE TOOLS", tools_text(specs)),
             section("RULES", _RULES),
+            section("CONTROL FLOW", control_flow(spec.name for spec in specs)),
             section("GUIDELINES", _GUIDELINES),
             section("OUTPUT FORMAT", _FORMAT),
             guidance(guides),
@@ -121,7 +124,7 @@ step by step without you.
 _RULES = """\
 A plan is a list of steps. Each step must:
 1. Have a clear, specific description
-2. Use exactly one tool from the available tools
+2. Use exactly one tool from the available tools, or be a block (see CONTROL FLOW)
 3. Include all required arguments for that tool
 4. Specify dependencies on previous steps (by step ID)
 5. Be achievable with the given tools

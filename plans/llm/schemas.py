@@ -15,7 +15,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 
 from plans.model import Step, ToolSpec
-from plans.model.step_fields import asked
+from plans.model.step_fields import asked, offered
 
 Schema = dict[str, Any]
 
@@ -108,7 +108,9 @@ def loosened(value: Any, schema: Mapping[str, Any]) -> Any:
 
 _NULLABLE_TEXT: Schema = {"type": ["string", "null"]}
 _ASKED = tuple(asked(Step).items())
+_OFFERED = offered(Step)
 _STEP: Schema = Step.model_json_schema()["$defs"]["Step"]["properties"]
+_CALL = ("tool", "args")
 _PLAIN = frozenset({"string", "integer", "number", "boolean", "null"})
 
 
@@ -131,12 +133,25 @@ def _calls(tools: Iterable[ToolSpec]) -> Schema:
 
 def _steps(tools: Iterable[ToolSpec]) -> Schema:
     variants = [_step(spec) for spec in sorted(tools, key=lambda spec: spec.name)]
-    return {"type": "array", "items": {"anyOf": variants} if variants else _object({}), "description": "The steps"}
+    items = {"anyOf": [*variants, _block()]} if variants else _object({})
+    return {"type": "array", "items": items, "description": "The steps"}
 
 
 def _step(spec: ToolSpec) -> Schema:
     own = {"tool": {"type": "string", "enum": [spec.name]}, "args": _args(spec, True)}
-    return _object({name: own.get(name) or _field(name) | {"description": field.about} for name, field in _ASKED})
+    fields = {name: own.get(name) or _field(name) | {"description": field.about} for name, field in _ASKED}
+    return _object(fields | _texts(of_blocks=False))
+
+
+def _block() -> Schema:
+    """A step without a tool. What it contains is text: not all strict endpoints take a schema that contains itself."""
+    fields = {name: _field(name) | {"description": field.about} for name, field in _ASKED if name not in _CALL}
+    return _object(fields | _texts(of_blocks=True) | _texts(of_blocks=False))
+
+
+def _texts(*, of_blocks: bool) -> dict[str, Schema]:
+    chosen = {name: field for name, field in _OFFERED.items() if field.of_blocks == of_blocks}
+    return {name: _NULLABLE_TEXT | {"description": field.about} for name, field in chosen.items()}
 
 
 def _field(name: str) -> Schema:

@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from plans.model.control_flow import Case, Catch, ForEach, Repeat, Undo
 from plans.model.rules import ApprovalRule, OnFailure, Retry
-from plans.model.step_fields import Asked, Llm, On, Use
+from plans.model.step_fields import Asked, Llm, Offered, On, Use
 from plans.model.values import MAX_STEPS, Queue, Seconds, StepId, ToolName, Value
 
 NO_TOOL = "step_without_tool"
@@ -76,7 +76,9 @@ class Step(Value):
     timeout: Annotated[Seconds | None, Use(On.EDIT | On.RERUN | On.DETAILS, Llm.MAY)] = Field(
         default=None, description="Seconds one attempt may take."
     )
-    when: Annotated[str | None, Use(On.EDIT | On.RERUN | On.DETAILS, Llm.MAY)] = Field(
+    when: Annotated[
+        str | None, Use(On.EDIT | On.RERUN | On.DETAILS, Offered("Condition: false skips the step", resets=False))
+    ] = Field(
         default=None,
         max_length=1_000,
         description="JMESPath over finished steps and inputs; if false, the step is skipped.",
@@ -92,24 +94,32 @@ class Step(Value):
     notes: Annotated[str, Use(On.EDIT | On.RERUN | On.DETAILS, Llm.MAY)] = Field(
         default="", max_length=10_000, description="Remarks, shown under the step."
     )
-    steps: Annotated[list[Step] | None, Use(On.EDIT, Llm.MAY)] = Field(
-        default=None, min_length=1, max_length=MAX_STEPS, description="A block: steps instead of a tool."
-    )
-    output: Annotated[str | None, Use(On.EDIT | On.RERUN | On.DETAILS, Llm.MAY)] = Field(
+    steps: Annotated[
+        list[Step] | None, Use(On.EDIT, Offered("Steps of the block, a JSON array written as text", of_blocks=True))
+    ] = Field(default=None, min_length=1, max_length=MAX_STEPS, description="A block: steps instead of a tool.")
+    output: Annotated[
+        str | None,
+        Use(On.EDIT | On.RERUN | On.DETAILS, Offered("Expression over the values of its steps", of_blocks=True)),
+    ] = Field(
         default=None,
         max_length=1_000,
         description="JMESPath over the values of a block's steps: its value; default: all of them, by step.",
     )
-    switch: Annotated[list[Case] | None, Use(On.EDIT, Llm.MAY)] = Field(
+    switch: Annotated[
+        list[Case] | None, Use(On.EDIT, Offered("Alternatives, a JSON array written as text", of_blocks=True))
+    ] = Field(
         default=None, min_length=1, max_length=100, description="Alternatives instead of a tool: the first that holds."
     )
-    for_each: Annotated[ForEach | None, Use(On.EDIT | On.RERUN | On.DETAILS, Llm.MAY)] = Field(
-        default=None, description="Runs the step once for each item of a list."
-    )
-    repeat: Annotated[Repeat | None, Use(On.EDIT | On.RERUN | On.DETAILS, Llm.MAY)] = Field(
-        default=None, description="Runs the step again until a condition over its value holds."
-    )
-    catch: Annotated[list[Catch] | None, Use(On.EDIT, Llm.MAY)] = Field(
+    for_each: Annotated[
+        ForEach | None,
+        Use(On.EDIT | On.RERUN | On.DETAILS, Offered("The list: a reference, or a JSON object written as text")),
+    ] = Field(default=None, description="Runs the step once for each item of a list.")
+    repeat: Annotated[
+        Repeat | None, Use(On.EDIT | On.RERUN | On.DETAILS, Offered("A JSON object with `until`, written as text"))
+    ] = Field(default=None, description="Runs the step again until a condition over its value holds.")
+    catch: Annotated[
+        list[Catch] | None, Use(On.EDIT, Offered("What to do when it has failed, a JSON array written as text"))
+    ] = Field(
         default=None, min_length=1, max_length=20, description="What to do instead when it has failed, by error code."
     )
     finally_: Annotated[list[Step] | None, Use(On.EDIT, Llm.MAY)] = Field(

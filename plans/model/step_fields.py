@@ -33,6 +33,18 @@ class Asked:
     """Its description in the schema of the answer."""
 
 
+@dataclass(frozen=True)
+class Offered:
+    """The LLM may use the field, and the schema of its answer has it as text: an expression, or JSON."""
+
+    about: str
+    """Its description in that schema; also says how it is written."""
+    of_blocks: bool = False
+    """Whether only a step without a tool has it."""
+    resets: bool = True
+    """An answer sets the field, also by omitting it; false: one that omits it retains what people set."""
+
+
 class On(Flag):
     """Where a field of a step is used."""
 
@@ -54,7 +66,7 @@ class Use:
     """The marker of one field. Nothing has a default, so that a new field must answer every question."""
 
     on: On
-    llm: Asked | Llm
+    llm: Asked | Offered | Llm
 
 
 def use_of(model: type[BaseModel], name: str) -> Use:
@@ -65,12 +77,12 @@ def use_of(model: type[BaseModel], name: str) -> Use:
     return found[0]
 
 
-def names(model: type[BaseModel], chosen: On | Llm | type[Asked]) -> tuple[str, ...]:
+def names(model: type[BaseModel], chosen: On | Llm | type[Asked] | type[Offered]) -> tuple[str, ...]:
     """The Python names of the fields with this mark, in the order of the model."""
     return tuple(name for name in model.model_fields if _is(use_of(model, name), chosen))
 
 
-def aliases(model: type[BaseModel], chosen: On | Llm | type[Asked]) -> tuple[str, ...]:
+def aliases(model: type[BaseModel], chosen: On | Llm | type[Asked] | type[Offered]) -> tuple[str, ...]:
     """The JSON names of the fields with this mark, in the order of the model."""
     return tuple(model.model_fields[name].alias or name for name in names(model, chosen))
 
@@ -82,7 +94,13 @@ def asked(model: type[BaseModel]) -> dict[str, Asked]:
     return dict(sorted(answer, key=lambda item: item[1].place))
 
 
-def _is(use: Use, chosen: On | Llm | type[Asked]) -> bool:
+def offered(model: type[BaseModel]) -> dict[str, Offered]:
+    """The fields that the LLM may use, by JSON name."""
+    found = {model.model_fields[name].alias or name: use_of(model, name).llm for name in model.model_fields}
+    return {alias: llm for alias, llm in found.items() if isinstance(llm, Offered)}
+
+
+def _is(use: Use, chosen: On | Llm | type[Asked] | type[Offered]) -> bool:
     if isinstance(chosen, On):
         return chosen in use.on
     return use.llm is chosen if isinstance(chosen, Llm) else isinstance(use.llm, chosen)

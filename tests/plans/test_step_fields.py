@@ -12,7 +12,7 @@ from plans.definition.parsing import read_plan
 from plans.llm.planning_prompts import planning_system
 from plans.llm.schemas import plan_schema
 from plans.model import Plan, Step, ToolSpec, Value
-from plans.model.step_fields import Asked, Llm, On, Use, aliases, asked, names, use_of
+from plans.model.step_fields import Asked, Llm, Offered, On, Use, aliases, asked, names, offered, use_of
 
 BY_HAND = {
     On.EDIT: {
@@ -25,7 +25,8 @@ BY_HAND = {
     On.DETAILS: {"when", "onFailure", "retry", "timeout", "queue", "notes"},
     Asked: {"id", "tool", "args", "description", "dependsOn", "requiresApproval", "critical"},
     Llm.NEVER: {"approval", "queue"},
-    Llm.MAY: {"order", "retry", "repeatable", "timeout", "when", "onFailure", "notes"},
+    Llm.MAY: {"order", "retry", "repeatable", "timeout", "onFailure", "notes"},
+    Offered: {"when"},
 }
 """The lists before they were derived. A field that came later is in none of them, and need not be added."""
 WHEN_DERIVED = set().union(*BY_HAND.values())
@@ -54,14 +55,17 @@ def test_a_field_without_one_marker_is_an_error(name: str) -> None:
 
 
 @pytest.mark.parametrize("chosen", BY_HAND, ids=str)
-def test_the_derived_lists_are_those_that_were_kept_by_hand(chosen: On | Llm | type[Asked]) -> None:
+def test_the_derived_lists_are_those_that_were_kept_by_hand(chosen: On | Llm | type[Asked] | type[Offered]) -> None:
     assert set(aliases(Step, chosen)) & WHEN_DERIVED == BY_HAND[chosen]
 
 
 def test_the_llm_is_asked_for_the_fields_in_their_places_by_schema_and_prompt() -> None:
     spec = ToolSpec(name="t", description="", args_schema={"type": "object", "properties": {}})
     step = plan_schema([spec])["properties"]["steps"]["items"]["anyOf"][0]
-    assert list(step["properties"]) == list(asked(Step)) == step["required"]
+    used_by_calls = [name for name, field in offered(Step).items() if not field.of_blocks]
+    assert list(step["properties"]) == [*asked(Step), *used_by_calls] == step["required"]
+    block = plan_schema([spec])["properties"]["steps"]["items"]["anyOf"][-1]
+    assert set(block["properties"]) == {*asked(Step), *offered(Step)} - {"tool", "args"} == set(block["required"])
     assert [field.place for field in asked(Step).values()] == list(range(1, len(asked(Step)) + 1))
     shown = planning_system([]).partition('"steps": [')[2].partition("    },")[0]
     places = [shown.index(f'"{name}": {field.example}') for name, field in asked(Step).items()]

@@ -13,6 +13,7 @@ from plans.definition.near_names import Hints
 from plans.definition.output_schema import schema_problem
 from plans.errors import BadExpression, BadReference
 from plans.expressions.conditions import compiled
+from plans.expressions.opaque import scanned
 from plans.expressions.references import INPUTS, Reference, check_code, find, is_literal
 from plans.model import Problem, ToolSpec
 
@@ -52,7 +53,7 @@ def reference_problems(
     call: CallOf, scope: Scope, inputs: Set[str], hints: Hints, start: str = "args"
 ) -> Iterator[Problem]:
     """References that mean nothing, or cannot have a value yet; `start` is the field that they are in."""
-    for reference in find(dict(call.args)):
+    for reference in find(scanned(call.tool, dict(call.args))):
         if is_literal(reference, _Known(call, scope)):
             continue
         field = field_of_place(start, reference.place)

@@ -1,0 +1,21 @@
+"""Which arguments of a step may hold references: all, except the steps of a child plan, which are a scope of their own.
+
+`$a` in the inline steps of the tool `plan` means step `a` of the child. What the child needs of its parent is given in
+`inputs`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+PLAN = "plan"
+"""The tool that runs a plan as a step."""
+STEPS = "steps"
+"""Its argument with inline steps."""
+
+
+def scanned(tool: str, args: dict[str, Any]) -> dict[str, Any]:
+    """The arguments in which references of the step are looked for."""
+    if tool != PLAN or not isinstance(args.get(STEPS), list):
+        return args
+    return {name: value for name, value in args.items() if name != STEPS}
