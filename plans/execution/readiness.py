@@ -119,6 +119,11 @@ class ReadinessIndex:
         """Whether no step is running or ready: the plan can end."""
         return not (self.running or self._ready or self._awaiting or self._recovering or self._begun)
 
+    @property
+    def containers(self) -> Containers:
+        """The counters of what is inside blocks and loops."""
+        return self._containers
+
     def step(self, step_id: str) -> Step:
         """The step with that id, also inside a block or loop."""
         return self.outline.step(step_id)

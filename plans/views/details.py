@@ -8,7 +8,10 @@ from datetime import datetime
 from plans.agents.as_plan import TOOL as AGENT
 from plans.agents.order import agent_of_step
 from plans.model import Step
-from plans.run import Decision, Run, Status, StepState
+from plans.run import Decision, Result, Run, Status, StepState
+from plans.views.nested.counting import Census
+from plans.views.nested.values import value_of
+from plans.views.nested.words import quoted
 from plans.views.safe_text import line
 from plans.views.views import counts, created
 
@@ -35,8 +38,8 @@ def of_plan(run: Run) -> list[str]:
 
 def in_words(run: Run) -> dict[str, int]:
     """The steps by status, each counted once: one that awaits a decision is not called ready as well."""
-    found = {name: count for name, count in counts(run).items() if name != "total"}
-    for state in run.steps.values():
+    found, inner = {name: count for name, count in counts(run).items() if name != "total"}, Census(run)
+    for _, state in inner.top():
         if state.awaiting:
             found[state.status.value] -= 1
             found[f"awaiting {state.awaiting}"] = found.get(f"awaiting {state.awaiting}", 0) + 1
@@ -52,7 +55,7 @@ def end(run: Run, step: Step) -> str:
 def of_step(run: Run, step: Step) -> list[str]:
     """The rows about a step: its value, the decision about it, its agent, the files of others among its own."""
     state, name = run.steps[step.id], run.plan.id or ""
-    rows = [f"Value: {_value(name, state)}"] if state.result and state.result.ok else []
+    rows = [f"Value: {_value(name, state.result, run, step)}"] if state.result and state.result.ok else []
     rows += [_decided(run.decisions[step.id])] if step.id in run.decisions else []
     rows += [f"Recovered: {line(state.mended)}"] if state.mended else []
     rows += [f"Agent: plan show {agent_of_step(name, step.id, state.calls)}"] if _has_agent(step, state) else []
@@ -78,13 +81,13 @@ def _how(state: StepState) -> str:
     return "" if state.status is Status.PENDING or state.awaiting else state.status.value
 
 
-def _value(plan: str, state: StepState) -> str:
-    result = state.result
-    if result is None:
-        return "-"
+def _value(plan: str, result: Result, run: Run, step: Step) -> str:
     if result.large:
         return f"{line(result.large.preview)}… {result.large.bytes:,} bytes; all of it: plan show {plan} --full --json"
-    text = result.value if isinstance(result.value, str) else json.dumps(result.value, ensure_ascii=False)
+    value, is_whole = value_of(run, step.id, result)
+    if not is_whole:
+        return f"put together from those of its steps: plan show {plan} {quoted(step.id)}"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     if len(text) <= VALUE:
         return line(text) or "(empty)"
     return f"{line(text[:VALUE])}… {len(text):,} characters; all of it: plan show {plan} --json"

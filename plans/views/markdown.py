@@ -16,6 +16,8 @@ from plans.run import PlanStatus, Run, Status, StepState
 from plans.views.agent_progress import position, tasks_of
 from plans.views.call_text import call_rows, characters
 from plans.views.models import PendingView, StepView
+from plans.views.nested.standing import Standing, failures, folded_ids, is_inside, top_counts, top_denied
+from plans.views.nested.words import what
 from plans.views.pending import asked
 from plans.views.safe_text import line
 
@@ -52,22 +54,34 @@ def details(run: Run, schedule: ReadinessIndex) -> str:
     if run.problems:
         rows += [f"Fix before the plan can begin: {md(run.problems[0].text[:300])}", ""]
     if schedule.awaiting and run.status is not PlanStatus.REVIEW:
-        rows += ["Awaiting approval: " + ", ".join(f"`{name}`" for name in list(schedule.awaiting)[:10]), ""]
+        rows += ["Awaiting approval: " + ", ".join(map(code, folded_ids(schedule.awaiting, 10))), ""]
         rows += _calls(run, schedule)
     shown = run.plan.steps
     if len(shown) > DETAIL_STEPS:
-        names = schedule.moving(DETAIL_STEPS)
+        names = (name for name in schedule.moving(DETAIL_STEPS) if not is_inside(schedule, name))
         shown = [schedule.step(name) for name in names]
+    standing = Standing(schedule)
     for step in shown:
         state = run.steps[step.id]
         note = state.reason or (state.result.error if state.result and state.result.error else "")
         rows.append(
-            f"- [{MARKS[state.status.value]}] `{step.id}` {md(step.description or step.tool)}"
+            f"- [{MARKS[state.status.value]}] `{step.id}` {md(step.description or what(step))}"
             + (f" · awaiting {state.awaiting}" if state.awaiting else f" · {status_of(state)}")
             + (f" · {md(position(tasks_of(state))[:200])}" if state.tasks else "")
+            + (f" · {md(inside)}" if (inside := standing.line(step.id)) else "")
             + (f" · {md(note[:200])}" if note else "")
         )
+    rows += _failures(run, schedule)
     return "\n".join([*rows, *_rest(len(run.plan.steps) - len(shown)), *_END])
+
+
+def _failures(run: Run, schedule: ReadinessIndex) -> list[str]:
+    """The last steps inside blocks and loops that failed."""
+    rows = []
+    for name in failures(schedule) if run.opened else ():
+        result = run.steps[name].result
+        rows.append(f"    - [{MARKS['failed']}] {code(name)} · {md((result.error or '')[:200]) if result else ''}")
+    return rows
 
 
 def status_of(state: StepState) -> str:
@@ -77,12 +91,14 @@ def status_of(state: StepState) -> str:
 
 def _counts(schedule: ReadinessIndex) -> str:
     """The number of steps by status. One that awaits a decision is not called ready as well."""
-    number = dict(schedule.counts)
+    number = dict(top_counts(schedule))
     for name in (*schedule.awaiting, *schedule.recovering):
-        number[schedule.run.steps[name].status] -= 1
-    number[Status.SKIPPED] = number.get(Status.SKIPPED, 0) - schedule.denied
+        if not is_inside(schedule, name):
+            number[schedule.run.steps[name].status] -= 1
+    denied = top_denied(schedule)
+    number[Status.SKIPPED] = number.get(Status.SKIPPED, 0) - denied
     parts = [(number.get(status, 0), status.value) for status in Status]
-    parts += [(schedule.denied, "denied"), (len(schedule.awaiting), "awaiting approval")]
+    parts += [(denied, "denied"), (len(schedule.awaiting), "awaiting approval")]
     parts += [(len(schedule.recovering), "awaiting recovery")]
     return ", ".join(f"{count} {name}" for count, name in parts if count)
 

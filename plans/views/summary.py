@@ -7,16 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
 from pydantic import Field
 
 from plans.agents.order import AGENT_PREFIX
 from plans.execution.approvals import DENIED
+from plans.flow.ids import template_of
 from plans.model import Step, Value
 from plans.run import ENDED, PlanStatus, Run, Status, StepState
 from plans.views.markdown import code, md
 from plans.views.models import TokensView, View
+from plans.views.models.nested import InsideView
+from plans.views.nested.counting import Census
+from plans.views.nested.listing import is_cause
+from plans.views.nested.words import folded_line, quoted
 from plans.views.views import counts, created, duration, tokens
 
 
@@ -65,6 +71,9 @@ class Summary(View):
     denied: list[Denial] = Field(default_factory=list)
     awaiting: list[str] = Field(default_factory=list, description="Steps that await a person's decision.")
     blocked: list[Reason] = Field(default_factory=list)
+    inside: dict[str, InsideView] = Field(
+        default_factory=dict, description="What is inside blocks and loops, by step; omitted if there are none."
+    )
 
     @property
     def is_completed(self) -> bool:
@@ -74,11 +83,14 @@ class Summary(View):
     def to_json(self) -> dict[str, Any]:
         """The summary as JSON data with all fields, except that unset fields of `tokens` are omitted."""
         tokens = self.tokens.model_dump(mode="json", exclude_unset=True)
-        return self.model_dump(mode="json") | {"tokens": tokens}
+        without = set() if self.inside else {"inside"}
+        inside = {name: each.model_dump(mode="json", exclude_unset=True) for name, each in self.inside.items()}
+        return self.model_dump(mode="json", exclude=without) | ({"inside": inside} if inside else {}) | {"tokens": tokens}
 
 
 def summary_of(run: Run) -> Summary:
     """Summarise a run (REQUIREMENTS B9)."""
+    census = Census(run)
     return Summary(
         plan_id=run.plan.id or "",
         task_id=run.plan.task_id or run.plan.id or "",
@@ -93,11 +105,12 @@ def summary_of(run: Run) -> Summary:
         files_written=list(dict.fromkeys(_files_left(run)))[:1_000],
         tokens=TokensView(**tokens(run)),
         stopped=run.stopped,
-        failed=[_failure(step, state) for step, state in _those(run, Status.FAILED)][:100],
+        failed=[_failure(step, state) for step, state in islice(_failed(run, census), 100)],
         skipped=[_reason(step, state) for step, state in _those(run, Status.SKIPPED) if not state.is_denied][:100],
-        denied=[_denial(run, step) for step, state in _those(run, Status.SKIPPED) if state.is_denied][:100],
+        denied=[_denial(run, step) for step, state in islice(_denied(run, census), 100)],
         awaiting=[name for name, state in run.steps.items() if state.awaiting == "approval"][:100],
         blocked=[_reason(step, state) for step, state in _those(run, Status.BLOCKED)][:100],
+        inside={step.id: InsideView(**inside) for step in run.plan.steps if (inside := census.inside(step.id))},
     )
 
 
@@ -107,9 +120,29 @@ def _those(run: Run, status: Status) -> Iterator[tuple[Step, StepState]]:
     return ((step, state) for step, state in pairs if state.status is status)
 
 
+def _failed(run: Run, census: Census) -> Iterator[tuple[Step, StepState]]:
+    """The steps that failed, those inside a block or loop before it; there only those that failed by themselves."""
+    for step in run.plan.steps:
+        for name in census.walk(step.id):
+            if is_cause(census, run, name):
+                yield run.outline.step(name), run.steps[name]
+        if run.steps[step.id].status is Status.FAILED:
+            yield step, run.steps[step.id]
+
+
+def _denied(run: Run, census: Census) -> Iterator[tuple[Step, StepState]]:
+    """The steps that a person denied, those inside blocks and loops included, without the blocks around them."""
+    for step in run.plan.steps:
+        for name in (*census.walk(step.id), step.id):
+            inner = (run.steps[child] for child in census.children(name))
+            if run.steps[name].is_denied and not any(each.is_denied for each in inner):
+                yield (run.outline.step(name) if name != step.id else step), run.steps[name]
+
+
 def _files_left(run: Run) -> list[str]:
     """The files that steps wrote, except those that a later step deleted."""
-    states = [run.steps[step.id] for step in run.plan.steps]
+    census = Census(run)
+    states = [run.steps[name] for step in run.plan.steps for name in (step.id, *census.walk(step.id))]
     deleted = {path: _end(state) for state in states for path in state.deleted}
     return [path for state in states for path in state.wrote if path not in deleted or _end(state) > deleted[path]]
 
@@ -154,13 +187,14 @@ def next_commands(summary: Summary) -> list[tuple[str, str]]:
         return (asks if summary.awaiting else []) + (paused if summary.status is PlanStatus.PAUSED else [])
     if summary.status is PlanStatus.COMPLETED:
         return []
-    first = summary.failed[0].step_id if summary.failed else ""
+    first = quoted(summary.failed[0].step_id) if summary.failed else ""
     what = "the attempts of the failed step and what they wrote"
     found = [(f"plan logs {name} {first}", what)] if first and not is_agent else []
     again = " and asks again about what was denied" if summary.denied else ""
     found += [(f"plan resume {name}", f"runs what is not done{again}; keeps the rest")]
     if first and not is_agent:
-        found += [(f"plan rerun {name} --from {first}", f"runs '{first}' and what depends on it again")]
+        outer = template_of(summary.failed[0].step_id).partition(".")[0]
+        found += [(f"plan rerun {name} --from {outer}", f"runs '{outer}' and what depends on it again")]
     return found
 
 
@@ -179,6 +213,7 @@ def summary_markdown(summary: Summary, steps: str = "") -> str:
         f"- Started: {shown['startedAt'] or '-'}",
         f"- Ended: {shown['endedAt'] or '-'}",
     ]
+    rows += _section("Blocks and loops", [md(folded_line(name, each)) for name, each in summary.inside.items()])
     rows += _section("Failed", [f"`{each.step_id}`: {md(each.error)}" for each in summary.failed])
     rows += _section("Denied", [f"`{each.step_id}`: {md(why_denied(each))}" for each in summary.denied])
     rows += _section("Skipped", [f"`{each.step_id}`: {md(each.reason)}" for each in summary.skipped])

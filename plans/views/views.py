@@ -24,6 +24,7 @@ from plans.step_call import carries
 from plans.views.agent_progress import notes_of, tasks_of
 from plans.views.nested.counting import Census
 from plans.views.nested.records import by_index, calls_by_index, shared_by_index
+from plans.views.nested.values import result_with_value
 from plans.views.nested.views import inside_views, with_inside
 from plans.views.pending import iso, more_pending, pending
 from plans.views.progress.events import asks, result_view
@@ -148,7 +149,7 @@ def step_view(run: Run, schedule: ReadinessIndex, index: int) -> dict[str, Any]:
     if state.tasks:
         view["tasks"] = _tasks(state)
     if state.result:
-        view["result"] = result_view(state.result)
+        view["result"] = result_with_value(run, step.id, result_view(state.result))
     return view | _times(state)
 
 

@@ -5,7 +5,7 @@ Never more than a given number, whatever the size of the loop; the others are co
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -58,8 +58,13 @@ def root_of(run: Run, step_id: str) -> str:
 
 def is_cause(census: Census, run: Run, step_id: str) -> bool:
     """Whether a step failed by itself, not only because one inside it did."""
-    inside = (run.steps[name] for name in census.children(step_id))
-    return run.steps[step_id].status is Status.FAILED and not any(each.status is Status.FAILED for each in inside)
+    return is_cause_of(run, census.children(step_id), step_id)
+
+
+def is_cause_of(run: Run, children: Sequence[str], step_id: str) -> bool:
+    """As `is_cause`, given the steps inside it."""
+    failed = run.steps[step_id].status is Status.FAILED
+    return failed and not any(run.steps[name].status is Status.FAILED for name in children)
 
 
 def item_text(run: Run, step_id: str) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 
+from plans.model import Step
 from plans.views.models.nested import InsideView
 from plans.views.safe_text import line
 
@@ -35,6 +37,16 @@ def numbers(counts: Mapping[str, int], total: int | None = None) -> list[str]:
     found = [f"{counts[word]:,} {_WORDS.get(word, word)}" for word in (*_ORDER, *waiting) if counts.get(word)]
     left = (total or 0) - sum(counts.values())
     return [*found, f"{left:,} not begun"] if left > 0 else found
+
+
+def what(step: Step) -> str:
+    """What a step is: the name of its tool, or the kind of block."""
+    return step.tool or ("switch" if step.switch is not None else "block")
+
+
+def quoted(step_id: str) -> str:
+    """An id as a word of a shell command, safe to print: `'resize[cat.png]'`."""
+    return shlex.quote(line(step_id))
 
 
 def _told(counts: Mapping[str, int], without: tuple[str, ...]) -> list[str]:
