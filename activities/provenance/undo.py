@@ -33,7 +33,9 @@ from plans.files.undo import (
     Refusal,
     Restore,
     decide_undo,
+    is_chosen,
 )
+from plans.flow.ids import of_call
 
 MAX_COMPARED = 128 * 1024
 DIFF = Bounds(lines=200, compared_bytes=MAX_COMPARED)
@@ -67,7 +69,7 @@ class FileChanges:
             for workspace in dict.fromkeys(call.workspace for call in calls):
                 self.rules.check_recorded(workspace)
         if not request.undo:
-            chosen = [call for call in calls if request.step_id in (None, call.step_id)]
+            chosen = [call for call in calls if is_chosen(request.step_id, call.step_id)]
             return ChangesReport(calls=self._shown(chosen, request.diffs))
         contents = self.effects.preimages
         restored, refused = decide_undo(calls, request.step_id, _now, lambda state: contents.get(state) is not None)
@@ -119,7 +121,7 @@ class FileChanges:
         keys = [
             call.key
             for call in calls
-            if request.step_id in (None, call.step_id)
+            if is_chosen(request.step_id, call.step_id)
             and all((call.workspace, change.path) in restored for change in call.changes)
         ]
         self.journal.mark_undone(request.plan_id, keys, datetime.now(UTC))
@@ -189,7 +191,7 @@ def _diff(path: str, before: bytes | None, after: bytes | None) -> str:
 
 
 def _of_effect(effect: Effect, time: float, plan_id: str) -> CallChanges:
-    step_id = effect.key.rpartition("/")[2].partition("#")[0]
+    step_id = of_call(effect.key.rpartition("/")[2].replace("%2F", "/"))[0]
     kind: Literal["created", "changed", "deleted"] = "created" if not effect.before else "changed"
     after = FOLDER if effect.kind == "directory" else effect.after
     mode = effect.value.get("mode") if isinstance(effect.value, dict) else None

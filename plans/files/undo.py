@@ -17,6 +17,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from plans.flow.ids import covers
 from plans.model import Queue, Value
 
 FOLDER = "folder"
@@ -123,6 +124,11 @@ class _Link(Value):
         return self.call.began or self.call.time
 
 
+def is_chosen(asked: str | None, step_id: str) -> bool:
+    """Whether the changes of a step are meant: all are, or its own, or those of a loop or block around it."""
+    return asked is None or covers(asked, step_id)
+
+
 def decide_undo(
     calls: Iterable[CallChanges],
     step_id: str | None,
@@ -137,7 +143,7 @@ def decide_undo(
     chains: dict[tuple[str, str], list[_Link]] = {}
     for call in calls:
         for change in call.changes if call.undone is None else ():
-            link = _Link(call=call, change=change, is_chosen=step_id in (None, call.step_id))
+            link = _Link(call=call, change=change, is_chosen=is_chosen(step_id, call.step_id))
             chains.setdefault((call.workspace, change.path), []).append(link)
     restored: list[tuple[datetime, Restore]] = []
     refused: list[Refusal] = []

@@ -13,6 +13,9 @@ MAX_ID = 900
 _UNSAFE = re.compile(
     r"[\[\]%\x00-\x20\x7f-\xa0]|[\u2028\u2029\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]"
 )
+_PLAIN = re.compile(r"[A-Za-z0-9_-]+")
+_LIKE_CALL = re.compile(r"([A-Za-z0-9_-]+)#(\d+)")
+_CALL = re.compile(r"(.*)@(\d+)", re.DOTALL)
 _NOT_PLAIN = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
@@ -69,6 +72,22 @@ def covers(asked: str, step_id: str) -> bool:
     if asked.count("[") != asked.count("]"):
         return asked == step_id
     return _pattern(asked, inside=True).fullmatch(step_id) is not None
+
+
+def call_name(step_id: str, number: int) -> str:
+    """The name of a step's call, from 1: the id of its activity. Usually the step's id, `write#2` for a second call.
+
+    With `@` where `#` would name a round: `poll#3@1` is the first call of the third round, `a[x]@2` a second call.
+    """
+    if _PLAIN.fullmatch(step_id):
+        return step_id if number == 1 else f"{step_id}#{number}"
+    return step_id if number == 1 and not _LIKE_CALL.fullmatch(step_id) else f"{step_id}@{number}"
+
+
+def of_call(name: str) -> tuple[str, int]:
+    """The step and the number of a call, by its name."""
+    found = _LIKE_CALL.fullmatch(name) or _CALL.fullmatch(name)
+    return (found[1], int(found[2])) if found is not None else (name, 1)
 
 
 def template_of(step_id: str) -> str:

@@ -83,9 +83,9 @@ class Summary(View):
     def to_json(self) -> dict[str, Any]:
         """The summary as JSON data with all fields, except that unset fields of `tokens` are omitted."""
         tokens = self.tokens.model_dump(mode="json", exclude_unset=True)
-        without = set() if self.inside else {"inside"}
+        view = self.model_dump(mode="json", exclude={"inside"}) | {"tokens": tokens}
         inside = {name: each.model_dump(mode="json", exclude_unset=True) for name, each in self.inside.items()}
-        return self.model_dump(mode="json", exclude=without) | ({"inside": inside} if inside else {}) | {"tokens": tokens}
+        return view | ({"inside": inside} if inside else {})
 
 
 def summary_of(run: Run) -> Summary:

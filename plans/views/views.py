@@ -39,9 +39,7 @@ def plan_view(run: Run, schedule: ReadinessIndex) -> dict[str, Any]:
     """The full view (a PlanView): the plan joined with what happened."""
     plan = run.plan
     inside = inside_views(run, brief_step)
-    steps = [
-        {**step_view(run, schedule, index), **inside.get(step.id, {})} for index, step in enumerate(plan.steps)
-    ]
+    steps = [{**step_view(run, schedule, index), **inside.get(step.id, {})} for index, step in enumerate(plan.steps)]
     unset = [name for name in _IF_SET if not getattr(plan, name)]
     head = plan.model_dump(mode="json", exclude={"steps", *sorted(unset)}, exclude_none=True)
     return head | {

@@ -22,7 +22,8 @@ def calls_by_index(run: Run, calls: Callable[[Run, Step], list[dict[str, Any]]])
     """The tool calls by step index, those without any left out; of a step inside with its `stepId`."""
     census, found = Census(run), dict[str, list[dict[str, Any]]]()
     for index, step in enumerate(run.plan.steps):
-        inner = ({"stepId": name, **call} for name in census.walk(step.id) for call in calls(run, run.outline.step(name)))
+        names = census.walk(step.id)
+        inner = ({"stepId": name, **call} for name in names for call in calls(run, run.outline.step(name)))
         all_calls = [*calls(run, step), *islice(inner, CALLS)]
         if all_calls:
             found[str(index)] = all_calls

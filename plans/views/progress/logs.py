@@ -65,7 +65,8 @@ def logs_page(run: Run, asked: LogsAsked) -> LogsPage:
         if asked.step_id and not covers(asked.step_id, step.id):
             continue
         each = _step(run, step)
-        if not (each.attempts or each.agents or asked.step_id == step.id):
+        runs = each.status is Status.RUNNING and step.id not in run.opened
+        if not (each.attempts or each.agents or runs or asked.step_id == step.id):
             continue
         size += len(each.model_dump_json(exclude_defaults=True))
         if found and size > PAGE_BYTES:
