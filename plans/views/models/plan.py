@@ -110,6 +110,21 @@ class BriefStep(Value):
     ended_at: datetime | None = None
 
 
+class InnerStep(BriefStep):
+    """A step inside a block or loop, with its whole result."""
+
+    reason: str = Field(default="", description="Why it is permanently blocked, or was skipped.")
+    files: list[str] = Field(default_factory=list, description="Files and directories it created or changed.")
+
+
+class InsidePage(View):
+    """What is inside a block or loop: the answer to the query `inside`."""
+
+    step: InnerStep | None = Field(default=None, description="The step that was asked for; none for a pattern.")
+    steps: list[InnerStep] = Field(description="The steps inside it, or those that fit the pattern.")
+    next: int | None = Field(default=None, description="`since` of the query for the others.")
+
+
 class BriefView(View):
     """The brief view: cheap to build and send for a plan of any size."""
 
