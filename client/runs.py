@@ -33,6 +33,8 @@ from client.edits import Edited, edit, plan_file, regenerate
 from client.errors import PlanClosed
 from client.history_feed import changes
 from client.ids import plan_id, workflow_id
+from client.items.inside import all_inside, inside
+from client.items.many import decide_all
 from client.listing import Listed, list_plans
 from client.live.feed import with_live
 from client.live.in_flight import in_flight
@@ -50,19 +52,19 @@ from plans.file_stamps import Stamp
 from plans.files.undo import ChangesReport
 from plans.run import Decision, Run
 from plans.views.live import LiveView
-from plans.views.models import BriefView, PlanView
+from plans.views.models import BriefView, InsidePage, PlanView
 from plans.views.progress import events as progress
 from plans.views.progress.events import EventView
 from plans.views.queries import BRIEF
 from plans.views.summary import Summary
 
 __all__ = [
-    "BriefView", "ChangesReport", "Choice", "Decision", "Edited", "EventView", "Links", "Listed", "LiveView", "Pending",
-    "PlanView", "Pruned", "Started", "Summary", "approve", "begin", "brief", "call", "cancel", "changes",
-    "clear_session", "decide", "deny", "drafted", "edit", "events", "file_changes", "files_changed", "history",
-    "interrupt", "links", "list_plans", "live", "logs", "make", "pause", "pending", "plan_file", "prune", "regenerate",
-    "rerun", "resume", "show", "show_patiently", "stamps", "start", "start_agent", "summary", "text", "undo", "unpause",
-    "wait", "watch",
+    "BriefView", "ChangesReport", "Choice", "Decision", "Edited", "EventView", "InsidePage", "Links", "Listed",
+    "LiveView", "Pending", "PlanView", "Pruned", "Started", "Summary", "all_inside", "approve", "begin", "brief",
+    "call", "cancel", "changes", "clear_session", "decide", "decide_all", "deny", "drafted", "edit", "events",
+    "file_changes", "files_changed", "history", "inside", "interrupt", "links", "list_plans", "live", "logs", "make",
+    "pause", "pending", "plan_file", "prune", "regenerate", "rerun", "resume", "show", "show_patiently", "stamps",
+    "start", "start_agent", "summary", "text", "undo", "unpause", "wait", "watch",
 ]  # fmt: skip
 
 AT_ONCE = 1_000

@@ -26,6 +26,7 @@ from plans.execution.resume import was_cut_short
 from plans.model import Plan, Problem
 from plans.run import PlanStatus, Run
 from plans.views import markdown
+from plans.views.nested.standing import folded_ids
 from workflows import drafting, resume_check, search_attributes, signed
 from workflows.completion import carried, recorded
 from workflows.edit_handlers import EditHandlers
@@ -195,6 +196,7 @@ class PlanWorkflow(EditHandlers):
         run = execution.run
         workflow.set_current_details(markdown.details(run, execution.schedule))
         known = run.facts.search_attributes
-        self._index.publish(run.status.value, execution.schedule.awaiting, run.plan.title, known=known)
+        awaiting = folded_ids(execution.schedule.awaiting)
+        self._index.publish(run.status.value, awaiting, run.plan.title, known=known)
         if run.revisions:
             self._index.publish_memo(run.plan.title, len(run.plan.steps))

@@ -12,9 +12,11 @@ import typer
 from client import runs
 from client.calls import with_values
 from client.cli import output, session
-from client.cli.asking import Details, details, question
+from client.cli.asking import Details, details
 from client.cli.follow.ctrl_c import after_ctrl_c
 from client.cli.follow.follow import exit_code, follow, show_summary
+from client.cli.items.inside import inside_json, inside_text
+from client.cli.items.waiting import pending_rows
 from client.cli.options import AsJson, Id
 from client.cli.session import Connected
 from client.ids import plan_id
@@ -26,6 +28,7 @@ from plans.definition.dependencies import dependencies
 from plans.definition.parsing import read_plan
 from plans.definition.validation import problems
 from plans.errors import InvalidPlan
+from plans.flow.ids import covers
 from plans.model import Plan
 from plans.views.call_text import warnings_of
 from plans.views.markdown import Node, dot, mermaid
@@ -39,12 +42,20 @@ _UNDRAWN = ("UNKNOWN_DEPENDENCY", "BAD_REFERENCE", "PLAN_CYCLE", "PLAN_DUPLICATE
 
 def show(
     plan: Id,
+    step: Annotated[
+        str | None,
+        typer.Argument(metavar="STEP", help="Only this step and what is inside it: a loop, 'a[x]', 'a[*].b'."),
+    ] = None,
     full: Annotated[
         bool, typer.Option("--full", help="All steps of a big plan; with --json, large values in full.")
     ] = False,
+    everything: Annotated[bool, typer.Option("--all", help="With STEP: every step inside it.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show a plan: its steps, results and files."""
+    """Show a plan: its steps, results and files. Blocks and loops are folded; name one to unfold it."""
+    if step is not None:
+        _show_inside(plan, step, everything=everything, as_json=as_json)
+        return
 
     async def linked_text(here: Connected) -> str:
         text = runs.text(here.client, plan, None if full else TEXT_STEPS, detailed=True)
@@ -75,6 +86,14 @@ def show(
         return
 
     output.show_json(session.look(plan, "plan", view))
+
+
+def _show_inside(plan: str, step: str, *, everything: bool, as_json: bool) -> None:
+    if as_json:
+        found = session.look(plan, "inside", lambda here: inside_json(here, plan, step, everything=everything))
+        output.show_json(found)
+    else:
+        output.show(session.look(plan, "inside", lambda here: inside_text(here, plan, step, everything=everything)))
 
 
 def watch(plan: Id, as_json: AsJson = False) -> None:
@@ -139,7 +158,7 @@ def pending(
     async def collect(here: Connected) -> list[tuple[Pending, Details]]:
         found = [each async for each in runs.pending(here.client, output.say, plan=plan)]
         if plan is not None and step is not None:
-            found = [each for each in found if each.step_id == step]
+            found = [each for each in found if covers(step, each.step_id)]
         if full:
             return [(await with_values(each, here.settings), {}) for each in found]
         return [(each, {} if as_json else await details(here, each)) for each in found]
@@ -150,7 +169,7 @@ def pending(
     elif not found:
         output.say(_nothing(plan, step))
     else:
-        output.page("\n".join(row for each, more in found for row in question(each.plan_id, each, more)))
+        output.page("\n".join(pending_rows(found, folds=step is None)))
 
 
 def _nothing(plan: str | None, step: str | None) -> str:

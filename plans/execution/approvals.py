@@ -42,7 +42,7 @@ def is_needed(run: Run, step: Step, call: StepCall) -> bool:
     if run.options.approve_all or remembered.by_item(run, step, call):
         return False
     if asks is None:
-        return _asks_by_default(run, step, call) and not remembered.by_tool(run, step, call)
+        return _asks_by_default(run, step, call) and not remembered.by_tool(run, call)
     return asks
 
 
@@ -58,7 +58,7 @@ def is_waived(run: Run, step: Step, call: StepCall) -> bool:
     asks = stated(run, step)
     if run.options.approve_all or asks is False or remembered.by_item(run, step, call):
         return True
-    return asks is None and remembered.by_tool(run, step, call)
+    return asks is None and remembered.by_tool(run, call)
 
 
 def stated(run: Run, step: Step) -> bool | None:

@@ -28,6 +28,7 @@ from plans.views.models import PendingView
 from plans.views.nested.counting import Census
 from plans.views.nested.listing import troubled
 from plans.views.nested.rows import files_row, folded, nested_rows
+from plans.views.nested.words import quoted
 from plans.views.pending import asked
 from plans.views.safe_text import line
 
@@ -124,7 +125,7 @@ def _long_output(run: Run, step: Step, state: StepState) -> list[str]:
     large = state.result.large if state.result else None
     if large is None or not large.streams:
         return []
-    return [f"      Output: {sum(large.streams.values()):,} bytes: plan logs {run.plan.id} {step.id}"]
+    return [f"      Output: {sum(large.streams.values()):,} bytes: plan logs {run.plan.id} {quoted(step.id)}"]
 
 
 def _whose(step: Step, state: StepState, path: str) -> str:
@@ -138,7 +139,7 @@ def _asked(run: Run, step: Step) -> list[str]:
         return []
     item = PendingView.model_validate(asked(run, step))
     if characters(item) > CALL_CHARACTERS:
-        return [f"      Call: too long to show here; all of it: plan pending {run.plan.id} {step.id}"]
+        return [f"      Call: too long to show here; all of it: plan pending {run.plan.id} {quoted(step.id)}"]
     return ["      Call:", *(f"        {row}" for row in call_rows(item))]
 
 

@@ -32,6 +32,7 @@ from client.runs import BriefView, Choice, EventView
 from plans.errors import PlanError
 from plans.views.live import LiveView
 from plans.views.models import PendingView
+from plans.views.nested.words import quoted
 from plans.views.safe_text import line
 
 READING_SECONDS = 0.4
@@ -189,7 +190,8 @@ class Screen:
         return "[y]es   [n]o   [l]ater" if sys.stdin.isatty() else self._commands(step_id)
 
     def _commands(self, step_id: str) -> str:
-        return f"plan approve {self._plan} {step_id}   or: plan deny {self._plan} {step_id}"
+        step = quoted(step_id)
+        return f"plan approve {self._plan} {step}   or: plan deny {self._plan} {step}"
 
     def _say(self, sentence: str) -> None:
         self._notice, self._noticed = sentence, time.monotonic()

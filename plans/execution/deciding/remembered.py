@@ -17,7 +17,7 @@ Stated = Callable[[Run, Step], bool | None]
 """The step's `requiresApproval`, as far as it counts (`approvals.stated`)."""
 
 
-def by_tool(run: Run, step: Step, call: StepCall) -> bool:
+def by_tool(run: Run, call: StepCall) -> bool:
     """Whether all calls of the tool were approved."""
     return _kind(run, call) in run.remembered
 

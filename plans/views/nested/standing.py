@@ -78,7 +78,7 @@ def is_inside(schedule: ReadinessIndex, step_id: str) -> bool:
     return node is not None and node.parent is not None
 
 
-def folded_ids(names: Iterable[str], limit: int) -> list[str]:
+def folded_ids(names: Iterable[str], limit: int = 1_000) -> list[str]:
     """At most `limit` ids, several instances of one step as a pattern: `resize[*]`."""
     found: dict[str, list[str]] = {}
     for name in names:
