@@ -99,12 +99,15 @@ class Screen:
     async def _update(self) -> None:
         """Bring the view up to date."""
         start = time.monotonic()
-        if self._progress is None or len(self._progress.view.steps) <= SMALL_STEPS:
+        view = self._view
+        is_small = view is None or len(view.steps) + view.inside.get("total", 0) <= SMALL_STEPS
+        if is_small or self._progress is None or self._progress.view.inside:
             self._progress = Progress(await runs.brief(self._client, self._plan, self._say))
         else:
             while found := await self._events(self._progress.view.seq):
                 if not self._progress.apply(found):
                     self._progress = Progress(await runs.brief(self._client, self._plan, self._say))
+        if not is_small:
             await asyncio.sleep(min(LAG_SECONDS, SHARE * (time.monotonic() - start)))
 
     async def _events(self, since: int) -> list[EventView]:
@@ -137,13 +140,13 @@ class Screen:
 
     def _asking(self, question: Question) -> list[Text]:
         """The question: as much of the call as there is room for, and the keys."""
-        number = len(self._view.pending) if self._view else 0
+        number = len(self._view.pending) + sum(self._view.more_pending.values()) if self._view else 0
         more = f"  ({number - 1} more)" if number > 1 else ""
         call, place = question.window(self._console.width - 1, _height(self._console) - AROUND_LINES)
         head = Text.assemble(("Approve ", ASKING[1]), (line(question.item.step_id), "bold"), f"?{more}")
         head.append(f"   {place}: space shows more, - goes back" if place else "", ASKING[1])
         rows = [Text(row, style=ASKING[1] if row.startswith("!") else "", no_wrap=True) for row in call]
-        return [head, *rows, Text(f"  {self._answers(question.item.step_id)}", style="bold")]
+        return [head, *rows, Text(f"  {self._answers(question.item)}", style="bold")]
 
     async def _look_at_files(self) -> None:
         """Compare the files that pending calls write with those of this machine."""
@@ -171,14 +174,18 @@ class Screen:
             self._later.add(item.step_id)
             self._say(f"Decide later: {self._commands(item.step_id)}")
             self._ask()
-        elif key in "yY" and not self._question.is_read:
+        elif (key in "yY" or self._is_for_all(key)) and not self._question.is_read:
             self._say("The call is longer than the screen: first read the rest of it, with the space bar.")
-        elif key in "yYnN":
-            self._question = None
-            choice = Choice(step_id=item.step_id, by=self._who).naming(item)
-            task = asyncio.create_task(self._decide(choice, approved=key in "yY"))
+        elif key in "yYnN" or self._is_for_all(key):
+            every, self._question = self._is_for_all(key), None
+            choice = Choice(step_id=item.step_id, by=self._who, remember=every).naming(item)
+            task = asyncio.create_task(self._decide(choice, approved=key not in "nN"))
             self._sending.add(task)
             task.add_done_callback(self._sending.discard)
+
+    def _is_for_all(self, key: str) -> bool:
+        """Whether a key approves the step for all items of its loop."""
+        return key in "aA" and self._question is not None and bool(self._question.item.item)
 
     async def _decide(self, choice: Choice, *, approved: bool) -> None:
         try:
@@ -186,8 +193,9 @@ class Screen:
         except PlanError as error:
             self._say(error.message)
 
-    def _answers(self, step_id: str) -> str:
-        return "[y]es   [n]o   [l]ater" if sys.stdin.isatty() else self._commands(step_id)
+    def _answers(self, item: PendingView) -> str:
+        every = "   [a]ll items like this one" if item.item else ""
+        return f"[y]es   [n]o{every}   [l]ater" if sys.stdin.isatty() else self._commands(item.step_id)
 
     def _commands(self, step_id: str) -> str:
         step = quoted(step_id)

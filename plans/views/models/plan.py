@@ -140,7 +140,9 @@ class BriefView(View):
     counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, `denied` ones apart; `total`.")
     steps: list[BriefStep] = Field(default_factory=list)
     templates: list[BriefStep] = Field(default_factory=list, description="Steps inside others, as the plan has them.")
-    inside: int = Field(default=0, description="Number of steps inside others, those known to come included.")
+    inside: dict[str, int] = Field(
+        default_factory=dict, description="Steps inside others by status; `total`: with those known to come."
+    )
     pending: list[PendingView] = Field(default_factory=list, description="Pending decisions, oldest first.")
     more_pending: dict[str, int] = Field(
         default_factory=dict, description="Number of further ones by pattern, as in `resize[*]`."

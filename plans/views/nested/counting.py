@@ -14,6 +14,7 @@ from plans.flow.ids import inner_id
 from plans.flow.opened import Opened
 from plans.flow.outline import Node
 from plans.run import DONE, Run, Status, StepState
+from plans.views.models.nested import InsideView
 
 DENIED: Final = "denied"
 """The word for a skipped step that a person denied."""
@@ -70,9 +71,7 @@ class Census:
         if state.status in DONE:
             return float(state.status is not Status.FAILED and not state.is_denied)
         inside = self.inside(step_id)
-        if inside is None or inside["kind"] == "repeat" or not inside.get("total"):
-            return 0.0
-        return float(sum(inside["counts"].get(word, 0) for word in ("completed", "skipped")) / inside["total"])
+        return 0.0 if inside is None else share_of(InsideView.model_validate(inside))
 
     def walk(self, step_id: str) -> Iterator[str]:
         """Every step inside a step, each before those inside it."""
@@ -91,6 +90,13 @@ class Census:
                 return
             self._awaited[at.parent] = awaiting
             at = self._nodes[at.parent]
+
+
+def share_of(inside: InsideView) -> float:
+    """How much of what is inside a running step is done, from 0 to 1; of a repetition that is not known."""
+    if inside.kind in ("repeat", "call") or not inside.total:
+        return 0.0
+    return sum(inside.counts.get(word, 0) for word in ("completed", "skipped")) / inside.total
 
 
 def status_word(state: StepState) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from plans.model import Step
 from plans.run import Run
-from plans.views.nested.counting import Census
+from plans.views.nested.counting import Census, status_word
 from plans.views.nested.listing import LISTED, LISTED_IN_ALL, item_text, kind_view, listed, templates, troubled
 
 BriefOf = Callable[[Run, Step], dict[str, Any]]
@@ -37,7 +38,7 @@ def with_inside(run: Run, steps: list[dict[str, Any]], brief: BriefOf) -> dict[s
             view["inside"] = inside
             view |= _instances(census, run, names.get(view["id"], []), brief, 0)
     found: dict[str, Any] = {"templates": named} if (named := templates(run)) else {}
-    return found | ({"inside": sum(_known(run))} if run.opened else {})
+    return found | ({"inside": inside_counts(census, run)} if run.opened else {})
 
 
 def instance_view(census: Census, run: Run, step_id: str, brief: BriefOf) -> dict[str, Any]:
@@ -54,8 +55,27 @@ def _instances(census: Census, run: Run, names: list[str], brief: BriefOf, more:
     return ({"instances": shown} if shown else {}) | ({"moreInstances": more} if more else {})
 
 
-def _known(run: Run) -> Iterator[int]:
-    """How many steps are inside each container, those known to come included."""
+def inside_counts(census: Census, run: Run) -> dict[str, int]:
+    """The steps inside others by status, as far as they have begun; `total`: with those that are known to come."""
+    number = Counter(status_word(state) for name, state in run.steps.items() if census.is_inside(name))
+    return {"total": max(number.total(), sum(_expected(run))), **number}
+
+
+def _expected(run: Run) -> Iterator[int]:
+    """How many steps the containers lead to, as far as that is known: loops by their items, blocks by their steps."""
     for name, opened in run.opened.items():
-        begun = len(run.outline.nodes[name].children) if name in run.outline else 0
-        yield max(begun, len(opened.items or ()))
+        node = run.outline.nodes.get(name)
+        if node is None:
+            continue
+        if node.kind == "each":
+            yield len(opened.items or ()) * (1 + _inner_steps(node.step))
+        elif node.kind == "repeat":
+            yield opened.began * (1 + _inner_steps(node.step))
+        elif node.parent is None:
+            yield len(node.children)
+
+
+def _inner_steps(step: Step) -> int:
+    """How many steps one item of a step has at least, without those of loops inside it."""
+    inner = step.steps if step.steps is not None else step.switch[0].steps if step.switch else []
+    return sum(1 + (_inner_steps(each) if each.for_each is None and each.repeat is None else 0) for each in inner)
