@@ -11,8 +11,9 @@ from client.edits import update
 from client.ids import plan_id
 from client.rpc import ask_view
 from plans.errors import Refused
-from plans.flow.ids import matches
+from plans.flow.ids import covers, matches, pattern_of
 from plans.views.models import BriefView, PendingView
+from plans.views.nested.words import quoted
 from plans.views.queries import BRIEF
 
 AT_ONCE = 150
@@ -43,7 +44,10 @@ async def decide_all(
         if not view.more_pending:
             break
     if not count and not refused:
-        text = f"no step of plan '{plan_id(plan)}' that fits '{choice.step_id}' awaits approval now"
+        names = (item.step_id for item in view.pending if covers(choice.step_id, item.step_id))
+        inside = dict.fromkeys(map(pattern_of, names))
+        others = f"; inside: {', '.join(map(quoted, inside))}" if inside else ""
+        text = f"no step of plan '{plan_id(plan)}' that fits '{choice.step_id}' awaits approval now{others}"
         raise Refused(text, "NONE_AWAITS")
     return count, refused
 

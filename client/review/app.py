@@ -21,7 +21,6 @@ from client import runs
 from client.review.dialogs import Approve, AskText, Confirm, PickTool, Reading
 from client.review.external_editor import as_text, edits_of, let_edit
 from client.review.plan_screen import LivePlan
-from client.review.rows import may_edit
 from client.review.step_draft import Draft, new_step
 from client.review.step_form import EditScreen
 from client.runs import Choice
@@ -85,8 +84,8 @@ class ReviewApp(LivePlan):
         step = self.chosen
         if event.option_list.id != "steps" or step is None:
             return
-        if not may_edit(step):
-            self.say(f"Step '{step.id}' is {step.status}: only steps that have not started can be edited.")
+        if why := why_not_edited(step):
+            self.say(why)
             return
         draft = Draft(step, self.view.version, self.tools.get(step.tool))
         self.push_screen(EditScreen(draft, lambda: self.view, self._save))
@@ -200,7 +199,8 @@ class ReviewApp(LivePlan):
         """Go to the next step awaiting approval."""
         ids = [step.id for step in self.steps]
         here = ids.index(self.chosen.id) if self.chosen else -1
-        waiting = sorted((ids.index(item.step_id) for item in self.view.pending), key=lambda at: (at <= here, at))
+        places = (ids.index(item.step_id) for item in self.view.pending if item.step_id in ids)
+        waiting = sorted(places, key=lambda at: (at <= here, at))
         self.choose(ids[waiting[0]]) if waiting else self.say("No step is awaiting approval.")
 
     @work(exclusive=True)
@@ -238,8 +238,8 @@ class ReviewApp(LivePlan):
         self.exit("left")
 
     def _moved(self, by: int) -> Change:
-        ids, name = [step.id for step in self.steps], self.chosen.id if self.chosen else ""
-        place = ids.index(name) + by if name else -1
+        ids, name = [step.id for step in self.view.steps], self.chosen.id if self.chosen else ""
+        place = ids.index(name) + by if name in ids else -1
         if not 0 <= place < len(ids):
             return None
         after = (ids[place - 1] if place else None) if by < 0 else ids[place]

@@ -17,7 +17,7 @@ from plans.views.agent_progress import position, tasks_of
 from plans.views.call_text import call_rows, characters
 from plans.views.models import PendingView, StepView
 from plans.views.nested.standing import Standing, failures, folded_ids, is_inside, top_counts, top_denied
-from plans.views.nested.words import what
+from plans.views.nested.words import folded_line, what
 from plans.views.pending import asked
 from plans.views.safe_text import line
 
@@ -137,12 +137,21 @@ class Node(NamedTuple):
     id: str
     text: str
     needs: Sequence[str]
-    status: Status | None = None
+    status: str | None = None
+    inside: str = ""
+    """What is inside a block or loop, in one line."""
 
     @classmethod
     def of(cls, step: StepView) -> Node:
-        """The node of a step of a started plan."""
-        return cls(step.id, step.description or step.tool, step.needs, step.status)
+        """The node of a step of a started plan; a block or loop is one node, marked if something in it needs a look."""
+        text, inside = step.description or what(step), step.inside
+        if inside is None:
+            return cls(step.id, text, step.needs, step.status)
+        status, told = step.status.value, folded_line("", inside).removeprefix(": ").strip()
+        asks = any(word.startswith("awaiting ") for word in inside.counts)
+        if step.status is not Status.FAILED and (asks or inside.counts.get("failed")):
+            status, told = ("waiting", f"? {told}") if asks else ("troubled", f"✗ {told}")
+        return cls(step.id, text, step.needs, status, told)
 
 
 def mermaid(nodes: Sequence[Node]) -> str:
@@ -152,10 +161,12 @@ def mermaid(nodes: Sequence[Node]) -> str:
     for node in nodes:
         label = line(f"{node.id}: {node.text}")
         status = f":::{node.status}" if node.status else ""
-        rows.append(f'    {names[node.id]}["{_MERMAID.sub(_entity, label)}"]{status}')
+        inside = f"<br/>{_MERMAID.sub(_entity, line(node.inside))}" if node.inside else ""
+        rows.append(f'    {names[node.id]}["{_MERMAID.sub(_entity, label)}{inside}"]{status}')
     for before, after in _edges(nodes):
         rows.append(f"    {names[before]} --> {names[after]}")
-    colours = {"completed": "#bfb", "failed": "#fbb", "running": "#bdf", "skipped": "#ddd", "blocked": "#fed"}
+    colours = {"completed": "#bfb", "failed": "#fbb", "running": "#bdf", "skipped": "#ddd", "blocked": "#fed",
+               "waiting": "#ff9", "troubled": "#fca"}  # fmt: skip
     used = {node.status for node in nodes}
     return "\n".join(rows + [f"    classDef {name} fill:{colour}" for name, colour in colours.items() if name in used])
 
@@ -163,7 +174,8 @@ def mermaid(nodes: Sequence[Node]) -> str:
 def dot(nodes: Sequence[Node]) -> str:
     """The graph in Graphviz (DOT) syntax."""
     rows = ["digraph plan {", "  rankdir=TB; node [shape=box];"]
-    rows += [f"  {_dot(node.id)} [label={_dot(f'{node.id}: {node.text}')}];" for node in nodes]
+    labels = {node.id: " · ".join(filter(None, (f"{node.id}: {node.text}", node.inside))) for node in nodes}
+    rows += [f"  {_dot(node.id)} [label={_dot(labels[node.id])}];" for node in nodes]
     return "\n".join([*rows, *(f"  {_dot(before)} -> {_dot(after)};" for before, after in _edges(nodes)), "}"])
 
 

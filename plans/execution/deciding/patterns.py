@@ -12,7 +12,7 @@ from typing import Any, Literal
 from plans.errors import Refused
 from plans.execution import approvals
 from plans.execution.messages import Decide
-from plans.flow.ids import is_pattern, matches
+from plans.flow.ids import covers, is_pattern, matches, pattern_of
 from plans.log import LogKind
 from plans.run import Run
 
@@ -73,7 +73,9 @@ def _meant(run: Run, message: Decide) -> list[str]:
         if state.proposal is None and name not in run.decisions and matches(message.step_id, name)
     ]
     if not found:
-        raise Refused(f"no step that fits '{message.step_id}' awaits approval now", "NONE_AWAITS")
+        inside = dict.fromkeys(f"'{pattern_of(name)}'" for name, _ in states if covers(message.step_id, name))
+        others = f"; inside: {', '.join(list(inside)[:NAMED])}" if inside else ""
+        raise Refused(f"no step that fits '{message.step_id}' awaits approval now{others}", "NONE_AWAITS")
     named = [name for _, name in sorted(found) if digests is None or run.steps[name].digest in digests]
     if not named:
         text = f"the steps that fit '{message.step_id}' ask for other calls than the decision names"
