@@ -57,35 +57,36 @@ def show(
         _show_inside(plan, step, everything=everything, as_json=as_json)
         return
 
-    async def linked_text(here: Connected) -> str:
-        text = runs.text(here.client, plan, None if full else TEXT_STEPS, detailed=True)
-        found, linked, live, so_far = await asyncio.gather(
-            text, runs.links(here.client, plan), runs.live(here.client, plan), runs.summary(here.client, plan)
-        )
-        now = datetime.now(UTC)
-        rows = [f"Now: {line(name or 'LLM request')}: {line(in_words(each, now))}" for name, each in live.items()]
-        rows += [f"Resumes: {linked.resumes}"] if linked.resumes else []
-        rows += [f"Resumed by: {', '.join(linked.resumed_by)}"] if linked.resumed_by else []
-        later = [(f"plan show {name}", "the run that resumed it") for name in linked.resumed_by[-1:]]
-        rows += [f"Next: {command}   {what}" for command, what in later or next_commands(so_far)]
-        return "\n".join([found, *([""] if rows else []), *rows])
+    if as_json:
+        output.show_json(session.look(plan, "plan", lambda here: _json_view(here, plan, full)))
+    else:
+        output.show(session.look(plan, "plan" if full else "text", lambda here: _linked_text(here, plan, full)))
 
-    async def view(here: Connected) -> dict[str, Any]:
-        found = await runs.show(here.client, plan)
-        later = (await runs.links(here.client, plan)).resumed_by
-        live = await runs.live(here.client, plan)
-        running = {name: each.model_dump(mode="json", exclude_unset=True) for name, each in live.items()}
-        shown = await with_large_values(found, here.settings) if full else found
-        asked = [item.model_copy(update={"unusual": warnings_of(item)}) for item in shown.pending]
-        items = [item.model_dump(mode="json", exclude_unset=True) for item in asked]
-        more = {"resumedBy": later, "live": running}
-        return shown.to_json() | {"pending": items} | {name: each for name, each in more.items() if each}
 
-    if not as_json:
-        output.show(session.look(plan, "plan" if full else "text", linked_text))
-        return
+async def _linked_text(here: Connected, plan: str, full: bool) -> str:
+    text = runs.text(here.client, plan, None if full else TEXT_STEPS, detailed=True)
+    found, linked, live, so_far = await asyncio.gather(
+        text, runs.links(here.client, plan), runs.live(here.client, plan), runs.summary(here.client, plan)
+    )
+    now = datetime.now(UTC)
+    rows = [f"Now: {line(name or 'LLM request')}: {line(in_words(each, now))}" for name, each in live.items()]
+    rows += [f"Resumes: {linked.resumes}"] if linked.resumes else []
+    rows += [f"Resumed by: {', '.join(linked.resumed_by)}"] if linked.resumed_by else []
+    later = [(f"plan show {name}", "the run that resumed it") for name in linked.resumed_by[-1:]]
+    rows += [f"Next: {command}   {what}" for command, what in later or next_commands(so_far)]
+    return "\n".join([found, *([""] if rows else []), *rows])
 
-    output.show_json(session.look(plan, "plan", view))
+
+async def _json_view(here: Connected, plan: str, full: bool) -> dict[str, Any]:
+    found = await runs.show(here.client, plan)
+    later = (await runs.links(here.client, plan)).resumed_by
+    live = await runs.live(here.client, plan)
+    running = {name: each.model_dump(mode="json", exclude_unset=True) for name, each in live.items()}
+    shown = await with_large_values(found, here.settings) if full else found
+    asked = [item.model_copy(update={"unusual": warnings_of(item)}) for item in shown.pending]
+    items = [item.model_dump(mode="json", exclude_unset=True) for item in asked]
+    more = {"resumedBy": later, "live": running}
+    return shown.to_json() | {"pending": items} | {name: each for name, each in more.items() if each}
 
 
 def _show_inside(plan: str, step: str, *, everything: bool, as_json: bool) -> None:

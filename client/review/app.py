@@ -20,6 +20,7 @@ from client import edits as editing
 from client import runs
 from client.review.dialogs import Approve, AskText, Confirm, PickTool, Reading
 from client.review.external_editor import as_text, edits_of, let_edit
+from client.review.nested import why_not_edited
 from client.review.plan_screen import LivePlan
 from client.review.step_draft import Draft, new_step
 from client.review.step_form import EditScreen
