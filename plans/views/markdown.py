@@ -16,6 +16,7 @@ from plans.run import PlanStatus, Run, Status, StepState
 from plans.views.agent_progress import position, tasks_of
 from plans.views.call_text import call_rows, characters
 from plans.views.models import PendingView, StepView
+from plans.views.nested.listing import root_of
 from plans.views.nested.standing import Standing, failures, folded_ids, is_inside, top_counts, top_denied
 from plans.views.nested.words import folded_line, what
 from plans.views.pending import asked
@@ -36,7 +37,7 @@ def markdown(plan: Plan) -> str:
     """A plan as a Markdown list, for the static details of a workflow."""
     rows = [f"**{md(plan.title or plan.id or 'plan')}**", ""]
     rows += [
-        f"{index + 1}. `{step.id}` {md(step.description)} — {md(step.tool)}"
+        f"{index + 1}. `{step.id}` {md(step.description)} — {md(what(step))}"
         for index, step in enumerate(plan.steps[:200])
     ]
     return "\n".join([*rows, *_rest(len(plan.steps) - 200), *_END])
@@ -60,7 +61,7 @@ def details(run: Run, schedule: ReadinessIndex) -> str:
     if len(shown) > DETAIL_STEPS:
         names = (name for name in schedule.moving(DETAIL_STEPS) if not is_inside(schedule, name))
         shown = [schedule.step(name) for name in names]
-    standing = Standing(schedule)
+    standing, inner = Standing(schedule), _failures(run, schedule)
     for step in shown:
         state = run.steps[step.id]
         note = state.reason or (state.result.error if state.result and state.result.error else "")
@@ -71,16 +72,17 @@ def details(run: Run, schedule: ReadinessIndex) -> str:
             + (f" · {md(inside)}" if (inside := standing.line(step.id)) else "")
             + (f" · {md(note[:200])}" if note else "")
         )
-    rows += _failures(run, schedule)
+        rows += inner.get(step.id, ())
     return "\n".join([*rows, *_rest(len(run.plan.steps) - len(shown)), *_END])
 
 
-def _failures(run: Run, schedule: ReadinessIndex) -> list[str]:
-    """The last steps inside blocks and loops that failed."""
-    rows = []
+def _failures(run: Run, schedule: ReadinessIndex) -> dict[str, list[str]]:
+    """The last steps inside blocks and loops that failed, by the step of the plan."""
+    rows: dict[str, list[str]] = {}
     for name in failures(schedule) if run.opened else ():
         result = run.steps[name].result
-        rows.append(f"    - [{MARKS['failed']}] {code(name)} · {md((result.error or '')[:200]) if result else ''}")
+        text = f"    - [{MARKS['failed']}] {code(name)} · {md((result.error or '')[:200]) if result else ''}"
+        rows.setdefault(root_of(run, name), []).append(text)
     return rows
 
 

@@ -42,7 +42,8 @@ class Lines:
         self._asked = {item.step_id: item for item in view.pending}
         self._templates = {step.id: step for step in view.templates}
         self._steps = {each.id: each for step in view.steps for each in (step, *step.instances)}
-        self._width = min(24, max([len("plan"), *map(len, self._steps)]))
+        nested = any(step.kind != "call" for step in view.steps)
+        self._width = 24 if nested else min(24, max([len("plan"), *map(len, self._steps)]))
 
     def knows(self, event: EventView) -> bool:
         """Whether the event can be printed with the view learned last: a known step, and not a newer approval."""
@@ -51,14 +52,21 @@ class Lines:
         return not event.step_id or self._known(event.step_id) is not None
 
     def opens(self, event: EventView) -> bool:
-        """Whether a block or loop begins with this, after the view learned last: how much is inside is not known."""
-        step = self._known(event.step_id) if event.step_id and not event.logs else None
-        return step is not None and step.kind != "call" and event.status == "running" and event.seq > self._seen
+        """Whether a loop begins with this, after the view learned last: how many items it has is not known."""
+        if event.logs or event.status != "running" or event.seq <= self._seen or event.step_id.endswith("]"):
+            return False
+        step = self._known(event.step_id)
+        return step is not None and step.kind == "each"
 
     def _known(self, step_id: str) -> BriefStep | None:
         """What is known of a step; of an instance that is not listed, what the plan says of all of them."""
         path = template_of(step_id)
-        return self._steps.get(step_id) or self._templates.get(path) or self._steps.get(path)
+        found = self._steps.get(step_id) or self._templates.get(path)
+        if found is None and path.partition(".")[0] in self._steps:
+            outer = self._steps[path.partition(".")[0]]
+            is_call = path == outer.id and (outer.tool or path == step_id)
+            found = outer if is_call else BriefStep(id=step_id, tool="", kind="block")
+        return found
 
     def clock(self, event: EventView) -> str:
         """Time of an event, the start of each line."""
