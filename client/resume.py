@@ -78,9 +78,9 @@ async def resume(client: Client, plan: str, by: str = "", changes: Sequence[Repl
 async def _unfinished_agents(client: Client, run: Run) -> dict[str, dict[str, Any]]:
     """State of each unfinished agent by step id. Agents that can no longer be queried are omitted and start over."""
     states: dict[str, dict[str, Any]] = {}
-    for step in run.plan.steps:
-        state = run.steps[step.id]
-        if step.tool != AGENT_TOOL or not state.calls or state.status is Status.COMPLETED:
+    for step_id, state in run.steps.items():
+        step = run.step_of(step_id)
+        if step is None or step.tool != AGENT_TOOL or not state.calls or state.status is Status.COMPLETED:
             continue
         name = agent_of_step(run.plan.id or "", step.id, state.calls)
         try:
