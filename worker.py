@@ -30,6 +30,8 @@ from activities.attempt.run import tool_activity
 from activities.lifecycle.agent_history import AgentHistory, AgentTracker
 from activities.lifecycle.check_plan import PlanChecker
 from activities.lifecycle.compare_files import FileComparer
+from activities.lifecycle.list_items import ItemLister
+from activities.lifecycle.load_plan import ChildPlanLoader
 from activities.lifecycle.record_end import EndRecorder, SummaryWriter
 from activities.lifecycle.snapshot_workspace import SnapshotTaker
 from activities.llm.ask_llm import AskLlm
@@ -127,16 +129,20 @@ def _activities(
     site = environment_of(settings, effects, fault, client.service_client.config.target_host)
     llm = LanguageModel(settings.openai_base_url, settings.openai_api_key, settings.model, settings.llm_timeout)
     changes = FileChanges(effects, site.watcher.journal if site.watcher else Journal(settings.state_dir), site.rules)
+    plans = ChildPlanLoader(values, settings.state_dir, site)
     return [
         *(tool_activity(tool, values, effects, site) for tool in tools.values() if not tool.spec.durable),
         _checker(settings, specs, indexed).check_plan,
+        ItemLister(values).list_items,
         AskLlm(llm, values, tools=specs, context_tokens=settings.context_tokens).ask_llm,
-        SnapshotTaker(llm.secrets, site).snapshot_workspace,
+        SnapshotTaker(llm.secrets, site, settings.state_dir).snapshot_workspace,
         EndRecorder(summaries, values).record_end,
         summaries.write_summary,
         AgentTracker(AgentHistory(settings.state_dir)).track_agent,
         changes.file_changes,
         FileComparer(site).compare_files,
+        plans.load_plan,
+        plans.plan_outputs,
     ]
 
 
@@ -149,6 +155,7 @@ def _checker(settings: Settings, specs: Mapping[str, ToolSpec], indexed: bool) -
         decision_key=signing.public_key(settings),
         search_attributes=indexed,
         keeps_summaries=True,
+        state_dir=settings.state_dir,
     )
 
 

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gc
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -18,6 +16,7 @@ from benchmarks import (
     document,
     idle_plans,
     latency,
+    loops,
     outputs,
     payloads,
     prompts,
@@ -31,11 +30,13 @@ from benchmarks import (
     tracing,
 )
 from benchmarks.bench import Bench
+from benchmarks.leaving import leave
 from benchmarks.tables import Table
 
 MEASUREMENTS = {
     "speed": speed.measure,
     "skew": skew.measure,
+    "loops": loops.measure,
     "latency": latency.measure,
     "payloads": payloads.measure,
     "outputs": outputs.measure,
@@ -92,7 +93,4 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    code = main()
-    gc.collect()
-    sys.stdout.flush()
-    os._exit(code)
+    leave(main())

@@ -16,10 +16,13 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from pydantic import BaseModel, Field
 
-    from plans.activity_io import Call, LargeValue, Return
+    from plans.activity_io import Call, Return
+    from plans.large_value import LargeValue
     from plans.model import Retry
 
 IN_FLIGHT = 64
+TIMEOUT = 3_600.0
+"""Seconds one attempt may take; no measured step takes as long."""
 
 
 class GraphStep(BaseModel):
@@ -59,7 +62,7 @@ def call(step: GraphStep, graph: Graph, done: dict[str, Return]) -> Call:
         step_id=step.id,
         key=step.id,
         workspace=graph.workspace,
-        timeout=60.0,
+        timeout=TIMEOUT,
         retry=Retry(),
         deferred=[[key] for key, value in args.items() if isinstance(value, str) and value[1:] in large],
         large=large,
@@ -73,7 +76,7 @@ def start(step: GraphStep, filled: Call) -> workflow.ActivityHandle[Return]:
         filled,
         activity_id=step.id,
         result_type=Return,
-        start_to_close_timeout=timedelta(seconds=90),
+        start_to_close_timeout=timedelta(seconds=TIMEOUT + 30),
         heartbeat_timeout=timedelta(seconds=5),
     )
 
@@ -150,3 +153,46 @@ class MinimalApprovals:
             step = steps[self._approved.popleft()]
             values[step.id] = (await start(step, call(step, graph, {}))).value
         return values
+
+
+class Loop(BaseModel):
+    """The same tool for each number, and the values so far in item order."""
+
+    workspace: str
+    tool: str
+    name: str
+    items: list[Any]
+    values: dict[int, Any] = Field(default_factory=dict)
+    waves: bool = False
+    """Start the next batch when all of the last one have finished."""
+
+
+@workflow.defn(name="MinimalLoop")
+class MinimalLoop:
+    """Runs a loop in a sliding window, or in batches; its result is the number of values."""
+
+    @workflow.run
+    async def run(self, loop: Loop) -> int:
+        """Start items until the window is full, wait for finished ones, until all are done."""
+        self._loop, self._in_flight = loop, 0
+        self._finished: deque[tuple[int, Any]] = deque()
+        left = deque(index for index in range(len(loop.items)) if index not in loop.values)
+        while left or self._in_flight:
+            full = workflow.info().is_continue_as_new_suggested()
+            if full and not self._in_flight:
+                workflow.continue_as_new(loop)
+            while left and self._in_flight < IN_FLIGHT and not full:
+                self._start(left.popleft())
+            await workflow.wait_condition(lambda: len(self._finished) >= (self._in_flight if loop.waves else 1))
+            while self._finished:
+                index, handle = self._finished.popleft()
+                loop.values[index] = handle.result().value
+                self._in_flight -= 1
+        return len(loop.values)
+
+    def _start(self, index: int) -> None:
+        loop = self._loop
+        step = GraphStep(id=f"i{index}", tool=loop.tool, args={loop.name: loop.items[index]})
+        handle = start(step, call(step, Graph(workspace=loop.workspace, steps=[]), {}))
+        handle.add_done_callback(lambda done: self._finished.append((index, done)))
+        self._in_flight += 1

@@ -13,7 +13,7 @@ import signal
 import sys
 
 from activities.tools.registry import load_tools
-from benchmarks.minimal import MinimalApprovals, MinimalWorkflow
+from benchmarks.minimal import MinimalApprovals, MinimalLoop, MinimalWorkflow
 from runtime import gc_tuning
 from runtime.connect import connect
 from runtime.settings import Settings
@@ -23,7 +23,7 @@ from workflows.plan import PlanWorkflow
 
 WORKFLOWS: dict[str, list[type]] = {
     "plan": [PlanWorkflow, AgentWorkflow],
-    "minimal": [MinimalWorkflow, MinimalApprovals],
+    "minimal": [MinimalWorkflow, MinimalApprovals, MinimalLoop],
 }
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
+from pathlib import Path
 
-from activities.tools.tool import tool
+from activities.tools.tool import ToolContext, tool
 
 
 @tool(effect="pure")
@@ -84,3 +86,24 @@ async def now() -> float:
         The time of day in seconds.
     """
     return time.time()
+
+
+@tool(effect="pure", timeout=3_600.0, touches_files=False)
+async def task(seconds: float, ledger: str, context: ToolContext) -> float:
+    """Write `start STEP` into a ledger, sleep, write `end STEP`.
+
+    Args:
+        seconds: Duration.
+        ledger: A file in the workspace.
+
+    Returns:
+        The duration.
+    """
+    file = os.open(Path(context.workspace.root, ledger), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        os.write(file, f"start {context.call.step_id}\n".encode())
+        await asyncio.sleep(seconds)
+        os.write(file, f"end {context.call.step_id}\n".encode())
+    finally:
+        os.close(file)
+    return seconds

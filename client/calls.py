@@ -15,9 +15,10 @@ from typing import TypeVar
 from temporalio.client import Client
 
 from activities.workspace.text_diff import diff_lines
+from client.children.naming import located
 from client.rpc import PATIENCE, ask_view
-from plans.activity_io import LargeValue
 from plans.errors import PlanError, ToolError
+from plans.large_value import LargeValue
 from plans.views.call_text import warnings_of
 from plans.views.models import BriefView, CallView, PendingView
 from plans.views.queries import BRIEF
@@ -37,6 +38,7 @@ async def call(client: Client, plan: str, step_id: str) -> CallView | None:
     Pass its `digest` as `Choice.digest`, to decide about exactly this. None: the plan has no such step, or its worker
     is of an older version and the step does not await approval. Raises NoWorker.
     """
+    plan, step_id = await located(client, plan, step_id)
     try:
         return await ask_view(client, plan, CallView, "call", {"stepId": step_id}, patience=PATIENCE)
     except ValueError:  # an empty answer: there is no such step

@@ -29,6 +29,8 @@ from runtime.wait import until
 
 Verb = Literal["approve", "deny"]
 Control = Literal["begin", "pause", "unpause", "clear_session"]
+Word = Literal["answer", "event"]
+"""Messages for steps that ask or wait."""
 METADATA = "__temporal_workflow_metadata"
 """Built-in query of the SDK that lists the workflow's message handlers; Temporal's UI uses it too."""
 _SIGNAL_INSTEAD = frozenset((NoWorker.code, SERVER_REFUSED))
@@ -37,6 +39,7 @@ _SIGNAL_INSTEAD = frozenset((NoWorker.code, SERVER_REFUSED))
 _DONE = {
     "approve": LogKind.APPROVED, "deny": LogKind.DENIED,
     "begin": LogKind.BEGUN, "pause": LogKind.PAUSED, "unpause": LogKind.UNPAUSED, "clear_session": LogKind.CLEARED,
+    "answer": LogKind.ANSWERED,
 }  # fmt: skip
 
 
@@ -66,10 +69,10 @@ class Choice(Value):
         return self.model_dump(mode="json", exclude_none=True, exclude=None if self.remember else {"remember"})
 
 
-class _Signal(NamedTuple):
+class Signal(NamedTuple):
     """The signal to send where the update is not possible. `step_id`: the step it is about, if any."""
 
-    name: Verb | Control
+    name: Verb | Control | Word
     message: dict[str, Any]
     step_id: str | None = None
 
@@ -86,20 +89,20 @@ async def send_decision(client: Client, plan: str, verb: Verb, choice: Choice) -
     worker has handled it yet; PlanError (UNCONFIRMED) if a signal was not recorded in time.
     """
     message = {name: value for name, value in choice.message().items() if verb == "approve" or name != "args"}
-    signal = _Signal(verb, message, choice.step_id)
-    answer = await _answer(client, plan, "decide", message | {"approved": verb == "approve"}, signal)
+    signal = Signal(verb, message, choice.step_id)
+    answer = await delivered(client, plan, "decide", message | {"approved": verb == "approve"}, signal)
     return answer if isinstance(answer, str) else sentence(choice.step_id, Decision.model_validate(answer))
 
 
 async def control(client: Client, plan: str, verb: Control, by: str = "") -> str:
     """Begin, pause or unpause a plan, or clear its session; returns and raises as `send_decision`."""
     message = {"by": by} if by else {}
-    answer = await _answer(client, plan, "control", {"action": verb, **message}, _Signal(verb, message))
+    answer = await delivered(client, plan, "control", {"action": verb, **message}, Signal(verb, message))
     return answer if isinstance(answer, str) else str(answer["text"])
 
 
-async def _answer(
-    client: Client, plan: str, name: str, message: dict[str, Any], signal: _Signal
+async def delivered(
+    client: Client, plan: str, name: str, message: dict[str, Any], signal: Signal
 ) -> dict[str, Any] | str:
     """The result of the update, or the sentence from the plan's log if the signal was sent instead."""
     known = await _updates(client, plan)
@@ -113,6 +116,9 @@ async def _answer(
         except PlanError as error:
             if error.code not in _SIGNAL_INSTEAD:
                 raise
+    if signal.name == "event":  # one that no step waits for leaves nothing to see in the log
+        await _send(client, plan, signal)
+        return "the event was delivered"
     return await _signalled(client, plan, signal)
 
 
@@ -125,14 +131,14 @@ async def _updates(client: Client, plan: str) -> Collection[str] | None:
     return {each.name for each in metadata.definition.update_definitions}
 
 
-async def _send(client: Client, plan: str, signal: _Signal) -> None:
+async def _send(client: Client, plan: str, signal: Signal) -> None:
     check_size(signal.message)
     with about(plan):
         handle = client.get_workflow_handle(workflow_id(plan))
         await handle.signal(signal.name, signal.message, rpc_timeout=RPC_TIMEOUT)
 
 
-async def _signalled(client: Client, plan: str, signal: _Signal) -> str:
+async def _signalled(client: Client, plan: str, signal: Signal) -> str:
     """Send the signal and return the plan's sentence about it, read from its log. Raises Refused with its sentence."""
     before = (await ask_view(client, plan, BriefView, "plan", BRIEF)).seq
     await _send(client, plan, signal)

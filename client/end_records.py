@@ -19,8 +19,9 @@ from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryReverse
 from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus
 
 from client.ids import workflow_id
-from plans.activity_io import END_RECORD, EndRecord, LargeValue
+from plans.activity_io import END_RECORD, EndRecord
 from plans.execution.messages import Shown, read
+from plans.large_value import LargeValue
 from plans.run import Run, run_of
 from plans.views import queries
 from runtime.storage import StorageError

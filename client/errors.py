@@ -4,12 +4,16 @@ PlanError                 plans/errors.py
 ├── NotConnected          no Temporal server could be reached or started; exit code 3; runtime/errors.py
 │   └── NoWorker          no worker polls the plan's queue, or its workflow task keeps failing (PLAN_STUCK)
 ├── PlanNotFound          exit code 4
+│   └── ScheduleNotFound  no schedule of plans has this name; client/schedules/server.py
+├── ScheduleExists        the name of a schedule is taken; client/schedules/server.py
+├── BadSchedule           a schedule that cannot be; client/schedules/spec.py
 ├── PlanExists            the id was used before
 ├── PlanClosed            a message to a plan that has ended
 ├── BadPlanId             a text that cannot be a plan id
 ├── Refused               the plan rejected a message; plans/errors.py
 ├── SettingError          an invalid setting; runtime/settings.py
 ├── PlanFileError         a plan file that cannot be opened; client/plan_file.py
+├── ImportRefused         a document of which no plan can be made; client/importers/document.py
 ├── PruneRefused          nothing was removed; client/prune.py
 ├── WorkerFailed          the background worker did not start; exit code 3; runtime/errors.py
 └── InvalidPlan           plans/errors.py

@@ -15,7 +15,8 @@ from client.errors import BadPlanId
 PREFIX = "plan-"
 AGENT = "agent-"
 """Prefix of agent ids, which are also their workflow ids."""
-_ALLOWED = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
+_ALLOWED = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199}")
+"""With the colons of a time: Temporal ends the ids of a schedule's runs in one, `nightly-2027-03-28T05:00:00Z`."""
 _BASE32 = "abcdefghijklmnopqrstuvwxyz234567"
 
 
@@ -51,6 +52,8 @@ def checked(given: str) -> str:
             f"a plan id cannot begin with '{AGENT}', the prefix of agent ids; choose another id than {given!r}"
         )
     workflow_id(given)
+    if ":" in given:
+        raise BadPlanId(f"only the runs of a schedule have a colon in their id; remove it from {given!r}")
     return given
 
 

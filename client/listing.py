@@ -14,17 +14,19 @@ from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus
 from temporalio.common import SearchAttributeKey
 from temporalio.service import RPCError
 
-from client.ids import plan_id
+from client.ids import plan_id, workflow_id
 from client.rpc import memo_of, translated
 from plans.model import Value
 from plans.run import PlanStatus
 
-PLANS = "WorkflowType = 'PlanWorkflow' AND ExecutionStatus != 'ContinuedAsNew'"
+PLANS = "WorkflowType = 'PlanWorkflow' AND ExecutionStatus != 'ContinuedAsNew' AND ParentWorkflowId IS NULL"
 AGENTS_TOO = "WorkflowType IN ('PlanWorkflow', 'AgentWorkflow') AND ExecutionStatus != 'ContinuedAsNew'"
 MAX_ID = 200
 """Characters of a task id that are shown: anybody may write a memo."""
 _STATUS = SearchAttributeKey.for_keyword("PlanStatus")
 _PENDING = SearchAttributeKey.for_keyword_list("PlanPending")
+_SCHEDULE = SearchAttributeKey.for_keyword("TemporalScheduledById")
+"""Set by the server; every server knows it."""
 _BY_TEMPORAL = {
     WorkflowExecutionStatus.RUNNING: PlanStatus.RUNNING,
     WorkflowExecutionStatus.COMPLETED: PlanStatus.COMPLETED,
@@ -52,17 +54,26 @@ class Listed(Value):
     ended_at: datetime | None = None
     is_open: bool
     queue: str
+    schedule: str | None = None
+    """Name of the schedule that started it."""
 
 
 async def list_plans(
-    client: Client, *, running: bool = False, limit: int | None = None, agents: bool = False
+    client: Client,
+    *,
+    running: bool = False,
+    limit: int | None = None,
+    agents: bool = False,
+    schedule: str | None = None,
 ) -> AsyncIterator[Listed]:
-    """The plans of the server, newest first if the server sorts them.
+    """The plans of the server, newest first if the server sorts them; those that run as steps of others are left out.
 
-    `running`: only plans that have not ended. `limit`: at most this many. `agents`: include agents. Raises
-    NotConnected.
+    `running`: only plans that have not ended. `limit`: at most this many. `agents`: with agents, and plans that run as
+    steps. `schedule`: only those that the schedule of this name started. Raises NotConnected, BadPlanId for what cannot
+    be a name.
     """
     query = (AGENTS_TOO if agents else PLANS) + (" AND ExecutionStatus = 'Running'" if running else "")
+    query += f" AND {_SCHEDULE.name} = '{_name(schedule)}'" if schedule is not None else ""
     try:
         async for execution in client.list_workflows(query, limit=limit):
             yield await _listed(execution)
@@ -86,6 +97,7 @@ async def _listed(execution: WorkflowExecution) -> Listed:
         ended_at=execution.close_time,
         is_open=execution.status is WorkflowExecutionStatus.RUNNING,
         queue=execution.task_queue,
+        schedule=execution.typed_search_attributes.get(_SCHEDULE),
     )
 
 
@@ -101,7 +113,15 @@ def _status(execution: WorkflowExecution) -> PlanStatus:
     by_temporal = _BY_TEMPORAL.get(execution.status or WorkflowExecutionStatus.RUNNING, PlanStatus.CANCELLED)
     own = execution.typed_search_attributes.get(_STATUS)
     trusted = (WorkflowExecutionStatus.RUNNING, WorkflowExecutionStatus.COMPLETED)
+    if execution.status is WorkflowExecutionStatus.FAILED and own == PlanStatus.PARTIAL:
+        return PlanStatus.PARTIAL  # a run that must complete, for its schedule to pause on failure
     return PlanStatus(own) if own in list(PlanStatus) and execution.status in trusted else by_temporal
+
+
+def _name(schedule: str) -> str:
+    """The name of a schedule for a query. Raises BadPlanId."""
+    workflow_id(schedule)
+    return schedule
 
 
 def _waiting(execution: WorkflowExecution) -> list[str] | None:

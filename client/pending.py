@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
 from temporalio.client import Client
 
+from client.children.naming import asking
 from client.errors import BadPlanId, NoWorker
 from client.ids import plan_id
 from client.listing import Listed, list_plans
@@ -29,7 +30,7 @@ UNSPOKEN = (NoWorker.code, STUCK, "PLAN_NOT_FOUND", "QUERY_FAILED", BadPlanId.co
 
 
 class Pending(PendingView):
-    """A step awaiting approval, with all that is needed to decide on it.
+    """A step awaiting an approval or an answer, with all that is needed to decide on it.
 
     Pass its `version` as `Choice.version` to decide on exactly these arguments. `queue`: the task queue of the call.
     """
@@ -44,7 +45,7 @@ class Pending(PendingView):
 async def pending(
     client: Client, say: Callable[[str], None] = lambda _: None, *, plan: str | None = None, patience: float = PATIENCE
 ) -> AsyncIterator[Pending]:
-    """The steps awaiting approval in all running plans and agents, or in one `plan`.
+    """The steps awaiting an approval or an answer in all running plans and agents, or in one `plan` and its children.
 
     `patience`: seconds a plan may take to answer. Plans that do not answer are omitted; at the end, `say` is called
     with the reasons. Raises NotConnected.
@@ -93,11 +94,17 @@ async def _of(client: Client, listed: Listed, patience: float) -> list[Pending] 
     return _all_of(view, listed.plan_id, listed.queue)
 
 
-async def _of_plan(client: Client, plan: str, patience: float) -> list[Pending]:
-    """The pending decisions of one plan, which the server's index need not know yet. Raises as `ask`."""
+async def _of_plan(client: Client, plan: str, patience: float, *, children: bool = True) -> list[Pending]:
+    """The pending decisions of one plan, which the server's index need not know yet. Raises as `ask`.
+
+    `children`: with those of the plans below it.
+    """
     view = await ask_view(client, plan, BriefView, "plan", BRIEF, patience=patience)
     queue = (await describe(client, plan)).task_queue
-    return _all_of(view, plan_id(plan), queue)
+    found = _all_of(view, plan_id(plan), queue)
+    for child in asking(view.steps) if children else []:
+        found += await _of_plan(client, child, patience, children=False)
+    return found
 
 
 def _all_of(view: BriefView, plan: str, queue: str) -> list[Pending]:

@@ -16,16 +16,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from client.yaml_reader import parse_yaml
-from plans.definition.parsing import MAX_BYTES, MAX_FOUND, Unreadable, parse_json, read_plan, sound_part
-from plans.definition.scopes import CATCH, FINALLY, UNDO
+from plans.definition.parsing import MAX_BYTES, MAX_FOUND, Unreadable, read_plan, sound_part
 from plans.definition.validation import errors, problems
 from plans.errors import InvalidPlan, PlanError
 from plans.files.races import races
 from plans.model import Plan, Problem, Step, ToolSpec
+from runtime.plan_files.text import data_of, text_of
 
 STDIN = "-"
 _ID = re.compile(r"""["']?\bid["']?\s*:\s*["']?([\w#-]{1,128})["']?[^\S\n]*(?:[,}#]|$)""", re.MULTILINE)
+_PART = re.compile(r"""["']?\b(catch|finally|undo)["']?[^\S\n]*:""")
 
 
 class PlanFileError(PlanError):
@@ -40,10 +40,16 @@ class PlanFile:
     """The path as given; `<stdin>` for standard input."""
     text: str
     data: Any
+    base: Path | None = None
+    """Of a template: the directory that it is for."""
+    template: str = ""
+    """Of a template: its name."""
 
     @property
     def title(self) -> str:
         """Name for a plan without a title: the file's stem, or its directory's name if the stem is just `plan`."""
+        if self.template:
+            return self.template
         if self.name == "<stdin>":
             return ""
         stem = Path(self.name).stem
@@ -52,6 +58,8 @@ class PlanFile:
     @property
     def directory(self) -> Path:
         """The directory that relative paths in the plan refer to."""
+        if self.base is not None:
+            return self.base
         return Path.cwd() if self.name == "<stdin>" else Path(self.name).resolve().parent
 
     def line(self, problem: Problem) -> int | None:
@@ -65,19 +73,20 @@ class PlanFile:
             later = bisect_right(places, (at, sys.maxsize))
             if later < len(places):
                 at, number = places[later]
-            elif name not in (CATCH, FINALLY, UNDO):
+            else:
                 return None
         return number
 
     @cached_property
     def _places(self) -> dict[str, list[tuple[int, int]]]:
-        """By id, where it is written: position and line; found in one pass, since every step can have a problem."""
+        """By id or part of a path, where it is written: position and line; found at once for all problems."""
         places: dict[str, list[tuple[int, int]]] = {}
-        number, end = 1, 0
-        for found in _ID.finditer(self.text):
-            number, end = number + self.text.count("\n", end, found.start()), found.start()
-            places.setdefault(found[1], []).append((end, number))
-        return places
+        for pattern in (_ID, _PART):
+            number, end = 1, 0
+            for found in pattern.finditer(self.text):
+                number, end = number + self.text.count("\n", end, found.start()), found.start()
+                places.setdefault(found[1], []).append((end, number))
+        return {name: sorted(each) for name, each in places.items()}
 
 
 def load(path: str) -> PlanFile:
@@ -85,8 +94,8 @@ def load(path: str) -> PlanFile:
     name = "<stdin>" if path == STDIN else path
     content = _content(path)
     try:
-        text = _text(content)
-        data = parse_yaml(text) if _is_yaml(name, text) else parse_json(text)
+        text = text_of(content)
+        data = data_of(name, text)
     except Unreadable as error:
         raise InvalidPlan([error.problem]) from None
     return PlanFile(name, text, data)
@@ -132,19 +141,3 @@ def _content(path: str) -> bytes:
 
 def _bounded(file: BinaryIO) -> bytes:
     return file.read(MAX_BYTES + 1)
-
-
-def _text(content: bytes) -> str:
-    if len(content) > MAX_BYTES:
-        raise Unreadable("PLAN_TOO_LARGE", f"the plan file is larger than {MAX_BYTES} bytes; split the plan")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise Unreadable("PLAN_NOT_JSON", f"byte {error.start} is not UTF-8; save the file as UTF-8") from None
-
-
-def _is_yaml(name: str, text: str) -> bool:
-    ending = Path(name).suffix.lower()
-    if ending in (".yaml", ".yml"):
-        return True
-    return ending != ".json" and bool(text.strip()) and not text.lstrip().startswith(("{", "[", "```"))

@@ -14,27 +14,24 @@ from typing import Any
 from pydantic import Field
 from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus
 
+from client.children.resuming import unfinished
 from client.errors import PlanExists, PlanNotFound
 from client.ids import plan_id, recorded_id, workflow_id
 from client.rpc import RPC_TIMEOUT, about, ask, describe, memo_of
 from client.start import Started, start_agent, start_run
-from plans.agents.as_plan import TOOL as AGENT_TOOL
-from plans.agents.order import agent_of_step
+from client.undo.latest import undone_since
+from plans.agents.order import AGENT_PREFIX, agent_of_step
 from plans.agents.resume import resumed as resumed_agent
 from plans.agents.run import AgentRun
-from plans.errors import PlanError, Refused
+from plans.children.orders import child_id
+from plans.errors import Refused
 from plans.execution import resume as resumption
 from plans.execution.resume import Replacement, base_id, rerun_from, rerun_only, run_id
 from plans.model import Value
-from plans.run import Run, Status
-from runtime.wait import until
+from plans.run import Run
 
 MAX_RUNS = 1_000
 """Maximum runs of one plan."""
-ENDING_SECONDS = 20.0
-"""Seconds to wait for the agents of a cancelled plan to end."""
-GONE = frozenset((PlanNotFound.code, "QUERY_FAILED"))
-"""Error codes that mean an agent's state is unavailable; its step starts over."""
 
 
 class Links(Value):
@@ -75,36 +72,6 @@ async def resume(client: Client, plan: str, by: str = "", changes: Sequence[Repl
     )
 
 
-async def _unfinished_agents(client: Client, run: Run) -> dict[str, dict[str, Any]]:
-    """State of each unfinished agent by step id. Agents that can no longer be queried are omitted and start over."""
-    states: dict[str, dict[str, Any]] = {}
-    for step_id, state in run.steps.items():
-        step = run.step_of(step_id)
-        if step is None or step.tool != AGENT_TOOL or not state.calls or state.status is Status.COMPLETED:
-            continue
-        name = agent_of_step(run.plan.id or "", step.id, state.calls)
-        try:
-            await _until_ended(client, name)
-            states[step.id] = await ask(client, name, "state")
-        except PlanError as error:
-            if error.code not in GONE:
-                raise
-    return states
-
-
-async def _until_ended(client: Client, agent: str) -> None:
-    """Wait for an agent, which ends a moment after its cancelled plan. Raises Refused (NOT_ENDED) if it does not."""
-
-    async def has_ended() -> bool:
-        return (await describe(client, agent)).status is not WorkflowExecutionStatus.RUNNING
-
-    try:
-        await until(has_ended, ENDING_SECONDS, every=0.2)
-    except TimeoutError:
-        text = f"agent '{agent}' has not ended yet; try again, or cancel it: plan cancel {agent}"
-        raise Refused(text, "NOT_ENDED") from None
-
-
 async def rerun(
     client: Client,
     plan: str,
@@ -137,17 +104,18 @@ async def links(client: Client, plan: str) -> Links:
     later = [each async for each, resumes in _runs(client, base_id(name)) if resumes == name]
     of, step_id = recorded_id(memo.get("planId")), recorded_id(memo.get("stepId"))
     if of and step_id:
-        later += await _later_agents(client, name, of, step_id)
+        later += await _later_children(client, name, of, step_id)
     return Links(resumes=recorded_id(memo.get("resumes")), resumed_by=later)
 
 
-async def _later_agents(client: Client, agent: str, plan: str, step_id: str) -> list[str]:
-    """Ids of the agents that resumed this agent's step when its plan was resumed."""
+async def _later_children(client: Client, child: str, plan: str, step_id: str) -> list[str]:
+    """Ids of the children that resumed this agent or child plan when its plan was resumed."""
     found: list[str] = []
+    id_of = agent_of_step if child.startswith(AGENT_PREFIX) else child_id
     for later in (await links(client, plan)).resumed_by:
-        name = agent_of_step(later, step_id, 1)
+        name = id_of(later, step_id, 1)
         with suppress(PlanNotFound):
-            if (await memo_of(await describe(client, name))).get("resumes") == agent:
+            if (await memo_of(await describe(client, name))).get("resumes") == child:
                 found.append(name)
     return found
 
@@ -165,8 +133,10 @@ async def _new_run(
     run = None if "order" in state else Run.model_validate(state)
     if run is None and is_changed:
         raise Refused("an agent is resumed as it is: --set is for plans", "NOT_A_PLAN")
+    if run is not None:
+        run = await undone_since(client, run)
     if run is not None and by is not None:
-        run.agents |= await _unfinished_agents(client, run)
+        run.agents |= await unfinished(client, run)
     base = base_id(plan_id(plan))
     taken = [name async for name, _ in _runs(client, base)]
     for number in range(len(taken) + 2, MAX_RUNS):

@@ -26,7 +26,9 @@ from temporalio.service import RPCError
 from client import decisions, end_records
 from client.agents import recorded as history
 from client.agents import start as start_agent
+from client.answers.send import answer, event
 from client.calls import call
+from client.children.naming import located
 from client.decisions import Choice
 from client.draft import drafted, make
 from client.edits import Edited, edit, plan_file, regenerate
@@ -44,9 +46,20 @@ from client.pending import Pending, pending
 from client.prune import Pruned, prune
 from client.resume import Links, interrupt, links, rerun, resume
 from client.rpc import LOST, RPC_TIMEOUT, about, ask, ask_view, describe, patiently, translated
+from client.schedules.control import (
+    Triggered,
+    backfill_schedule,
+    delete_schedule,
+    pause_schedule,
+    resume_schedule,
+    trigger_schedule,
+)
+from client.schedules.create import create_schedule, update_schedule
+from client.schedules.views import ListedSchedule, ScheduleView, list_schedules, show_schedule
 from client.start import Started, start
 from client.summary import wait
-from client.undo import file_changes, undo
+from client.undo.compensations import compensate, compensations
+from client.undo.files import file_changes, undo
 from plans.errors import PlanError
 from plans.file_stamps import Stamp
 from plans.files.undo import ChangesReport
@@ -60,11 +73,14 @@ from plans.views.summary import Summary
 
 __all__ = [
     "BriefView", "ChangesReport", "Choice", "Decision", "Edited", "EventView", "InsidePage", "Links", "Listed",
-    "LiveView", "Pending", "PlanView", "Pruned", "Started", "Summary", "all_inside", "approve", "begin", "brief",
-    "call", "cancel", "changes", "clear_session", "decide", "decide_all", "deny", "drafted", "edit", "events",
-    "file_changes", "files_changed", "history", "inside", "interrupt", "links", "list_plans", "live", "logs", "make",
-    "pause", "pending", "plan_file", "prune", "regenerate", "rerun", "resume", "show", "show_patiently", "stamps",
-    "start", "start_agent", "summary", "text", "undo", "unpause", "wait", "watch",
+    "ListedSchedule", "LiveView", "Pending", "PlanView", "Pruned", "ScheduleView", "Started", "Summary", "Triggered",
+    "all_inside", "answer", "approve", "backfill_schedule", "begin", "brief", "call", "cancel", "changes",
+    "clear_session", "compensate", "compensations", "create_schedule", "decide", "decide_all", "delete_schedule",
+    "deny", "drafted", "edit", "event", "events", "file_changes", "files_changed", "history", "inside", "interrupt",
+    "links", "list_plans", "list_schedules", "live", "logs", "make", "pause", "pause_schedule", "pending",
+    "plan_file", "prune", "regenerate", "rerun", "resume", "resume_schedule", "show", "show_patiently",
+    "show_schedule", "stamps", "start", "start_agent", "summary", "text", "trigger_schedule", "undo", "unpause",
+    "update_schedule", "wait", "watch",
 ]  # fmt: skip
 
 AT_ONCE = 1_000
@@ -135,22 +151,26 @@ async def watch(
             yield EventView.read(past)
         return
     events = _stored(client, plan, since, say)
-    async for event in with_live(client, plan, events, since) if live else events:
-        yield event
+    async for each in with_live(client, plan, events, since) if live else events:
+        yield each
 
 
 async def approve(client: Client, plan: str, choice: Choice) -> str:
     """Approve a step, now or before it awaits approval. Returns the plan's sentence about the decision.
 
+    A step of a child plan is named by its path, `deploy/upload`, or in the child itself.
+
     `choice.digest` (of `pending` or `call`) says what was decided on; without it, an approval is refused once an edit
     has changed the step. Raises Refused if the plan rejects the decision (its `code` says why), PlanClosed if the plan
     has ended. NoWorker: the decision was delivered and takes effect as soon as a worker serves the plan.
     """
+    plan, choice = await _located(client, plan, choice)
     return await decisions.send_decision(client, plan, "approve", choice)
 
 
 async def deny(client: Client, plan: str, choice: Choice) -> str:
     """Deny a step: it is skipped and its dependents are blocked. Returns and raises as `approve`."""
+    plan, choice = await _located(client, plan, choice)
     return await decisions.send_decision(client, plan, "deny", choice)
 
 
@@ -159,6 +179,7 @@ async def decide(client: Client, plan: str, choice: Choice, *, approved: bool) -
 
     Raises Refused and PlanClosed as `approve`. NoWorker: nothing was decided; unlike `approve`, nothing was delivered.
     """
+    plan, choice = await _located(client, plan, choice)
     return await decisions.decide(client, plan, choice, approved)
 
 
@@ -206,14 +227,19 @@ async def stamps(client: Client, plan: str, paths: Sequence[str] | None = None) 
 async def cancel(client: Client, plan: str) -> None:
     """Request cancellation: running steps clean up, nothing else starts. Returns at once; `wait` for the end.
 
-    Raises PlanClosed if the plan has already ended.
+    A plan that rolls back or has a `finally` does that first; cancelled once more, it ends without. Raises PlanClosed
+    if the plan has already ended.
     """
     description = await describe(client, plan)
     if description.status is not WorkflowExecutionStatus.RUNNING:
         name = plan_id(plan)
         raise PlanClosed(f"plan '{name}' has already ended and cannot be cancelled; see: plan summary {name}")
+    handle = client.get_workflow_handle(workflow_id(plan))
     with about(plan):
-        await client.get_workflow_handle(workflow_id(plan)).cancel(rpc_timeout=RPC_TIMEOUT)
+        if description.raw_description.workflow_extended_info.cancel_requested:  # Temporal delivers only one
+            await handle.signal("abandon", {}, rpc_timeout=RPC_TIMEOUT)
+        else:
+            await handle.cancel(rpc_timeout=RPC_TIMEOUT)
 
 
 async def _stored(client: Client, plan: str, since: int, say: Callable[[str], None]) -> AsyncIterator[EventView]:
@@ -222,14 +248,20 @@ async def _stored(client: Client, plan: str, since: int, say: Callable[[str], No
         more = True
         while more:
             found = await _events(client, plan, since, say)
-            for event in found:
-                since = event.seq
-                yield event
+            for each in found:
+                since = each.seq
+                yield each
             more = len(found) == AT_ONCE
 
 
 async def _events(client: Client, plan: str, since: int, say: Callable[[str], None]) -> list[EventView]:
     return await patiently(client, plan, say, lambda: events(client, plan, since))
+
+
+async def _located(client: Client, plan: str, choice: Choice) -> tuple[str, Choice]:
+    """The plan to decide in, and the decision as it names the step: `deploy/upload` is a step of a child plan."""
+    plan, step_id = await located(client, plan, choice.step_id)
+    return plan, choice.model_copy(update={"step_id": step_id})
 
 
 async def _ended(client: Client, plan: str) -> Run | None:

@@ -11,10 +11,11 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
-from pydantic import AwareDatetime, Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
+from pydantic import AwareDatetime, Field, ValidationError
 
 from plans.file_stamps import NOTES_BYTES, Stamp
-from plans.model import Plan, Problem, Retry, ToolSpec, Value
+from plans.large_value import Composed, LargeValue
+from plans.model import ForEach, Plan, Problem, Retry, ToolSpec, Value
 
 MAX_VALUE_BYTES = 64 * 1024 * 1024
 """Maximum length of a value's JSON text, in bytes."""
@@ -26,28 +27,13 @@ PREVIEW_CHARACTERS = 200
 """Length of the preview of a long value in a view (seed 000)."""
 
 
-class LargeValue(Value):
-    """A reference to a value in external storage, content-addressed by the hash of its JSON text (UTF-8)."""
+class ListItems(Value):
+    """Input of `list_items`: the list of a `forEach`, over values of which some are stored outside history."""
 
-    sha256: str = Field(description="Hex digest of the JSON text, which holds the digests of `streams`.")
-    claim: dict[str, str] = Field(
-        default_factory=dict, description="The storage driver's claim: what it needs to retrieve the value."
-    )
-    bytes: int = Field(description="Length of the JSON text, in bytes, with the text of `streams`.")
-    preview: str = Field(description="The first 200 characters of the value, for people.")
-    streams: dict[str, int] = Field(
-        default_factory=dict,
-        description="Fields of the value that are texts stored in chunks (`runtime.value_store.Stream`), with their"
-        " lengths in bytes.",
-    )
-    known: dict[str, Any] = Field(
-        default_factory=dict, description="Of a value with streams, the fields short enough for a condition."
-    )
-
-    @model_serializer(mode="wrap")
-    def _compact(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Omit what a value without streams does not have."""
-        return {name: each for name, each in handler(self).items() if each or name not in ("streams", "known")}
+    rule: ForEach
+    values: dict[str, Any] = Field(default_factory=dict, description="Inline values.")
+    large: dict[str, LargeValue] = Field(default_factory=dict, description="Large values.")
+    composed: dict[str, Composed] = Field(default_factory=dict, description="Values of blocks that hold large ones.")
 
 
 class Call(Value):
@@ -72,9 +58,13 @@ class Call(Value):
     )
     values: dict[str, Any] = Field(default_factory=dict, description="Inline values for the deferred references.")
     large: dict[str, LargeValue] = Field(default_factory=dict, description="Large values for the deferred references.")
-    quoting: dict[str, Literal["shell", "python"]] = Field(
+    composed: dict[str, Composed] = Field(
+        default_factory=dict, description="Values of blocks and loops that hold some."
+    )
+    quoting: dict[str, Literal["shell", "python", "jmespath"]] = Field(
         default_factory=dict, description="Arguments that are code, with the language to quote inserted values for."
     )
+    owns: list[str] = Field(default_factory=list, description="Patterns of files that it may replace unasked.")
 
 
 STDOUT: Final = 1

@@ -97,7 +97,8 @@ class Spent(Value):
 class Account(Value):
     """What the plan knows of the agent that works on a step: what it has spent, and the request it may send."""
 
-    child: str = Field(description="Workflow id of the agent.")
+    child: str = Field(description="Workflow id of the agent or child plan.")
+    is_plan: bool = Field(default=False, description="A child plan, which may have several requests under way.")
     asks: bool = Field(default=False, description="It asks first: there was a budget when it started, or one came.")
     spent: Spent = Field(default_factory=Spent, description="As last reported.")
     finished: int = Field(default=0, description="Number of its last request that was answered or failed.")
@@ -107,6 +108,11 @@ class Account(Value):
     estimate: int = Field(default=0, description="Tokens expected of the request asked for or granted last.")
     told: int = Field(default=0, description="All its tool calls up to this number are recorded.")
     called: dict[str, int] = Field(default_factory=dict, description="Its recorded tool calls, by tool.")
+
+    @property
+    def open(self) -> int:
+        """Number of requests that were granted whose end it has not reported; of an agent, at most one."""
+        return max(0, self.granted - self.finished)
 
     @property
     def is_open(self) -> bool:
@@ -189,15 +195,23 @@ class Ledger(Value):
             **self.total.model_dump(mode="json"), "seconds": round(seconds, 3), "byStep": by_step, "byModel": by_model
         }  # fmt: skip
 
+    def spent(self, seconds: float) -> Spent:
+        """All of it, by model, as a run reports it to the plan that it works for; `seconds` it took."""
+        by_model = dict[str, Usage]()
+        for model, usage in self.by_model.items():
+            name = model[:200] if len(by_model) < MAX_MODELS - 1 else ""
+            by_model[name] = by_model.get(name, Usage()).plus(usage)
+        return Spent(by_model=by_model, seconds=round(seconds, 3), largest=self.largest, longest=self.longest)
+
     def position(self, own_calls: int, seconds: float) -> Position:
         """What is spent and under way. `own_calls`: requests of the plan itself, those under way included."""
         total, asking = self.total, [each for each in self.accounts.values() if each.is_open]
         calls = max(total.calls, own_calls + self.agents)
-        sizes = [*self.open.values(), *(each.estimate for each in asking)]
+        sizes = [*self.open.values(), *(each.estimate for each in asking for _ in range(each.open))]
         return Position(
             spent=total.model_copy(update={"calls": calls}),
             seconds=seconds,
-            uncounted=len(asking),
+            uncounted=sum(each.open for each in asking),
             sizes=[max(size, self.largest) for size in sizes],
             longest=self.longest,
         )

@@ -78,11 +78,17 @@ def _differences(old: Plan, new: Plan) -> Iterator[str]:
         if name not in before:
             yield _line(f"+ {name}: {step.tool} {_short(step.args)} {step.description}")
         elif before[name] != step:
-            for field, (was, now) in _changed(_flat(before[name]), _flat(step)):
-                yield _line(f"~ {name}.{field}: {was} -> {now}")
+            yield from step_differences(name, before[name], step)
     kept = [name for name in before if name in after]
     if kept != [name for name in after if name in before]:
         yield _line("order: " + ", ".join(after))
+
+
+def step_differences(name: str, old: Step, new: Step) -> Iterator[str]:
+    """One line for each field of a step that differs."""
+    for field, (was, now) in _changed(_flat(old), _flat(new)):
+        if field != "id":
+            yield _line(f"~ {name}.{field}: {was} -> {now}")
 
 
 def _changed(old: dict[str, Any], new: dict[str, Any]) -> Iterator[tuple[str, tuple[str, str]]]:

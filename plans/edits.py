@@ -12,21 +12,23 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
-from plans.model import StepId, Value
+from plans.model import Value
 from plans.signatures import Signature
 
 MAX_BYTES = 262_144
 """Maximum size of an edit message, in bytes of JSON."""
 MAX_EDITS = 200
+RunStepId = Annotated[str, StringConstraints(min_length=1, max_length=1_000)]
+"""Of a step of the plan, of one inside a block (`resize.thumb`), or of an instance (`resize[cat.png].thumb`)."""
 
 
 class SetField(Value):
     """Set a field of a step, or of the plan if `stepId` is absent; null removes it."""
 
     op: Literal["set"]
-    step_id: StepId | None = None
+    step_id: RunStepId | None = None
     path: str = Field(min_length=1, max_length=500, description="`args.path`, `description`, `retry.attempts`, ...")
     value: Any = None
 
@@ -36,30 +38,30 @@ class AddStep(Value):
 
     op: Literal["add"]
     step: dict[str, Any]
-    after: StepId | None = None
-    before: StepId | None = None
+    after: RunStepId | None = None
+    before: RunStepId | None = None
 
 
 class RemoveStep(Value):
     """Remove a step."""
 
     op: Literal["remove"]
-    step_id: StepId
+    step_id: RunStepId
 
 
 class MoveStep(Value):
     """Move a step after another one; without `after`, to the front."""
 
     op: Literal["move"]
-    step_id: StepId
-    after: StepId | None = None
+    step_id: RunStepId
+    after: RunStepId | None = None
 
 
 class SkipStep(Value):
     """Skip a step. Its dependents run unless they reference its value."""
 
     op: Literal["skip"]
-    step_id: StepId
+    step_id: RunStepId
     reason: str = Field(default="", max_length=1_000)
 
 
@@ -67,7 +69,7 @@ class UnskipStep(Value):
     """Undo a skip."""
 
     op: Literal["unskip"]
-    step_id: StepId
+    step_id: RunStepId
 
 
 Edit = Annotated[SetField | AddStep | RemoveStep | MoveStep | SkipStep | UnskipStep, Field(discriminator="op")]

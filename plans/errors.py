@@ -12,6 +12,7 @@
     │   └── LlmError          an LLM request that failed; activities/llm/errors.py
     ├── StorageError          stored data is missing or damaged; runtime/storage.py
     │   └── StorageGone       the whole storage is out of reach, perhaps for a while only
+    ├── TemplateError         a template that is missing, ambiguous or changed; runtime/templates/names.py
     ├── Undecodable           a message or a start argument that cannot be decoded; given to a workflow as a value
     ├── ServiceRefused        the user service cannot be installed here; runtime/service/unit.py
     ├── HistoryWriteFailed    an agent's history could not be written; activities/lifecycle/agent_history.py

@@ -15,6 +15,8 @@ class LogKind(StrEnum):
 
     APPROVED = "approved"
     DENIED = "denied"
+    ANSWERED = "answered"  # a question
+    EVENT = "event"  # an event arrived, or a step received it
     EXPIRED = "expired"  # the time limit of an approval has expired
     VOID = "void"  # a decision no longer applies: the arguments have changed
     REMEMBERED = "remembered"  # a tool is approved for the rest of the run
@@ -24,6 +26,7 @@ class LogKind(StrEnum):
     PAUSED = "paused"
     UNPAUSED = "unpaused"
     STOPPED = "stopped"  # no further step starts
+    CLOSING = "closing"  # rollback, `finally`, and cancellations meanwhile
     RESUMES = "resumes"  # the run resumes another one
     EDITED = "edited"
     MENDING = "mending"  # a step has failed and the LLM is asked about it
@@ -31,6 +34,7 @@ class LogKind(StrEnum):
     LLM = "llm"  # an answer was rejected
     BUDGET = "budget"
     AGENT = "agent"  # progress of the agent that does a step
+    CHILD = "child"  # a child plan began or ended
     TASK = "task"  # an agent's task list
     FILES_CHANGED = "files_changed"  # reported by a person or program
     CLEARED = "cleared"  # file stamps and agents.md shown were forgotten

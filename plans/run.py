@@ -20,13 +20,16 @@ from pydantic import Field, PrivateAttr
 from plans.activity_io import Facts, Note
 from plans.budget import Ledger
 from plans.change_log import Revision
+from plans.children.state import Hashes, ParentLink
 from plans.file_stamps import FileTracker
+from plans.flow.closing_state import Closing
 from plans.flow.opened import Kept, Opened
 from plans.flow.outline import Drawn, Outline
 from plans.log import Entry, LogKind
 from plans.model import Plan, Problem, Step, Value
 from plans.signatures import Signatures
 from plans.step_state import DENIED, DONE, Change, Decision, Result, State, Status, StepState
+from plans.waiting.records import Waiting
 
 __all__ = [
     "DENIED",
@@ -82,6 +85,8 @@ class Options(Value):
     review: bool = Field(default=False, description="Wait for `begin` before the first step.")
     inputs: dict[str, Any] = Field(default_factory=dict, description="Values of the plan's inputs.")
     by: str = Field(default="", max_length=200, description="Who started it.")
+    waivers: bool = Field(default=True, description="False: no person read the plan, so what it waives does not count.")
+    known_plans: Hashes = Field(default_factory=list, description="Hashes of the files of child plans, at the start.")
     split: dict[str, Any] | None = Field(
         default=None,
         description="The request becomes one step of the tool `agent` per task; other arguments of those steps.",
@@ -90,6 +95,15 @@ class Options(Value):
         default=None,
         ge=10,
         description="Events after which the workflow continues as new; none: when the server suggests it.",
+    )
+    must_complete: bool = Field(
+        default=False,
+        description="The workflow fails unless the plan completes, so that its schedule pauses; else a partial one"
+        " returns its summary.",
+    )
+    owns: list[str] = Field(
+        default_factory=list,
+        description="Of a child plan: what its parent owns. A plan started by a person says it itself.",
     )
 
 
@@ -128,11 +142,16 @@ class Run(State):
     stopped: str = Field(default="", description="Why no further step may start: a critical failure, a cancellation.")
     interrupted: bool = Field(default=False, description="Interrupted by a person; can be resumed.")
     denied: list[str] = Field(default_factory=list, description="Denied in the run before: they ask, waived or not.")
+    closing: Closing | None = Field(default=None, description="How far rollback and `finally` are, once begun.")
     literal: bool = Field(default=False, description="Arguments contain no references: those of an agent's calls.")
     resumes: str = Field(default="", description="Id of the plan that this run resumes.")
+    owns: list[str] = Field(default_factory=list, description="The plan's `owns` as it was started; no edit counts.")
     unsigned: bool = Field(default=False, description="Started without the signature that its worker asks for.")
     signatures: Signatures = Field(default_factory=Signatures, description="Signed messages that were honoured.")
-    agents: dict[str, dict[str, Any]] = Field(default_factory=dict, description="By step, the agent run to resume.")
+    waiting: Waiting = Field(default_factory=Waiting, description="Answers to questions, and events.")
+    agents: dict[str, dict[str, Any]] = Field(default_factory=dict, description="By step, the child's run to resume.")
+    parent: ParentLink | None = Field(default=None, description="The plan that it runs for, as a step of it.")
+    value: Result | None = Field(default=None, description="Its value: `outputs`; of a child plan also without them.")
     _drawn: Drawn = PrivateAttr(default_factory=Drawn)
 
     @classmethod
@@ -147,7 +166,7 @@ class Run(State):
         """The steps of the plan, and of its blocks and loops as far as they have begun."""
         drawn = self._drawn.outline
         if drawn is None or drawn.plan is not self.plan or drawn.opened is not self.opened:
-            drawn = self._drawn.outline = Outline(self.plan, self.opened, self.overrides)
+            drawn = self._drawn.outline = Outline(self.plan, self.opened, self.overrides, self.closing)
         return drawn
 
     def redraw(self) -> Outline:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
@@ -22,6 +23,8 @@ from plans.model import Value
 FIELD = "signature"
 """Field of a message that holds its signature; everything else of the message is signed."""
 START = "start"
+SCHEDULE = "schedule"
+"""Kind of the signature of all starts of a schedule: by its id, and good as long as the key is."""
 START_MINUTES = 10
 """How long a signed start may be used: later it is a replay. Longer than any client waits for the server."""
 REMEMBERED = 1_000
@@ -31,6 +34,8 @@ ADDED: Mapping[str, Mapping[str, Any]] = MappingProxyType({
     "begin": {"action": "begin"}, "unpause": {"action": "unpause"}, "clear_session": {"action": "clear_session"},
 })  # fmt: skip
 """What the name of a signal says, in the words of the update of the same kind: one form is signed."""
+_TIMED = re.compile(r"(.+)-\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+"""Id of a run of a schedule: Temporal adds the time that it was due."""
 _DOMAIN = "plans: signed message, 1"
 """First part of what is signed: another form gets another number."""
 
@@ -59,7 +64,11 @@ def signed_bytes(
     id: str,
     time: int,
 ) -> bytes:
-    """What is signed. `kind`: `start`, `decide`, `control`, `edit` or `regenerate`; `run_id`: empty for a start."""
+    """What is signed.
+
+    `kind`: `start`, `schedule`, `decide`, `control`, `edit`, `regenerate`, `answer` or `event`; `run_id`: empty for the
+    first two; `workflow_id` of a schedule: without the time that the server adds.
+    """
     rest = {name: value for name, value in message.items() if name != FIELD}
     text = json.dumps(rest, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     digest = hashlib.sha256(text.encode()).hexdigest()
@@ -87,12 +96,23 @@ def is_by(key: str, signature: Signature, content: bytes) -> bool:
     return True
 
 
-def start_problem(key: str, signature: Signature | None, content: bytes, started: datetime) -> str:
-    """Why the start of a workflow is not the key owner's; empty if it is. `started`: when the server took it."""
+def schedule_of(workflow_id: str, schedule: str) -> str:
+    """The workflow id that a schedule's starts are signed for; empty if this is not the id of one of its runs."""
+    found = _TIMED.fullmatch(workflow_id)
+    return found[1] if found and found[1] == f"plan-{schedule}" else ""
+
+
+def start_problem(key: str, signature: Signature | None, content: bytes, started: datetime | None) -> str:
+    """Why the start of a workflow is not the key owner's; empty if it is.
+
+    `started`: when the server took it; None for a run of a schedule, which was signed when that was created.
+    """
     if signature is None:
         return "it is not signed"
     if not is_by(key, signature, content):
         return "its signature is not by the worker's key"
+    if started is None:
+        return ""
     age = started.timestamp() * 1_000 - signature.time
     return "" if abs(age) <= START_MINUTES * 60_000 else "its signature is too old, or from the future"
 

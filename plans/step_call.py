@@ -12,16 +12,21 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from plans.activity_io import LargeValue
+from plans.children.orders import loaded
 from plans.errors import BadExpression, BadReference
 from plans.expressions.conditions import reaches, roots_of
 from plans.expressions.evaluation import MAX_ARGS_CHARACTERS, Budget
+from plans.expressions.opaque import PLAN, scanned
 from plans.expressions.references import INPUTS, Filled, Place, fill, find, in_text, is_literal, strings
+from plans.flow.ids import lineage, template_of
 from plans.flow.outline import Found
 from plans.flow.values import Composer
+from plans.large_value import Composed, LargeValue
 from plans.model import Step
 from plans.run import Run, Status
 
+CONTENT = "plan:"
+"""Key in `StepCall.values` of the child plan that a call runs; no step has such an id."""
 _DOMAIN = "plans: call of a step, 1"
 """First part of what is hashed: another form of the digest gets another number."""
 
@@ -79,6 +84,8 @@ def args_hash(args: Mapping[str, Any]) -> str:
 def call_of(run: Run, step: Step, filled: Filled, values: StepValues) -> StepCall:
     """The call with these arguments."""
     found = {root: values.identity(root) for place in filled.deferred for root in _roots(filled.args, place)}
+    if step.tool == PLAN and (content := loaded(run.steps[step.id].child, filled.args)):
+        found[CONTENT] = {"sha256": content}
     return StepCall(step.tool, filled.args, run.queue_of(step), run.workspace_of(step), found)
 
 
@@ -98,9 +105,9 @@ def upcoming(run: Run, step: Step, args: dict[str, Any] | None = None) -> Upcomi
         call = call_of(run, step, filled, values)
     except (BadReference, BadExpression):
         return Upcoming(call_of(run, step, Filled(written, []), values), is_whole=False, is_written=False)
-    roots = [] if run.literal else [each.root for each in find(written) if values.means(each.root)]
+    roots = [] if run.literal else [each.root for each in find(scanned(step.tool, written)) if values.means(each.root)]
     # `fill` leaves a text with a stored value to the worker, and does not look at what else it mentions.
-    is_whole = all(root in values.inline or root in values.large for root in roots)
+    is_whole = all(root in values.inline or root in values.stored for root in roots)
     return Upcoming(call, is_whole, is_written=not roots)
 
 
@@ -111,16 +118,17 @@ class StepValues:
     """
 
     def __init__(self, run: Run, needs: Iterable[str], step_id: str = "") -> None:
-        self._run, self._step_id = run, step_id if run.opened else ""
+        self._run, self._step_id = run, step_id if run.opened or run.closing else ""
         self.inline: dict[str, Any] = {INPUTS: run.inputs} if run.plan.inputs else {}
         self.large: dict[str, LargeValue] = {}
+        self.composed: dict[str, Composed] = {}
         self.add(needs)
 
     def add(self, names: Iterable[str]) -> None:
         """Add the values of further steps and loop variables; steps without a value are ignored."""
         for name in names:
             found = self._find(name)
-            if found is None or name in self.inline or name in self.large:
+            if found is None or name in self.inline or name in self.stored:
                 continue
             if found.step_id is None:
                 self.inline[name] = found.value
@@ -131,7 +139,7 @@ class StepValues:
             if state.result.large is not None:
                 self.large[name] = state.result.large
             elif state.result.composed:
-                self.inline[name] = self._composed(found.step_id)
+                self._add_composed(name, found.step_id)
             else:
                 self.inline[name] = state.result.value
 
@@ -144,14 +152,17 @@ class StepValues:
             return self._run.outline.find(self._step_id, name)
         return Found(name) if name in self._run.steps else None
 
-    def _composed(self, step_id: str) -> Any:
-        composer = Composer(self._run.outline, self._run.opened, self._run.steps)
-        value = composer.value(step_id)
-        if composer.large:
-            first, size = next((name, large.bytes) for name, large in composer.large.items())
-            text = f"the value of '{step_id}' contains that of '{first}' ({size} bytes), too large to be passed on"
-            raise BadReference(f"{text} in a list; write it to a file in the step and pass the path")
-        return value
+    def _add_composed(self, name: str, step_id: str) -> None:
+        found = Composer(self._run.outline, self._run.opened, self._run.steps).composed(step_id)
+        if found.parts:
+            self.composed[name] = found
+        else:
+            self.inline[name] = found.value
+
+    @property
+    def stored(self) -> Mapping[str, LargeValue | Composed]:
+        """The values that only the activity can fill in, as they are not, or not all, in the run."""
+        return {**self.large, **self.composed} if self.composed else self.large
 
     def loaded(self, condition: str) -> Mapping[str, Any]:
         """The inline values, for a condition. Raises BadExpression if it uses a value stored outside history.
@@ -162,9 +173,9 @@ class StepValues:
         for name in roots_of(condition):
             if name in self.large and reaches(condition, name) <= self.large[name].known.keys():
                 known[name] = self.large[name].known
-            elif name in self.large:
+            elif name in self.stored:
                 raise BadExpression(
-                    f"the value of '{name}' has {self.large[name].bytes} bytes, too large for a condition;"
+                    f"the value of '{name}' has {self.stored[name].bytes} bytes, too large for a condition;"
                     " add a step that extracts what the condition needs"
                 )
         return {**self.inline, **known} if known else self.inline
@@ -173,6 +184,9 @@ class StepValues:
         """What tells a value from others: the content hash of a stored one, else the value itself."""
         if root in self.large:
             return {"sha256": self.large[root].sha256}
+        if root in self.composed:
+            found = self.composed[root]
+            return {"value": found.value, "parts": [[part.place, part.large.sha256] for part in found.parts]}
         return {"value": self.inline.get(root)}
 
 
@@ -183,9 +197,12 @@ def filled_args(
     args = run.args_of(step) if args is None else args
     if run.literal:
         return Filled(args, [])
-    values.add(reference.root for reference in find(args))
+    mine = scanned(step.tool, args)
+    values.add(reference.root for reference in find(mine))
     spec = run.facts.tools.get(step.tool)  # unknown until a worker has checked the plan
-    return fill(args, values.inline, spec.quoting if spec else {}, values.large, budget)
+    filled = fill(mine, values.inline, spec.quoting if spec else {}, values.stored, budget)
+    whole = mine is args
+    return filled if whole else Filled({name: filled.args.get(name, args[name]) for name in args}, filled.deferred)
 
 
 def size_of(args: dict[str, Any]) -> int:
@@ -201,7 +218,8 @@ def carries(run: Run, step: Step) -> bool:
     values = StepValues(run, (), step.id)
     if any(r.root != INPUTS and (values.means(r.root) or not is_literal(r, run.steps)) for r in find(sent)):
         return True
-    own = (f"+ {step.id}:", f"~ {step.id}.", "and ")  # the last: differences that were not listed
+    places = dict.fromkeys(name for each in (step.id, template_of(step.id)) for name in lineage(each))
+    own = (*(mark for name in places for mark in (f"+ {name}:", f"~ {name}.")), "and ")  # the last: what was not listed
     return any(line.startswith(own) for each in run.revisions if each.by == "llm" for line in each.diff)
 
 

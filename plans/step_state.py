@@ -12,11 +12,15 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from plans.activity_io import LargeValue, Logs, PastCall
+from plans.activity_io import Logs, PastCall
+from plans.children.state import ChildPlan
+from plans.large_value import LargeValue
 from plans.model import Value
 
 DENIED = "DENIED"
 """Code of a step that was denied."""
+SKIPPED = "SKIPPED"
+"""Code of a step skipped by a person or by recovery."""
 
 
 class Status(StrEnum):
@@ -91,7 +95,7 @@ class StepState(State):
     """The state of one step."""
 
     status: Status = Status.PENDING
-    awaiting: Literal["approval", "recovery"] | None = None
+    awaiting: Literal["approval", "answer", "event", "recovery"] | None = None
     never: bool = Field(default=False, description="Permanently blocked; of a skipped step: its dependents are.")
     reason: str = Field(default="", description="Why it is permanently blocked, or was skipped.")
     result: Result | None = None
@@ -102,6 +106,9 @@ class StepState(State):
     asked: dict[str, Any] | None = Field(default=None, description="The arguments shown to the approver.")
     asks: dict[int, str] = Field(default_factory=dict, description="Digests shown to approvers, by number of change.")
     showed: dict[int, dict[str, Any]] = Field(default_factory=dict, description="Arguments shown before `asked`, cut.")
+    waits: dict[int, Literal["answer", "event"]] = Field(
+        default_factory=dict, description="Numbers of the changes with which it began to wait for these."
+    )
     failure: Result | None = Field(default=None, description="Its last failure, while it awaits recovery.")
     proposal: dict[str, Any] | None = Field(default=None, description="The LLM's recovery, while a person decides.")
     recoveries: int = Field(default=0, description="How often the LLM was asked to recover it.")
@@ -122,6 +129,8 @@ class StepState(State):
     notes: str = Field(default="", description="What its agent said about its work: summaries of tasks, its answer.")
     tasks: list[str] = Field(default_factory=list, description="The task list of its agent, in order.")
     tasks_done: int = Field(default=0, description="How many of them are done, counted from the first.")
+    child: ChildPlan | None = Field(default=None, description="The plan that it runs, of a step with the tool `plan`.")
+    closes: Literal["", "undo", "finally"] = Field(default="", description="It closes the plan (`flow.closing`).")
 
     @property
     def digest(self) -> str:

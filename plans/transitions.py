@@ -18,6 +18,7 @@ STEP_MOVES: Mapping[Status, Mapping[Status, str]] = {
     Status.BLOCKED: {Status.READY: "its last dependency is done", Status.SKIPPED: "a reviewer skips it"},
     Status.READY: {
         Status.RUNNING: "started",
+        Status.COMPLETED: "answered, or its event arrived",
         Status.BLOCKED: "the plan stops, or an edit adds a dependency",
         Status.SKIPPED: "denied, condition not met, or a reviewer skips it",
         Status.FAILED: "bad arguments, approval timed out, or not recovered",

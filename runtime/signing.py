@@ -18,9 +18,12 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from temporalio.client import (
+    CreateScheduleInput,
     DescribeWorkflowInput,
     Interceptor,
     OutboundInterceptor,
+    ScheduleActionStartWorkflow,
+    ScheduleHandle,
     SignalWorkflowInput,
     StartWorkflowInput,
     StartWorkflowUpdateInput,
@@ -28,7 +31,7 @@ from temporalio.client import (
     WorkflowUpdateHandle,
 )
 
-from plans.signatures import ADDED, FIELD, START, signed_bytes
+from plans.signatures import ADDED, FIELD, SCHEDULE, START, signed_bytes
 from runtime.settings import SettingError, Settings
 
 KEY = "decisions.key"
@@ -37,6 +40,7 @@ SIGNED_WORKFLOWS = ("PlanWorkflow", "AgentWorkflow")
 SIGNED_MESSAGES: Mapping[str, str] = {
     "approve": "decide", "deny": "decide", "decide": "decide", "begin": "control", "unpause": "control",
     "clear_session": "control", "control": "control", "edit": "edit", "regenerate": "regenerate",
+    "answer": "answer", "event": "event",
 }  # fmt: skip
 """Names of the signals and updates that are signed, and the kind that their signature is for."""
 
@@ -123,6 +127,15 @@ class _Signing(OutboundInterceptor):
         if input.workflow in SIGNED_WORKFLOWS and message is not None:
             input = replace(input, args=[signed(self._key, START, input.id, "", message)])
         return await super().start_workflow(input)
+
+    async def create_schedule(self, input: CreateScheduleInput) -> ScheduleHandle:
+        """Sign what a schedule starts plans with, once for all of its runs."""
+        action = input.schedule.action
+        if isinstance(action, ScheduleActionStartWorkflow) and action.workflow in SIGNED_WORKFLOWS:
+            message = _only_object(action.args)
+            if message is not None:
+                action.args = [signed(self._key, SCHEDULE, action.id, "", message)]
+        return await super().create_schedule(input)
 
     async def signal_workflow(self, input: SignalWorkflowInput) -> None:
         """Sign a decision that is sent as a signal."""

@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-from plans.activity_io import MAX_VALUE_BYTES, PREVIEW_CHARACTERS, LargeValue
+from plans.activity_io import MAX_VALUE_BYTES, PREVIEW_CHARACTERS
 from plans.errors import ToolError
+from plans.large_value import LargeValue
 from plans.model import Value
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,26 @@ def append(text: str, context: ToolContext) -> None:
     """
     context.fault("before_effect")
     _write(context, text)
+
+
+@tool(effect="keyed")
+def enter(name: str, context: ToolContext) -> str:
+    """Write `NAME KEY` into the ledger, unless this very call has written it before.
+
+    Args:
+        name: What to write.
+
+    Returns:
+        The name.
+    """
+    path = Path(context.workspace.root, "ledger.txt")
+    with path.open("a+") as ledger:
+        fcntl.flock(ledger, fcntl.LOCK_EX)
+        ledger.seek(0)
+        key = context.call.key
+        if all(line.split()[1:] != [key] for line in ledger):
+            ledger.write(f"{name} {key}\n")
+    return name
 
 
 @tool(effect="keyed", approval="always")

@@ -1,4 +1,4 @@
-"""Approval timeouts: one timer per step that awaits approval with a deadline.
+"""Time limits of approvals, answers and events: one timer per step that awaits one with a deadline.
 
 `plans.execution.next_action.after_timeout` decides what happens at the deadline. The deadlines are in the Run as well,
 so that the timers can be restarted after continue-as-new.
@@ -15,7 +15,7 @@ from temporalio import workflow
 
 
 class ApprovalTimers:
-    """The approval timers of one Execution, by step id."""
+    """The timers of one Execution, by step id."""
 
     def __init__(self) -> None:
         self._timers: dict[str, asyncio.Task[None]] = {}
@@ -31,9 +31,9 @@ class ApprovalTimers:
         """Whether a deadline passed that `passed` has not returned yet."""
         return bool(self._passed)
 
-    def start(self, step_id: str, deadline: datetime) -> None:
-        """Start the timer of a step."""
-        self._timers[step_id] = asyncio.create_task(self._wait(step_id, deadline))
+    def start(self, step_id: str, deadline: datetime, what: str = "approval") -> None:
+        """Start the timer of a step that awaits `what`."""
+        self._timers[step_id] = asyncio.create_task(self._wait(step_id, deadline, what))
 
     def stop(self, step_id: str) -> None:
         """Stop the timer of a step, if it has one."""
@@ -53,6 +53,8 @@ class ApprovalTimers:
             self._timers.pop(step_id, None)
             yield step_id
 
-    async def _wait(self, step_id: str, deadline: datetime) -> None:
-        await workflow.sleep(max(0.0, (deadline - workflow.now()).total_seconds()), summary=f"approval of {step_id}")
+    async def _wait(self, step_id: str, deadline: datetime, what: str) -> None:
+        await workflow.sleep(
+            max(0.0, (deadline - workflow.now()).total_seconds()), summary=f"{what} of {step_id}"[:200]
+        )
         self._passed.append(step_id)

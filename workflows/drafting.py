@@ -17,6 +17,7 @@ from plans.agents.llm_request import Snapshot, SnapshotRequest
 from plans.agents.prompting.prompts import decomposition_end, decomposition_system, request_section
 from plans.agents.run import NOT_FOR_AGENTS
 from plans.agents.tasks import TaskList
+from plans.definition.template_calls import TOOL
 from plans.definition.validation import errors, problems
 from plans.errors import Unanswered
 from plans.execution.recovery import history
@@ -46,7 +47,9 @@ async def draft(run: Run) -> Drafted:
     if run.options.split is not None:
         return await _split(run, run.options.split)
     tools = list(run.facts.tools.values())
-    prompt = planning_prompt(planning_system(tools), run.request, await _snapshot(run))
+    snapshot = await _snapshot(run)
+    templates = _templates(run, snapshot)
+    prompt = planning_prompt(planning_system(tools), run.request, snapshot.text, templates)
     rejected: list[Draft] = []
     question = Question("plan", prompt, Expected(kind="plan", tools=tools), "write the plan")
     try:
@@ -82,7 +85,8 @@ async def redraft(run: Run, feedback: str) -> Plan:
     tools, plan, snapshot = list(run.facts.tools.values()), as_it_stands(run), await _snapshot(run)
     statuses = {name: run.steps[name].status.value for name in begun(run)}
     goal, system = run.request or plan.title, planning_system(tools)
-    prompt = regenerate_prompt(system, goal, snapshot, plan, feedback, statuses, history(run))
+    templates = _templates(run, snapshot)
+    prompt = regenerate_prompt(system, goal, snapshot.text, plan, feedback, statuses, history(run), templates)
     question = Question("plan", prompt, Expected(kind="plan", tools=tools), "revise the plan")
     return await answered(run, question, _judge(run, plan, []))
 
@@ -110,7 +114,12 @@ def _tasks(answer: Parsed) -> TaskList | AnswerProblem:
     return answer if isinstance(answer, TaskList) else AnswerProblem(message="The answer must be a task list.")
 
 
-async def _snapshot(run: Run) -> str:
+def _templates(run: Run, snapshot: Snapshot) -> str:
+    """The templates that a plan may use, if the worker has the tool that runs them."""
+    return snapshot.templates if TOOL in run.facts.tools else ""
+
+
+async def _snapshot(run: Run) -> Snapshot:
     try:
         snapshot: Snapshot = await workflow.execute_activity(
             "snapshot_workspace",
@@ -124,5 +133,5 @@ async def _snapshot(run: Run) -> str:
         if is_cancelled_exception(error):
             raise
         run.note(LogKind.WARNING, f"could not take a snapshot of the workspace: {error.cause}", workflow.now())
-        return ""
-    return snapshot.text
+        return Snapshot(text="", files=0, complete=False)
+    return snapshot

@@ -14,10 +14,11 @@ from typing import Any
 from temporalio import workflow
 from temporalio.exceptions import FailureError, is_cancelled_exception
 
+from plans.editing import edit_limits
+from plans.editing.edit_limits import newly_bound
 from plans.edits import MAX_BYTES, EditPlan, Regenerate
 from plans.errors import InvalidPlan, PlanError, Refused, UnknownQueue
-from plans.execution import apply_edits
-from plans.execution.apply_edits import Revised, newly_bound, revise
+from plans.execution.apply_edits import Revised, revise
 from plans.execution.messages import read
 from plans.execution.regeneration import replaced
 from plans.execution.revision import warnings_of
@@ -201,8 +202,8 @@ def _may_be_valid(run: Run, error: PlanError) -> bool:
 
 
 def _check_regenerate(run: Run, message: Regenerate) -> None:
-    apply_edits.check_open(run)
-    apply_edits.check_version(run, message.expect_version)
+    edit_limits.check_open(run)
+    edit_limits.check_version(run, message.expect_version)
 
 
 def _answer(revised: Revised) -> dict[str, Any]:

@@ -14,12 +14,10 @@ from typing import Any
 
 from temporalio import workflow
 
-from plans.activity_io import Return
-from plans.agents.as_plan import TOOL as AGENT
 from plans.errors import Refused
 from plans.execution import approvals, revision
 from plans.execution.apply_edits import Revised
-from plans.execution.file_tracking import track
+from plans.execution.file_tracking import note_returned
 from plans.execution.messages import AgentProgress, Decide
 from plans.execution.next_action import (
     Ask,
@@ -27,16 +25,18 @@ from plans.execution.next_action import (
     Delegate,
     Expire,
     Fail,
+    List,
     Open,
     Skip,
     Sleep,
+    Waits,
     after_failure,
     after_timeout,
     is_timer,
     next_action,
 )
 from plans.execution.schedule import Schedule
-from plans.execution.tool_history import note_attempts, note_failure, note_files
+from plans.execution.tool_history import note_attempts, note_failure
 from plans.expressions.evaluation import Budget
 from plans.flow.opened import Opened
 from plans.flow.progress import Further, Settle, handler_for
@@ -45,13 +45,12 @@ from plans.model import DEFAULT_PARALLEL, Step
 from plans.run import PlanStatus, Run, Status
 from plans.step_call import StepCall, digest_of, size_of
 from plans.step_state import Outcome
-from workflows import child_agents, timers, tool_call
+from workflows import list_items, timers, tool_call
 from workflows.approval_timers import ApprovalTimers
+from workflows.children.children import Children
 from workflows.outcomes import cancelled, completed, failed, lasted, left_behind, of_activity, skipped
 from workflows.recovery import StepRecovery
-
-ACTIVATION_BYTES = 1_000_000
-"""Bytes of arguments sent per workflow task: the server refuses more than 4 MB of commands (TEMPORAL.md 2)."""
+from workflows.waiting.steps import WaitingSteps
 
 
 class Execution:
@@ -64,9 +63,9 @@ class Execution:
         self._finished: deque[tuple[str, asyncio.Future[Any]]] = deque()
         self._timers = ApprovalTimers()
         self._recovery = StepRecovery(self)
-        self._agents = child_agents.ChildAgents(self.schedule)
-        self._sent = 0
-        self._rest = timers.Rest()
+        self.children = Children(self.schedule)
+        self._sent, self._rest = 0, timers.Rest()
+        self.waiting = WaitingSteps(self.schedule, self._timers, self._end, self._rest.may_work)
         self._seen = -1
 
     @property
@@ -78,12 +77,10 @@ class Execution:
     def has_news(self) -> bool:
         """Whether something finished, timed out or changed in the Run since the last turn."""
         return bool(
-            self._rest.is_over
-            or self._finished
-            or self._timers.have_passed
-            or self._recovery.has_news
+            self._rest.is_over or self._finished or self._timers.have_passed or self._recovery.has_news
+            or self.waiting.has_news
             or self.run.seq != self._seen
-        )
+        )  # fmt: skip
 
     def turn(self, starting: bool = True) -> None:
         """Settle finished steps, apply approval timeouts, recoveries and decisions, then start ready steps."""
@@ -91,15 +88,16 @@ class Execution:
         self._rest.end()
         while self._finished:
             self._settle(*self._finished.popleft())
+        self.waiting.turn()
         for name in self._timers.passed():
             self._expire(name)
         self._proceed()
         self._recovery.turn()
-        for name in [name for name in self.schedule.awaiting if name in self.run.decisions]:
+        for name in self.waiting.decided():
             self._timers.stop(name)
             if not self._recovery.decided(name):  # a decision about a recovery is not an approval of the step
                 self.schedule.answered(name)
-        self._agents.turn()
+        self.children.turn()
         if starting and self.run.status is PlanStatus.RUNNING:
             self._start_ready()
             while self._proceed():  # a container may end at once, when it is empty
@@ -109,12 +107,13 @@ class Execution:
     def resume_timers(self) -> None:
         """After continue-as-new: restart timers and LLM requests that were open in the previous run of the workflow."""
         self._recovery.resume()
+        self.waiting.resume()
         for name, state in self.run.steps.items():
             if state.status is Status.RUNNING:
                 if state.deadline or not self.schedule.is_container(name):
                     self._watch(name, timers.sleep_of(state))
             elif state.awaiting and state.deadline:
-                self._timers.start(name, state.deadline)
+                self._timers.start(name, state.deadline, state.awaiting)
 
     def revise(self, revised: Revised) -> None:
         """Put an edited plan into effect."""
@@ -129,27 +128,25 @@ class Execution:
         self.schedule.revise(plan.model_copy(update={"steps": [*plan.steps, *steps]}), {}, (), workflow.now())
 
     def interrupt(self, reason: str) -> None:
-        """Start no further step. Activities in flight may finish, agents are interrupted, timers end at once."""
+        """Start no further step. Activities in flight may finish, children are interrupted, timers end at once."""
         self.run.interrupted = True
         self.schedule.stop(reason, workflow.now())
         self._timers.stop_all()
         for name, handle in self._handles.items():
             if self._is_timer(name):
                 handle.cancel()
-            elif self.schedule.step(name).tool == AGENT:
-                self._agents.interrupt(name)
+            else:
+                self.children.interrupt(name)  # of other steps, nothing
 
     def received(self, report: AgentProgress) -> None:
-        """Take over the report of a step's agent. Raises Refused."""
-        self._agents.received(report)
+        """Take over the report of a step's agent or child plan. Raises Refused."""
+        self.children.received(report)
 
     async def cancel(self) -> None:
         """Cancel every running step, wait until each has cleaned up, and settle them."""
         self.schedule.stop("the plan was cancelled", workflow.now())
         await self._recovery.cancel()
-        self._timers.stop_all()
-        for handle in self._handles.values():
-            handle.cancel()
+        self.cancel_running()
         self._proceed()
         if self.schedule.ready:  # a `finally`
             self.turn()
@@ -157,10 +154,16 @@ class Execution:
             await workflow.wait_condition(lambda: self.has_news)
             self.turn()
 
+    def cancel_running(self) -> None:
+        """Cancel every running step; each is settled once it has cleaned up. Stop all timers."""
+        self._timers.stop_all()
+        for handle in self._handles.values():
+            handle.cancel()
+
     def _start_ready(self) -> None:
         limit = self.run.options.max_parallel or self.run.plan.max_parallel or DEFAULT_PARALLEL
         while self.schedule.running < limit and (self.schedule.ready or self.schedule.open_next(limit, workflow.now())):
-            if self._sent > ACTIVATION_BYTES and self._handles:
+            if self._sent > timers.ACTIVATION_BYTES and self._handles:
                 return  # the rest starts in a later turn: a handle is in flight, so there will be one
             if self._rest.is_due():
                 return
@@ -169,8 +172,7 @@ class Execution:
 
     def _act_on(self, step_id: str) -> None:
         """Do what `next_action` decided about a ready step."""
-        now, step = workflow.now(), self.schedule.step(step_id)
-        budget = Budget()
+        now, step, budget = workflow.now(), self.schedule.step(step_id), Budget()
         action = next_action(self.schedule, step_id, budget)
         self._rest.worked(budget.spent)
         match action:
@@ -184,13 +186,18 @@ class Execution:
                 self._ask(step, call, now)
             case Delegate(args):
                 self.schedule.start(step_id, now)
-                self._watch(step_id, self._agents.start(step, args))
+                self._watch(step_id, self.children.start(step, args))
             case Sleep(seconds):
                 self.schedule.start(step_id, now)
                 self._sleep(step_id, seconds, now)
+            case Waits():
+                self.waiting.begin(step_id, action)
             case Open(opened):
                 self.schedule.start(step_id, now)
                 self.schedule.open(step_id, opened, now)
+            case List(rule, values):
+                self.schedule.start(step_id, now)
+                self._watch(step_id, list_items.start(self.run, step, rule, values))
             case Call(filled, values):
                 self.schedule.start(step_id, now)
                 self._sent += size_of(filled.args)
@@ -236,7 +243,7 @@ class Execution:
 
     def _expire(self, step_id: str) -> None:
         now = workflow.now()
-        match after_timeout(self.schedule, step_id):
+        match None if self.waiting.expired(step_id) else after_timeout(self.schedule, step_id):
             case Expire(note, code, message):
                 self.run.note(LogKind.EXPIRED, note, now, step_id)
                 self._end(step_id, failed(code, message, now))
@@ -248,20 +255,22 @@ class Execution:
 
     def _settle(self, step_id: str, handle: asyncio.Future[Any]) -> None:
         self._handles.pop(step_id, None)
-        if self.schedule.is_container(step_id):
+        now, started, step = workflow.now(), self.run.steps[step_id].changes[-1].time, self.schedule.step(step_id)
+        if step_id in self.run.opened and self._is_timer(step_id):
             self.run.steps[step_id].deadline = None
             return self._go_further(step_id, rested=True)
-        now, started, step = workflow.now(), self.run.steps[step_id].changes[-1].time, self.schedule.step(step_id)
         if handle.cancelled():
             return self._end(step_id, cancelled(now, started))
         error = handle.exception()
+        if error is None and self.schedule.is_container(step_id):
+            return self.schedule.open(step_id, handle.result(), now)
         if error is None:
             outcome, returned = completed(handle.result(), now, started)
-            self._note(step, returned, now)
+            note_returned(self.run, step, returned, now)
             note_attempts(self.run, step, returned.attempts, returned.more_attempts)
             return self._end(step_id, outcome)
         outcome, left = of_activity(error, now, started), left_behind(error)
-        self._note(step, left, now)
+        note_returned(self.run, step, left, now)
         note_failure(self.run, step, outcome.result, started, left)
         match after_failure(self.schedule, step_id, outcome.result):
             case Ask(call):
@@ -269,16 +278,11 @@ class Execution:
                 return self._ask(step, call, now)
         return self._end(step_id, outcome)
 
-    def _note(self, step: Step, returned: Return, now: datetime) -> None:
-        """Record what the call did to files: in the step's state, and in the run's file stamps for later calls."""
-        note_files(self.run, step.id, returned)
-        track(self.run, step, returned, now)
-
     def end(self, step_id: str, outcome: Outcome) -> None:
         """Settle a step, unless it failed and a `catch` takes that."""
         self._timers.stop(step_id)
         handler = handler_for(self.schedule.step(step_id), outcome.result)
-        if handler is None or outcome.status is not Status.FAILED or self.run.stopped:
+        if handler is None or outcome.status is not Status.FAILED or not self.schedule.may_start(step_id):
             self.schedule.settle(step_id, outcome, workflow.now())
         else:
             self.schedule.catch(step_id, Opened(body=outcome.result, handler=handler), workflow.now())
@@ -290,4 +294,6 @@ class Execution:
             self.end(step_id, outcome)
 
     def _is_timer(self, step_id: str) -> bool:
-        return self.schedule.is_container(step_id) or is_timer(self.run, self.schedule.step(step_id))
+        if self.schedule.is_container(step_id):
+            return self.run.steps[step_id].deadline is not None  # else its items are being listed
+        return is_timer(self.run, self.schedule.step(step_id))

@@ -37,13 +37,13 @@ from plans.model import Problem
 from plans.run import ENDED, Run
 from plans.views import queries
 from plans.views.summary import summary_of
-from workflows import signed
+from workflows import completion, signed
 from workflows.execution import Execution
 from workflows.inputs import invalid, refusal, require_stored, undecodable
 
 _LOG_TEXTS: Mapping[Action, str] = MappingProxyType({
     "begin": "review ended", "pause": "paused", "unpause": "unpaused", "interrupt": INTERRUPTED,
-    "clear_session": "session cleared",
+    "clear_session": "session cleared", "abandon": "cancelled again: the plan ends at once",
 })  # fmt: skip
 """Log entry of each control message that was carried out."""
 _SIGNED: tuple[Action, ...] = ("begin", "unpause", "clear_session")
@@ -93,13 +93,13 @@ class MessageHandlers:
     def approve(self, *arguments: Any) -> None:
         """Approve a step, now or before it awaits approval. `args`, if given, replace the step's arguments."""
         self._try(
-            "approve", _step_of(arguments), arguments, lambda: self._signal_decision("approve", Approve, arguments)
+            "approve", step_of(arguments), arguments, lambda: self._signal_decision("approve", Approve, arguments)
         )
 
     @workflow.signal(description='Deny a step, which is then skipped: {"stepId": "...", "by": "...", "comment": "..."}')
     def deny(self, *arguments: Any) -> None:
         """Deny a step: it is skipped, and steps that depend on it are permanently blocked."""
-        self._try("deny", _step_of(arguments), arguments, lambda: self._signal_decision("deny", Deny, arguments))
+        self._try("deny", step_of(arguments), arguments, lambda: self._signal_decision("deny", Deny, arguments))
 
     @workflow.signal(description="Pause the plan: running steps finish, no further step starts until unpause.")
     def pause(self, *arguments: Any) -> None:
@@ -115,6 +115,11 @@ class MessageHandlers:
     def interrupt(self, *arguments: Any) -> None:
         """Let running steps finish, start none, and end as cancelled; `plan resume` continues from there."""
         self._signal_control("interrupt", arguments)
+
+    @workflow.signal(description="End a plan at once that rolls back or runs its `finally`, after a cancellation.")
+    def abandon(self, *arguments: Any) -> None:
+        """Cancel what closes the plan, and start no more of it."""
+        self._signal_control("abandon", arguments)
 
     @workflow.signal(description="End the review and start the plan.")
     def begin(self, *arguments: Any) -> None:
@@ -136,9 +141,9 @@ class MessageHandlers:
 
         self._try("files_changed", None, arguments, mark)
 
-    @workflow.signal(description="Sent by agents: progress of the agent that works on a step.")
+    @workflow.signal(description="Sent by children: progress of the agent or plan that works on a step.")
     def agent_progress(self, *arguments: Any) -> None:
-        """Store the agent's task list, calls, files and usage as the step's, and add its line to the log."""
+        """Store the child's task list, calls, files, usage and questions as the step's; add its line to the log."""
 
         def note() -> None:
             self._started().received(read(AgentProgress, arguments, max_bytes=AGENT_BYTES))
@@ -174,7 +179,9 @@ class MessageHandlers:
         except PlanError as error:
             raise ApplicationError(error.message, type=error.code, non_retryable=True) from error
 
-    @workflow.update(description='Begin, pause, unpause, interrupt or clear_session: {"action": "pause", "by": "..."}')
+    @workflow.update(
+        description='Begin, pause, unpause, interrupt, abandon, clear_session: {"action": "pause", "by": "..."}'
+    )
     def control(self, *arguments: Any) -> dict[str, Any]:
         """Begin, pause, unpause, interrupt or clear the session. Returns action, log text and status."""
         require_stored(arguments)
@@ -262,10 +269,14 @@ class MessageHandlers:
         text = _LOG_TEXTS[action] + (f" by {by}" if by else "")
         if action == "interrupt":
             execution.interrupt(text)
+        elif action == "abandon":
+            completion.abandon(execution, text)
         elif action == "pause":
             execution.schedule.pause(now, text)
+            execution.children.pause("pause", by)
         elif action == "unpause":
             execution.schedule.unpause(now, text)
+            execution.children.pause("unpause", by)
         elif action == "clear_session":
             self._clear_session(text)
         else:
@@ -277,7 +288,7 @@ class MessageHandlers:
         file_tracking.clear(self._started().run, text, workflow.now())
 
 
-def _step_of(arguments: Sequence[Any]) -> str | None:
+def step_of(arguments: Sequence[Any]) -> str | None:
     """The step id in a message's raw arguments, which may be malformed; None if there is none."""
     step_id = arguments[0].get("stepId") if len(arguments) == 1 and isinstance(arguments[0], dict) else None
     return step_id if isinstance(step_id, str) else None

@@ -19,7 +19,6 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 
 from plans import budget
-from plans.activity_io import LargeValue
 from plans.agents.answers import AgentAnswer, SimpleAnswer
 from plans.agents.llm_request import AgentQuestion, ChatMessage, LlmAnswer, LlmRequest, expected_of
 from plans.agents.order import limit_reached
@@ -28,6 +27,7 @@ from plans.agents.run import AgentRun
 from plans.agents.tasks import TaskList
 from plans.budget import Usage
 from plans.errors import Unanswered
+from plans.large_value import LargeValue
 from plans.llm.answers import Expected, Parsed, parsed, typed
 from plans.llm.json_extraction import AnswerProblem
 from plans.llm.planning_prompts import correction_prompt

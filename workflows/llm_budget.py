@@ -16,12 +16,13 @@ from plans.errors import Unanswered
 from plans.log import LogKind
 from plans.model import ToolSpec
 from plans.run import Run
+from workflows.children.parent import permitted
 
 
 async def require_budget(run: Run) -> None:
     """Raise Unanswered when the LLM budget allows no further request; log once when it is nearly used up.
 
-    Near a limit, waits for requests of agents that are under way.
+    Near a limit, waits for requests of agents that are under way. A child plan then asks its parent.
     """
     judgement, alone = _judgement(run), _judgement_alone(run)
     if _allows(judgement) != _allows(alone) and not workflow.patched("budget-counts-agents"):
@@ -34,6 +35,7 @@ async def require_budget(run: Run) -> None:
     if judgement.verdict in ("ask", "stop"):
         run.note(LogKind.BUDGET, judgement.reason, workflow.now(), code=budget.OVERRUN_CODE)
         raise Unanswered(judgement.refusal(run.plan.id or ""), budget.OVERRUN_CODE)
+    await permitted(run)
 
 
 def _judgement(run: Run) -> budget.Judgement:

@@ -1,7 +1,8 @@
 """PlanWorkflow: one plan from draft to summary. `run` has four parts: draft, review, execute, summarize.
 
 Facts about the world come only from the activity `check_plan`, run once per task queue that steps are bound to. When
-the history is full, the workflow continues as new with the Run. `MessageHandlers` and `EditHandlers` handle messages.
+the history is full, the workflow continues as new with the Run. `MessageHandlers`, `EditHandlers` and
+`WaitingHandlers` handle messages.
 """
 
 from __future__ import annotations
@@ -17,32 +18,39 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from plans.activity_io import Facts
 from plans.change_log import Revision
+from plans.children.starting import place_problems
 from plans.definition.parsing import read_plan
 from plans.definition.validation import condition_problems, errors, input_values
 from plans.errors import InvalidPlan, PlanError
 from plans.execution.apply_edits import Revised
 from plans.execution.history_limit import HistoryLimit, Move
+from plans.execution.messages import BudgetAnswer, read
 from plans.execution.resume import was_cut_short
+from plans.flow.closing import advance
 from plans.model import Plan, Problem
 from plans.run import PlanStatus, Run
 from plans.views import markdown
 from plans.views.nested.standing import folded_ids
-from workflows import drafting, resume_check, search_attributes, signed
-from workflows.completion import carried, recorded
-from workflows.edit_handlers import EditHandlers
+from workflows import completion, drafting, resume_check, search_attributes, signed
+from workflows.children import parent
+from workflows.children.value import set_value, with_result
+from workflows.completion import carried, failure_of, recorded
 from workflows.execution import Execution
 from workflows.inputs import PlanRequest, invalid, read_request
+from workflows.waiting.handlers import WaitingHandlers
 from workflows.worker_facts import facts_about
 
 
 @workflow.defn(name="PlanWorkflow", failure_exception_types=[PlanError, ValidationError])
-class PlanWorkflow(EditHandlers):
+class PlanWorkflow(WaitingHandlers):
     """Runs one plan. Its id is `plan-<planId>`; its result is the summary."""
 
     @workflow.init
     def __init__(self, *arguments: Any) -> None:
         self._index = search_attributes.Index()
         self._patience: asyncio.Task[None] | None = None
+        self._reporter = parent.Reporter()
+        self._resumed = False
         try:
             self._open(read_request(arguments))
             self._proof = signed.opened(self._started().run, *signed.proof_of(arguments))
@@ -54,22 +62,33 @@ class PlanWorkflow(EditHandlers):
 
     @workflow.run
     async def run(self, *_: Any) -> dict[str, Any]:
-        """Draft, review, execute, summarize. Returns the summary; a failed plan raises PLAN_FAILED with it."""
+        """Draft, review, execute, summarize. Returns the summary; a failed plan raises PLAN_FAILED with it.
+
+        So does a partial one if the options say that it `must_complete`.
+        """
         if self._invalid:
             raise invalid(self._invalid)
-        execution = self._started()
-        execution.run.created = execution.run.created or workflow.info().workflow_start_time
-        try:
-            if execution.run.status is PlanStatus.DRAFT:
-                await (self._draft() if resume_check.is_unwritten(execution.run) else self._check())
-            if execution.run.status is PlanStatus.REVIEW and execution.run.started is None:
-                await self._review()
-            await self._execute()
-        except asyncio.CancelledError:
-            await execution.cancel()
-            await self._summarize(cancelled=True)
-            raise
-        return await self._summarize()
+        run = self._started().run
+        run.created = run.created or workflow.info().workflow_start_time
+        cancelled, is_over = False, False
+        while not is_over:
+            try:
+                await self._work(run)
+                is_over = True
+            except asyncio.CancelledError:
+                cancelled, is_over = True, not await completion.goes_on(self._started())
+        summary = await self._summarize(cancelled)
+        if completion.ends_cancelled(run, cancelled):
+            raise asyncio.CancelledError
+        return summary
+
+    async def _work(self, run: Run) -> None:
+        """Draft, review, execute and close the plan. After a cancellation, only what is left of it: to close it."""
+        if run.status is PlanStatus.DRAFT:
+            await (self._draft() if resume_check.is_unwritten(run) else self._check())
+        if run.status is PlanStatus.REVIEW and run.started is None:
+            await self._review()
+        await self._execute()
 
     def _open(self, request: PlanRequest) -> None:
         if request.run is not None:
@@ -84,6 +103,8 @@ class PlanWorkflow(EditHandlers):
             raise InvalidPlan(problems)
         plan = plan.model_copy(update={"id": plan.id or workflow.info().workflow_id.removeprefix("plan-")})
         self._execution = Execution(Run.of(plan, request.options, Facts(), {}))
+        # A plan that a step starts may have been written by an LLM: it owns what the plan of the step owns.
+        self._execution.run.owns = plan.owns if workflow.info().parent is None else request.options.owns
 
     def _requested(self, request: PlanRequest, text: str) -> Run:
         """A Run without steps, for a plan that the LLM will write."""
@@ -94,12 +115,19 @@ class PlanWorkflow(EditHandlers):
         run.request = text
         return run
 
+    @workflow.signal(description="Sent by the parent of a child plan: whether its next LLM request is granted.")
+    def budget_answer(self, *arguments: Any) -> None:
+        """Take over the parent plan's answer to a request."""
+        run = self._started().run
+        self._try("budget_answer", None, arguments, lambda: parent.answered(run, read(BudgetAnswer, arguments)))
+
     async def _check(self) -> None:
         """Validate the plan against its workers' tools and store their facts; then review or begin."""
         run = self._started().run
         facts = await facts_about(run, run.plan, all_tools=run.options.review)
-        if errors(facts.problems):
-            raise self._refused(facts.problems)
+        problems = [*facts.problems, *place_problems(run, facts)]
+        if errors(problems):
+            raise self._refused(problems)
         run.facts, run.inputs = facts, input_values(run.plan, run.options.inputs)[0]
         signed.judge(run, self._proof)
         if run.resumes:
@@ -145,16 +173,23 @@ class PlanWorkflow(EditHandlers):
         await workflow.wait_condition(lambda: run.seq != seen)
 
     async def _execute(self) -> None:
-        """Run turns until nothing is running and nothing can start; continue as new when the history is full."""
+        """Run turns until nothing is running and nothing can start, and the plan is closed.
+
+        Continues as new when the history is full.
+        """
         execution = self._started()
-        execution.resume_timers()
+        if not self._resumed:  # it comes here again after a cancellation, to close the plan
+            execution.resume_timers()
+        self._resumed = True
         limit = HistoryLimit(execution.run.options.history_limit)
         while True:
             move = self._next_move(limit)
             execution.turn(starting=move is Move.START)
             self._publish()
             if execution.schedule.idle and not self._under_revision:
-                return
+                if not advance(execution.schedule, workflow.now()):
+                    return
+                continue
             if move is not Move.START and not execution.in_flight:
                 await self._continue_as_new()
             await self._news(limit.until)
@@ -183,10 +218,13 @@ class PlanWorkflow(EditHandlers):
     async def _summarize(self, cancelled: bool = False) -> dict[str, Any]:
         execution = self._started()
         execution.schedule.end(workflow.now(), cancelled or was_cut_short(execution.run))
+        if not cancelled:
+            await set_value(execution.run)
         summary = await recorded(execution.run)
+        summary = with_result(execution.run, summary)
         self._publish()
-        if execution.run.status is PlanStatus.FAILED:
-            text = f"the plan failed: {execution.run.stopped}"
+        await self._reporter.sent()
+        if text := failure_of(execution.run):
             raise ApplicationError(text, summary, type="PLAN_FAILED", category=ApplicationErrorCategory.BENIGN)
         return summary
 
@@ -194,6 +232,7 @@ class PlanWorkflow(EditHandlers):
         """Show the state in Temporal's UI: current details, and search attributes and memo when they changed."""
         execution = self._started()
         run = execution.run
+        self._reporter.report(execution.schedule)
         workflow.set_current_details(markdown.details(run, execution.schedule))
         known = run.facts.search_attributes
         awaiting = folded_ids(execution.schedule.awaiting)

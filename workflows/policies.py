@@ -62,6 +62,8 @@ def of_step(plan: Plan, step: Step, spec: ToolSpec, args: Mapping[str, Any]) -> 
 
 CHECK = Policy(60.0, Retry(attempts=100, delay=1.0, factor=1.5))
 """check_plan: reads only the worker's tools and whether the workspace exists."""
+ITEMS = Policy(120.0, Retry(attempts=3, delay=1.0, factor=2.0))
+"""list_items: reads stored values."""
 ASK_LLM = Policy(1_800.0, Retry(attempts=5, delay=2.0, factor=2.0))
 """ask_llm: the worker enforces a shorter timeout (PLANS_LLM_TIMEOUT) and counts the endpoint's errors itself."""
 SNAPSHOT = Policy(60.0, Retry(attempts=3, delay=1.0, factor=2.0))

@@ -18,15 +18,20 @@ from pydantic import BaseModel
 from plans.agents.run import AgentRun, agent_view, outcome_of, tasks_text
 from plans.errors import PlanError
 from plans.execution.schedule import Schedule
-from plans.run import ENDED, PlanStatus, Run, Status, StepState, run_of, text_of
+from plans.flow import undo_run
+from plans.model.control_flow import MAX_ROUNDS
+from plans.run import DONE, ENDED, PlanStatus, Run, Status, StepState, run_of, text_of
 from plans.views import queries
 from plans.views.markdown import details
 from plans.views.summary import summary_of
+from plans.waiting import events
 
 MAX_SEQ = 10**9
 """Far above any number of changes and log entries that a run can have."""
 _OF_A_PLAN = frozenset((Status.PENDING, Status.COMPLETED, Status.SKIPPED))
 _OF_AN_AGENT = frozenset((Status.PENDING, Status.COMPLETED, Status.FAILED, Status.SKIPPED, Status.BLOCKED))
+_INSIDE = frozenset((Status.PENDING, *DONE, Status.BLOCKED))
+"""Statuses of steps inside a block or loop that an earlier run has done, or begun."""
 _RAISED = (PlanError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 """What code that relies on a sound Run may raise for another one."""
 
@@ -59,14 +64,46 @@ def _problems(run: Run, statuses: frozenset[Status]) -> Iterator[str]:
     names = [step.id for step in run.plan.steps]
     if len(set(names)) < len(names):
         yield "run.plan.steps: two steps have the same id"
-    if set(names) != set(run.steps):
-        odd = sorted(set(names) ^ set(run.steps))[0][:100]
+    wrong = next(_container_problems(run), None)
+    if wrong is not None:
+        yield wrong
+        return
+    if run.outline.nodes.keys() != run.steps.keys():
+        odd = sorted(run.outline.nodes.keys() ^ run.steps.keys())[0][:100]
         yield f"run.steps: '{odd}' must be both a step of the plan and a key here"
+    elif (wrong := undo_run.problem_of(run)) is not None:
+        yield wrong
     if not 0 <= run.seq <= MAX_SEQ or any(not 0 < entry.seq <= run.seq for entry in run.log):
         yield "run.seq: the number of the last change or log entry, and none has a higher one"
     for name, state in run.steps.items():
-        yield from (f"run.steps.{name[:100]}: {problem}" for problem in _step_problems(run, state, statuses))
+        node = run.outline.nodes.get(name)
+        within = _INSIDE if node is not None and node.parent is not None else statuses
+        yield from (f"run.steps.{name[:100]}: {problem}" for problem in _step_problems(run, state, within))
+    for name, state in run.kept.steps.items():
+        yield from (f"run.kept.{name[:100]}: {problem}" for problem in _step_problems(run, state, _INSIDE))
+    problem = events.state_problem(run)
+    yield from [f"run.{problem}"] if problem else []
     yield from _odd_values(run)
+
+
+def _container_problems(run: Run) -> Iterator[str]:
+    """Progress of blocks and loops that their steps cannot have made."""
+    for where, found in (("opened", run.opened), ("kept.opened", run.kept.opened)):
+        for name, opened in found.items():
+            most = MAX_ROUNDS if opened.items is None else len(opened.items)
+            keys = opened.keys is None or (len(opened.keys) == most and len(set(opened.keys)) == most)
+            if not (0 <= opened.began <= most and opened.failed >= 0 and keys):
+                yield f"run.{where}.{name[:100]}: its items, keys and counts do not agree"
+            if (opened.case or 0) < 0 or (opened.handler or 0) < 0:
+                yield f"run.{where}.{name[:100]}: case, handler: indexes are not negative"
+    try:
+        nodes = run.outline.nodes
+    except _RAISED as error:
+        yield f"run.opened: does not fit the plan ({type(error).__name__}: {str(error)[:300]})"
+        return
+    for name in run.opened:
+        if name not in nodes or name not in run.steps or run.steps[name].status not in DONE:
+            yield f"run.opened.{name[:100]}: names no block or loop that is done"
 
 
 def _step_problems(run: Run, state: StepState, statuses: frozenset[Status]) -> Iterator[str]:

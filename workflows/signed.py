@@ -11,15 +11,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from temporalio import workflow
+from temporalio.common import SearchAttributeKey
 
 from plans import signatures
 from plans.errors import InvalidPlan
 from plans.log import LogKind
 from plans.model import Problem
 from plans.run import Decision, PlanStatus, Run
-from plans.signatures import ADDED, START, Signature, one_object, signature_of, signed_bytes
+from plans.signatures import ADDED, SCHEDULE, START, Signature, one_object, schedule_of, signature_of, signed_bytes
+from plans.waiting.records import Answer
 from workflows.inputs import is_carried
 
+_SCHEDULED_BY = SearchAttributeKey.for_keyword("TemporalScheduledById")
 UNSIGNED = "unsigned start: waivers are ignored, approvals are strict"
 
 
@@ -30,6 +33,9 @@ class StartProof(NamedTuple):
     content: bytes
     decided: Mapping[str, Decision]
     remembered: Mapping[str, str]
+    answered: Mapping[str, Answer]
+    events: int
+    """Number of the last event that the start brought."""
 
 
 def proof_of(arguments: Sequence[Any]) -> tuple[Signature | None, bytes]:
@@ -38,8 +44,15 @@ def proof_of(arguments: Sequence[Any]) -> tuple[Signature | None, bytes]:
     signature = signature_of(message)
     if signature is None:
         return None, b""
-    name = workflow.info().workflow_id
-    return signature, signed_bytes(START, name, "", message, signature.id, signature.time)
+    name = _of_schedule()
+    kind = SCHEDULE if name else START
+    return signature, signed_bytes(kind, name or workflow.info().workflow_id, "", message, signature.id, signature.time)
+
+
+def _of_schedule() -> str:
+    """The workflow id that its schedule's starts are signed for; empty for a plan that no schedule started."""
+    schedule = workflow.info().typed_search_attributes.get(_SCHEDULED_BY)
+    return schedule_of(workflow.info().workflow_id, schedule) if schedule else ""
 
 
 def opened(run: Run, signature: Signature | None, content: bytes) -> StartProof:
@@ -47,7 +60,7 @@ def opened(run: Run, signature: Signature | None, content: bytes) -> StartProof:
     if run.status is not PlanStatus.DRAFT and not is_carried():
         text = "a run to start from must be a draft; `plan resume` makes one of an ended plan"
         raise InvalidPlan([Problem(code="PLAN_SCHEMA", field="run.status", message=text)])
-    return StartProof(signature, content, dict(run.decisions), dict(run.remembered))
+    return StartProof(signature, content, dict(run.decisions), dict(run.remembered), *_of_start(run))
 
 
 def judge(run: Run, proof: StartProof) -> None:
@@ -58,18 +71,38 @@ def judge(run: Run, proof: StartProof) -> None:
     if info.parent is not None:
         why = "that of its plan is not signed" if run.unsigned else ""
     else:
-        why = signatures.start_problem(key, proof.signature, proof.content, info.start_time)
+        started = None if _of_schedule() else info.start_time
+        why = signatures.start_problem(key, proof.signature, proof.content, started)
     kept = {} if why else proof.decided
     for step_id in [name for name in run.decisions if run.decisions[name] != kept.get(name)]:
         del run.decisions[step_id]
         text = f"the decision on step '{step_id}' came before its signature could be checked; decide again"
         run.note(LogKind.VOID, text, workflow.now(), step_id, code="UNSIGNED")
+    _judge_waiting(run, proof, why)
     run.remembered = {} if why else dict(proof.remembered)
     run.unsigned = bool(why)
     if why:
         run.facts = run.facts.model_copy(update={"strict_approvals": True})
         run.options = run.options.model_copy(update={"approve_all": False})
         run.note(LogKind.WARNING, f"{UNSIGNED} ({why})", workflow.now(), code="UNSIGNED")
+
+
+def _of_start(run: Run) -> tuple[Mapping[str, Answer], int]:
+    return dict(run.waiting.answers), run.waiting.number
+
+
+def _judge_waiting(run: Run, proof: StartProof, why: str) -> None:
+    """Discard the answers and events that came before their signatures could be checked."""
+    waiting, kept = run.waiting, {} if why else proof.answered
+    for step_id in [name for name in waiting.answers if waiting.answers[name] != kept.get(name)]:
+        del waiting.answers[step_id]
+        text = f"the answer to step '{step_id}' came before its signature could be checked; answer again"
+        run.note(LogKind.VOID, text, workflow.now(), step_id, code="UNSIGNED")
+    early = [event for event in waiting.events if why or event.number > proof.events]
+    if early:
+        waiting.events = [event for event in waiting.events if event not in early]
+        text = f"{len(early)} events came before their signatures could be checked; send them again"
+        run.note(LogKind.VOID, text, workflow.now(), code="UNSIGNED")
 
 
 def check(run: Run, kind: str, arguments: Sequence[Any], name: str = "") -> Signature | None:

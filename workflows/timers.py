@@ -13,6 +13,8 @@ from plans.run import StepState
 ACTIVATION_UNITS = 3_000_000
 """Units of work (plans/expressions/evaluation.py) for conditions and references per workflow task: some seconds at
 worst, of the ten that it has. The other steps are left to the next one."""
+ACTIVATION_BYTES = 1_000_000
+"""Bytes of arguments sent per workflow task: the server refuses more than 4 MB of commands (TEMPORAL.md 2)."""
 
 
 class Rest:
@@ -36,6 +38,11 @@ class Rest:
         """Count work of this workflow task."""
         self._begin_task()
         self._worked += units
+
+    def may_work(self, units: int) -> bool:
+        """Count work of this workflow task. Returns whether more may follow in it."""
+        self.worked(units)
+        return not self.is_due()
 
     def is_due(self) -> bool:
         """Whether this workflow task has worked enough, or rests already; starts the rest."""

@@ -62,7 +62,9 @@ def _call(run: Run, step: Step, spec: ToolSpec, filled: Filled, values: StepValu
         deferred=filled.deferred,
         values=values.inline if filled.deferred else {},
         large=values.large if filled.deferred else {},
+        composed=values.composed if filled.deferred else {},
         quoting=spec.quoting if filled.deferred else {},
+        owns=[] if run.facts.strict_approvals else run.owns,
     )
 
 

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from pydantic import BaseModel
 
 from activities.attempt.redaction import Secrets
-from plans.activity_io import MAX_VALUE_BYTES, LargeValue
+from plans.activity_io import MAX_VALUE_BYTES
 from plans.errors import ToolError
+from plans.large_value import LargeValue
 from runtime.value_store import Stream
 
 if TYPE_CHECKING:

@@ -26,9 +26,10 @@ from activities.attempt.stored_arguments import as_texts, filled
 from activities.outputs.recorder import Outputs
 from activities.tools.tool import Tool, ToolContext
 from activities.workspace.effect_log import Effects
-from plans.activity_io import Call, LargeValue, Note, Return
+from plans.activity_io import Call, Note, Return
 from plans.definition.arguments import argument_problems
 from plans.errors import ToolError
+from plans.large_value import LargeValue
 from runtime.value_store import ValueStore
 
 LONGEST_WAIT = 86_400.0

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from activities.tools.tool import Tool
-from plans.activity_io import Call, LargeValue
+from plans.activity_io import Call
+from plans.errors import ToolError
 from plans.expressions.conditions import field_of
 from plans.expressions.references import Reference, fill_at, in_text
+from plans.large_value import Composed, LargeValue
 from runtime.value_store import StoredText, ValueStore
 
 
@@ -37,12 +39,33 @@ async def filled(tool: Tool, call: Call, values: ValueStore) -> dict[str, Any]:
         used = [reference for reference in found if reference.root == root]
         if used:
             known[root] = await values.get(large, _fields(used, large))
+    for root, composed in call.composed.items():
+        if any(reference.root == root for reference in found):
+            known[root] = await whole_value(composed, values)
     return await asyncio.to_thread(fill_at, args, places, known, call.quoting) | whole
+
+
+async def whole_value(composed: Composed, values: ValueStore) -> Any:
+    """The value of a block or loop with the large ones inside it loaded. Raises ToolError: VALUE_TOO_LARGE, ..."""
+    if composed.bytes > MAX_COMPOSED:
+        text = f"the value has {composed.bytes} bytes; {MAX_COMPOSED} can be passed on. Write parts of it to files"
+        raise ToolError("VALUE_TOO_LARGE", text)
+    whole: dict[str, Any] = {"": composed.value}
+    for part in composed.parts:
+        target, place = cast("Any", whole), ["", *part.place]
+        for key in place[:-1]:
+            target = target[key]
+        target[place[-1]] = await values.get(part.large)
+    return whole[""]
 
 
 def as_texts(args: dict[str, Any]) -> dict[str, Any]:
     """The arguments with a text in place of a stored one, for checks of their form."""
     return {name: "" if isinstance(value, StoredText) else value for name, value in args.items()}
+
+
+MAX_COMPOSED = 200_000_000
+"""Maximum size of the large values inside the value of one block or loop, in bytes: as of all that is filled in."""
 
 
 def _receivers(tool: Tool) -> list[str]:

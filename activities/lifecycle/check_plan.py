@@ -18,8 +18,10 @@ from activities.workspace.file_names import is_shown_as_bytes, visible
 from activities.workspace.paths import shown
 from plans.activity_io import CheckRequest, Facts
 from plans.definition.scopes import walk
+from plans.definition.template_calls import template_problems
 from plans.definition.validation import bounded, calls_of, input_values, problems
-from plans.model import Problem, Step, ToolSpec
+from plans.model import Plan, Problem, Step, ToolSpec
+from runtime.templates.find import find_template
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class PlanChecker:
     decision_key: str = ""
     search_attributes: bool = False
     keeps_summaries: bool = False
+    state_dir: Path | None = None
+    """The state directory, which has the user's templates."""
 
     @activity.defn(name="check_plan")
     def check_plan(self, request: CheckRequest) -> Facts:
@@ -50,9 +54,15 @@ class PlanChecker:
                 elsewhere.add(path)
         wrong = problems(plan, self.tools, elsewhere)
         wrong += input_values(plan, request.inputs)[1]
+        wrong += self._templates(request, plan)
         called = dict.fromkeys(call.tool for step in here for call in calls_of(step))
         named = {name: self.tools[name] for name in called if name in self.tools}
         return self._facts(request, wrong, self.tools if request.all_tools else named, plan.workspace)
+
+    def _templates(self, request: CheckRequest, plan: Plan) -> list[Problem]:
+        """The problems of the steps that run templates, if they can run in this workspace at all."""
+        workspace, trouble = self._workspace(request, plan.workspace)
+        return [] if trouble else template_problems(plan, lambda name: find_template(name, workspace, self.state_dir))
 
     def _facts(
         self, request: CheckRequest, wrong: list[Problem], tools: Mapping[str, ToolSpec], own: str | None = None

@@ -15,7 +15,8 @@ from typing import Any
 from temporalio import activity
 from temporalio.common import RawValue
 
-from plans.activity_io import EndRecord, LargeValue, SummaryFile
+from plans.activity_io import EndRecord, SummaryFile
+from plans.large_value import LargeValue
 from plans.run import Run, run_of
 from plans.views.queries import TEXT_STEPS
 from plans.views.summary import summary_markdown, summary_of

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
@@ -20,7 +21,9 @@ from activities.workspace.paths import shown
 from activities.workspace.tree import Entry, walk
 from activities.workspace.workspace import Workspace
 from plans.agents.llm_request import Snapshot, SnapshotRequest
-from plans.errors import ToolError
+from plans.errors import PlanError, ToolError
+from runtime.templates.find import stores
+from runtime.templates.listing import text_for_model
 
 HEAD_BYTES = 1_200
 """Maximum bytes shown of one file."""
@@ -34,6 +37,8 @@ class SnapshotTaker:
 
     secrets: Secrets = field(default_factory=lambda: Secrets([]))
     site: ToolEnvironment = field(default_factory=ToolEnvironment)
+    state_dir: Path | None = None
+    """The state directory, which has the user's templates."""
 
     @activity.defn(name="snapshot_workspace")
     async def snapshot_workspace(self, request: SnapshotRequest) -> Snapshot:
@@ -55,7 +60,16 @@ class SnapshotTaker:
         for part in _heads(workspace, tree.entries[:named], self.secrets):
             if len((text + part).encode()) <= request.max_bytes:
                 text += part
-        return Snapshot(text=self.secrets.out_of(text), files=named, complete=complete)
+        return Snapshot(
+            text=self.secrets.out_of(text), files=named, complete=complete, templates=self._templates(workspace.root)
+        )
+
+    def _templates(self, workspace: str) -> str:
+        """The templates of the project and of the user; none if `.plans/` is not to be read, a link for example."""
+        try:
+            return text_for_model(stores(workspace, self.state_dir), self.secrets.out_of)
+        except (PlanError, OSError):
+            return ""
 
 
 def _names(entries: list[Entry], limit: int) -> tuple[str, int]:

@@ -31,7 +31,7 @@ from activities.attempt.results import json_text
 from activities.llm.errors import LONGEST_WAIT, LlmError
 from activities.llm.model import LanguageModel
 from activities.llm.results import shown
-from plans.activity_io import LargeValue, Note
+from plans.activity_io import Note
 from plans.agents.answers import AgentAnswer, SimpleAnswer
 from plans.agents.llm_request import (
     BAD_ANSWER,
@@ -49,6 +49,7 @@ from plans.agents.prompting.compaction import Fit, bytes_of, counted, fitted, re
 from plans.agents.prompting.conversation import Conversation, Messages
 from plans.definition.output_schema import form_problem
 from plans.errors import ToolError
+from plans.large_value import LargeValue
 from plans.llm.answers import Expected, PlanAnswer, Recovery, as_json, parsed, schema_of, typed
 from plans.llm.endpoint import CONTEXT_TOKENS
 from plans.llm.json_extraction import AnswerProblem

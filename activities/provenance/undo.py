@@ -8,7 +8,7 @@ and only if it is still as the run left it. If one file is refused, nothing is r
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
@@ -33,7 +33,7 @@ from plans.files.undo import (
     Refusal,
     Restore,
     decide_undo,
-    is_chosen,
+    is_of,
 )
 from plans.flow.ids import of_call
 
@@ -64,12 +64,12 @@ class FileChanges:
 
     def answer(self, request: ChangesRequest) -> ChangesReport:
         """As `file_changes`, synchronously. Raises ToolError EFFECTS_UNAVAILABLE or WORKSPACE_REFUSED."""
-        calls = self._calls(request.plan_id)
+        calls = self._all_calls(request)
         if self.rules is not None:
             for workspace in dict.fromkeys(call.workspace for call in calls):
                 self.rules.check_recorded(workspace)
         if not request.undo:
-            chosen = [call for call in calls if is_chosen(request.step_id, call.step_id)]
+            chosen = [call for call in calls if is_of(call.step_id, request.step_id)]
             return ChangesReport(calls=self._shown(chosen, request.diffs))
         contents = self.effects.preimages
         restored, refused = decide_undo(calls, request.step_id, _now, lambda state: contents.get(state) is not None)
@@ -80,11 +80,23 @@ class FileChanges:
         self._mark(request, calls, done)
         return ChangesReport(restored=done, refused=refused + failed, dry_run=False)
 
-    def _calls(self, plan_id: str) -> list[CallChanges]:
-        """All calls that changed files, oldest first."""
-        logged = [_of_effect(effect, time, plan_id) for effect, time in self._effects(plan_id)]
-        undone = self.journal.undone(plan_id)
-        calls = sorted([*logged, *self.journal.of_plan(plan_id)], key=lambda call: call.time)
+    def _all_calls(self, request: ChangesRequest) -> list[CallChanges]:
+        """The calls of the plan and of the plans below it, their steps by path, oldest first."""
+        found = self._calls([request.plan_id, *request.also])
+        for plan_id, path in request.children.items():
+            calls = self._calls([plan_id])
+            found += [call.model_copy(update={"step_id": f"{path}/{call.step_id}"}) for call in calls]
+        return sorted(found, key=lambda call: call.time) if request.children else found
+
+    def _calls(self, plan_ids: Sequence[str]) -> list[CallChanges]:
+        """All calls of these plans that changed files, oldest first."""
+        found: list[CallChanges] = []
+        undone: dict[str, datetime] = {}
+        for plan_id in plan_ids:
+            found += [_of_effect(effect, time, plan_id) for effect, time in self._effects(plan_id)]
+            found += self.journal.of_plan(plan_id)
+            undone |= self.journal.undone(plan_id)
+        calls = sorted(found, key=lambda call: call.time)
         return [call.model_copy(update={"undone": undone.get(call.key)}) for call in _linked(calls)]
 
     def _effects(self, plan_id: str) -> list[tuple[Effect, float]]:
@@ -118,13 +130,13 @@ class FileChanges:
     def _mark(self, request: ChangesRequest, calls: list[CallChanges], done: list[Restore]) -> None:
         """Mark the calls all of whose changes are undone."""
         restored = {(each.workspace, each.path) for each in done}
-        keys = [
-            call.key
-            for call in calls
-            if is_chosen(request.step_id, call.step_id)
-            and all((call.workspace, change.path) in restored for change in call.changes)
-        ]
-        self.journal.mark_undone(request.plan_id, keys, datetime.now(UTC))
+        keys: dict[str, list[str]] = {request.plan_id: []}
+        for call in calls:
+            whole = all((call.workspace, change.path) in restored for change in call.changes)
+            if is_of(call.step_id, request.step_id) and whole:
+                keys.setdefault(call.plan_id, []).append(call.key)
+        for plan_id, names in keys.items():
+            self.journal.mark_undone(plan_id, names, datetime.now(UTC))
 
     def _shown(self, calls: list[CallChanges], diffs: bool) -> list[CallChanges]:
         """The calls for the report: truncated, with diffs if requested."""

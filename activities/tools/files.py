@@ -22,6 +22,7 @@ from activities.workspace.paths import shown
 from activities.workspace.workspace import Place, not_found
 from plans.errors import ToolError
 from plans.file_stamps import SAMPLED_FROM, Stamp, stamp_of
+from plans.files.owned import is_owned
 from runtime.value_store import StoredText
 
 SMALL_BYTES = 1024 * 1024
@@ -248,15 +249,17 @@ def _record_write(context: ToolContext, path: str, full: Stamp | None) -> None:
 def _check_known(change: Change) -> None:
     """Raise APPROVAL_REQUIRED if the call would overwrite a file that this run neither created nor read.
 
-    An approved call may.
+    An approved call may, and so may any call if the plan owns the file, as it really is: where links lead.
     """
     call, place = change.context.call, change.place
     seen = call.stamps.get(place.path)
-    if place.status is not None and (seen is None or seen.state == "deleted") and not call.approved:
+    if place.status is None or (seen is not None and seen.state != "deleted") or call.approved:
+        return
+    if not is_owned(call.owns, "/".join(place.real_parts)):
         raise ToolError(
             "APPROVAL_REQUIRED",
             f"{shown(place.path)} exists and this run has neither created nor read it;"
-            " read it with read_file first, or have a person approve overwriting it",
+            " read it with read_file first, name it in the plan's `owns`, or have a person approve overwriting it",
         )
 
 

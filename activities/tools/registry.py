@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
-from activities.tools.durable import agent, sleep
+from activities.tools.durable import agent, ask, plan, sleep, wait_for
 from activities.tools.files import FILE_TOOLS
 from activities.tools.http import HTTP_TOOLS
 from activities.tools.search import SEARCH_TOOLS
@@ -37,6 +37,8 @@ RESERVED_NAMES = frozenset(
         "inputs",
         "track_agent",
         "compare_files",
+        "load_plan",
+        "plan_outputs",
     )
 )
 """Names a tool must not have: activities that are not tools, and keywords of plans."""
@@ -44,7 +46,7 @@ RESERVED_NAMES = frozenset(
 
 def builtin_tools() -> dict[str, Tool]:
     """The built-in tools by name."""
-    tools = (*FILE_TOOLS, *SEARCH_TOOLS, *SHELL_TOOLS, *HTTP_TOOLS, sleep, agent)
+    tools = (*FILE_TOOLS, *SEARCH_TOOLS, *SHELL_TOOLS, *HTTP_TOOLS, sleep, ask, wait_for, agent, plan)
     return {tool.spec.name: tool for tool in tools}
 
 

@@ -211,8 +211,9 @@ def tool(
     timeout: float = 60.0,
     retry: Retry | None = None,
     repeatable: bool = True,
-    quoting: Mapping[str, Literal["shell", "python"]] | None = None,
+    quoting: Mapping[str, Literal["shell", "python", "jmespath"]] | None = None,
     durable: bool = False,
+    value_schema: Mapping[str, Any] | None = None,
     touches_files: bool = True,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 
@@ -233,7 +234,9 @@ def _make(function: Callable[..., Any], name: str | None, options: dict[str, Any
         raise bad_tool(function, f"has the invalid name '{name}'; use letters, digits, '_', '-' and '.'")
     touches_files = bool(options.pop("touches_files", True))
     described = describe(function, ToolContext)
-    given = {key: value for key, value in options.items() if value is not None}
+    given = {"value_schema": described.value_schema} | {
+        key: value for key, value in options.items() if value is not None
+    }
     spec = ToolSpec(
         name=name, description=described.text, args_schema=described.schema(), value=described.value, **given
     )

@@ -21,6 +21,7 @@ from pydantic.alias_generators import to_camel
 from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema
 
+from activities.tools.value_schema import value_schema
 from plans.errors import PlanError
 
 _TITLE_WITH_TEXT = re.compile(r"^(Returns|Yields|Raises):[ \t]+(\S.*)$", re.MULTILINE)
@@ -33,6 +34,8 @@ class Description:
     text: str
     value: str
     arguments: type[BaseModel]
+    value_schema: dict[str, Any] | None
+    """JSON Schema of its value, from the return annotation; None: any value."""
     context: str | None
     """Name of the parameter that receives the ToolContext; None if there is none."""
 
@@ -62,7 +65,8 @@ def describe(function: Callable[..., Any], context_type: type) -> Description:
     text = _joined(docstring.description)
     if not text:
         raise bad_tool(function, "has no docstring; add one that says what it does")
-    return Description(text, _returned(docstring), _model(function, fields), context)
+    schema = value_schema(hints.get("return"))
+    return Description(text, _returned(docstring), _model(function, fields), schema, context)
 
 
 def bad_tool(function: Callable[..., Any], problem: str) -> PlanError:

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
+from client.children.checking import check_children
 from client.cli import environment, output
 from client.cli.options import AsJson, File
-from client.cli.workspaces import own_workspace_problems
+from client.cli.workspaces import asking_in, directory_of, own_workspace_problems
 from client.local_tools import known_tools
 from client.plan_file import PlanFile, check, load
 from plans.definition.validation import errors
+from plans.definition.will_ask import Asking
 from plans.errors import InvalidPlan, PlanError
 from plans.model import Plan, Problem, ToolSpec
 from plans.views.safe_text import line
+from runtime.settings import Settings
 
 INVALID = 2
 """Exit code for invalid input."""
+MAX_ASKING = 20
+"""Steps that will ask and are named; `--json` names all."""
 
 
 def check_file(file: File, as_json: AsJson = False) -> None:
@@ -34,7 +41,10 @@ def check_file(file: File, as_json: AsJson = False) -> None:
     plan, wrong = check(found.data, tools)
     if plan is not None and plan.workspace is not None:
         wrong += own_workspace_problems(found, plan.workspace, settings)
-    _report(file, found, plan, wrong, as_json)
+    if plan is not None:
+        wrong += check_children(plan, tools, directory_of(found, plan, None, settings), settings.state_dir).problems
+    asking = _asking(found, plan, tools, settings) if plan is not None and not errors(wrong) else []
+    _report(file, found, plan, wrong, as_json, asking)
     if errors(wrong):
         raise typer.Exit(INVALID)
 
@@ -70,17 +80,42 @@ def tools(
         _list_tools(list(known.values()))
 
 
-def _report(file: str, found: PlanFile | None, plan: Plan | None, wrong: list[Problem], as_json: bool) -> None:
+def show_asking(asking: Sequence[Asking]) -> None:
+    """Print which steps will ask a person, and why; nothing if none will."""
+    for first, head in ((True, "Will ask"), (False, "Will ask in later runs")):
+        rows = [each for each in asking if each.first_run is first]
+        if rows:
+            listed = [f"  {line(each.step_id)}: {line(each.reason)}" for each in rows[:MAX_ASKING]]
+            listed += [f"  ... and {len(rows) - MAX_ASKING} more steps"] if len(rows) > MAX_ASKING else []
+            output.show("\n".join([f"{head} ({len(rows)})", *listed]))
+
+
+def _asking(file: PlanFile, plan: Plan, tools: Mapping[str, ToolSpec], settings: Settings) -> list[Asking]:
+    """The steps that will ask, in the plan's own workspace or the one that `plan run` would take."""
+    own = file.directory / Path(plan.workspace).expanduser() if plan.workspace is not None else None
+    return asking_in(plan, own or settings.workspace or Path.cwd(), tools, settings)
+
+
+def _report(
+    file: str,
+    found: PlanFile | None,
+    plan: Plan | None,
+    wrong: list[Problem],
+    as_json: bool,
+    asking: Sequence[Asking] = (),
+) -> None:
     steps = len(plan.steps) if plan else None
     lines = [found.line(problem) if found else None for problem in wrong]
     if as_json:
         rows = output.problem_rows(wrong, lines)
-        output.show_json({"file": file, "valid": not errors(wrong), "steps": steps, "problems": rows})
+        asks = [each.model_dump(mode="json") for each in asking]
+        output.show_json({"file": file, "valid": not errors(wrong), "steps": steps, "problems": rows, "asks": asks})
         return
     if wrong:
         output.show_problems(wrong, file, lines)
     if not errors(wrong):
         output.show(f"{line(file)}: {steps} step{'s' * (steps != 1)}, ready to run")
+        show_asking(asking)
 
 
 def _list_tools(specs: list[ToolSpec]) -> None:

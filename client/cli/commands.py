@@ -23,13 +23,15 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "watch": ("show:watch", "Follow a plan to its end."),
     "logs": ("follow.logs:logs", "Show what commands write, attempt by attempt."),
     "watch-files": ("watch_files:watch_files", "Report files that others change to a plan."),
-    "files": ("files:files", "Show the files that each step created, changed and deleted."),
-    "undo": ("files:undo", "Undo the file changes of a plan or of one step."),
+    "files": ("changes.files:files", "Show the files that each step created, changed and deleted."),
+    "undo": ("changes.files:undo", "Undo a plan or one step: what its steps say, and its file changes."),
     "summary": ("show:summary", "Show how a plan ended, or its current state."),
     "graph": ("show:graph", "Draw a plan as a graph, in Mermaid."),
     "pending": ("show:pending", "List the decisions that plans await."),
     "approve": ("control:approve", "Approve a step, now or before it awaits approval."),
     "deny": ("control:deny", "Deny a step: it is skipped, and its dependents are blocked."),
+    "answer": ("questions.commands:answer", "Answer the question of a step, now or before it asks."),
+    "event": ("questions.commands:event", "Send an event to a plan, for the steps that wait for it, now or later."),
     "begin": ("control:begin", "End the review of a plan: it starts, or continues."),
     "review": ("review:review", "Review a plan: edit it, begin it, approve its steps."),
     "edit": ("edit:edit", "Edit steps that have not started, or the plan itself."),
@@ -46,6 +48,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "interrupt": ("resume:interrupt", "Stop a plan so that it can be resumed."),
     "resume": ("resume:resume", "Continue an ended plan in a new run."),
     "rerun": ("resume:rerun", "Run steps of an ended plan again, in a new run."),
+    "schedule": ("schedules.group:app", "Run plans at set times, on Temporal Schedules."),
+    "template": ("sources.template:app", "Save plans under a name, with versions, and run them."),
+    "import": ("sources.foreign:import_", "Make a plan of another system's workflow file."),
     "agent": ("agent:agent", "Have an LLM with tools work through a request."),
     "history": ("agent:history", "Show the agent runs on this machine."),
     "tools": ("check:tools", "List the tools that steps may call."),
@@ -57,7 +62,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "codec": ("codec:codec", "Serve large values to the Temporal UI and CLI."),
     "worker": ("services:worker", "Run the steps of plans until stopped."),
 }
-"""Command name -> (`module:function` in `client.cli`, first sentence of the function's docstring)."""
+"""Command name -> (`module:function` in `client.cli`, first sentence of the function's docstring).
+
+Instead of a function, a `typer.Typer` is a group of commands; the sentence is that of its help.
+"""
 _PASSED_ON: dict[str, Any] = {
     "add_help_option": False,
     "context_settings": {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
@@ -83,12 +91,15 @@ def register(app: typer.Typer) -> None:
 
 
 def imported(name: str) -> Any:
-    """Import the module of a command and return the real command."""
+    """Import the module of a command and return the real command; of a group, the group with its commands."""
     module, _, function = COMMANDS[name][0].partition(":")
+    found = getattr(import_module(f"client.cli.{module}"), function)
+    if isinstance(found, typer.Typer):
+        group = typer.main.get_command(found)
+        group.name = name
+        return group
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    app.command(name, **(_PASSED_ON if name == "worker" else {}))(
-        getattr(import_module(f"client.cli.{module}"), function)
-    )
+    app.command(name, **(_PASSED_ON if name == "worker" else {}))(found)
     return typer.main.get_command(app)
 
 

@@ -21,23 +21,29 @@ _STYLES = {"completed": "green", "failed": "red", "partial": "yellow", "cancelle
 def list_(
     running: Annotated[bool, typer.Option("--running", help="Only plans that have not ended.")] = False,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="Show at most this many.")] = 20,
+    schedule: Annotated[
+        str | None, typer.Option("--schedule", metavar="NAME", help="Only the runs of this schedule.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """List plans, newest first."""
 
     async def collect(here: Connected) -> list[Listed]:
-        return [each async for each in list_plans(here.client, running=running, limit=limit)]
+        return [each async for each in list_plans(here.client, running=running, limit=limit, schedule=schedule)]
 
     found = session.run(collect, worker=False)
     if as_json:
         output.show_json([each.model_dump(mode="json") for each in found])
     elif found:
-        output.out().print(_table(found))
+        output.out().print(plans_table(found))
+    elif schedule is not None:
+        output.say(f"No runs of schedule {line(schedule)}. What it will do: plan schedule show {line(schedule)}")
     else:
         output.say("No plan is running." if running else "No plans yet. Start one: plan run FILE")
 
 
-def _table(found: list[Listed]) -> Table:
+def plans_table(found: list[Listed]) -> Table:
+    """A table of plans; a schedule's view holds one too."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for name in ("PLAN", "STATUS", "STEPS", "STARTED", "TOOK"):
         table.add_column(name, no_wrap=True, overflow="fold" if name == "PLAN" else "ellipsis")

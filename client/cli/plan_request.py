@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from client.children.checking import check_children
 from client.cli.session import who
-from client.cli.workspaces import checked, named
+from client.cli.workspaces import checked, directory_of, named
 from client.errors import PlanRefused
 from client.local_tools import known_tools
 from client.plan_file import PlanFile, check, load
@@ -47,6 +48,8 @@ class Request:
     unknown_tools: list[Problem]
     """Steps with tools unknown on this machine."""
     warnings: list[Problem]
+    known_plans: list[str] = field(default_factory=list)
+    """Hashes of the plan files and templates that it runs."""
 
     def options(self, settings: Settings, *, local: bool) -> Options:
         """The options of the run. `local`: the worker shares this machine's directories."""
@@ -61,6 +64,7 @@ class Request:
             review=self.flags.review,
             inputs=self.inputs,
             by=who(),
+            known_plans=self.known_plans,
         )
 
     def _own_workspace(self, settings: Settings, local: bool) -> str:
@@ -72,17 +76,23 @@ class Request:
 
 def prepare(file: str, flags: Flags, settings: Settings) -> Request:
     """Read and check a plan file. Raises PlanRefused, PlanFileError, PlanError."""
-    found = load(file)
+    return prepared(load(file), flags, settings)
+
+
+def prepared(found: PlanFile, flags: Flags, settings: Settings) -> Request:
+    """Check a plan file that was read. Raises PlanRefused, PlanError."""
     plan, problems = check(found.data, known_tools(settings))
     if plan is None:
         raise PlanRefused(problems, found)
     inputs = _inputs(plan, flags.inputs)
-    problems = problems + input_values(plan, inputs)[1]
+    place = directory_of(found, plan, flags.workspace, settings)
+    children = check_children(plan, known_tools(settings), place, settings.state_dir)
+    problems = problems + input_values(plan, inputs)[1] + children.problems
     unknown = [problem for problem in problems if problem.code == "UNKNOWN_TOOL"]
     if len(errors(problems)) > len(unknown):
         raise PlanRefused(problems, found)
     warnings = [problem for problem in problems if problem.severity == "warning"]
-    return Request(found, plan, flags, inputs, unknown, warnings)
+    return Request(found, plan, flags, inputs, unknown, warnings, children.hashes)
 
 
 def _inputs(plan: Plan, given: Sequence[str]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -57,6 +57,11 @@ def _from_file(action: Callable[[Request, bool], None]) -> Callable[..., None]:
 @_from_file
 def run(request: Request, as_json: bool) -> None:
     """Start a plan and follow it to its end."""
+    to_its_end(request, as_json)
+
+
+def to_its_end(request: Request, as_json: bool) -> NoReturn:
+    """Start a checked plan and follow it to its end. Exits with the command's exit code."""
     begun: list[Started] = []
     try:
         summary = session.run(lambda here: _run(here, request, begun, as_json))

@@ -24,13 +24,13 @@ from client.large_values import with_large_values
 from client.live.steps import in_words
 from client.plan_file import load
 from client.runs import Pending, Summary
-from plans.definition.dependencies import dependencies
 from plans.definition.parsing import read_plan
 from plans.definition.validation import problems
 from plans.errors import InvalidPlan
 from plans.flow.ids import covers
 from plans.model import Plan
 from plans.views.call_text import warnings_of
+from plans.views.graphs.plan_nodes import plan_nodes
 from plans.views.markdown import Node, dot, mermaid
 from plans.views.queries import TEXT_STEPS
 from plans.views.safe_text import line
@@ -176,7 +176,7 @@ def pending(
 def _nothing(plan: str | None, step: str | None) -> str:
     if plan is not None and step is not None:
         return f"Step '{line(step)}' is not awaiting a decision; see: plan show {line(plan)}"
-    return "No steps are awaiting approval."
+    return "No steps are awaiting an approval or an answer."
 
 
 def _plan_of_file(name: str) -> Plan:
@@ -191,7 +191,7 @@ def _graph_nodes(plan: Plan) -> list[Node]:
     wrong = [problem for problem in problems(plan, {}) if problem.code in _UNDRAWN]
     if wrong:
         output.show_problems(wrong)
-    return [Node(step.id, step.description or step.tool, list(dependencies(step))) for step in plan.steps]
+    return plan_nodes(plan)
 
 
 def _is_file(name: str) -> bool:

@@ -1,16 +1,20 @@
-"""The workspace that a command names for a plan or an agent, checked by the rules of this machine's worker."""
+"""The workspace that a command names for a plan or an agent, checked by the rules of this machine's worker; and which
+steps of a plan will ask when it runs there."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from activities.workspace.allowed import REFUSED, WorkspaceRules
 from activities.workspace.file_names import is_shown_as_bytes
 from activities.workspace.paths import shown
 from client.plan_file import PlanFile
+from plans.definition.will_ask import Asking, Ground, will_ask
 from plans.errors import PlanError
-from plans.model import Problem
+from plans.files.name_patterns import ProtectedNames
+from plans.model import Plan, Problem, ToolSpec
 from runtime.settings import Settings
 
 
@@ -25,11 +29,39 @@ def named(flag: str | None, settings: Settings, *, local: bool) -> str | None:
     return checked(path, "--workspace", [str(path.absolute())], settings) if local else str(path)
 
 
+def directory_of(file: PlanFile, plan: Plan, flag: str | None, settings: Settings) -> Path:
+    """The directory that a plan will work in on this machine, as `named` and the plan say; not checked."""
+    if flag is None and plan.workspace is not None:
+        return file.directory / Path(plan.workspace).expanduser()
+    return Path(flag).expanduser() if flag is not None else settings.workspace or Path.cwd()
+
+
 def own_workspace_problems(file: PlanFile, workspace: str, settings: Settings) -> list[Problem]:
     """The problem of the workspace that a plan names, if a worker on this machine would refuse it."""
     path = file.directory / Path(workspace).expanduser()
     refused = WorkspaceRules.of(settings).refusal(str(path), [str(file.directory)])
     return [Problem(code=REFUSED, field="workspace", message=refused)] if refused else []
+
+
+def asking_in(
+    plan: Plan,
+    workspace: Path,
+    tools: Mapping[str, ToolSpec],
+    settings: Settings,
+    *,
+    approve_all: bool = False,
+) -> list[Asking]:
+    """The steps of a plan that will wait for a person when it runs in a directory of this machine."""
+    from activities.provenance.shell_writes import written_by_shell  # lazily: most commands need no parser of shells
+
+    ground = Ground(
+        tools=tools,
+        exists=lambda name: os.path.lexists(workspace / name),
+        written_by_shell=written_by_shell,
+        names=ProtectedNames(settings.protected),
+        strict=settings.approvals == "strict",
+    )
+    return will_ask(plan, ground, approve_all=approve_all)
 
 
 def checked(path: Path, where: str, granted: Sequence[str], settings: Settings) -> str:

@@ -18,6 +18,7 @@ from textual.widgets import OptionList
 
 from client import edits as editing
 from client import runs
+from client.review.answering import answered
 from client.review.dialogs import Approve, AskText, Confirm, PickTool, Reading
 from client.review.external_editor import as_text, edits_of, let_edit
 from client.review.nested import why_not_edited
@@ -27,6 +28,7 @@ from client.review.step_form import EditScreen
 from client.runs import Choice
 from plans.edits import Edit, MoveStep, RemoveStep, SkipStep, UnskipStep
 from plans.errors import InvalidPlan, PlanError
+from plans.views.pending import QUESTION
 from plans.views.safe_text import line
 
 Change = tuple[Edit, str] | None
@@ -43,8 +45,8 @@ a          add a step after it
 x          remove it
 r          have the LLM revise the steps that have not started, with your feedback
 b          begin: end the review; the plan starts or continues
-y, n       approve or deny a step awaiting approval; a long call is shown in full first
-w          go to the next step awaiting approval
+y, n       approve or deny a step awaiting approval, once all of it was shown; y answers a question
+w          go to the next step awaiting approval or an answer
 p, c       pause or unpause the plan; cancel it
 l          change log
 d, u       scroll the step's details down, up
@@ -141,8 +143,7 @@ class ReviewApp(LivePlan):
         name = self.chosen.id if self.chosen else ""
         if not name:
             return
-        sure = await self.push_screen_wait(Confirm(f"Remove step '{name}'?"))
-        if sure:
+        if await self.push_screen_wait(Confirm(f"Remove step '{name}'?")):
             self._try(lambda: (RemoveStep(op="remove", step_id=name), f"'{name}' was removed."))
 
     @work(exclusive=True, group="regenerate")
@@ -189,6 +190,8 @@ class ReviewApp(LivePlan):
             self.say("This step is not awaiting approval; w goes to the next one that is.")
         elif self.seconds_shown < self.reading_seconds:
             self.say(f"Step '{item.step_id}' has just appeared: read it, then press the key again.")
+        elif item.kind == QUESTION:
+            await self._sent(answered(self, item, approved))
         elif not approved or self.is_read or await self.push_screen_wait(Approve(item)):
             choice = Choice(step_id=item.step_id, by=self.who).naming(item)
             if item not in self.view.pending:
@@ -198,10 +201,9 @@ class ReviewApp(LivePlan):
 
     def action_waiting(self) -> None:
         """Go to the next step awaiting approval."""
-        ids = [step.id for step in self.steps]
-        here = ids.index(self.chosen.id) if self.chosen else -1
-        places = (ids.index(item.step_id) for item in self.view.pending if item.step_id in ids)
-        waiting = sorted(places, key=lambda at: (at <= here, at))
+        ids, chosen = [step.id for step in self.steps], self.chosen
+        here, asked = ids.index(chosen.id) if chosen else -1, {item.step_id for item in self.view.pending}
+        waiting = sorted((at for at, name in enumerate(ids) if name in asked), key=lambda at: (at <= here, at))
         self.choose(ids[waiting[0]]) if waiting else self.say("No step is awaiting approval.")
 
     @work(exclusive=True)

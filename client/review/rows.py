@@ -23,6 +23,7 @@ from plans.run import DENIED
 from plans.views.call_text import large_rows, proposal, warnings_of
 from plans.views.models import PendingView, PlanView, StepView
 from plans.views.nested.words import what
+from plans.views.pending import QUESTION
 from plans.views.safe_text import exact, line, safe
 
 MARKS = {
@@ -45,7 +46,9 @@ def heading(view: PlanView, width: int) -> Text:
     done = sum(counts.get(status, 0) for status in ("completed", "skipped"))
     steps = f"{done} of {counts['total']} steps done" if done else f"{counts['total']} steps"
     waiting = len(view.pending) + sum(view.more_pending.values())
-    tail = f"  {view.status}  version {view.version}  {steps}" + (f"  ? {waiting} awaiting approval" if waiting else "")
+    asks = any(item.kind == QUESTION for item in view.pending)
+    tail = f"  {view.status}  version {view.version}  {steps}"
+    tail += f"  ? {waiting} awaiting approval{' or answer' if asks else ''}" if waiting else ""
     title = cut(line(view.title or view.id), max(8, width - cell_len(tail)))
     return Text.assemble((title, "bold"), tail)
 
@@ -139,7 +142,7 @@ def _flags(step: StepView, faulty: set[Any], asked: set[Any]) -> str:
     if step.id in faulty:
         return "✗ problem"
     if step.id in asked:
-        return "? approve: y/n"
+        return "? answer: y" if step.awaiting == "answer" else "? approve: y/n"
     if step.status in UNTOUCHED and step.requires_approval:
         return "⚠ approval"
     permanently = step.status == "blocked" and step.never
@@ -165,13 +168,15 @@ def _facts(view: PlanView, step: StepView, tools: Mapping[str, ToolSpec]) -> Ite
         if problem.step_id == step.id:
             yield "race", f"! {line(problem.message)}", "bold yellow"
     if item:
-        yield "awaiting", f"? {line(item.kind)}: y approves, n denies", "bold yellow"
+        keys = "y answers" if item.kind == QUESTION else "y approves, n denies"
+        yield "awaiting", f"? {line(item.kind)}: {keys}", "bold yellow"
     if step.description:
         yield "step", exact(step.description), ""
     if inside := inside_text(step):
         yield "inside", inside, ""
     spec = tools.get(step.tool)
-    approval = "⚠ needs approval" if step.requires_approval or item else "no approval needed"
+    is_asked = item is not None and item.kind != QUESTION
+    approval = "⚠ needs approval" if step.requires_approval or is_asked else "no approval needed"
     yield "tool", f"{line(what(step))}, {approval}", ""
     if not may_edit(step) or step.failure:
         yield from _fate(step)

@@ -25,7 +25,7 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from plans.activity_io import Attempt, LargeValue, Logs, Note
+from plans.activity_io import Attempt, Logs, Note
 from plans.agents.answers import AgentAnswer, SimpleAnswer
 from plans.agents.prompting.conversation import Conversation, Messages
 from plans.agents.prompting.prompts import (
@@ -40,6 +40,7 @@ from plans.agents.prompting.prompts import (
 )
 from plans.agents.tasks import PLAN_ACTIONS, TaskList
 from plans.budget import Usage
+from plans.large_value import LargeValue
 from plans.llm.answers import Expected, Parsed
 from plans.llm.json_extraction import json_object
 from plans.llm.planning_prompts import correction_section
@@ -205,6 +206,7 @@ class Snapshot(Value):
     text: str
     files: int = Field(description="Number of files and directories listed.")
     complete: bool = Field(description="Every file that is not ignored is listed.")
+    templates: str = Field(default="", description="The templates that a plan here may run, one per line.")
 
 
 def offered(names: Iterable[str], tools: Mapping[str, ToolSpec], asked: Asked) -> list[ToolSpec]:

@@ -6,6 +6,7 @@ The id of a step's agent is derived from the step's id, so that a resumed plan c
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
@@ -13,10 +14,12 @@ from typing import Any
 from pydantic import Field, field_validator
 
 from plans.definition.output_schema import schema_problem
+from plans.flow.ids import slug
 from plans.model import Value
 
 AGENT_PREFIX = "agent-"
 """Beginning of the ids of agents."""
+_PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 MAX_REQUEST = 20_000
 MAX_NUDGES = 3
 """Consecutive reminders (no tool call or completed task in between) after which a run ends as stalled."""
@@ -127,7 +130,9 @@ def order_of_step(args: Mapping[str, Any], plan_id: str, step_id: str) -> AgentO
 
 def agent_of_step(plan_id: str, step_id: str, calls: int) -> str:
     """The id of a step's agent; `calls` numbers the calls of the step, from 1."""
-    return f"{AGENT_PREFIX}{plan_id[:100]}-{step_id[:80]}" + (f"-{calls}" if calls > 1 else "")
+    plain = _PLAIN.fullmatch(step_id) is not None  # as in recorded histories, also where that cuts it
+    name = step_id[:80] if plain else slug(step_id)
+    return f"{AGENT_PREFIX}{plan_id[:100]}-{name}" + (f"-{calls}" if calls > 1 else "")
 
 
 def asks_the_same(one: AgentOrder, other: AgentOrder) -> bool:

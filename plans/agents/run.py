@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from plans.activity_io import WORKER_LOST, Facts, LargeValue
+from plans.activity_io import WORKER_LOST, Facts
 from plans.agents.answers import Confidence, ToolUse
 from plans.agents.llm_request import TEXT_CHARACTERS, CallEnd, Outcome, as_text
 from plans.agents.order import AgentEnd, AgentOrder, AgentUsage, PlanLink
@@ -21,6 +21,7 @@ from plans.agents.tasks import Decision, TaskList, TaskStatus
 from plans.definition.output_schema import form_problem, value_of
 from plans.execution import schedule
 from plans.execution.tool_history import last_output
+from plans.large_value import LargeValue
 from plans.model import Plan, Step, ToolSpec
 from plans.run import DONE, Options, PlanStatus, Run, State, Status, StepState
 
@@ -31,7 +32,7 @@ LOST = "LOST"
 UNCERTAIN = frozenset(("CANCELLED", WORKER_LOST, "OUTCOME_UNKNOWN", LOST))
 """Codes of calls that were running when they were given up: whether they happened, nobody knows."""
 MAY_HAVE_HAPPENED = "it may have happened, wholly or in part"
-NOT_FOR_AGENTS = frozenset(("agent", "ask", "plan"))
+NOT_FOR_AGENTS = frozenset(("agent", "ask", "wait_for", "plan"))
 """Tools that only plans may use: an agent does the work itself, and answers the person who started it."""
 
 End = Literal["completed", "stalled", "iterations", "tokens", "timeout", "budget", "interrupted", "cancelled", "failed"]

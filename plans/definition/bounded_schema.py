@@ -98,8 +98,11 @@ def matchers_of(schema: Any) -> Matchers:
     return matchers
 
 
-def errors(schema: Any, value: Any, go_on: GoOn) -> Iterator[ValidationError]:
-    """The errors of a value. Raises TooMuch if `go_on` ends the check, Unbounded like `matchers_of`."""
+def errors(schema: Any, value: Any, go_on: GoOn, all_matches: int | None = None) -> Iterator[ValidationError]:
+    """The errors of a value. Raises TooMuch if `go_on` ends the check, Unbounded like `matchers_of`.
+
+    `all_matches`: maximum characters times RE2 instructions of all matches together, where there is no clock.
+    """
 
     def limited(keyword: Keyword) -> Keyword:
         def apply(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
@@ -112,7 +115,7 @@ def errors(schema: Any, value: Any, go_on: GoOn) -> Iterator[ValidationError]:
 
         return apply
 
-    own = _own(_matching(matchers_of(schema), go_on))
+    own = _own(_matching(matchers_of(schema), go_on, all_matches))
     keywords = {name: limited(keyword) for name, keyword in (Draft202012Validator.VALIDATORS | own).items()}
     bounded: Any = extend(Draft202012Validator, keywords)  # type: ignore[no-untyped-call]
     # Otherwise a '#' reference to a schema with its own dialect would continue with jsonschema's unlimited validator.
@@ -155,12 +158,16 @@ def _in_braces(match: re.Match[str]) -> str:
     return f"\\x{{{match[1]}}}" if match[1] else match[0]
 
 
-def _matching(matchers: Matchers, go_on: GoOn) -> Callable[[str, str], bool]:
+def _matching(matchers: Matchers, go_on: GoOn, all_matches: int | None) -> Callable[[str, str], bool]:
     """A predicate: whether a pattern of the schema occurs in a text. Raises TooMuch."""
+    spent = 0
 
     def matches(pattern: str, text: str) -> bool:
+        nonlocal spent
         matcher = matchers[pattern]
-        if not go_on() or len(text) * matcher.programsize > MAX_MATCH:
+        cost = len(text) * matcher.programsize
+        spent += cost
+        if not go_on() or cost > MAX_MATCH or (all_matches is not None and spent > all_matches):
             raise TooMuch
         return matcher.search(text) is not None
 

@@ -8,17 +8,23 @@ without problems of severity `error` can run.
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
+from plans.children.check import inline_problems
 from plans.definition.checks.calls import CallOf, reference_problems, tool_problems
 from plans.definition.checks.constructs import construct_problems
 from plans.definition.checks.cycles import cycle_problems
 from plans.definition.checks.expressions import expression_problems, output_problems, unreadable
+from plans.definition.checks.meaning import MeaningCheck
 from plans.definition.checks.names import dependency_problems, id_problems, size_problem
 from plans.definition.checks.scope import Plain, Scope
+from plans.definition.checks.values import Values
 from plans.definition.near_names import Hints
 from plans.definition.parsing import MAX_FOUND
 from plans.definition.scopes import VALUE, Body, bodies, call_names, item_names, plan_bodies, walk
+from plans.expressions.references import Reference
+from plans.files.owned import owned_problems
 from plans.model import Input, Plan, Problem, Step, ToolSpec
 
 MAX_PROBLEMS = 200
@@ -44,6 +50,7 @@ class _Check:
     def __init__(self, plan: Plan, tools: Mapping[str, ToolSpec], elsewhere: Container[str]) -> None:
         self._plan, self._tools, self._elsewhere = plan, tools, elsewhere
         self._hints, self._inputs, self._plain = Hints(), set(plan.inputs), Plain(plan)
+        self._meaning = MeaningCheck(Values(plan, tools), self._hints)
         self._found: list[Problem] = []
         self._errors = self._checked = 0
 
@@ -63,7 +70,8 @@ class _Check:
             return [*self._found, _more(f"the other {rest} steps were not checked; fix these problems first")]
         for scope, body in zip(scopes, plan_bodies(self._plan), strict=True):
             self._found += cycle_problems(body.steps, scope)
-        return [*self._found, *output_problems(self._plan, self._hints), *_defaults(self._plan)]
+        ended = [*output_problems(self._plan, self._hints), *self._meaning.of_outputs(self._plan)]
+        return [*self._found, *ended, *_defaults(self._plan), *owned_problems(self._plan)]
 
     def _body(self, steps: Sequence[Step], scope: Scope) -> None:
         for step in steps:
@@ -78,11 +86,18 @@ class _Check:
         for call in calls_of(step, scope.before):
             if here:
                 self._add(tool_problems(call, self._tools, scope, self._hints))
-            self._add(reference_problems(call, scope, self._inputs, self._hints))
+                self._add(inline_problems(call, self._tools, problems))
+            paths = partial(self._path, step=step, scope=scope, path=call.path)
+            self._add(reference_problems(call, scope, self._inputs, self._hints, paths=paths))
         self._add(expression_problems(step, scope, self._inputs, self._hints))
+        if not _is_plain(step) or step.when is not None:
+            self._add(self._meaning.of_step(step, scope))
         if not _is_plain(step):
             self._add(construct_problems(step, scope, self._hints))
             self._inside(step, scope)
+
+    def _path(self, reference: Reference, field: str, *, step: Step, scope: Scope, path: str) -> Iterator[Problem]:
+        return self._meaning.of_reference(reference, step, scope, path, field)
 
     def _inside(self, step: Step, scope: Scope) -> None:
         found = [(body, scope.of(step, body)) for body in bodies(step)]
@@ -166,10 +181,12 @@ def input_values(plan: Plan, given: Mapping[str, Any]) -> tuple[dict[str, Any], 
     for name, declared in plan.inputs.items():
         value = given.get(name, declared.default)
         if value is None:
-            text = f"the input '{name}' is required; give it with --input {name}=VALUE"
+            how = f"give it with --input {name}={_EXAMPLES[declared.type]}"
+            text = f"the input '{name}'{_about(declared)} is required; {how}"
             found.append(Problem(code="MISSING_INPUT", field=f"inputs.{name}", message=text))
-        elif name in given and not _has_type(value, declared):
-            text = f"{_short(value)} is not of type {declared.type}; pass one that is"
+        elif name in given and not has_type(value, declared):
+            what = f"{_short(value)} is not of type {declared.type}{_about(declared)}"
+            text = f"{what}; pass one that is, such as --input {name}={_EXAMPLES[declared.type]}"
             found.append(Problem(code="BAD_INPUT", field=f"inputs.{name}", message=text))
         values[name] = value
     return values, found
@@ -184,15 +201,29 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
     "object": (dict,),
 }
 
+_EXAMPLES = {
+    "string": "VALUE",
+    "integer": "3",
+    "number": "1.5",
+    "boolean": "true",
+    "array": """'["a", "b"]'""",
+    "object": """'{"a": 1}'""",
+}
+
+
+def _about(declared: Input) -> str:
+    return f" ({_short(declared.description)[1:-1]})" if declared.description else ""
+
 
 def _defaults(plan: Plan) -> Iterator[Problem]:
     for name, declared in plan.inputs.items():
-        if declared.default is not None and not _has_type(declared.default, declared):
+        if declared.default is not None and not has_type(declared.default, declared):
             text = f"the default {_short(declared.default)} is not of type {declared.type}; change one of them"
             yield Problem(code="BAD_INPUT", field=f"inputs.{name}.default", message=text)
 
 
-def _has_type(value: Any, declared: Input) -> bool:
+def has_type(value: Any, declared: Input) -> bool:
+    """Whether a value is of the declared type of an input; true and false are no numbers."""
     if declared.type in ("integer", "number") and isinstance(value, bool):
         return False
     return isinstance(value, _KINDS[declared.type])

@@ -9,25 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from plans.change_log import Revision, differences
+from plans.change_log import Revision, differences, step_differences
 from plans.definition.dependencies import dependencies
-from plans.definition.parsing import read_plan
-from plans.definition.scopes import outermost, queues, walk
 from plans.definition.validation import condition_problems, errors, problems
+from plans.editing.draft import Draft, has_begun
+from plans.editing.edit_limits import check_open, check_queues, check_version
+from plans.editing.inner_edits import is_inner, override_of
 from plans.edits import AddStep, Edit, EditPlan, MoveStep, RemoveStep, SetField, SkipStep, UnskipStep
-from plans.errors import InvalidPlan, Refused, UnknownQueue
-from plans.execution.schedule import SKIPPED
+from plans.errors import InvalidPlan, Refused
 from plans.expressions.json_path import PathError, put
 from plans.model import Plan, Problem, Step
 from plans.model.step_fields import On, aliases
-from plans.run import ENDED, PlanStatus, Run, Status
+from plans.run import Run, Status
 
 STEP_FIELDS = frozenset(aliases(Step, On.EDIT))
 PLAN_FIELDS = frozenset(("title", "maxParallel", "defaults", "budget", "estimatedDuration"))
+
+
+MAX_INNER = 100
+"""Lines of the change log for steps inside blocks and loops that have begun."""
 
 
 class Revised(NamedTuple):
@@ -39,19 +43,8 @@ class Revised(NamedTuple):
     changed: set[str]
     problems: list[Problem]
     revision: Revision
-
-
-def check_version(run: Run, expected: int | None) -> None:
-    """Raises Refused STALE_VERSION, listing the changes since, if the plan is not at the expected version."""
-    if expected is None or expected == run.plan.version:
-        return
-    since = [f"version {each.version}{_by(each.by)}: {'; '.join(each.diff[:5])}" for each in run.revisions]
-    news = [text for each, text in zip(run.revisions, since, strict=True) if each.version > expected]
-    shown = "".join(f"\n- {text}"[:1_000] for text in news[-5:])
-    raise Refused(
-        f"the plan is at version {run.plan.version}, not {expected}; review the changes and try again{shown}",
-        "STALE_VERSION",
-    )
+    overrides: Mapping[str, Step] = MappingProxyType({})
+    """Edited steps inside blocks and loops that have begun, by id."""
 
 
 def revise(run: Run, message: EditPlan, now: datetime, recovering: str | None = None) -> Revised:
@@ -61,18 +54,20 @@ def revise(run: Run, message: EditPlan, now: datetime, recovering: str | None = 
     """
     check_version(run, message.expect_version)
     check_open(run)
-    draft = _Draft.of(run, recovering)
+    draft = Draft.of(run, recovering)
     for edit in message.edits:
         _APPLY[type(edit)](draft, edit)
     plan = draft.plan(run.plan.version + 1)
     unreadable = condition_problems(plan)
     if unreadable:
         raise InvalidPlan(unreadable)
-    _check_queues(run, plan)
+    check_queues(run, plan)
     remaining = errors(problems(plan, run.facts.tools))
     new = [problem for problem in remaining if problem not in run.problems]
     if new:
         raise InvalidPlan(new)
+    overrides = {name: override_of(run, name, data) for name, data in draft.inner.items()}
+    inner = [line for name, step in overrides.items() for line in step_differences(name, run.outline.step(name), step)]
     ops = [_op(edit) for edit in message.edits]
     marks = [f"{name}: skipped" for name in draft.skipped] + [f"{name}: not skipped" for name in draft.unskipped]
     revision = Revision(
@@ -81,72 +76,12 @@ def revise(run: Run, message: EditPlan, now: datetime, recovering: str | None = 
         time=now,
         reason=message.comment,
         ops=ops[:20],
-        diff=[*differences(run.plan, plan), *marks],
+        diff=[*differences(run.plan, plan), *inner[:MAX_INNER], *marks],
     )
-    return Revised(plan, draft.skipped, list(draft.unskipped), draft.changed, remaining, revision)
+    return Revised(plan, draft.skipped, list(draft.unskipped), draft.changed, remaining, revision, overrides)
 
 
-def has_begun(run: Run, step_id: str) -> bool:
-    """Whether the step has been started, or skipped by the run; a skip by a reviewer does not count."""
-    state = run.steps[step_id]
-    if state.status is Status.SKIPPED:
-        return state.result is None or state.result.code != SKIPPED
-    return state.status not in (Status.PENDING, Status.BLOCKED, Status.READY) or state.failure is not None
-
-
-@dataclass
-class _Draft:
-    """A plan being edited, as the data of a plan file."""
-
-    run: Run
-    head: dict[str, Any]
-    steps: dict[str, dict[str, Any]]
-    order: list[str]
-    recovering: str | None
-    skipped: dict[str, str] = field(default_factory=dict)
-    unskipped: dict[str, None] = field(default_factory=dict)
-    changed: set[str] = field(default_factory=set)
-
-    @classmethod
-    def of(cls, run: Run, recovering: str | None) -> _Draft:
-        """The present plan of the run."""
-        plan = run.plan
-        head = plan.model_dump(mode="json", exclude={"steps"}, exclude_none=True)
-        return cls(run, head, {}, [step.id for step in plan.steps], recovering)
-
-    def step(self, name: str) -> dict[str, Any]:
-        """The step's data, which the caller may modify. Raises Refused if the step cannot be edited."""
-        if name not in self.order:
-            raise Refused(f"the plan has no step '{name}'; `plan show` lists its steps", "UNKNOWN_STEP")
-        if name in self.run.steps and name != self.recovering and has_begun(self.run, name):
-            status = self.run.steps[name].status
-            raise Refused(f"step '{name}' is {status}: only steps that have not begun can be edited", "TOO_LATE")
-        if name not in self.steps:
-            step = next(step for step in self.run.plan.steps if step.id == name)
-            self.steps[name] = _data(step.model_copy(update={"args": self.run.args_of(step)}))
-        return self.steps[name]
-
-    def place(self, after: str | None) -> int:
-        """The index after the step `after`; 0 if that is None. Raises Refused for an unknown step."""
-        if after is None:
-            return 0
-        if after not in self.order:
-            raise Refused(f"the plan has no step '{after}'; `plan show` lists its steps", "UNKNOWN_STEP")
-        return self.order.index(after) + 1
-
-    def plan(self, version: int) -> Plan:
-        """The edited plan. Raises InvalidPlan if it does not parse."""
-        own = {step.id: step for step in self.run.plan.steps}
-        rows = [self.steps.get(name) or _data(own[name]) for name in self.order]
-        if not rows:
-            raise Refused("a plan needs at least one step; cancel the plan instead", "PLAN_EMPTY")
-        parsed = read_plan({**self.head, "steps": rows, "version": version})
-        if isinstance(parsed, list):
-            raise InvalidPlan(parsed)
-        return parsed
-
-
-def _set(draft: _Draft, edit: SetField) -> None:
+def _set(draft: Draft, edit: SetField) -> None:
     root = edit.path.split(".")[0].split("[")[0]
     allowed = PLAN_FIELDS if edit.step_id is None else STEP_FIELDS
     if root not in allowed:
@@ -162,12 +97,18 @@ def _set(draft: _Draft, edit: SetField) -> None:
         draft.changed.add(edit.step_id)
 
 
-def _add(draft: _Draft, edit: AddStep) -> None:
+def _add(draft: Draft, edit: AddStep) -> None:
     name = edit.step.get("id")
     if not isinstance(name, str) or not name:
         raise Refused("the id of a step must be a non-empty string", "PLAN_SCHEMA")
-    if name in draft.order:
+    anchor = edit.before or edit.after or ""
+    rows = draft.beside(name, anchor)
+    if name in draft.order if rows is None else any(row.get("id") == name for row in rows):
         raise Refused(f"the id '{name}' is used by more than one step; give each its own", "PLAN_DUPLICATE_ID")
+    if rows is not None:
+        at = next((index for index, row in enumerate(rows) if anchor.endswith(f".{row.get('id')}")), len(rows))
+        rows.insert(at if edit.before else at + 1, deepcopy(edit.step))
+        return
     if edit.before is not None:
         place = draft.place(edit.before) - 1
     else:
@@ -180,8 +121,15 @@ def _add(draft: _Draft, edit: AddStep) -> None:
             _reopen(draft, name)
 
 
-def _remove(draft: _Draft, edit: RemoveStep) -> None:
+def _remove(draft: Draft, edit: RemoveStep) -> None:
     draft.step(edit.step_id)
+    rows = draft.beside("", edit.step_id)
+    if rows is not None:
+        left = [row for row in rows if not edit.step_id.endswith(f".{row.get('id')}")]
+        if not left:
+            raise Refused(f"'{edit.step_id}' is the last step of its block; skip it instead", "PLAN_EMPTY")
+        rows[:] = left
+        return
     draft.order.remove(edit.step_id)
     draft.steps.pop(edit.step_id)
     draft.changed.discard(edit.step_id)
@@ -189,8 +137,10 @@ def _remove(draft: _Draft, edit: RemoveStep) -> None:
     draft.unskipped.pop(edit.step_id, None)
 
 
-def _move(draft: _Draft, edit: MoveStep) -> None:
+def _move(draft: Draft, edit: MoveStep) -> None:
     draft.step(edit.step_id)
+    if edit.step_id not in draft.order:
+        raise Refused(f"'{edit.step_id}' is inside a block; set its dependsOn instead of moving it", "BAD_MOVE")
     if edit.after == edit.step_id:
         raise Refused(f"step '{edit.step_id}' cannot come after itself", "BAD_MOVE")
     draft.order.remove(edit.step_id)
@@ -205,22 +155,25 @@ def _move(draft: _Draft, edit: MoveStep) -> None:
         raise Refused(f"step '{edit.step_id}' cannot come after '{early}', which depends on it", "BAD_MOVE")
 
 
-def _skip(draft: _Draft, edit: SkipStep) -> None:
+def _skip(draft: Draft, edit: SkipStep) -> None:
     draft.step(edit.step_id)
+    if edit.step_id not in draft.order and not is_inner(draft.run, edit.step_id):
+        raise Refused(f"'{edit.step_id}' has not begun for any item; set `when` to `false` instead", "TOO_EARLY")
+    draft.inner.pop(edit.step_id, None)
     if _is_skipped(draft, edit.step_id):
         raise Refused(f"step '{edit.step_id}' is already skipped", "ALREADY_DECIDED")
     draft.unskipped.pop(edit.step_id, None)
     draft.skipped[edit.step_id] = edit.reason or "skipped by a reviewer"
 
 
-def _unskip(draft: _Draft, edit: UnskipStep) -> None:
+def _unskip(draft: Draft, edit: UnskipStep) -> None:
     draft.step(edit.step_id)
     if not _is_skipped(draft, edit.step_id):
         raise Refused(f"step '{edit.step_id}' is not skipped", "NOT_SKIPPED")
     _reopen(draft, edit.step_id)
 
 
-def _reopen(draft: _Draft, name: str) -> None:
+def _reopen(draft: Draft, name: str) -> None:
     """Undo the skip of a step. Raises Refused if a step that depends on it has begun."""
     late = next((step.id for step in draft.run.plan.steps if _uses(draft.run, step, name)), None)
     if late:
@@ -236,7 +189,7 @@ _APPLY: Mapping[type, Any] = {
 }  # fmt: skip
 
 
-def _is_skipped(draft: _Draft, name: str) -> bool:
+def _is_skipped(draft: Draft, name: str) -> bool:
     state = draft.run.steps.get(name)
     was = state is not None and state.status is Status.SKIPPED and name not in draft.unskipped
     return was or name in draft.skipped
@@ -246,41 +199,8 @@ def _uses(run: Run, step: Step, name: str) -> bool:
     return has_begun(run, step.id) and name in dependencies(step)
 
 
-def check_open(run: Run) -> None:
-    """Raises Refused if the plan cannot be edited: it is being drafted, or no further step will start."""
-    if run.status in ENDED:
-        raise Refused(f"the plan has ended ({run.status}); it cannot be edited", "PLAN_CLOSED")
-    if run.status is PlanStatus.DRAFT:
-        raise Refused("the plan is still being drafted; edit it once it is in review", "TOO_EARLY")
-    if run.stopped:
-        raise Refused(f"no further step will start ({run.stopped}); the plan cannot be edited", "PLAN_CLOSED")
-
-
-def newly_bound(old: Plan, new: Plan) -> list[str]:
-    """The task queues of the new and changed steps that are bound to one."""
-    before = {step.id: step for step in outermost(old)}
-    return queues(step for step in outermost(new) if step != before.get(step.id))
-
-
-def _check_queues(run: Run, new: Plan) -> None:
-    """Raise UnknownQueue if a step is bound to a queue whose workers have not reported their tools and workspace."""
-    known = {run.plan.queue, *queues(outermost(run.plan)), *run.facts.workspaces}
-    for path, step in walk(new):
-        if step.queue and step.queue not in known:
-            raise UnknownQueue(path, step.queue)
-
-
-def _data(step: Step) -> dict[str, Any]:
-    data = step.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
-    return {"args": {}, **data}
-
-
 def _op(edit: Edit) -> str:
     if isinstance(edit, AddStep):
         return f"add {edit.step.get('id')}"
     where = f" {edit.step_id}" if edit.step_id else ""
     return f"{edit.op}{where}{f' {edit.path}' if isinstance(edit, SetField) else ''}"
-
-
-def _by(name: str) -> str:
-    return f" by {name}" if name else ""

@@ -20,10 +20,13 @@ from plans.errors import Refused
 from plans.execution.deciding import remembered
 from plans.execution.messages import Decide
 from plans.execution.tool_history import keep_asked, keep_proposed
+from plans.flow.ids import is_inside
+from plans.flow.undone import is_of_edited
 from plans.log import LogKind
 from plans.model import ApprovalRule, Step
 from plans.run import DONE, Decision, Run, Status
 from plans.step_call import StepCall, args_hash, carries, digest_of, upcoming
+from plans.waiting.questions import refuse_approval
 
 DENIED = "User denied approval"
 """The reason of a denied step (seed 004)."""
@@ -64,13 +67,12 @@ def is_waived(run: Run, step: Step, call: StepCall) -> bool:
 def stated(run: Run, step: Step) -> bool | None:
     """The step's `requiresApproval`, as far as it counts.
 
-    A waiver counts only as the plan was started with: no edit makes or moves one. What a person denied in the run
-    before asks in any case.
+    A waiver counts only as the plan was started with, not as edited. What was denied in the run before asks anyway.
     """
     if step.id in run.denied:
         return True
-    if step.requires_approval is False and run.facts.binds_calls and step.id in run.edited:
-        return None
+    if step.requires_approval is False and run.facts.binds_calls:
+        return None if is_of_edited(run, step.id) or not run.options.waivers else False
     return step.requires_approval
 
 
@@ -80,7 +82,8 @@ def refused_waiver(run: Run, step: Step) -> str:
         return ""
     if run.facts.strict_approvals:
         return "the worker's approvals are strict"
-    if step.id in run.edited or (step.approval is None and DEFAULTS in run.edited):
+    no_waivers = not run.options.waivers or is_inside(step.id, run.edited)
+    if no_waivers or (step.approval is None and DEFAULTS in run.edited):
         return "it is not what the plan was started with, but an edit"
     return ""
 
@@ -102,11 +105,10 @@ def check(run: Run, message: Decide) -> Step:
     if step is None:
         raise Refused(f"the plan has no step '{message.step_id}'; `plan show` lists its steps", "UNKNOWN_STEP")
     state, earlier = run.steps[step.id], run.decisions.get(step.id)
+    refuse_approval(run, step, stated(run, step))
     if earlier is not None:
-        what = "approved" if earlier.approved else "denied"
-        raise Refused(
-            f"step '{step.id}' was already {what}{f' by {earlier.by}' if earlier.by else ''}", "ALREADY_DECIDED"
-        )
+        what = f"{'approved' if earlier.approved else 'denied'}{f' by {earlier.by}' if earlier.by else ''}"
+        raise Refused(f"step '{step.id}' was already {what}", "ALREADY_DECIDED")
     if state.never or state.status in (DONE if state.awaiting and message.args is None else DONE | {Status.RUNNING}):
         status = "permanently blocked" if state.status is Status.BLOCKED else f"already {state.status}"
         raise Refused(f"step '{step.id}' is {status} and can no longer be approved or denied", "TOO_LATE")

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from plans.activity_io import Note, Return
-from plans.execution.tool_history import relative
+from plans.execution.tool_history import note_files, relative
 from plans.expressions.references import Filled
 from plans.file_stamps import NOTES_BYTES, Stamp, note_paths
 from plans.log import LogKind
@@ -45,6 +45,12 @@ def known(run: Run, step: Step, filled: Filled) -> Known:
     above = {name for path in paths for names in note_paths(path) for name in names} if files.notes_seen else set()
     shown = [name.removeprefix(scope) for name in files.notes_seen if name.startswith(scope)]
     return Known(stamps, [name for name in shown if name in above], left)
+
+
+def note_returned(run: Run, step: Step, returned: Return, now: datetime) -> None:
+    """Record what a call did to files: in the step's state, and in the run's file stamps for later calls."""
+    note_files(run, step.id, returned)
+    track(run, step, returned, now)
 
 
 def track(run: Run, step: Step, returned: Return, now: datetime) -> None:

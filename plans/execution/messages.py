@@ -14,6 +14,7 @@ from pydantic import Field, ValidationError
 
 from plans.activity_io import PastCall
 from plans.budget import Spent
+from plans.children.state import ChildReport
 from plans.definition.parsing import Unreadable, check_depth, check_values
 from plans.edits import EditPlan, Regenerate
 from plans.errors import Refused, Undecodable
@@ -72,17 +73,17 @@ class Decide(Approve):
 
 
 class Control(Value):
-    """Payload of the signals that begin, pause, unpause or interrupt a plan, or clear its session."""
+    """Payload of the signals that begin, pause, unpause, interrupt or abandon a plan, or clear its session."""
 
     by: str = Field(default="", max_length=200)
     signature: Signature | None = Field(default=None, description="Where the worker asks for signed decisions.")
 
 
-Action = Literal["begin", "pause", "unpause", "interrupt", "clear_session"]
+Action = Literal["begin", "pause", "unpause", "interrupt", "clear_session", "abandon"]
 
 
 class ControlPlan(Control):
-    """Begin, pause, unpause or interrupt a plan, or clear its session, as an update, which reports a refusal."""
+    """Begin, pause, unpause, interrupt or abandon a plan, or clear its session: an update, which reports a refusal."""
 
     action: Action
 
@@ -123,7 +124,7 @@ class InsideAsked(Value):
 
 
 class AgentProgress(Value):
-    """Report of the agent that does a step to its plan: its task list, and since the last report its calls and files.
+    """Report of a step's agent or child plan to its plan: its task list, and since the last report calls and files.
 
     `spent` holds all that it has spent. With `request` it asks whether it may send its next LLM request, and waits for
     the answer: the signal `budget_answer`.
@@ -149,6 +150,7 @@ class AgentProgress(Value):
     finished: int = Field(default=0, ge=0, le=MAX_COUNT, description="Number of the last LLM request that has ended.")
     request: int | None = Field(default=None, ge=1, le=MAX_COUNT, description="Number of the LLM request it asks for.")
     estimate: int = Field(default=0, ge=0, le=MAX_COUNT, description="Tokens that this request may need.")
+    child: ChildReport | None = Field(default=None, description="Of a child plan: its status, steps and questions.")
 
 
 class BudgetAnswer(Value):
@@ -223,6 +225,11 @@ def check_control(run: Run, action: Action) -> None:
     status = run.status
     if status in ENDED:
         raise Refused(f"the plan has ended ({status})", "PLAN_CLOSED")
+    if action == "abandon" and run.closing is None:
+        raise Refused("the plan is not being closed; cancel it", "NOT_CLOSING")
+    if action == "interrupt" and run.closing is not None:
+        text = "the plan is being closed and cannot be interrupted; to end it at once, cancel it again"
+        raise Refused(text, "CLOSING")
     if action == "begin" and status is not PlanStatus.REVIEW:
         raise Refused(f"the plan is {status}, not in review", "NOT_IN_REVIEW")
     if action == "begin" and run.problems:
@@ -250,4 +257,6 @@ def _example(kind: type[Value]) -> str:
         return '{"edits": [{"op": "set", "stepId": "step_1", "path": "args.path", "value": "b.txt"}]}'
     if kind is Regenerate:
         return '{"feedback": "..."}'
-    return '{"stepId": "step_1"}' if issubclass(kind, (Approve, Deny, StepAsked, InsideAsked)) else "{}"
+    if issubclass(kind, (Approve, Deny, StepAsked, InsideAsked)):
+        return '{"stepId": "step_1"}'
+    return str(getattr(kind, "EXAMPLE", "{}"))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from plans.agents.as_plan import TOOL as AGENT
+from plans.children.orders import CHILDREN, must_load
 from plans.definition.arguments import argument_problems
 from plans.definition.output_schema import schema_problem
 from plans.errors import BadExpression, BadReference
@@ -20,13 +21,17 @@ from plans.execution.readiness import ReadinessIndex
 from plans.expressions.conditions import holds, roots_of
 from plans.expressions.evaluation import MAX_ARGS_CHARACTERS, Budget
 from plans.expressions.items import roots_of_items
+from plans.expressions.opaque import PLAN
 from plans.expressions.references import Filled
 from plans.flow.opened import Opened
 from plans.flow.outline import when_of_whole
 from plans.flow.progress import case_of, items_of
-from plans.model import Step, ToolSpec
+from plans.model import ForEach, Step, ToolSpec
 from plans.run import DENIED, Result, Run
 from plans.step_call import StepCall, StepValues, call_of, filled_args, size_of, upcoming
+from plans.waiting import events, questions
+from plans.waiting.events import WAIT_FOR
+from plans.waiting.questions import ASK
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Delegate:
-    """Start an agent for the step, as a child workflow."""
+    """Start the step's agent or plan, as a child workflow."""
 
     args: dict[str, Any]
 
@@ -77,10 +82,33 @@ class Sleep:
 
 
 @dataclass(frozen=True)
+class Waits:
+    """Wait for what a message brings."""
+
+    args: dict[str, Any]
+
+
+class Question(Waits):
+    """Ask a person a question, unless it has been answered already."""
+
+
+class Wait(Waits):
+    """Wait for an event."""
+
+
+@dataclass(frozen=True)
 class Open:
     """Begin a block or a loop."""
 
     opened: Opened
+
+
+@dataclass(frozen=True)
+class List:
+    """Have the items of a loop listed by an activity: some of the `values` are stored outside history."""
+
+    rule: ForEach
+    values: StepValues
 
 
 @dataclass(frozen=True)
@@ -92,7 +120,8 @@ class Expire:
     message: str
 
 
-NextAction = Skip | Fail | Ask | Call | Delegate | Sleep | Open
+_WAITING = {ASK: questions.problem, WAIT_FOR: events.problem}
+NextAction = Skip | Fail | Ask | Call | Delegate | Sleep | Open | List | Waits
 
 
 def next_action(schedule: ReadinessIndex, step_id: str, budget: Budget | None = None) -> NextAction:
@@ -113,15 +142,22 @@ def next_action(schedule: ReadinessIndex, step_id: str, budget: Budget | None = 
         _check_args(run.facts.tools[step.tool], filled)
     except (BadReference, BadExpression) as error:
         return Fail(error.code, error.message)
+    # A plan is loaded first: what it would do is known only then. Its child asks (`workflows.children.plans`).
+    if step.tool == PLAN and must_load(run.steps[step_id].child, filled.args):
+        return Delegate(filled.args)
     # 3. The approval comes after the arguments: it covers exactly the call that would be made now.
     call = call_of(run, step, filled, values)
     if decision is not None and not approvals.covers(run, step, call):
         return Ask(call, voids=True)
     if decision is None and approvals.is_needed(run, step, call):
         return Ask(call)
-    # 4. The kind of the tool. An agent is durable as well, so it comes first.
-    if step.tool == AGENT:
+    # 4. The kind of the tool. Agents and plans are durable as well, so they come first.
+    if step.tool in CHILDREN:
         return Delegate(filled.args)
+    if step.tool == ASK:
+        return Question(filled.args)
+    if step.tool == WAIT_FOR:
+        return Wait(filled.args)
     if is_timer(run, step):
         return Sleep(float(filled.args.get("seconds", 0)))
     return Call(filled, values)
@@ -132,15 +168,16 @@ def _holds(condition: str, values: StepValues, budget: Budget | None) -> bool:
     return holds(condition, values.loaded(condition), budget)
 
 
-def _opening(schedule: ReadinessIndex, step: Step, values: StepValues, budget: Budget | None) -> Open | Ask | Skip:
+def _opening(
+    schedule: ReadinessIndex, step: Step, values: StepValues, budget: Budget | None
+) -> Open | List | Ask | Skip:
     """Begin a block or a loop. A block may need approval as a whole; of a loop, each item asks for itself."""
     run = schedule.run
     if step.for_each is not None:
         names = roots_of_items(step.for_each.items)
         values.add(names)
-        stored = next((name for name in names if name in values.large), None)
-        if stored is not None:
-            raise BadExpression(f"forEach: the value of '{stored}' has {values.large[stored].bytes} bytes, too many")
+        if any(name in values.stored for name in names):
+            return List(step.for_each, values)
         return Open(items_of(step.for_each, values.inline, budget))
     if step.is_block and (asking := _asking(run, step)) is not None:
         return asking
@@ -164,7 +201,9 @@ def _asking(run: Run, step: Step) -> Ask | None:
 def after_failure(schedule: ReadinessIndex, step_id: str, failure: Result) -> Ask | None:
     """Ask, if the tool reported that it needs approval after all, e.g. write_file over a file it does not know."""
     run, step = schedule.run, schedule.step(step_id)
-    if failure.code != "APPROVAL_REQUIRED" or step_id in run.decisions or run.stopped:
+    if failure.code != "APPROVAL_REQUIRED" or step_id in run.decisions:
+        return None
+    if not schedule.may_start(step_id):
         return None
     return Ask(upcoming(run, step).call)
 
@@ -188,7 +227,7 @@ def after_timeout(schedule: ReadinessIndex, step_id: str) -> Expire | Decide | N
 
 def is_timer(run: Run, step: Step) -> bool:
     """Whether the workflow runs the step itself, as a timer."""
-    return run.facts.tools[step.tool].durable and step.tool != AGENT
+    return run.facts.tools[step.tool].durable and step.tool not in (*CHILDREN, ASK, WAIT_FOR)
 
 
 def _check_args(spec: ToolSpec, filled: Filled) -> None:
@@ -200,6 +239,8 @@ def _check_args(spec: ToolSpec, filled: Filled) -> None:
     if not problem and spec.name == AGENT:
         schema = schema_problem(filled.args.get("outputSchema") or {})
         problem = f"args.outputSchema: {schema}" if schema else ""
+    if not problem and spec.name in _WAITING:
+        problem = _WAITING[spec.name](filled.args)
     if problem:
         raise BadReference(f"Invalid args for {spec.name}: {problem}", "INVALID_ARGS")
 

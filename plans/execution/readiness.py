@@ -12,7 +12,9 @@ from datetime import datetime
 from itertools import islice
 
 from plans.definition.dependencies import dependencies
+from plans.definition.scopes import FINALLY, UNDO
 from plans.errors import IllegalMove
+from plans.flow.closing_state import Closing
 from plans.flow.containers import Containers
 from plans.flow.outline import Node
 from plans.flow.progress import Further, Progress, Settle
@@ -47,6 +49,7 @@ class ReadinessIndex:
         self._ready: dict[str, None] = {}
         self._awaiting: dict[str, None] = {}
         self._recovering: dict[str, None] = {}
+        self._expecting: dict[str, None] = {}
         self._running: dict[str, None] = {}
         self._containers = Containers(self.outline, run.opened, run.steps)
         self._begun: dict[str, None] = {}
@@ -78,11 +81,15 @@ class ReadinessIndex:
 
     def _list(self, step_id: str) -> None:
         """Put a step into the index for its status: ready, awaiting, recovering, running or recently finished."""
-        for listed in (self._ready, self._awaiting, self._recovering, self._running, self._begun):
+        for listed in (
+            self._ready, self._awaiting, self._recovering, self._expecting, self._running, self._begun
+        ):  # fmt: skip
             listed.pop(step_id, None)
         state = self.run.steps[step_id]
         if state.status is Status.READY and state.awaiting == "recovery":
             self._recovering[step_id] = None
+        elif state.status is Status.READY and state.awaiting == "event":
+            self._expecting[step_id] = None
         elif state.status is Status.READY:
             (self._awaiting if state.awaiting else self._ready)[step_id] = None
         elif state.status is Status.RUNNING:
@@ -101,13 +108,18 @@ class ReadinessIndex:
 
     @property
     def awaiting(self) -> Mapping[str, None]:
-        """Steps awaiting approval, in the order they began to wait; with them running agents that await a budget."""
+        """Steps awaiting an approval or an answer, in the order they began to wait; also agents that await a budget."""
         return self._awaiting
 
     @property
     def recovering(self) -> Mapping[str, None]:
         """Failed steps awaiting recovery by the LLM."""
         return self._recovering
+
+    @property
+    def expecting(self) -> Mapping[str, None]:
+        """Steps awaiting an event."""
+        return self._expecting
 
     @property
     def running(self) -> int:
@@ -117,7 +129,8 @@ class ReadinessIndex:
     @property
     def idle(self) -> bool:
         """Whether no step is running or ready: the plan can end."""
-        return not (self.running or self._ready or self._awaiting or self._recovering or self._begun)
+        lists = (self._ready, self._awaiting, self._recovering, self._expecting, self._begun)
+        return not (self.running or any(lists))
 
     @property
     def containers(self) -> Containers:
@@ -153,24 +166,55 @@ class ReadinessIndex:
         self._list(step_id)
 
     def answered(self, step_id: str) -> None:
-        """End the wait for approval or recovery: the step is ready to start again, or still running."""
-        if step_id in self._awaiting or step_id in self._recovering:
+        """End the wait for approval, answer, event or recovery: the step is ready to start again, or still running."""
+        if step_id in self._awaiting or step_id in self._recovering or step_id in self._expecting:
             self.run.steps[step_id].awaiting = self.run.steps[step_id].deadline = None
             self._list(step_id)
 
     def next_move(self, step_id: str, now: datetime) -> Further | Settle:
         """What follows in a container in which everything has ended."""
-        return Progress(self.outline, self.run.opened, self.run.steps, self.run.stopped).next_move(step_id, now)
+        closing = self.run.closing
+        stopped = "" if closing is not None and not closing.abandoned else self.run.stopped
+        return Progress(self.outline, self.run.opened, self.run.steps, stopped).next_move(step_id, now)
 
     def next_ended(self) -> str | None:
         """A running container in which everything has ended; each is given once."""
         return self._containers.next_ended()
 
-    def _may_start(self, step_id: str) -> bool:
+    def may_start(self, step_id: str) -> bool:
         """Whether the step may start even if the plan has been stopped: a `finally` runs whatever happened."""
+        if self.run.closing is not None:
+            return not self.run.closing.abandoned
         return not self.run.stopped or (self.outline.nodes[step_id].closing and not self.run.interrupted)
 
-    def _last_status(self, cancelled: bool) -> PlanStatus:
+    def _enter(self, closing: Closing) -> str:
+        """Add the root of what closes the plan next; returns its id."""
+        self.run.closing = closing
+        undoes = closing.phase == "rollback"
+        node = self.outline.undo(closing.undone[-1]) if undoes else self.outline.close(closing.ends)
+        self.run.steps[node.id] = StepState(closes="undo" if undoes else "finally")
+        self.counts[Status.PENDING] += 1
+        self._position[node.id] = len(self._position)
+        self._count(node)
+        return node.id
+
+    def last_status(self, cancelled: bool) -> PlanStatus:
+        """The status that the plan ends with. A failed undo does not change it, a failed step of `finally` may."""
+        closing, states = self.run.closing, self.run.steps
+        if closing is None:
+            return self._own_status(cancelled)
+        if closing.of:
+            whole = all(states[f"{name}.{UNDO}"].status is Status.COMPLETED for name in closing.order[: closing.begun])
+            ended = PlanStatus.COMPLETED if whole and closing.begun == len(closing.order) else PlanStatus.PARTIAL
+            return PlanStatus.CANCELLED if closing.abandoned else ended
+        before, last = PlanStatus(closing.ends), states.get(FINALLY)
+        changes = last is not None and last.closes and last.status is not Status.COMPLETED
+        if not changes or before not in (PlanStatus.COMPLETED, PlanStatus.PARTIAL):
+            return before
+        failed = (name for name, state in states.items() if state.closes == FINALLY and state.status is Status.FAILED)
+        return PlanStatus.FAILED if any(self._is_critical(name) for name in failed) else PlanStatus.PARTIAL
+
+    def _own_status(self, cancelled: bool) -> PlanStatus:
         if cancelled:
             return PlanStatus.CANCELLED
         if self.run.aborted:

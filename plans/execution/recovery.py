@@ -40,7 +40,11 @@ _NEVER = frozenset(("CANCELLED", "DENIED", "OUTCOME_UNKNOWN", "APPROVAL_TIMEOUT"
 
 def is_due(run: Run, step: Step, failure: Result) -> bool:
     """Whether to ask the LLM about the failure."""
+    if not step.tool or step.for_each is not None or step.repeat is not None:
+        return False  # what fails is a step inside it
     if (step.on_failure or run.plan.defaults.on_failure) != "ask_llm" or run.stopped or failure.code in _NEVER:
+        return False
+    if run.closing is not None:  # what closes a plan is not edited any more
         return False
     return run.steps[step.id].recoveries < PER_STEP and run.recoveries < PER_PLAN
 

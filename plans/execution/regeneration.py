@@ -14,8 +14,9 @@ from datetime import datetime
 from plans.change_log import Revision, differences
 from plans.definition.dependencies import dependencies
 from plans.definition.scopes import bodies, with_bodies
+from plans.editing.draft import has_begun
 from plans.edits import Regenerate
-from plans.execution.apply_edits import Revised, has_begun
+from plans.execution.apply_edits import Revised
 from plans.model import Plan, Step
 from plans.model.step_fields import Asked, Llm, Offered, names, use_of
 from plans.run import Run

@@ -27,11 +27,13 @@ from plans.execution.regeneration import as_it_stands
 from plans.execution.schedule import left_out, reset_to_draft
 from plans.execution.tool_history import begun_again
 from plans.expressions.json_path import PathError, put
-from plans.flow.again import Again, following, kept_of, unfinished, without_inside
+from plans.flow.again import Again, following, joined, kept_of, unfinished, without_inside
+from plans.flow.undone import unclosed, undone_steps
 from plans.log import LogKind
 from plans.model import Budget, Plan, Step, Value
 from plans.model.step_fields import On, aliases
 from plans.run import DENIED, Decision, Result, Run, Status, StepState
+from plans.waiting import answers
 
 INTERRUPTED = "interrupted"
 """Prefix of `Run.stopped` of an interrupted run."""
@@ -65,17 +67,27 @@ def run_id(base: str, number: int) -> str:
 
 def resumed(run: Run, new_id: str, now: datetime, by: str = "", changes: Sequence[Replacement] = ()) -> Run:
     """A run of the steps that are not done; their agents continue. Raises Refused, also if all steps are done."""
-    again = unfinished(run, _is_done)
+    again = _open(run)
     if not again.names:
         raise Refused(
             "every step is done; there is nothing to resume. Use `plan rerun` to run steps again", "NOTHING_TO_DO"
         )
+    return continued(run, new_id, now, by, changes)
+
+
+def continued(run: Run, new_id: str, now: datetime, by: str = "", changes: Sequence[Replacement] = ()) -> Run:
+    """As `resumed`, also if all steps are done: of a child plan whose parent was stopped before it learned that."""
+    again = unfinished(run, _is_done)
     sentence = _sentence(f"resumes plan '{run.plan.id}'", run, again.names, by)
     new = _next(run, _changed(_plan_of(run), changes, again.names), again, new_id, sentence, now)
     new.agents = {name: agent for name, agent in run.agents.items() if name in again.names}
     for name in new.agents:  # an agent that continues tells of its earlier calls itself
         state = new.steps[name] if name in new.steps else new.kept.steps[name]
         state.past, state.more_past, state.earlier = [], 0, {}
+    for name in (name for name in run.steps if name in again.names):
+        child, again_state = run.steps[name].child, new.steps.get(name) or new.kept.steps.get(name)
+        if again_state is not None and child is not None and child.plan_id:  # it continues as it was loaded
+            again_state.child = child.model_copy(update={"plan_id": "", "report": None})
     return new
 
 
@@ -85,8 +97,7 @@ def rerun_from(
     """A run of a step, all its dependents, and the steps that are not done. Raises Refused."""
     _require(run, step_id)
     relisted = bool(changes) and all(each.step_id == step_id and each.path.startswith("forEach") for each in changes)
-    again, rest = following(run, step_id, relisted), unfinished(run, _is_done)
-    again = Again(again.whole | (rest.whole - again.within), again.within | (rest.within - again.whole))
+    again = joined(following(run, [step_id], relisted), _open(run))
     plan = _changed(_plan_of(run), changes, again.names)
     sentence = _sentence(f"reruns plan '{run.plan.id}' from '{step_id}'", run, again.names, by)
     return _next(run, plan, again, new_id, sentence, now)
@@ -100,7 +111,8 @@ def rerun_only(
     if run.outline.nodes[step_id].parent is not None:
         text = f"'{step_id}' is inside a block or loop; rerun it with --from {step_id}"
         raise Refused(text, "NOT_DONE")
-    lacking = [name for name in dependencies(step) if name in run.steps and not _is_done(run.steps[name])]
+    not_done = _open(run).names
+    lacking = [name for name in dependencies(step) if name in not_done]
     if lacking:
         text = f"step '{step_id}' needs '{lacking[0]}', which is not done; rerun with --from {lacking[0]}"
         raise Refused(text, "NOT_DONE")
@@ -108,7 +120,7 @@ def rerun_only(
     sentence = _sentence(f"reruns only '{step_id}' of plan '{run.plan.id}'", run, {step_id}, by)
     new = _next(run, plan, Again({step_id}, set()), new_id, sentence, now)
     for other in run.plan.steps:
-        if (name := other.id) != step_id and not _is_done(run.steps[name]):
+        if (name := other.id) != step_id and name in not_done:
             left = _not_wanted(f"this run reruns only '{step_id}'", now)
             before = begun_again(run, other)
             left.past, left.more_past, left.earlier = before.past, before.more_past, before.earlier
@@ -119,8 +131,23 @@ def rerun_only(
 def was_cut_short(run: Run) -> bool:
     """Whether the run was interrupted before all steps were done; a later interruption had no effect."""
     return run.interrupted and not all(
-        state.status in (Status.COMPLETED, Status.SKIPPED) for state in run.steps.values()
+        state.status in (Status.COMPLETED, Status.SKIPPED) for state in run.steps.values() if not state.closes
     )
+
+
+def _open(run: Run) -> Again:
+    """What runs again in any case: what is not done, what was undone, and what followed from that.
+
+    A step that depends on one that was undone has built on an effect that is no longer there. Raises Refused for a run
+    that undoes another one: it has no steps of its own to run.
+    """
+    if run.closing is not None and run.closing.of:
+        of = run.closing.of
+        text = f"plan '{run.plan.id}' only undoes plan '{of}'; continue with `plan undo {of}`, or `plan resume {of}`"
+        raise Refused(text, "NOT_A_PLAN")
+    undone = list(undone_steps(run))
+    rest = unfinished(run, _is_done)
+    return joined(following(run, undone), rest) if undone else rest
 
 
 def _is_done(state: StepState) -> bool:
@@ -129,7 +156,7 @@ def _is_done(state: StepState) -> bool:
 
 
 def _next(run: Run, plan: Plan, again: Again, new_id: str, sentence: str, now: datetime) -> Run:
-    run = caught_up(run, run.agents, now)
+    run = unclosed(caught_up(run, run.agents, now))
     new, names = run.model_copy(deep=True), again.names
     new.plan = plan.model_copy(update={"id": new_id, "task_id": plan.task_id or plan.id})
     new.options = run.options.model_copy(update={"review": False})
@@ -143,6 +170,7 @@ def _next(run: Run, plan: Plan, again: Again, new_id: str, sentence: str, now: d
     denials = (name for name, decision in run.decisions.items() if name in names and not decision.approved)
     before = (name for name in run.denied if not (name in run.decisions and run.decisions[name].approved))
     new.denied = list(dict.fromkeys([*before, *denials]))
+    new.waiting.answers = answers.carried(run, names)
     new.kept = kept_of(run, again, _is_done, begun_again)
     without_inside(new, sorted(name for name in names if run.outline.nodes[name].parent is None))
     for name in sorted(names | {name for name, state in new.kept.steps.items() if not _is_done(state)}):
@@ -175,7 +203,7 @@ def _code(state: StepState) -> str | None:
 
 def _require(run: Run, step_id: str) -> Step:
     step = run.step_of(step_id)
-    if step is None:
+    if step is None or run.steps[step_id].closes:
         raise Refused(f"the plan has no step '{step_id}'; `plan show` lists its steps", "UNKNOWN_STEP")
     return step
 
@@ -213,5 +241,5 @@ def _put(steps: Mapping[str, dict[str, Any]], change: Replacement, again: Collec
 def _sentence(what: str, run: Run, again: Collection[str], by: str) -> str:
     count = len(again)
     who = f" by {by}" if by else ""
-    steps = f"{count} step{'s' * (count != 1)} to run, {len(run.steps) - count} retained"
+    steps = f"{count} step{'s' * (count != 1)} to run, {len(unclosed(run).steps) - count} retained"
     return f"{what}{who}: {steps}"

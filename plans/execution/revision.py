@@ -13,6 +13,8 @@ from typing import Any
 
 from plans.change_log import logged
 from plans.definition.dependencies import dependencies
+from plans.editing.draft import has_begun
+from plans.editing.inner_edits import effect_of
 from plans.execution import approvals
 from plans.execution.apply_edits import Revised
 from plans.execution.schedule import Schedule
@@ -20,6 +22,7 @@ from plans.log import LogKind
 from plans.model import Plan, Step
 from plans.model.step_fields import On, names
 from plans.run import Run
+from plans.waiting import answers
 
 _DECIDED = names(Step, On.APPROVAL)
 """Fields of a step that a decision covers."""
@@ -30,15 +33,23 @@ def put_into_effect(schedule: Schedule, revised: Revised, now: datetime) -> None
     run = schedule.run
     # Outdated decisions are identified by the old plan, so before it is replaced; `answered` needs the new one.
     again = outdated(run, revised.plan, revised.changed)
-    for name in again:
+    inner = effect_of(run, revised.plan, dict(revised.overrides), lambda name: has_begun(run, name))
+    asking = [
+        name for name in inner.changed if name in run.steps and (run.steps[name].awaiting or name in run.decisions)
+    ]
+    for name in [*again, *asking]:
         approvals.void(run, name, now)
-    note_edited(run, revised.plan, again, now)
+        answers.void(run, name, now)
+    tops = {step.id for step in run.plan.steps}
+    note_edited(run, revised.plan, [*again, *asking, *sorted(revised.changed - tops)], now)
+    run.overrides.update(inner.pinned | dict(revised.overrides))
     for name in sorted(revised.changed & run.steps.keys()):
         run.steps[name].args = None
     schedule.revise(revised.plan, revised.skipped, revised.unskipped, now)
-    for name in again:
+    for name in [*again, *asking]:
         schedule.answered(name)
     run.decisions = {name: decision for name, decision in run.decisions.items() if name in run.steps}
+    run.waiting.answers = {name: answer for name, answer in run.waiting.answers.items() if name in run.steps}
     run.problems, run.revisions = revised.problems, logged(run.revisions, revised.revision)
     what = ", ".join(revised.revision.ops)
     by = f" by {revised.revision.by}" if revised.revision.by else ""

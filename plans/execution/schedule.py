@@ -25,16 +25,15 @@ from typing import Literal
 from plans.errors import IllegalMove
 from plans.execution.readiness import ReadinessIndex
 from plans.flow.again import taken
+from plans.flow.closing_state import Closing
 from plans.flow.containers import MAX_AWAITING
 from plans.flow.opened import Opened
 from plans.log import LogKind
 from plans.model import Plan
 from plans.run import DONE, ENDED, Change, PlanStatus, Result, Run, Status, StepState
-from plans.step_state import Outcome
+from plans.step_state import SKIPPED, Outcome
 from plans.transitions import PLAN_MOVES, STEP_MOVES
 
-SKIPPED = "SKIPPED"
-"""Code of a step skipped by a person or by recovery."""
 _NOT_BEGUN = frozenset({Status.PENDING, Status.BLOCKED, Status.READY})
 
 
@@ -79,7 +78,7 @@ class Schedule(ReadinessIndex):
                 state.never, state.reason = False, ""
                 self._containers.reopened(name)
             why = next((need for need in self.open_needs(name) if self.run.steps[need].status in DONE), "")
-            to = Status.BLOCKED if why or self._open.get(name) or not self._may_start(name) else Status.READY
+            to = Status.BLOCKED if why or self._open.get(name) or not self.may_start(name) else Status.READY
             if state.status is not to:
                 self._move(name, to, now)
             if why:
@@ -98,10 +97,9 @@ class Schedule(ReadinessIndex):
 
     def open_next(self, limit: int, now: datetime) -> bool:
         """Begin the next item of a loop that has room for it. False if none has."""
-        if not self.run.opened or self.run.stopped or len(self._awaiting) >= MAX_AWAITING:
+        if not self.run.opened or (self.run.stopped and not self.run.closing) or len(self._awaiting) >= MAX_AWAITING:
             return False
-        name = self._containers.next_hungry(limit)
-        if name is None:
+        if (name := self._containers.next_hungry(limit)) is None:
             return False
         self.run.opened[name].began += 1
         self._grow(name, now)
@@ -119,6 +117,7 @@ class Schedule(ReadinessIndex):
         kept, run = self.run.kept, self.run
         for node in new:
             run.steps[node.id] = state = taken(kept, self.outline, node) or StepState()
+            state.closes = run.steps[step_id].closes
             self.counts[state.status] += 1
             self._position[node.id] = len(self._position)
             if state.status in DONE and node.id in kept.opened:
@@ -127,6 +126,12 @@ class Schedule(ReadinessIndex):
         for node in new:
             self._count(node)
         self._place(now, [node.id for node in new])
+
+    def close(self, closing: Closing, now: datetime) -> None:
+        """Begin a part of what closes the plan, its next undo or its `finally`, although the plan has stopped."""
+        if closing.cancelled and self.run.status in (PlanStatus.PAUSED, PlanStatus.REVIEW):
+            _turn(self.run, PlanStatus.RUNNING)
+        self._place(now, [self._enter(closing)])
 
     def review(self) -> None:
         """Put the plan into review, until `begin`. Running steps continue, no other step starts."""
@@ -159,15 +164,12 @@ class Schedule(ReadinessIndex):
         self._move(step_id, Status.RUNNING, now)
 
     def ask(
-        self,
-        step_id: str,
-        now: datetime,
-        deadline: datetime | None = None,
-        awaiting: Literal["approval", "recovery"] = "approval",
-    ) -> None:
-        """Mark a step as awaiting approval or recovery. A running step goes back to ready first."""
+        self, step_id: str, now: datetime, deadline: datetime | None = None,
+        awaiting: Literal["approval", "answer", "event", "recovery"] = "approval",
+    ) -> None:  # fmt: skip
+        """Mark a step as awaiting a person, an event or recovery. A running step goes back to ready first."""
         state = self._state(step_id)
-        if self.run.stopped or step_id in self._awaiting:
+        if not self.may_start(step_id) or step_id in self._awaiting:
             raise IllegalMove(f"step '{step_id}' cannot await {awaiting}: {self.run.stopped or 'it already does'}")
         if state.status is Status.RUNNING:
             self._move(step_id, Status.READY, now)
@@ -178,58 +180,55 @@ class Schedule(ReadinessIndex):
         state.awaiting, state.deadline = awaiting, deadline
         self._list(step_id)
 
-    def settle(self, step_id: str, outcome: Outcome, now: datetime) -> list[str]:
-        """Finish a step: its dependents become ready, or permanently blocked. Returns those ready, in plan order."""
+    def settle(self, step_id: str, outcome: Outcome, now: datetime, *, waited: bool = False) -> list[str]:
+        """Finish a step; `waited`: a ready one, with its answer or event. Returns steps now ready, in plan order."""
         if outcome.status not in DONE:
             raise IllegalMove(f"step '{step_id}' cannot end as {outcome.status}")
         state = self._state(step_id)
-        if state.status is Status.PENDING:
-            raise IllegalMove(f"step '{step_id}' cannot end: the plan has not begun")
+        has_run = waited or state.status is not Status.READY or outcome.status is not Status.COMPLETED
+        if state.status is Status.PENDING or not has_run:
+            raise IllegalMove(f"step '{step_id}' cannot end: {'it has not run' if self.run.started else 'not begun'}")
         self._move(step_id, outcome.status, now)
         state.result, state.deadline = outcome.result, None
         if outcome.status is Status.SKIPPED:
             state.reason = outcome.result.error or ""
             state.never = not outcome.opens
             self.denied += state.is_denied
-        if outcome.status is Status.FAILED and self._is_critical(step_id):
+        if outcome.status is Status.FAILED and self.run.closing is None and self._is_critical(step_id):
             self.stop(f"critical step '{step_id}' failed", now)
         return self._release(step_id, now)
 
     def stop(self, reason: str, now: datetime) -> None:
         """Stop the plan: ready steps are permanently blocked, running ones may finish."""
-        if self.run.stopped or self.run.status in ENDED:
+        if (self.run.stopped and self.run.closing is None) or self.run.status in ENDED:
             return
-        self.run.stopped = reason
+        self.run.stopped = self.run.stopped or reason
         self.run.note(LogKind.STOPPED, reason, now)
         # In plan order: continue-as-new does not preserve that of `_ready`, and `seq` must not depend on it.
-        waiting = [name for name in [*self._ready, *self._awaiting] if name not in self._running]
-        waiting = [name for name in waiting if not self._may_start(name)]
-        for name in sorted(waiting, key=self._position.__getitem__):
+        held = (name for name in (*self._ready, *self._awaiting, *self._expecting) if not self.may_start(name))
+        for name in sorted((name for name in held if name not in self._running), key=self._position.__getitem__):
             state = self.run.steps[name]
-            if state.failure is not None:  # it failed and was being recovered: that failure is final now
-                self._move(name, Status.FAILED, now)
+            self._move(name, Status.BLOCKED if state.failure is None else Status.FAILED, now)
+            if state.failure is None:
+                self._block_permanently(name, reason)
+            else:  # it failed and was being recovered: that failure is final now
                 state.result, state.failure, state.proposal = state.failure, None, None
-                continue
-            self._move(name, Status.BLOCKED, now)
-            self._block_permanently(name, reason)
         for name in [child for each in self._begun for child in self.outline.nodes[each].children]:
             state = self.run.steps[name]
-            if state.status is Status.BLOCKED and not state.never and not self._may_start(name):
+            if state.status is Status.BLOCKED and not state.never and not self.may_start(name):
                 self._block_permanently(name, reason)
         self._containers.stop()
 
     def end(self, now: datetime, cancelled: bool = False) -> PlanStatus:
         """End a plan without running steps: every step and the plan get their final status."""
-        if self.counts[Status.RUNNING] or self.run.status in ENDED:
-            raise IllegalMove(
-                f"a plan that is {self.run.status} with {self.counts[Status.RUNNING]} running steps cannot end"
-            )
+        if (running := self.counts[Status.RUNNING]) or self.run.status in ENDED:
+            raise IllegalMove(f"a plan that is {self.run.status} with {running} running steps cannot end")
         for name, state in self.run.steps.items():
             if state.status in (Status.PENDING, Status.READY):
                 self._move(name, Status.BLOCKED, now)
             if state.status is Status.BLOCKED and not state.never:
                 self._block_permanently(name, self.run.stopped or self._why_not(name))
-        _turn(self.run, self._last_status(cancelled))
+        _turn(self.run, self.last_status(cancelled))
         self.run.ended = now
         return self.run.status
 
@@ -248,7 +247,7 @@ class Schedule(ReadinessIndex):
                     blocking.append(dependent)
                     continue
                 self._open[dependent] -= 1
-                if not self._open[dependent] and self._may_start(dependent):
+                if not self._open[dependent] and self.may_start(dependent):
                     self._move(dependent, Status.READY, now)
                     ready.append(dependent)
         return sorted(ready, key=self._position.__getitem__)

@@ -156,6 +156,21 @@ def add_files(
         state.deleted = [path for path in state.deleted if path not in back]
 
 
+def files_of_run(run: Run) -> dict[str, Any]:
+    """Files that all calls of a run changed, in the fields of a Return; None where a file has no stamp."""
+    files, stamps = StepState(), run.files.stamps
+    states = [state for state in run.steps.values() if state.changes]
+    for state in sorted(states, key=lambda state: state.changes[-1].seq):
+        add_files(files, state.wrote, state.deleted, state.shared, state.shared_with)
+    return {
+        "wrote": {name: stamps[name].model_dump(mode="json") if name in stamps else None for name in files.wrote},
+        "deleted": files.deleted,
+        "shared": files.shared,
+        "sharedWith": files.shared_with,
+        "moreFiles": sum(state.more_files for state in states),
+    }
+
+
 def cut(text: str) -> str:
     """The first 200 characters of a text, then `...[truncated]` if it is longer."""
     return text if len(text) <= PREVIEW_CHARACTERS else text[:PREVIEW_CHARACTERS] + TRUNCATED

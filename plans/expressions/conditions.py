@@ -60,7 +60,11 @@ def search(expression: str, value: Any, budget: Budget | None = None) -> Any:
 
 def holds(expression: str, values: Mapping[str, Any], budget: Budget | None = None) -> bool:
     """Whether the condition is true by JMESPath's rule: null, false, `""`, `[]` and `{}` are false."""
-    found = search(expression, dict(values), budget)
+    return is_true(search(expression, dict(values), budget))
+
+
+def is_true(found: Any) -> bool:
+    """Whether a value is true by JMESPath's rule."""
     return found not in (None, False, "", [], {}) or (found == 0 and found is not False)
 
 

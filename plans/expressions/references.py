@@ -21,6 +21,7 @@ from typing import Any, Literal, NamedTuple
 from plans.errors import BadExpression, BadReference
 from plans.expressions.conditions import search
 from plans.expressions.evaluation import MAX_CHARACTERS_IN_ACTIVITY, TOO_COSTLY, UNITS_IN_ACTIVITY, Budget
+from plans.expressions.jmespath_quoting import join_jmespath
 from plans.expressions.quoting import join_python, join_shell
 
 INPUTS = "inputs"
@@ -31,7 +32,7 @@ MAX_IN_CODE = 2_000
 
 Place = list[str | int]
 """Location of a string in the arguments: keys and indexes, outermost first."""
-Quoting = Mapping[str, Literal["shell", "python"]]
+Quoting = Mapping[str, Literal["shell", "python", "jmespath"]]
 
 _ID = r"[A-Za-z0-9_][A-Za-z0-9_-]*"
 _WHOLE = re.compile(rf"\$({_ID})((?:\.|\[).*)?", re.DOTALL)
@@ -194,7 +195,12 @@ def check_code(text: Any, language: str) -> None:
             f"the code has {len(references)} references, {MAX_IN_CODE} are allowed; pass the values in a file"
         )
     elif references:
-        _insert(text, lambda _: "x", language, Budget())
+        sample(text, language)
+
+
+def sample(text: str, language: str) -> str:
+    """The text with some value in place of each insertion. Raises BadReference where none can be quoted safely."""
+    return _insert(text, lambda _: "x", language, Budget())
 
 
 def look_up(reference: Reference, values: Mapping[str, Any], budget: Budget | None = None) -> Any:
@@ -251,10 +257,10 @@ def _insert(text: str, value_of: Callable[[Reference], Any], language: str | Non
     literals, inserted = _pieces(text, value_of)
     if not inserted:
         return "".join(literals)
-    if language == "python":
+    if language in ("python", "jmespath"):
         for value in inserted:
             budget.place(value)
-        return join_python(literals, inserted)
+        return join_python(literals, inserted) if language == "python" else join_jmespath(literals, inserted)
     texts = _texts(inserted, budget)
     return join_shell(literals, texts) if language == "shell" else _interleave(literals, texts)
 

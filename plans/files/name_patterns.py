@@ -55,16 +55,17 @@ def pattern_problem(pattern: str) -> str:
         return "has an empty name, or one of dots only; write a name such as `secrets` or `config/*.key`"
     if any("**" in name for name in names):
         return "has `**` in the middle; a pattern counts at any depth and includes everything below it"
-    if any(_is_unreadable(name) for name in names):
+    if any(is_unreadable(name) for name in names):
         return "has `[` or `]` that do not enclose characters such as `[0-9]`"
     return ""
 
 
-def _is_unreadable(name: str) -> bool:
+def is_unreadable(name: str) -> bool:
+    """Whether the brackets in a name of a pattern do not enclose characters."""
     if "[" in re.sub(_CLASS, "", name) or "]" in re.sub(_CLASS, "", name):
         return True
     try:
-        re.compile(_translated(name))
+        re.compile(translated(name))
     except re.error:
         return True  # a range that ends before it begins
     return False
@@ -168,7 +169,7 @@ class _Rule:
 
     @cached_property
     def _text(self) -> re.Pattern[str]:
-        return re.compile(rf"(?:^{'' if self.anchored else '|/'}){_translated('/'.join(self.names))}(?:/|$)")
+        return re.compile(rf"(?:^{'' if self.anchored else '|/'}){translated('/'.join(self.names))}(?:/|$)")
 
     def fits(self, names: Sequence[str]) -> bool:
         """Whether the path or a folder above it fits."""
@@ -230,7 +231,7 @@ def _names(parts: Iterable[str]) -> list[str]:
     return [folded(name) or name for part in parts for name in _SEPARATOR.split(part) if name]
 
 
-def _translated(pattern: str) -> str:
+def translated(pattern: str) -> str:
     """A pattern as a regular expression; its wildcards stay inside a name.
 
     What stands between two `*` is sought once, from left to right (atomic groups, as `fnmatch` has them): without that
@@ -253,4 +254,4 @@ def _translated(pattern: str) -> str:
 
 def _either(patterns: Iterable[str]) -> re.Pattern[str]:
     """A pattern for a name, or names followed by `/` or nothing, that one of them fits, in the group of that number."""
-    return re.compile("|".join(f"({_translated(text)}(?![^/]))" for text in patterns) or r"(?!)")
+    return re.compile("|".join(f"({translated(text)}(?![^/]))" for text in patterns) or r"(?!)")

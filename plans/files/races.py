@@ -230,3 +230,8 @@ def _problem(path: str, first: _Access, second: _Access) -> Problem:
 
 def _verb(each: _Access, path: str) -> str:
     return f"{each.use} it" if each.path == path else f"{each.use} '{each.path.partition(chr(0))[2]}' in it"
+
+
+def paths_used(step: Step, written_by_shell: ShellWrites) -> list[tuple[str, Use]]:
+    """The paths that one step uses by its own words, each after the name of its task queue and a NUL, and how."""
+    return [(each.path, each.use) for each in _accesses([step], written_by_shell)]

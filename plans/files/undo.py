@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -33,6 +33,14 @@ def one_of(step_id: str, others: Sequence[str]) -> str:
         return f"{step_id}, or whatever ran at the same time"
     more = f" and {len(others) - MAX_NAMED} more" if len(others) > MAX_NAMED else ""
     return f"one of {', '.join([step_id, *others[:MAX_NAMED]])}{more}"
+
+
+def is_of(name: str, step_id: str | None) -> bool:
+    """Whether a call is of the step asked for, of one inside it, of its undo, or of the plan that it runs.
+
+    `each[a].write`, `deploy.undo` and `deploy/upload` are of `each` and `deploy`; the first of `each[*].write` as well.
+    """
+    return step_id is None or name.startswith(f"{step_id}/") or covers(step_id, name)
 
 
 class FileChange(Value):
@@ -68,8 +76,16 @@ class ChangesRequest(Value):
 
     plan_id: str = Field(max_length=1_000)
     step_id: str | None = Field(default=None, max_length=1_000, description="Only the changes of this step.")
+    children: dict[Annotated[str, Field(max_length=1_000)], Annotated[str, Field(max_length=4_000)]] = Field(
+        default_factory=dict,
+        max_length=10_000,
+        description="Plans below it, whose changes are among its own: by id, the path of the step that runs it.",
+    )
     undo: bool = False
     dry_run: bool = Field(default=True, description="Report what undo would do, without doing it.")
+    also: list[str] = Field(
+        default_factory=list, max_length=1_000, description="Plans that undid it: their changes count as its own."
+    )
     partly: bool = Field(default=False, description="Undo what can be undone; otherwise any conflict undoes nothing.")
     diffs: bool = True
     queues: list[Queue] = Field(
@@ -124,11 +140,6 @@ class _Link(Value):
         return self.call.began or self.call.time
 
 
-def is_chosen(asked: str | None, step_id: str) -> bool:
-    """Whether the changes of a step are meant: all are, or its own, or those of a loop or block around it."""
-    return asked is None or covers(asked, step_id)
-
-
 def decide_undo(
     calls: Iterable[CallChanges],
     step_id: str | None,
@@ -143,7 +154,7 @@ def decide_undo(
     chains: dict[tuple[str, str], list[_Link]] = {}
     for call in calls:
         for change in call.changes if call.undone is None else ():
-            link = _Link(call=call, change=change, is_chosen=is_chosen(step_id, call.step_id))
+            link = _Link(call=call, change=change, is_chosen=is_of(call.step_id, step_id))
             chains.setdefault((call.workspace, change.path), []).append(link)
     restored: list[tuple[datetime, Restore]] = []
     refused: list[Refusal] = []

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from plans.definition.dependencies import dependencies
@@ -33,6 +33,11 @@ class Again(NamedTuple):
         return self.whole | self.within
 
 
+def joined(first: Again, second: Again) -> Again:
+    """What runs again for either reason; where they differ about a step, the first one counts."""
+    return Again(first.whole | (second.whole - first.within), first.within | (second.within - first.whole))
+
+
 def unfinished(run: Run, is_done: Callable[[StepState], bool]) -> Again:
     """The steps that are not done; of blocks and loops, what is not done inside them.
 
@@ -41,6 +46,8 @@ def unfinished(run: Run, is_done: Callable[[StepState], bool]) -> Again:
     found = Again(set(), set())
     for name, node in run.outline.nodes.items():  # containers come before what is inside them
         state = run.steps[name]
+        if state.closes:
+            continue
         if is_done(state) or not (node.parent is None or node.parent in found.within or state.is_denied):
             continue
         (found.within if name in run.opened else found.whole).add(name)
@@ -49,11 +56,11 @@ def unfinished(run: Run, is_done: Callable[[StepState], bool]) -> Again:
     return found
 
 
-def following(run: Run, step_id: str, relisted: bool = False) -> Again:
-    """The step, and all that depends on it, directly or indirectly. `relisted`: only its list of items is another."""
+def following(run: Run, step_ids: Sequence[str], relisted: bool = False) -> Again:
+    """The steps, and all that depends on them, directly or indirectly. `relisted`: only their lists are others."""
     outline, found = run.outline, Again(set(), set())
-    (found.within if relisted else found.whole).add(step_id)
-    dependents, to_visit = _dependents(outline), deque([step_id])
+    (found.within if relisted else found.whole).update(step_ids)
+    dependents, to_visit = _dependents(outline), deque(step_ids)
     while to_visit:
         node = outline.nodes[to_visit.popleft()]
         name = outline.inner_name(node.id)

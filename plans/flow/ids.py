@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 
 MAX_KEY = 120
@@ -11,12 +12,14 @@ MAX_KEY = 120
 MAX_ID = 900
 """Characters of an id: Temporal refuses activity ids above 1,000 (TEMPORAL.md 2)."""
 _UNSAFE = re.compile(
-    r"[\[\]%\x00-\x20\x7f-\xa0]|[\u2028\u2029\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]"
+    r"[\[\]%*\x00-\x20\x7f-\xa0\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2000-\u200f"
+    r"\u2028-\u202f\u205f-\u206f\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff\ud800-\udfff]"
 )
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 _LIKE_CALL = re.compile(r"([A-Za-z0-9_-]+)#(\d+)")
 _CALL = re.compile(r"(.*)@(\d+)", re.DOTALL)
-_NOT_PLAIN = re.compile(r"[^A-Za-z0-9_.-]+")
+_NOT_PLAIN = re.compile(r"[^A-Za-z0-9_-]+")
+_LAST = re.compile(r"(?:\[[^\]]*\]|#\d+|\.[^.\[\]#]+)\Z")
 
 
 def item_key(key: str) -> str:
@@ -24,7 +27,7 @@ def item_key(key: str) -> str:
 
     Keys that differ give different texts.
     """
-    text = _UNSAFE.sub(lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode()), key)
+    text = _UNSAFE.sub(lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode(errors="surrogatepass")), key)
     if len(text) <= MAX_KEY:
         return text
     return f"{text[: MAX_KEY - 13]}~{_hash(text)}"
@@ -45,11 +48,11 @@ def inner_id(block_id: str, name: str) -> str:
     return f"{block_id}.{name}"
 
 
-def slug(step_id: str) -> str:
+def slug(step_id: str, limit: int = 80) -> str:
     """An id as part of the id of a workflow: itself if it is plain, else shortened to plain characters with a hash."""
-    if not _NOT_PLAIN.search(step_id) and len(step_id) <= MAX_KEY:
+    if not _NOT_PLAIN.search(step_id) and len(step_id) <= limit:
         return step_id
-    return f"{_NOT_PLAIN.sub('-', step_id)[: MAX_KEY - 13].strip('-')}-{_hash(step_id)}"
+    return f"{_NOT_PLAIN.sub('-', step_id)[: limit - 13].strip('-')}-{_hash(step_id)}"
 
 
 def matches(pattern: str, step_id: str) -> bool:
@@ -88,6 +91,20 @@ def of_call(name: str) -> tuple[str, int]:
     """The step and the number of a call, by its name."""
     found = _LIKE_CALL.fullmatch(name) or _CALL.fullmatch(name)
     return (found[1], int(found[2])) if found is not None else (name, 1)
+
+
+def lineage(step_id: str) -> Iterator[str]:
+    """An id, and those of everything that contains it, innermost first: `b[x].y`, `b[x]`, `b`."""
+    while step_id:
+        yield step_id
+        step_id = _LAST.sub("", step_id) if _LAST.search(step_id) else ""
+
+
+def is_inside(step_id: str, names: Collection[str]) -> bool:
+    """Whether an id, its place in the plan, or that of anything that contains it, is one of these."""
+    if not names:
+        return False
+    return any(name in names for each in {step_id, template_of(step_id)} for name in lineage(each))
 
 
 def template_of(step_id: str) -> str:

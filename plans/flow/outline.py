@@ -3,6 +3,8 @@
 A node is a step with its own id, for example the instance `resize[cat.png]` of the step `resize`. Layers are taken off
 one by one: a step with `forEach` has instances without it; one with `repeat` has rounds; what remains is a block, a
 `switch` or the call of a tool. `catch`, `finally` and `undo` belong to the node that contains the rounds.
+
+What closes a plan are roots beside its steps: `STEP.undo` for each step that is undone, and `finally`.
 """
 
 from __future__ import annotations
@@ -10,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
-from plans.definition.scopes import CATCH, ERROR, FINALLY, INDEX, KEY, ROUND, STATUS, item_names
+from plans.definition.scopes import CATCH, ERROR, FINALLY, INDEX, KEY, ROUND, STATUS, UNDO, VALUE, item_names
 from plans.expressions.conditions import roots_of
+from plans.flow.closing_state import Closing
 from plans.flow.ids import inner_id, instance_id, round_id
 from plans.flow.opened import Opened
-from plans.model import ForEach, Plan, Step
+from plans.model import ForEach, Plan, Step, Undo
 
 Kind = Literal["call", "block", "switch", "each", "repeat"]
 
@@ -22,7 +25,7 @@ Kind = Literal["call", "block", "switch", "each", "repeat"]
 class Node:
     """One step of the tree."""
 
-    __slots__ = ("bindings", "children", "closing", "id", "kind", "names", "needs_siblings", "parent", "step")
+    __slots__ = ("bindings", "children", "closing", "id", "kind", "names", "needs_siblings", "parent", "scope", "step")
 
     def __init__(
         self, step: Step, parent: str | None = None, *,
@@ -37,8 +40,10 @@ class Node:
         """Values that references inside it may use, by name."""
         self.needs_siblings = needs_siblings
         """Whether it waits for steps beside it."""
+        self.scope = parent
+        """Where names are looked up that mean nothing in its own place."""
         self.closing = False
-        """Whether it is part of a `finally`, which runs when the plan has been stopped as well."""
+        """Whether it is part of a `finally` or an undo, which run when the plan has been stopped as well."""
         self.kind: Kind = kind_of(step)
         self.children: list[str] = []
 
@@ -64,13 +69,19 @@ def kind_of(step: Step) -> Kind:
 class Outline:
     """The tree of one run. `open` adds what has begun since; nothing is removed before it is built again."""
 
-    def __init__(self, plan: Plan, opened: Mapping[str, Opened], overrides: Mapping[str, Step]) -> None:
+    def __init__(
+        self, plan: Plan, opened: Mapping[str, Opened], overrides: Mapping[str, Step], closing: Closing | None = None
+    ) -> None:
         self.plan = plan
         self.opened, self._overrides = opened, overrides
         self._prototypes: dict[str, Step] = {}
         self.nodes: dict[str, Node] = {}
         for step in plan.steps:
             self._add(Node(step, needs_siblings=True))
+        for step_id in closing.undone if closing is not None else ():
+            self.undo(step_id)
+        if closing is not None and closing.phase == FINALLY:
+            self.close(closing.ends)
 
     def __contains__(self, step_id: str) -> bool:
         return step_id in self.nodes
@@ -89,6 +100,25 @@ class Outline:
             node.children.append(child.id)
         return new
 
+    def undo(self, step_id: str) -> Node:
+        """Add the node that undoes a step: `STEP.undo`, with the step's value and what the step itself could use."""
+        undone = self.nodes[step_id].step
+        rule = undone.undo or Undo(tool="none")
+        call = {"tool": rule.tool or "", "args": rule.args} if rule.steps is None else {"steps": rule.steps}
+        step = Step(id=UNDO, description=f"undo {step_id}", critical=False, on_failure="block", **call)
+        own = step.model_copy(update={"id": inner_id(step_id, UNDO), "queue": undone.queue})
+        return self._root(Node(own, names={VALUE: step_id}), step_id)
+
+    def close(self, status: str) -> Node:
+        """Add the node of the plan's `finally`; `status`: what the plan ends with."""
+        step = Step(id=FINALLY, steps=self.plan.finally_ or [], critical=False, on_failure="block")
+        return self._root(Node(step, bindings={STATUS: status}), None)
+
+    def _root(self, node: Node, scope: str | None) -> Node:
+        node.scope, node.closing = scope, True
+        self._add(node)
+        return node
+
     def find(self, step_id: str, name: str) -> Found | None:
         """What a name means in a step's references; None if it has no meaning there."""
         at: str | None = step_id
@@ -98,7 +128,7 @@ class Outline:
                 return Found(None, node.bindings[name])
             if node.names is not None and name in node.names:
                 return Found(node.names[name])
-            at = node.parent
+            at = node.scope
         return Found(name) if name in self.nodes and self.nodes[name].parent is None else None
 
     def ancestors(self, step_id: str) -> Iterator[Node]:
@@ -163,13 +193,15 @@ class Outline:
 
     def _extra(self, node: Node, opened: Opened) -> Iterator[Node]:
         """The blocks of `catch` and `finally`, which see the steps of the block they belong to."""
-        names, step = {self.inner_name(child): child for child in node.children}, node.step
-        ended = opened.body
-        if opened.handler is not None and step.catch is not None and ended is not None:
+        step, ended = node.step, opened.body
+        if ended is None:
+            return  # the common case, for each item of a loop
+        names = {self.inner_name(child): child for child in node.children}
+        if opened.handler is not None and step.catch is not None:
             block = Step(id=CATCH, steps=step.catch[opened.handler].steps)
             error = {"code": ended.code or "", "message": ended.error or ""}
             yield Node(self._own(block, inner_id(node.id, CATCH)), node.id, names=names, bindings={ERROR: error})
-        if opened.closing and step.finally_ is not None and ended is not None:
+        if opened.closing and step.finally_ is not None:
             block = Step(id=FINALLY, steps=step.finally_)
             status = {STATUS: "completed" if ended.ok else "failed"}
             last = Node(self._own(block, inner_id(node.id, FINALLY)), node.id, names=names, bindings=status)
@@ -187,8 +219,7 @@ class Outline:
 
     def _own(self, step: Step, step_id: str) -> Step:
         """The step under its own id, as it was edited there."""
-        found = self._overrides.get(step_id)
-        return found if found is not None else step.model_copy(update={"id": step_id})
+        return self._overrides.get(step_id, step).model_copy(update={"id": step_id})
 
 
 class Drawn:

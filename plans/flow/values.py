@@ -8,55 +8,63 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from plans.activity_io import LargeValue
 from plans.definition.scopes import CATCH
 from plans.expressions.conditions import search
+from plans.flow.ids import inner_id
 from plans.flow.opened import Opened
 from plans.flow.outline import Node, Outline
+from plans.large_value import Composed, Part
 from plans.step_state import Status, StepState
+
+Place = tuple[str | int, ...]
 
 
 class Composer:
-    """Puts values together. `large`: what is stored outside history, by step id, as found on the way."""
+    """Puts values together. `parts`: what is stored outside history, with its place, as found on the way."""
 
     def __init__(self, outline: Outline, opened: Mapping[str, Opened], steps: Mapping[str, StepState]) -> None:
         self._outline, self._opened, self._steps = outline, opened, steps
-        self.large: dict[str, LargeValue] = {}
+        self._parts: list[Part] = []
 
-    def value(self, step_id: str) -> Any:
+    def composed(self, step_id: str) -> Composed:
+        """The value of a step, with the large ones inside it."""
+        self._parts = []
+        return Composed(value=self.value(step_id), parts=self._parts)
+
+    def value(self, step_id: str, place: Place = ()) -> Any:
         """The value of a step; null if it has none."""
         state = self._steps.get(step_id)
         if state is None or state.status is not Status.COMPLETED or state.result is None:
             return None
         if state.result.large is not None:
-            self.large[step_id] = state.result.large
+            self._parts.append(Part(place=list(place), large=state.result.large))
             return None
-        return self.inside(step_id) if state.result.composed else state.result.value
+        return self.inside(step_id, place) if state.result.composed else state.result.value
 
-    def inside(self, step_id: str) -> Any:
+    def inside(self, step_id: str, place: Place = ()) -> Any:
         """The value of a container whose steps have ended, whatever its own status."""
         node, opened = self._outline.nodes[step_id], self._opened.get(step_id)
         if opened is not None and opened.handler is not None:
-            return self.inside(f"{step_id}.{CATCH}")
+            return self.inside(inner_id(step_id, CATCH), place)
         if node.kind == "each":
-            return [self.value(child) for child in node.children]
+            return [self.value(child, (*place, index)) for index, child in enumerate(node.children)]
         if node.kind == "repeat":
-            return self._rounds(node)
-        return self._block(node)
+            return self._rounds(node, place)
+        return self._block(node, place)
 
-    def _rounds(self, node: Node) -> Any:
+    def _rounds(self, node: Node, place: Place) -> Any:
         rounds = [child for child in node.children if child.startswith(f"{node.id}#")]
         if node.step.repeat is not None and node.step.repeat.keep == "all":
-            return [self.value(child) for child in rounds]
-        return self.value(rounds[-1]) if rounds else None
+            return [self.value(child, (*place, index)) for index, child in enumerate(rounds)]
+        return self.value(rounds[-1], place) if rounds else None
 
-    def _block(self, node: Node) -> dict[str, Any]:
-        own = {self._outline.inner_name(child): child for child in node.children if self._outline.nodes[child].names}
-        return {
-            name: self.value(child)
-            for name, child in own.items()
-            if self._outline.nodes[child].needs_siblings and self._steps[child].status is Status.COMPLETED
-        }
+    def _block(self, node: Node, place: Place) -> dict[str, Any]:
+        nodes, found = self._outline.nodes, dict[str, Any]()
+        for child in node.children:
+            if nodes[child].needs_siblings and self._steps[child].status is Status.COMPLETED:
+                name = self._outline.inner_name(child)
+                found[name] = self.value(child, (*place, name))
+        return found
 
 
 def output_of(value: Any, expression: str | None) -> Any:

@@ -31,6 +31,7 @@ SNAPSHOT_CHARACTERS = 60_000
 ANSWER_CHARACTERS = 20_000
 PLAN_CHARACTERS = 60_000
 ERROR_CHARACTERS = 4_000
+TEMPLATES_CHARACTERS = 20_000
 
 
 def planning_system(tools: Iterable[ToolSpec], guides: Sequence[Guide] = ()) -> str:
@@ -49,11 +50,12 @@ def planning_system(tools: Iterable[ToolSpec], guides: Sequence[Guide] = ()) -> 
     )
 
 
-def planning_prompt(system: str, request: str, snapshot: str) -> Prompt:
-    """Ask for a plan that fulfils a request in a workspace."""
+def planning_prompt(system: str, request: str, snapshot: str, templates: str = "") -> Prompt:
+    """Ask for a plan that fulfils a request in a workspace. `templates`: those it may use, one per line."""
     workspace = data("Files of the workspace:", snapshot, SNAPSHOT_CHARACTERS) if snapshot.strip() else "It is empty."
     ask = "Generate the plan: one JSON object in the output format, nothing else."
-    return Prompt(system=system, user=joined([*_asked(request, workspace), section("INSTRUCTIONS", ask)]))
+    parts = [*_asked(request, workspace), _templates_section(templates), section("INSTRUCTIONS", ask)]
+    return Prompt(system=system, user=joined(parts))
 
 
 def correction_prompt(first: Prompt, answer: str, problems: Sequence[str], attempts_left: int) -> Prompt:
@@ -82,6 +84,7 @@ def regenerate_prompt(
     feedback: str,
     begun: Mapping[str, str] | None = None,
     history: Sequence[ToolOutcome] = (),
+    templates: str = "",
 ) -> Prompt:
     """Ask for a revision of a plan after a reviewer's feedback. `begun`: status by id of the steps that have begun."""
     workspace = data("Files of the workspace:", snapshot, SNAPSHOT_CHARACTERS) if snapshot.strip() else "It is empty."
@@ -91,6 +94,7 @@ def regenerate_prompt(
     )
     parts = [
         *_asked(request, workspace),
+        _templates_section(templates),
         section("CURRENT PLAN", data("The current plan:", _plan_text(plan.steps), PLAN_CHARACTERS)),
         section("STEPS THAT HAVE BEGUN", _begun_text(begun)) if begun else "",
         section("TOOL HISTORY", outcomes_text(history)) if history else "",
@@ -151,6 +155,10 @@ _FORMAT = f"""\
 _BEGUN = """\
 The plan is being carried out. These steps cannot be changed; they keep their ids, arguments and results. Repeat them or
 leave them out, and refer to their values by their ids. New steps need ids that are not in use yet."""
+_TEMPLATES = (
+    "Plans saved by the user. Where one fits, use it as one step:"
+    ' {"tool": "plan", "args": {"template": "NAME", "inputs": {...}}}, with every required input.'
+)
 _OPTIONS = """\
 Suggest one of:
 1. Retry with different args: {"action": "retry", "args": {...}, "reason": "..."}
@@ -160,6 +168,10 @@ Suggest one of:
 4. Abort execution: {"action": "abort", "reason": "..."}
 New args replace all arguments of the step. New steps are written as in a plan, with ids that are not in use yet.
 Respond with one JSON object and nothing else. This replaces the output format above."""
+
+
+def _templates_section(templates: str) -> str:
+    return section("TEMPLATES", data(_TEMPLATES, templates, TEMPLATES_CHARACTERS)) if templates else ""
 
 
 def _asked(request: str, workspace: str) -> list[str]:

@@ -21,6 +21,11 @@ def _required(schema: dict[str, Any]) -> None:
     schema.pop("default", None)
 
 
+def _or_items(schema: dict[str, Any]) -> None:
+    """Let the published schema accept the short form, in which `forEach` is the list itself."""
+    schema["anyOf"] = [*schema["anyOf"], {"type": "string"}, {"type": "array"}]
+
+
 class Step(Value):
     """One call of one tool, or a block of steps, started when all its dependencies are done.
 
@@ -95,7 +100,8 @@ class Step(Value):
         default="", max_length=10_000, description="Remarks, shown under the step."
     )
     steps: Annotated[
-        list[Step] | None, Use(On.EDIT, Offered("Steps of the block, a JSON array written as text", of_blocks=True))
+        list[Step] | None,
+        Use(On.EDIT | On.APPROVAL, Offered("Steps of the block, a JSON array written as text", of_blocks=True)),
     ] = Field(default=None, min_length=1, max_length=MAX_STEPS, description="A block: steps instead of a tool.")
     output: Annotated[
         str | None,
@@ -106,23 +112,33 @@ class Step(Value):
         description="JMESPath over the values of a block's steps: its value; default: all of them, by step.",
     )
     switch: Annotated[
-        list[Case] | None, Use(On.EDIT, Offered("Alternatives, a JSON array written as text", of_blocks=True))
+        list[Case] | None,
+        Use(On.EDIT | On.APPROVAL, Offered("Alternatives, a JSON array written as text", of_blocks=True)),
     ] = Field(
         default=None, min_length=1, max_length=100, description="Alternatives instead of a tool: the first that holds."
     )
     for_each: Annotated[
         ForEach | None,
-        Use(On.EDIT | On.RERUN | On.DETAILS, Offered("The list: a reference, or a JSON object written as text")),
-    ] = Field(default=None, description="Runs the step once for each item of a list.")
+        Use(
+            On.EDIT | On.APPROVAL | On.RERUN | On.DETAILS,
+            Offered("The list: a reference, or a JSON object written as text"),
+        ),
+    ] = Field(
+        default=None,
+        description="Runs the step once for each item of a list.",
+        json_schema_extra=_or_items,
+    )
     repeat: Annotated[
-        Repeat | None, Use(On.EDIT | On.RERUN | On.DETAILS, Offered("A JSON object with `until`, written as text"))
+        Repeat | None,
+        Use(On.EDIT | On.APPROVAL | On.RERUN | On.DETAILS, Offered("A JSON object with `until`, written as text")),
     ] = Field(default=None, description="Runs the step again until a condition over its value holds.")
     catch: Annotated[
-        list[Catch] | None, Use(On.EDIT, Offered("What to do when it has failed, a JSON array written as text"))
+        list[Catch] | None,
+        Use(On.EDIT | On.APPROVAL, Offered("What to do when it has failed, a JSON array written as text")),
     ] = Field(
         default=None, min_length=1, max_length=20, description="What to do instead when it has failed, by error code."
     )
-    finally_: Annotated[list[Step] | None, Use(On.EDIT, Llm.MAY)] = Field(
+    finally_: Annotated[list[Step] | None, Use(On.EDIT | On.APPROVAL, Llm.MAY)] = Field(
         default=None,
         alias="finally",
         min_length=1,

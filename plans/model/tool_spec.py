@@ -22,6 +22,9 @@ class ToolSpec(Value):
     description: str = Field(description="What it does, from the docstring.")
     args_schema: dict[str, Any] = Field(description="JSON Schema of the arguments object.")
     value: str = Field(default="", description="What its result value looks like.")
+    value_schema: dict[str, Any] | None = Field(
+        default=None, description="JSON Schema of its result value; none: any value."
+    )
     approval: Literal["never", "always"] = Field(default="never", description="Whether calls need approval by default.")
     approval_exempt: dict[str, list[Any]] = Field(
         default_factory=dict, description="Arguments whose listed values need no approval: {'method': ['GET', 'HEAD']}."
@@ -43,7 +46,7 @@ class ToolSpec(Value):
         default=True,
         description="False: one attempt only; if its worker dies, the outcome is unknown (OUTCOME_UNKNOWN).",
     )
-    quoting: dict[str, Literal["shell", "python"]] = Field(
+    quoting: dict[str, Literal["shell", "python", "jmespath"]] = Field(
         default_factory=dict, description="Arguments that are code: inserted values are quoted for that language."
     )
     durable: bool = Field(

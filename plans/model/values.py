@@ -16,7 +16,8 @@ DEFAULT_PARALLEL = 64
 
 StepId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]{0,127}$")]
 """1 to 128 letters, digits, `_` or `-`, so that a reference can name the step without quoting."""
-PlanId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}$")]
+PlanId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199}$")]
+"""With colons, because Temporal ends the ids of a schedule's runs in a time: `nightly-2027-03-28T05:00:00Z`."""
 ToolName = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 

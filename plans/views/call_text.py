@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
-from plans.activity_io import LargeValue
+from plans.large_value import LargeValue
 from plans.views.models import PendingView
 from plans.views.safe_text import exact, unusual
 

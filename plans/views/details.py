@@ -7,6 +7,7 @@ from datetime import datetime
 
 from plans.agents.as_plan import TOOL as AGENT
 from plans.agents.order import agent_of_step
+from plans.children.view import rows as child_rows
 from plans.model import Step
 from plans.run import Decision, Result, Run, Status, StepState
 from plans.views.nested.counting import Census
@@ -14,6 +15,7 @@ from plans.views.nested.values import value_of
 from plans.views.nested.words import quoted
 from plans.views.safe_text import line
 from plans.views.views import counts, created
+from plans.waiting.records import Answer
 
 VALUE = 300
 """Characters of a value that are shown; `plan show --json` has the rest."""
@@ -31,9 +33,20 @@ def of_plan(run: Run) -> list[str]:
     rows += [f"Status: {run.status.value}{f': {numbers}' if numbers else ''}"]
     rows += ["Times: " + ", ".join(f"{name} {_clock(time)}" for name, time in times if time) + took] if began else []
     rows += [f"Workspace: {line(run.facts.workspace or plan.workspace or '')}"] if run.facts.workspace else []
+    rows += [f"Inputs: {_inputs(run)}"] if run.inputs else []
     used = run.ledger.total
     rows += [f"Tokens: {used.in_words()}"] if used.calls else []
+    rows += [f"Step of: {line(run.parent.plan_id)}, {line(run.parent.step_id)}"] if run.parent else []
+    rows += [f"Value: {_value(plan.id or '', run.value, run)}"] if run.value and run.value.ok else []
     return rows + ([f"Stopped: {line(run.stopped)}"] if run.stopped else [])
+
+
+def _inputs(run: Run) -> str:
+    """The values of the plan's inputs, each cut to a line's share."""
+    texts = {name: json.dumps(value, ensure_ascii=False) for name, value in run.inputs.items()}
+    return line(
+        ", ".join(f"{name} = {text if len(text) <= VALUE else text[:VALUE] + '…'}" for name, text in texts.items())
+    )
 
 
 def in_words(run: Run) -> dict[str, int]:
@@ -55,10 +68,12 @@ def end(run: Run, step: Step) -> str:
 def of_step(run: Run, step: Step) -> list[str]:
     """The rows about a step: its value, the decision about it, its agent, the files of others among its own."""
     state, name = run.steps[step.id], run.plan.id or ""
-    rows = [f"Value: {_value(name, state.result, run, step)}"] if state.result and state.result.ok else []
+    rows = [f"Value: {_value(name, state.result, run, step.id)}"] if state.result and state.result.ok else []
     rows += [_decided(run.decisions[step.id])] if step.id in run.decisions else []
+    rows += [_answered(answer)] if (answer := run.waiting.answers.get(step.id)) else []
     rows += [f"Recovered: {line(state.mended)}"] if state.mended else []
     rows += [f"Agent: plan show {agent_of_step(name, step.id, state.calls)}"] if _has_agent(step, state) else []
+    rows += child_rows(name, step.id, state)
     rows += [f"Deleted: {', '.join(map(line, state.deleted))}"] if state.deleted else []
     rows += [f"Warning: {line(warning)}" for warning in state.warnings]
     return [f"      {row}" for row in rows]
@@ -81,12 +96,12 @@ def _how(state: StepState) -> str:
     return "" if state.status is Status.PENDING or state.awaiting else state.status.value
 
 
-def _value(plan: str, result: Result, run: Run, step: Step) -> str:
+def _value(plan: str, result: Result, run: Run, step_id: str = "") -> str:
     if result.large:
         return f"{line(result.large.preview)}… {result.large.bytes:,} bytes; all of it: plan show {plan} --full --json"
-    value, is_whole = value_of(run, step.id, result)
+    value, is_whole = value_of(run, step_id, result)
     if not is_whole:
-        return f"put together from those of its steps: plan show {plan} {quoted(step.id)}"
+        return f"put together from those of its steps: plan show {plan} {quoted(step_id)}"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     if len(text) <= VALUE:
         return line(text) or "(empty)"
@@ -100,6 +115,12 @@ def _decided(decision: Decision) -> str:
     how = ", as a call of the same kind was before it" if decision.remembered else ""
     how += ", with changed arguments" if decision.args is not None else ""
     return f"{what}: {who}{_clock(decision.time)}{how}{f': {line(decision.comment)}' if decision.comment else ''}"
+
+
+def _answered(answer: Answer) -> str:
+    who = f"by {line(answer.by)}, " if answer.by else ""
+    who += "by its time limit, " if answer.source == "timeout" else ""
+    return f"Answered: {who}{_clock(answer.time)}"
 
 
 def _seconds(milliseconds: float) -> str:

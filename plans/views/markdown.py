@@ -7,10 +7,12 @@ the reader's screen (FAULTS, T18).
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from plans.children.view import in_words
 from plans.execution.readiness import ReadinessIndex
+from plans.flow.undone import shown_steps
 from plans.model import Plan
 from plans.run import PlanStatus, Run, Status, StepState
 from plans.views.agent_progress import position, tasks_of
@@ -20,6 +22,7 @@ from plans.views.nested.listing import root_of
 from plans.views.nested.standing import Standing, failures, folded_ids, is_inside, top_counts, top_denied
 from plans.views.nested.words import folded_line, what
 from plans.views.pending import asked
+from plans.views.progress.closing import undo_text
 from plans.views.safe_text import line
 
 MARKS = {"completed": "✓", "failed": "✗", "running": ">", "skipped": "-", "ready": "?", "blocked": " ", "pending": " "}
@@ -55,12 +58,13 @@ def details(run: Run, schedule: ReadinessIndex) -> str:
     if run.problems:
         rows += [f"Fix before the plan can begin: {md(run.problems[0].text[:300])}", ""]
     if schedule.awaiting and run.status is not PlanStatus.REVIEW:
-        rows += ["Awaiting approval: " + ", ".join(map(code, folded_ids(schedule.awaiting, 10))), ""]
+        for what_for, names in _asking(schedule):
+            rows += [f"Awaiting {what_for}: " + ", ".join(map(code, folded_ids(names, 10))), ""]
         rows += _calls(run, schedule)
-    shown = run.plan.steps
-    if len(shown) > DETAIL_STEPS:
-        names = (name for name in schedule.moving(DETAIL_STEPS) if not is_inside(schedule, name))
-        shown = [schedule.step(name) for name in names]
+    moving = (name for name in schedule.moving(DETAIL_STEPS) if not is_inside(schedule, name))
+    shown = [schedule.step(name) for name in moving]
+    if len(run.plan.steps) <= DETAIL_STEPS:
+        shown = shown_steps(run)[: 2 * DETAIL_STEPS]
     standing, inner = Standing(schedule), _failures(run, schedule)
     for step in shown:
         state = run.steps[step.id]
@@ -71,9 +75,10 @@ def details(run: Run, schedule: ReadinessIndex) -> str:
             + (f" · {md(position(tasks_of(state))[:200])}" if state.tasks else "")
             + (f" · {md(inside)}" if (inside := standing.line(step.id)) else "")
             + (f" · {md(note[:200])}" if note else "")
+            + (f" · {md(undo)}" if (undo := undo_text(run, step)) else "")
         )
         rows += inner.get(step.id, ())
-    return "\n".join([*rows, *_rest(len(run.plan.steps) - len(shown)), *_END])
+    return "\n".join([*rows, *_rest(len(shown_steps(run)) - len(shown)), *_END])
 
 
 def _failures(run: Run, schedule: ReadinessIndex) -> dict[str, list[str]]:
@@ -94,19 +99,27 @@ def status_of(state: StepState) -> str:
 def _counts(schedule: ReadinessIndex) -> str:
     """The number of steps by status. One that awaits a decision is not called ready as well."""
     number = dict(top_counts(schedule))
-    for name in (*schedule.awaiting, *schedule.recovering):
+    for name in (*schedule.awaiting, *schedule.recovering, *schedule.expecting):
         if not is_inside(schedule, name):
             number[schedule.run.steps[name].status] -= 1
     denied = top_denied(schedule)
     number[Status.SKIPPED] = number.get(Status.SKIPPED, 0) - denied
     parts = [(number.get(status, 0), status.value) for status in Status]
-    parts += [(denied, "denied"), (len(schedule.awaiting), "awaiting approval")]
-    parts += [(len(schedule.recovering), "awaiting recovery")]
+    parts += [(denied, "denied"), *((len(names), f"awaiting {what}") for what, names in _asking(schedule))]
+    parts += [(len(schedule.expecting), "awaiting event"), (len(schedule.recovering), "awaiting recovery")]
     return ", ".join(f"{count} {name}" for count, name in parts if count)
 
 
+def _asking(schedule: ReadinessIndex) -> list[tuple[str, list[str]]]:
+    """The steps that await a person, by what they await."""
+    found: dict[str, list[str]] = {"approval": [], "answer": []}
+    for name in schedule.awaiting:
+        found[schedule.run.steps[name].awaiting or "approval"].append(name)
+    return [(what, names) for what, names in found.items() if names]
+
+
 def _calls(run: Run, schedule: ReadinessIndex) -> list[str]:
-    """The calls that await approval, each in full as a block of code, or not at all if there is no room."""
+    """What awaits a person, each call or question in full as a block of code, or not at all if there is no room."""
     rows: list[str] = []
     room = DETAIL_CHARACTERS
     for name in list(schedule.awaiting)[: DETAIL_CALLS + 1]:
@@ -140,45 +153,86 @@ class Node(NamedTuple):
     text: str
     needs: Sequence[str]
     status: str | None = None
-    inside: str = ""
-    """What is inside a block or loop, in one line."""
+    inside: Sequence[Node] = ()
+    folded: str = ""
+    """What is inside a block or loop of a started plan, in one line."""
 
     @classmethod
     def of(cls, step: StepView) -> Node:
         """The node of a step of a started plan; a block or loop is one node, marked if something in it needs a look."""
         text, inside = step.description or what(step), step.inside
+        if step.child is not None and (told := in_words(step.child.status, step.child.counts, len(step.child.pending))):
+            text = f"{text} ({told})"
         if inside is None:
             return cls(step.id, text, step.needs, step.status)
         status, told = step.status.value, folded_line("", inside).removeprefix(": ").strip()
         asks = any(word.startswith("awaiting ") for word in inside.counts)
         if step.status is not Status.FAILED and (asks or inside.counts.get("failed")):
             status, told = ("waiting", f"? {told}") if asks else ("troubled", f"✗ {told}")
-        return cls(step.id, text, step.needs, status, told)
+        return cls(step.id, text, step.needs, status, folded=told)
 
 
 def mermaid(nodes: Sequence[Node]) -> str:
     """The graph in Mermaid syntax, coloured by status."""
     rows = ["flowchart TD"]
-    names = {node.id: f"s{index}" for index, node in enumerate(nodes)}
+    names = {node.id: f"s{index}" for index, node in enumerate(_all(nodes))}
     for node in nodes:
-        label = line(f"{node.id}: {node.text}")
-        status = f":::{node.status}" if node.status else ""
-        inside = f"<br/>{_MERMAID.sub(_entity, line(node.inside))}" if node.inside else ""
-        rows.append(f'    {names[node.id]}["{_MERMAID.sub(_entity, label)}{inside}"]{status}')
+        rows += _mermaid_rows(node, names, "    ")
     for before, after in _edges(nodes):
         rows.append(f"    {names[before]} --> {names[after]}")
     colours = {"completed": "#bfb", "failed": "#fbb", "running": "#bdf", "skipped": "#ddd", "blocked": "#fed",
                "waiting": "#ff9", "troubled": "#fca"}  # fmt: skip
-    used = {node.status for node in nodes}
+    used = {node.status for node in _all(nodes)}
     return "\n".join(rows + [f"    classDef {name} fill:{colour}" for name, colour in colours.items() if name in used])
 
 
 def dot(nodes: Sequence[Node]) -> str:
     """The graph in Graphviz (DOT) syntax."""
-    rows = ["digraph plan {", "  rankdir=TB; node [shape=box];"]
-    labels = {node.id: " · ".join(filter(None, (f"{node.id}: {node.text}", node.inside))) for node in nodes}
-    rows += [f"  {_dot(node.id)} [label={_dot(labels[node.id])}];" for node in nodes]
-    return "\n".join([*rows, *(f"  {_dot(before)} -> {_dot(after)};" for before, after in _edges(nodes)), "}"])
+    has_blocks = any(node.inside for node in nodes)
+    rows = ["digraph plan {", f"  rankdir=TB; {'compound=true; ' if has_blocks else ''}node [shape=box];"]
+    for node in nodes:
+        rows += _dot_rows(node, "  ")
+    known = {node.id: node for node in _all(nodes)}
+    return "\n".join([*rows, *(_dot_edge(known[before], known[after]) for before, after in _edges(nodes)), "}"])
+
+
+def _all(nodes: Sequence[Node]) -> Iterator[Node]:
+    """The nodes and those inside them."""
+    for node in nodes:
+        yield node
+        yield from _all(node.inside)
+
+
+def _mermaid_rows(node: Node, names: Mapping[str, str], indent: str) -> list[str]:
+    folded = f"<br/>{_MERMAID.sub(_entity, line(node.folded))}" if node.folded else ""
+    label = f'{names[node.id]}["{_MERMAID.sub(_entity, line(f"{node.id}: {node.text}"))}{folded}"]'
+    if not node.inside:
+        return [f"{indent}{label}{f':::{node.status}' if node.status else ''}"]
+    inner = [row for each in node.inside for row in _mermaid_rows(each, names, f"{indent}    ")]
+    return [f"{indent}subgraph {label}", *inner, f"{indent}end"]
+
+
+def _dot_rows(node: Node, indent: str) -> list[str]:
+    told = " · ".join(filter(None, (f"{node.id}: {node.text}", node.folded)))
+    label = f"label={_dot(told)}"
+    if not node.inside:
+        return [f"{indent}{_dot(node.id)} [{label}];"]
+    inner = [row for each in node.inside for row in _dot_rows(each, f"{indent}  ")]
+    return [f"{indent}subgraph {_dot(f'cluster {node.id}')} {{", f"{indent}  {label};", *inner, f"{indent}}}"]
+
+
+def _dot_edge(before: Node, after: Node) -> str:
+    """An edge; between blocks, it is drawn between steps inside them and cut at their borders."""
+    ends = [f"ltail={_dot(f'cluster {before.id}')}"] if before.inside else []
+    ends += [f"lhead={_dot(f'cluster {after.id}')}"] if after.inside else []
+    cut = f" [{', '.join(ends)}]" if ends else ""
+    return f"  {_dot(_innermost(before))} -> {_dot(_innermost(after))}{cut};"
+
+
+def _innermost(node: Node) -> str:
+    while node.inside:
+        node = node.inside[0]
+    return node.id
 
 
 def _dot(value: str) -> str:
@@ -191,5 +245,5 @@ def _entity(match: re.Match[str]) -> str:
 
 
 def _edges(nodes: Sequence[Node]) -> list[tuple[str, str]]:
-    known = {node.id for node in nodes}
-    return [(before, node.id) for node in nodes for before in node.needs if before in known]
+    known = {node.id for node in _all(nodes)}
+    return [(before, node.id) for node in _all(nodes) for before in node.needs if before in known]

@@ -7,15 +7,23 @@ from datetime import datetime
 from typing import Any
 
 from plans.execution import approvals
+from plans.expressions.opaque import scanned
 from plans.expressions.references import find
 from plans.flow.ids import pattern_of
 from plans.model import Step
 from plans.run import Run
 from plans.step_call import digest_of, upcoming
 from plans.views.nested.listing import item_text
+from plans.waiting import answers
+from plans.waiting.questions import ASK
 
 LISTED = 200
 """Pending decisions inside loops that a view has with their calls; further ones are counted."""
+
+QUESTION = "question"
+"""Kind of a pending decision that is an answer; its `args` are the question with all that belongs to it."""
+ASKING = ("approval", "answer")
+"""What of a step's `awaiting` is pending for a person."""
 
 
 def pending(run: Run) -> list[dict[str, Any]]:
@@ -38,7 +46,7 @@ def more_pending(run: Run) -> dict[str, Any]:
 
 def _waiting(run: Run) -> tuple[list[Step], list[Step]]:
     """The steps that await a decision, oldest first; apart, those in loops that there is no room for."""
-    names = [name for name, state in run.steps.items() if state.awaiting == "approval"]
+    names = [name for name, state in run.steps.items() if state.awaiting in ASKING]
     steps = [step for name in names if (step := run.step_of(name)) is not None]
     steps.sort(key=lambda step: run.steps[step.id].changes[-1].seq)
     if len(steps) <= LISTED or not run.opened:
@@ -53,8 +61,11 @@ def call_view(run: Run, step_id: str) -> dict[str, Any]:
     step = run.step_of(step_id)
     if step is None:
         return {}
-    if run.steps[step_id].awaiting == "approval":
+    if run.steps[step_id].awaiting in ASKING:
         return {**asked(run, step), "isWhole": True}
+    if step.tool == ASK and (known := answers.args_known(run, step)) is not None:
+        digest = answers.digest_of_question(known)
+        return {**_shown(run, step, known), "kind": QUESTION, "digest": digest, "isWhole": True}
     call = upcoming(run, step)
     return {
         **_shown(run, step, call.call.args),
@@ -67,13 +78,13 @@ def call_view(run: Run, step_id: str) -> dict[str, Any]:
 def asked(run: Run, step: Step) -> dict[str, Any]:
     """What a person is asked about a step."""
     state = run.steps[step.id]
-    kind = next(iter(state.proposal or {}), "approval")
+    kind = QUESTION if state.awaiting == "answer" else next(iter(state.proposal or {}), "approval")
     return {**_shown(run, step, state.asked or run.args_of(step)), "kind": kind, "digest": state.digest}
 
 
 def _shown(run: Run, step: Step, args: dict[str, Any]) -> dict[str, Any]:
     """The whole call with these arguments."""
-    roots = [] if run.literal else [each.root for each in find(args)]
+    roots = [] if run.literal else [each.root for each in find(scanned(step.tool, args))]
     large = {root: large for root in roots if (large := _stored(run, step.id, root))}
     return {
         **({"large": large} if large else {}),
@@ -92,9 +103,9 @@ def _shown(run: Run, step: Step, args: dict[str, Any]) -> dict[str, Any]:
 
 def _stored(run: Run, step_id: str, root: str) -> dict[str, Any] | None:
     """Where the value of a step is stored, if it is too large for history: its hash tells what is approved."""
-    found = run.outline.find(step_id, root) if run.opened else None
-    root = found.step_id or "" if found is not None else root
-    result = run.steps[root].result if root in run.steps else None
+    found = run.outline.find(step_id, root)
+    state = run.steps.get(found.step_id) if found is not None and found.step_id is not None else None
+    result = state.result if state is not None else None
     return result.large.model_dump(mode="json") if result and result.large else None
 
 

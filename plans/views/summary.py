@@ -13,8 +13,10 @@ from typing import Any
 from pydantic import Field
 
 from plans.agents.order import AGENT_PREFIX
+from plans.definition.scopes import FINALLY
 from plans.execution.approvals import DENIED
 from plans.flow.ids import template_of
+from plans.flow.undone import outcomes, shown_steps
 from plans.model import Step, Value
 from plans.run import ENDED, PlanStatus, Run, Status, StepState
 from plans.views.markdown import code, md
@@ -23,6 +25,7 @@ from plans.views.models.nested import InsideView
 from plans.views.nested.counting import Census
 from plans.views.nested.listing import is_cause
 from plans.views.nested.words import folded_line, quoted
+from plans.views.pending import ASKING
 from plans.views.views import counts, created, duration, tokens
 
 
@@ -39,6 +42,15 @@ class Reason(Value):
 
     step_id: str
     reason: str = ""
+
+
+class UndoneStep(Value):
+    """A step that was undone, or was to be, when the plan rolled back."""
+
+    step_id: str
+    status: str = Field(description="completed, failed, skipped: denied; pending, running: the plan ended before.")
+    code: str | None = None
+    error: str = ""
 
 
 class Denial(Value):
@@ -74,6 +86,8 @@ class Summary(View):
     inside: dict[str, InsideView] = Field(
         default_factory=dict, description="What is inside blocks and loops, by step; omitted if there are none."
     )
+    undone: list[UndoneStep] = Field(default_factory=list, description="Steps to undo, the last completed first.")
+    closing: list[Failure] = Field(default_factory=list, description="Steps of `finally` that failed.")
 
     @property
     def is_completed(self) -> bool:
@@ -81,11 +95,12 @@ class Summary(View):
         return self.status is PlanStatus.COMPLETED
 
     def to_json(self) -> dict[str, Any]:
-        """The summary as JSON data with all fields, except that unset fields of `tokens` are omitted."""
+        """The summary as JSON data with all fields, less unset ones of `tokens`, and what closed no plan."""
         tokens = self.tokens.model_dump(mode="json", exclude_unset=True)
-        view = self.model_dump(mode="json", exclude={"inside"}) | {"tokens": tokens}
+        empty = [name for name in ("undone", "closing") if not getattr(self, name)]
+        view = self.model_dump(mode="json", exclude={"inside", *sorted(empty)})
         inside = {name: each.model_dump(mode="json", exclude_unset=True) for name, each in self.inside.items()}
-        return view | ({"inside": inside} if inside else {})
+        return view | {"tokens": tokens} | ({"inside": inside} if inside else {})
 
 
 def summary_of(run: Run) -> Summary:
@@ -108,9 +123,15 @@ def summary_of(run: Run) -> Summary:
         failed=[_failure(step, state) for step, state in islice(_failed(run, census), 100)],
         skipped=[_reason(step, state) for step, state in _those(run, Status.SKIPPED) if not state.is_denied][:100],
         denied=[_denial(run, step) for step, state in islice(_denied(run, census), 100)],
-        awaiting=[name for name, state in run.steps.items() if state.awaiting == "approval"][:100],
+        awaiting=[name for name, state in run.steps.items() if state.awaiting in ASKING][:100],
         blocked=[_reason(step, state) for step, state in _those(run, Status.BLOCKED)][:100],
         inside={step.id: InsideView(**inside) for step in run.plan.steps if (inside := census.inside(step.id))},
+        undone=_undone(run)[:100],
+        closing=[
+            _failure(step, run.steps[step.id])
+            for step in shown_steps(run)
+            if run.steps[step.id].closes == FINALLY and run.steps[step.id].status is Status.FAILED
+        ][:100],
     )
 
 
@@ -139,10 +160,24 @@ def _denied(run: Run, census: Census) -> Iterator[tuple[Step, StepState]]:
                 yield (run.outline.step(name) if name != step.id else step), run.steps[name]
 
 
+def _undone(run: Run) -> list[UndoneStep]:
+    """What became of the undos, in their order."""
+    return [
+        UndoneStep(
+            step_id=name,
+            status=became.status,
+            code=became.result.code if became.result else None,
+            error=str(became.result.error or "")[:500] if became.result else "",
+        )
+        for name, became in outcomes(run)
+    ]
+
+
 def _files_left(run: Run) -> list[str]:
     """The files that steps wrote, except those that a later step deleted."""
     census = Census(run)
-    states = [run.steps[name] for step in run.plan.steps for name in (step.id, *census.walk(step.id))]
+    names = dict.fromkeys(name for step in shown_steps(run) for name in (step.id, *census.walk(step.id)))
+    states = [run.steps[name] for name in names]
     deleted = {path: _end(state) for state in states for path in state.deleted}
     return [path for state in states for path in state.wrote if path not in deleted or _end(state) > deleted[path]]
 
@@ -182,7 +217,7 @@ def next_commands(summary: Summary) -> list[tuple[str, str]]:
     if summary.status is PlanStatus.REVIEW:
         return [(f"plan review {name}", "read and change it"), (f"plan begin {name}", "begin it as it is")]
     if summary.status not in ENDED:
-        asks = [(f"plan pending {name}", "shows what it asks; then: plan approve, or plan deny")]
+        asks = [(f"plan pending {name}", "shows what it asks; then: plan approve, plan deny or plan answer")]
         paused = [(f"plan unpause {name}", "let steps start again")]
         return (asks if summary.awaiting else []) + (paused if summary.status is PlanStatus.PAUSED else [])
     if summary.status is PlanStatus.COMPLETED:
@@ -218,12 +253,19 @@ def summary_markdown(summary: Summary, steps: str = "") -> str:
     rows += _section("Denied", [f"`{each.step_id}`: {md(why_denied(each))}" for each in summary.denied])
     rows += _section("Skipped", [f"`{each.step_id}`: {md(each.reason)}" for each in summary.skipped])
     rows += _section("Blocked", [f"`{each.step_id}`: {md(each.reason)}" for each in summary.blocked])
+    rows += _section("Undone", [_undone_row(each) for each in summary.undone])
+    rows += _section("Failed at the end", [f"`{each.step_id}`: {md(each.error)}" for each in summary.closing])
     rows += _section("Files written", [code(path) for path in summary.files_written])
     numbers = {name: count for name, count in shown["tokens"].items() if count and not isinstance(count, dict)}
     parts = [*_shares("model", summary.tokens.by_model), *_shares("step", summary.tokens.by_step)]
     rows += _section("Tokens", [*(f"{name}: {count}" for name, count in numbers.items()), *parts])
     rows += ["", "## Steps", "", "```", steps, "```"] if steps else []
     return "\n".join(rows) + "\n"
+
+
+def _undone_row(each: UndoneStep) -> str:
+    how = f"{each.status}{f': {each.error}' if each.error else ''}"
+    return f"`{each.step_id}`: {md(how)}"
 
 
 def _shares(kind: str, tokens: dict[str, int]) -> list[str]:

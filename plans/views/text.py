@@ -14,6 +14,7 @@ from plans.agents.as_plan import TOOL as AGENT
 from plans.execution.readiness import needed
 from plans.execution.tool_history import last_call
 from plans.files.undo import one_of
+from plans.flow.undone import shown_steps
 from plans.model import Step
 from plans.run import Run, Status, StepState
 from plans.views import details
@@ -29,7 +30,8 @@ from plans.views.nested.counting import Census
 from plans.views.nested.listing import troubled
 from plans.views.nested.rows import files_row, folded, nested_rows
 from plans.views.nested.words import quoted
-from plans.views.pending import asked
+from plans.views.pending import ASKING, QUESTION, asked
+from plans.views.progress.closing import undo_text
 from plans.views.safe_text import line
 
 ATTEMPTS = 5
@@ -54,7 +56,7 @@ def text(run: Run, limit: int | None = None, *, detailed: bool = False) -> str:
         "",
         "Steps:",
     ]
-    positions = {step.id: index for index, step in enumerate(run.plan.steps)}
+    positions = {step.id: index for index, step in enumerate(shown_steps(run))}
     shown = range(len(states)) if limit is None or len(states) <= limit else foremost(_ranks(run), limit)
     steps, inner = [run.plan.steps[index] for index in shown], troubled(census, run) if census.has_any else {}
     rows = [
@@ -65,7 +67,7 @@ def text(run: Run, limit: int | None = None, *, detailed: bool = False) -> str:
             *nested_rows(census, run, inner.get(step.id, ()), MARKS, _asked),
         )
     ]
-    return "\n".join(head + rows + _hidden(run, set(shown)))
+    return "\n".join(head + rows + _hidden(run, set(shown)) + _closing_rows(run, positions, limit, detailed))
 
 
 def is_done(state: StepState) -> bool:
@@ -84,11 +86,20 @@ def _hidden(run: Run, shown: Set[int]) -> list[str]:
     return [f"  {counted(hidden)}"] if hidden else []
 
 
+def _closing_rows(run: Run, positions: Mapping[str, int], limit: int | None, detailed: bool) -> list[str]:
+    """The steps that close the plan, below its own: the last ones to begin, if there is not room for all."""
+    closing = shown_steps(run)[len(run.plan.steps) :]
+    shown = closing if limit is None else closing[-limit:]
+    more = [f"  {len(closing) - len(shown)} earlier ones"] if len(shown) < len(closing) else []
+    rows = [row for step in shown for row in _step_rows(run, step, positions, detailed)]
+    return ["", "Closing:", *more, *rows] if closing else []
+
+
 def _step_rows(run: Run, step: Step, positions: Mapping[str, int], detailed: bool) -> list[str]:
     state, index = run.steps[step.id], positions[step.id]
     mark = MARKS[state.status] if state.status is not Status.READY or state.awaiting else " "
     row = f"  {index}: [{mark}] {line(step.description or step.id)}"
-    tools, notes = _tools(step, state), line(_notes(step, state))
+    tools, notes = _tools(step, state), line(_notes(step, state, undo_text(run, step)))
     more = details.of_step(run, step) if detailed else []
     if not tools and state.status in _NOT_BEGUN:
         needs = sorted({positions[name] for name in needed(run, step) if name in positions})
@@ -135,19 +146,21 @@ def _whose(step: Step, state: StepState, path: str) -> str:
 
 def _asked(run: Run, step: Step) -> list[str]:
     """The whole call that awaits approval, unless it is too long for the answer to a query."""
-    if run.steps[step.id].awaiting != "approval":
+    if run.steps[step.id].awaiting not in ASKING:
         return []
     item = PendingView.model_validate(asked(run, step))
+    if item.kind == QUESTION:
+        return ["      Question:", *(f"        {row}" for row in call_rows(item))]
     if characters(item) > CALL_CHARACTERS:
         return [f"      Call: too long to show here; all of it: plan pending {run.plan.id} {quoted(step.id)}"]
     return ["      Call:", *(f"        {row}" for row in call_rows(item))]
 
 
-def _notes(step: Step, state: StepState) -> str:
+def _notes(step: Step, state: StepState, undo: str) -> str:
     if state.awaiting:
         return f"awaiting {state.awaiting}"
     error = state.result.error if state.result else None
-    return error or "; ".join(filter(None, [notes_of(step, state), state.mended])) or state.reason
+    return error or "; ".join(filter(None, [notes_of(step, state), state.mended, undo])) or state.reason
 
 
 def _tools(step: Step, state: StepState) -> str:

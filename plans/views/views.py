@@ -15,9 +15,11 @@ from datetime import datetime
 from typing import Any
 
 from plans.activity_io import PastCall
+from plans.children.view import child_view
 from plans.execution import approvals
 from plans.execution.readiness import ReadinessIndex
 from plans.execution.tool_history import last_record
+from plans.flow.undone import shown_steps, undone
 from plans.model import Step
 from plans.run import Decision, Result, Run, Status, StepState
 from plans.step_call import carries
@@ -27,6 +29,7 @@ from plans.views.nested.records import by_index, calls_by_index, shared_by_index
 from plans.views.nested.values import result_with_value
 from plans.views.nested.views import inside_views, with_inside
 from plans.views.pending import iso, more_pending, pending
+from plans.views.progress.closing import closing_view, undo_view
 from plans.views.progress.events import asks, result_view
 
 DENIED_COUNT = "denied"
@@ -39,7 +42,10 @@ def plan_view(run: Run, schedule: ReadinessIndex) -> dict[str, Any]:
     """The full view (a PlanView): the plan joined with what happened."""
     plan = run.plan
     inside = inside_views(run, brief_step)
-    steps = [{**step_view(run, schedule, index), **inside.get(step.id, {})} for index, step in enumerate(plan.steps)]
+    steps = [
+        {**step_view(run, schedule, index, step), **inside.get(step.id, {})}
+        for index, step in enumerate(shown_steps(run))
+    ]
     unset = [name for name in _IF_SET if not getattr(plan, name)]
     head = plan.model_dump(mode="json", exclude={"steps", *sorted(unset)}, exclude_none=True)
     return head | {
@@ -52,8 +58,10 @@ def plan_view(run: Run, schedule: ReadinessIndex) -> dict[str, Any]:
         "workspace": run.facts.workspace or plan.workspace,
         "inputs": run.inputs,
         "stopped": run.stopped,
+        **_of_child(run),
         **({"resumes": run.resumes} if run.resumes else {}),
         **({"unsigned": True} if run.unsigned else {}),
+        **closing_view(run),
         "counts": counts(run),
         "steps": steps,
         "pending": pending(run),
@@ -71,12 +79,18 @@ def plan_view(run: Run, schedule: ReadinessIndex) -> dict[str, Any]:
     }
 
 
+def _of_child(run: Run) -> dict[str, Any]:
+    """The plan that this one runs for, if it does; and its value, once it has one."""
+    link = {"parent": {"planId": run.parent.plan_id, "stepId": run.parent.step_id}} if run.parent else {}
+    return link | ({"value": result_view(run.value)} if run.value else {})
+
+
 def brief_view(run: Run) -> dict[str, Any]:
     """The brief view (a BriefView), cheap for a plan of any size: the fields of a step that a list shows.
 
     Arguments are included only for steps that requested approval; `seq` of a step is the number of its last event.
     """
-    steps = [brief_step(run, step) for step in run.plan.steps]
+    steps = [brief_step(run, step) for step in shown_steps(run)]
     return {
         "id": run.plan.id,
         **origin(run),
@@ -87,6 +101,7 @@ def brief_view(run: Run) -> dict[str, Any]:
         "startedAt": iso(run.started),
         "endedAt": iso(run.ended),
         "counts": counts(run),
+        **closing_view(run),
         "steps": steps,
         **with_inside(run, steps, brief_step),
         "pending": pending(run),
@@ -116,15 +131,16 @@ def tokens(run: Run) -> dict[str, Any]:
     return run.ledger.to_json(run.llm_seconds) if run.llm_calls or run.ledger.by_step else {}
 
 
-def step_view(run: Run, schedule: ReadinessIndex, index: int) -> dict[str, Any]:
+def step_view(run: Run, schedule: ReadinessIndex, index: int, step: Step) -> dict[str, Any]:
     """One step with its status and result (a StepView)."""
-    step = run.plan.steps[index]
     state = run.steps[step.id]
     view = step.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     view |= {"order": index, "description": step.description, "args": run.args_of(step), "dependsOn": step.depends_on}
     view["needs"] = list(schedule.needs(step.id))
     view["critical"] = run.plan.defaults.critical if step.critical is None else step.critical
-    view["requiresApproval"] = needs_mark(run, index)
+    view["requiresApproval"] = needs_mark(run, step)
+    view |= {"closes": state.closes} if state.closes else {}
+    view |= undo_view(run, step)
     view["status"] = state.status.value
     if state.status is Status.BLOCKED:
         view["blockedBy"] = schedule.open_needs(step.id)
@@ -138,6 +154,8 @@ def step_view(run: Run, schedule: ReadinessIndex, index: int) -> dict[str, Any]:
         view["awaiting"] = state.awaiting
     if step.id in run.decisions:
         view["decision"] = _decision(run.decisions[step.id])
+    if step.id in run.waiting.answers:
+        view["answer"] = run.waiting.answers[step.id].model_dump(mode="json", include={"by", "time", "source"})
     if state.failure:
         view["failure"] = result_view(state.failure)
     if state.notes:
@@ -146,14 +164,15 @@ def step_view(run: Run, schedule: ReadinessIndex, index: int) -> dict[str, Any]:
         view["mended"] = state.mended
     if state.tasks:
         view["tasks"] = _tasks(state)
+    if state.child is not None:
+        view["child"] = child_view(state.child)
     if state.result:
         view["result"] = result_with_value(run, step.id, result_view(state.result))
     return view | _times(state)
 
 
-def needs_mark(run: Run, index: int) -> bool:
+def needs_mark(run: Run, step: Step) -> bool:
     """Whether the step is shown as needing approval, regardless of waivers for the whole run."""
-    step = run.plan.steps[index]
     asks = approvals.stated(run, step)
     if asks is not None:
         return asks
@@ -162,11 +181,11 @@ def needs_mark(run: Run, index: int) -> bool:
 
 
 def counts(run: Run) -> dict[str, int]:
-    """Number of steps by status, without zeros, and in total. Denied steps are `denied`, not `skipped`.
+    """Number of the plan's steps by status, without zeros, and in total. Denied steps are `denied`, not `skipped`.
 
     A block or loop is one step, whatever is inside it.
     """
-    states = (state for _, state in Census(run).top())
+    states = (state for _, state in Census(run).top() if not state.closes)
     number = Counter(DENIED_COUNT if state.is_denied else state.status.value for state in states)
     names = [*(status.value for status in Status), DENIED_COUNT]
     return {"total": number.total()} | {name: number[name] for name in names if number[name]}
@@ -224,6 +243,8 @@ def brief_step(run: Run, step: Step) -> dict[str, Any]:
         "description": step.description,
         "status": state.status.value,
         "seq": state.changes[-1].seq if state.changes else 0,
+        **({"closes": state.closes} if state.closes else {}),
+        **({"undo": became.status} if (became := undone(run, step.id)) else {}),
     }
     if asks(state):
         view["args"] = run.args_of(step) if state.asked is None else state.asked
@@ -236,6 +257,8 @@ def brief_step(run: Run, step: Step) -> dict[str, Any]:
         view["never"] = True
     if state.tasks:
         view["tasks"] = _tasks(state)
+    if state.child is not None:
+        view["child"] = child_view(state.child)
     if state.result:
         view["result"] = _brief_result(state.result)
     return view | _times(state)

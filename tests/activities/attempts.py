@@ -38,6 +38,7 @@ class Attempts:
     """Its id, and so the key of its calls; without one, every call has a key of its own."""
     stamps: Mapping[str, Stamp] = field(default_factory=dict)
     notes_seen: Sequence[str] = ()
+    owns: Sequence[str] = ()
     repeatable: bool = True
     again: bool = False
     errors: int = 0
@@ -63,6 +64,7 @@ class Attempts:
             repeatable=self.repeatable,
             stamps=dict(self.stamps),
             notes_seen=list(self.notes_seen),
+            owns=list(self.owns),
         )
 
     def environment(self) -> ActivityEnvironment:

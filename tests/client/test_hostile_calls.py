@@ -23,8 +23,8 @@ from client.cli.output import show_json
 from client.pending import Pending
 from client.review.rows import detail
 from client.runs import BriefView, EventView
-from plans.activity_io import LargeValue
 from plans.execution.schedule import Schedule
+from plans.large_value import LargeValue
 from plans.views.call_text import call_rows, folded_rows
 from plans.views.markdown import DETAIL_CHARACTERS, details
 from plans.views.models import PendingView, PlanView

@@ -28,6 +28,13 @@ def test_a_new_id_cannot_look_like_a_workflow_id() -> None:
         checked("plan-a")
 
 
+def test_a_run_of_a_schedule_is_named_by_its_time_and_no_other_plan_is() -> None:
+    assert workflow_id("nightly-2027-03-28T05:00:00Z") == "plan-nightly-2027-03-28T05:00:00Z"
+    assert plan_id("plan-nightly-2027-03-28T05:00:00Z-r2") == "nightly-2027-03-28T05:00:00Z-r2"
+    with pytest.raises(BadPlanId, match="colon"):
+        checked("nightly-2027-03-28T05:00:00Z")
+
+
 @pytest.mark.parametrize(
     ("title", "begins"),
     [

@@ -119,3 +119,24 @@ def test_a_plan_with_very_many_malformed_fields_is_not_checked_further() -> None
     assert "UNKNOWN_TOOL" not in found
     assert found[-1] == "MORE_PROBLEMS"
     assert "UNKNOWN_TOOL" in [problem.code for problem in check({"steps": steps[:10]}, {})[1]]
+
+
+def test_a_problem_inside_a_block_has_the_line_of_that_step(tmp_path: Path) -> None:
+    rows = [
+        *(
+            "steps:",
+            "- id: x",
+            "  tool: sleep",
+            "- id: b",
+            "  steps:",
+            "  - {id: a, tool: sleep}",
+            "  - {id: x, tool: t}",
+        ),
+        *("  catch:", "  - steps:", "    - {id: x, tool: t}", "- id: c", "  steps:", "  - {id: a, tool: t}"),
+    ]
+    found = load(written(tmp_path, "plan.yaml", "\n".join(rows)))
+    lines = {
+        path: found.line(Problem(code="X", message="x", step_id=path)) for path in ("x", "b.x", "c.a", "b.catch.x")
+    }
+    assert lines == {"x": 2, "b.x": 7, "c.a": 13, "b.catch.x": 10}
+    assert found.line(Problem(code="X", message="x", step_id="c.gone")) is None

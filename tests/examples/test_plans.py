@@ -63,7 +63,8 @@ def output_of(*command: str | Path) -> str:
 
 def test_there_are_examples_to_run() -> None:
     assert [path.parent.name for path in PLANS if path.parent != EXAMPLES] == [
-        "build-and-test", "csv-cleanup", "new-project", "release-notes", "risky-cleanup"
+        "build-and-test", "csv-cleanup", "map-files", "new-project", "nightly", "questions", "release-notes",
+        "risky-cleanup", "rollback", "sub-plans",
     ]  # fmt: skip
 
 
@@ -104,11 +105,25 @@ async def test_csv_cleanup_writes_no_list_of_rejected_rows_when_all_are_good(
     assert not (orders / "rejected.csv").exists()
 
 
+async def test_sub_plans_give_the_expected_chapters_and_contents(run: Run, copy: Callable[[str], Path]) -> None:
+    book = copy("sub-plans")
+    ended = await run("run", book / "plan.yaml")
+    assert ended.code == 0, ended.out + ended.err
+    assert_as_expected("sub-plans", book)
+
+
 async def test_release_notes_come_from_a_real_history(run: Run, tmp_path: Path) -> None:
     station = made_by("release-notes/make_history.sh", tmp_path / "station")
     ended = await run("run", EXAMPLES / "release-notes/plan.yaml", "--workspace", station, "--input", "since=v1.0.0")
     assert ended.code == 0, ended.out + ended.err
     assert_as_expected("release-notes", station)
+
+
+async def test_a_release_that_fails_is_taken_back_and_reported(run: Run, tmp_path: Path) -> None:
+    ended = await run("run", EXAMPLES / "rollback/plan.yaml", "--workspace", tmp_path, "--json")
+    assert (ended.code, ended.json["summary"]["status"]) == (1, "partial")
+    assert [each["stepId"] for each in ended.json["summary"]["undone"]] == ["announce", "package"]
+    assert_as_expected("rollback", tmp_path)
 
 
 async def test_a_hostile_tag_name_is_no_command(run: Run, tmp_path: Path) -> None:
@@ -190,3 +205,27 @@ async def test_new_project_says_which_input_is_missing_and_starts_nothing(run: R
     assert ended.code == 2
     assert "the input 'name' is required; give it with --input name=VALUE" in ended.err + ended.out
     assert list(workspace.iterdir()) == []
+
+
+async def test_the_nightly_plan_says_what_changed_and_the_second_night_asks_nobody(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a")
+    plan_file = EXAMPLES / "nightly/plan.yaml"
+    assert (await run("check", plan_file, "--json")).json["asks"] == []
+    for night in (1, 2):
+        ended = await run("run", plan_file, "--workspace", tmp_path)
+        assert ended.code == 0, ended.out + ended.err
+        text = (tmp_path / "nightly/report.md").read_text()
+        assert ("> a.txt 1" in text) is (night == 1)
+        (tmp_path / f"new-{night}.txt").touch()
+    assert "> new-1.txt 0" in text
+
+
+async def test_questions_are_answered_by_command_and_an_event_ends_the_wait(run: Run, tmp_path: Path) -> None:
+    started = await run("start", EXAMPLES / "questions" / "plan.yaml", "--workspace", tmp_path, "--id", "letters")
+    assert started.code == 0, started.err
+    assert (await run("answer", "letters", "audience", "colleagues")).code == 0
+    assert (await run("answer", "letters", "details", '{"copies": 20, "signature": "Ann"}')).code == 0
+    sent = await run("event", "letters", "print.finished", "--data", '{"job": "letter", "pages": 3}')
+    assert sent.code == 0, sent.err
+    assert (await run("watch", "letters")).code == 0
+    assert_as_expected("questions", tmp_path)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from plans.activity_io import Facts, LargeValue
+from plans.activity_io import Facts
 from plans.edits import EditPlan
 from plans.errors import PlanError
 from plans.execution import approvals
@@ -22,6 +22,7 @@ from plans.execution.messages import Decide
 from plans.execution.next_action import Ask, Call, Fail, Skip, after_timeout, next_action
 from plans.execution.revision import put_into_effect
 from plans.execution.schedule import Schedule
+from plans.large_value import LargeValue
 from plans.model import Plan, Step
 from plans.run import Options, PlanStatus, Result, Run, Status, run_of, text_of
 from plans.step_call import digest_of

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from plans.activity_io import Facts, LargeValue
+from plans.activity_io import Facts
+from plans.large_value import LargeValue
 from plans.model import Step
 from plans.run import Run, run_of, text_of
 from plans.step_call import StepCall, digest_of, upcoming

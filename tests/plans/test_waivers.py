@@ -25,7 +25,7 @@ from plans.execution.schedule import Schedule
 from plans.llm.answers import Recovery, parse_plan_answer, parse_recovery
 from plans.model import Step
 from plans.run import Options, PlanStatus, Result, Run, Status
-from plans.step_call import digest_of
+from plans.step_call import StepCall, digest_of
 from plans.step_state import Outcome
 from tests.plans.building import NOW, TOOLS, begun, completed, failed, plan_of, statuses, step
 
@@ -341,3 +341,40 @@ def test_arguments_of_an_approver_that_use_values_are_shown_filled_in_first() ->
     found = next_action(schedule, "g")
     assert isinstance(found, Ask)
     assert found.call.args == {"path": "unseen"}
+
+
+def block_of(*inner: Step, **fields: Any) -> dict[str, Any]:
+    """The data of a block."""
+    steps = [each.model_dump(mode="json", exclude_none=True, exclude_defaults=True) for each in inner]
+    return {"id": "b", "steps": steps, **fields}
+
+
+WAIVED = step("w", tool="delete_file", args={"path": "x"}, requires_approval=False, approval=APPROVES)
+
+
+@pytest.mark.parametrize("name", ["b.w", "b[cat.png].w", "b[a.b#1]#2.w", "b#3.w", "b.catch.w", "b[x].inner[y].w"])
+def test_a_waiver_inside_a_block_that_an_edit_made_counts_for_nothing(name: str) -> None:
+    inner = WAIVED.model_copy(update={"id": name})
+    call = StepCall(inner.tool, inner.args, None, "", {})
+    added = begun(step("a"))
+    assert approvals.is_waived(added.run, inner, call)
+    edit(added, {"op": "add", "step": block_of(WAIVED)})
+    assert not approvals.is_waived(added.run, inner, call)
+    assert approvals.refused_waiver(added.run, inner)
+    assert approvals.is_waived(added.run, inner.model_copy(update={"id": f"bb{name[1:]}"}), call)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        put("steps", block_of(WAIVED)["steps"], "b"),
+        put("forEach", ["x", "y"], "b"),
+        put("repeat", {"until": "v"}, "b"),
+        put("catch", [{"steps": block_of(WAIVED)["steps"]}], "b"),
+    ],
+)
+def test_an_edit_of_what_is_in_a_block_or_how_often_it_runs_ends_its_waivers(change: dict[str, Any]) -> None:
+    schedule = begun(step("a"), Step.model_validate(block_of(step("v"), dependsOn=["a"])))
+    edit(schedule, change)
+    inner = WAIVED.model_copy(update={"id": "b.w"})
+    assert not approvals.is_waived(schedule.run, inner, StepCall(inner.tool, inner.args, None, "", {}))

@@ -8,7 +8,12 @@ from typing import Any
 from tests.driving import Plans, Started, work
 from tests.replay.agents import AGENTS
 from tests.replay.agents import TALKS as AGENT_TALKS
+from tests.replay.child_plans import CHILD_PLANS
+from tests.replay.child_plans import TALKS as CHILD_TALKS
+from tests.replay.closings import CLOSINGS
 from tests.replay.outputs import OUTPUTS
+from tests.replay.schedules import SCHEDULED
+from tests.replay.waiting import WAITING
 
 Scenario = Callable[[Plans], Awaitable[Started]]
 REFUSE = {"id": "bad", "tool": "refuse", "args": {"code": "CONFLICT"}}
@@ -217,16 +222,26 @@ LLM: list[dict[str, Any]] = [
     {"when": {"schema": "recovery"}, "reply": {"json": {"action": "insert", "steps": [MADE], "reason": "missing"}}},
 ]
 """What the LLM of a recording says."""
-TALKS = AGENT_TALKS | {
-    "request-judged": [
-        {"when": {"schema": "plan"}, "reply": {"text": "no plan"}},
-        {"when": {"schema": "plan"}, "reply": {"json": {"steps": [MISSING | {"tool": "no_such_tool"}]}}},
-        {"when": {"schema": "plan"}, "reply": {"json": {"title": "Copy", "steps": [MISSING]}}},
-        {"when": {"schema": "recovery"}, "reply": {"json": {"action": "retry", "steps": [MADE], "reason": "try"}}},
-        {"when": {"schema": "recovery"}, "reply": {"json": {"action": "insert", "steps": [MISSING], "reason": "it"}}},
-        {"when": {"schema": "recovery"}, "reply": {"json": {"action": "insert", "steps": [MADE], "reason": "missing"}}},
-    ],
-}
+TALKS = (
+    AGENT_TALKS
+    | CHILD_TALKS
+    | {
+        "request-judged": [
+            {"when": {"schema": "plan"}, "reply": {"text": "no plan"}},
+            {"when": {"schema": "plan"}, "reply": {"json": {"steps": [MISSING | {"tool": "no_such_tool"}]}}},
+            {"when": {"schema": "plan"}, "reply": {"json": {"title": "Copy", "steps": [MISSING]}}},
+            {"when": {"schema": "recovery"}, "reply": {"json": {"action": "retry", "steps": [MADE], "reason": "try"}}},
+            {
+                "when": {"schema": "recovery"},
+                "reply": {"json": {"action": "insert", "steps": [MISSING], "reason": "it"}},
+            },
+            {
+                "when": {"schema": "recovery"},
+                "reply": {"json": {"action": "insert", "steps": [MADE], "reason": "missing"}},
+            },
+        ],
+    }
+)
 """What it says in a recording of its own kind."""
 
 CHAIN = [work("s0"), *(work(f"s{number}", f"s{number - 1}") for number in range(1, 6))]
@@ -314,5 +329,9 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "end-record": run(work("a"), work("b", "a"), title="Its record is named by the memo"),
     **AGENTS,
+    **CHILD_PLANS,
     **OUTPUTS,
+    **SCHEDULED,
+    **WAITING,
+    **CLOSINGS,
 }

@@ -15,8 +15,8 @@ from temporalio.converter import (
     WorkflowSerializationContext,
 )
 
-from plans.activity_io import LargeValue
 from plans.errors import ToolError
+from plans.large_value import LargeValue
 from runtime.storage import LocalDirectory, OnePayloadConverter, StorageError, converter, s3_driver
 from runtime.value_store import ValueStore
 from tests.s3_server import bucket as bucket

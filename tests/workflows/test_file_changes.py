@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from client import undo
+from client.undo import files as undo
 from plans.errors import PlanError
 from tests.driving import Plans, Started, step
 

@@ -11,7 +11,7 @@ from temporalio.client import Client
 
 from activities.sandbox.sandbox import choose
 from activities.tools.registry import load_tools
-from client import undo
+from client.undo import files as undo
 from plans.files.undo import ChangesReport
 from runtime.settings import Settings
 from tests.driving import Plans, Started, step

@@ -151,6 +151,30 @@ async def test_a_message_that_was_honoured_is_refused_when_it_is_sent_again(
         await plan.handle.terminate()
 
 
+@pytest.mark.crosses_runs
+async def test_unsigned_answers_and_events_count_for_nothing_also_before_the_rule_is_known(
+    idle: Plans, owner: Client, make_worker: MakeWorker, queue: str
+) -> None:
+    ask = {"id": "ask", "tool": "ask", "args": {"question": "Which?"}}
+    steps = [ask, {"id": "wait", "tool": "wait_for", "args": {"event": "paid"}}]
+    message = {"plan": {"steps": steps}, "options": {"workspace": str(idle.workspace), **idle.options}}
+    plan = await started(idle, owner, queue, message, f"plan-asks-{queue}")
+    await plan.signal("answer", {"stepId": "ask", "value": "early"})
+    await plan.signal("event", {"name": "paid"})
+    async with make_worker(decisions="signed"):
+        view = await plan.until(lambda view: all("awaiting" in each for each in view["steps"]), "both wait")
+        assert sum("could be checked" in entry["text"] for entry in view["log"]) == 2
+        assert await refused(plan, "answer", {"stepId": "ask", "value": "forged"}) == "UNSIGNED"
+        assert await refused(plan, "event", {"name": "paid"}) == "UNSIGNED"
+        await plan.signal("event", {"name": "paid"})
+        await plan.until_logged("refused", "UNSIGNED event")
+        # Control: the owner's count.
+        assert "received by wait" in await runs.event(owner, plan.id, "paid", {"n": 1})
+        await runs.answer(owner, plan.id, "ask", "mine", by="ann")
+        view = await plan.ended()
+    assert [step(view, name)["result"]["value"] for name in ("ask", "wait")] == ["mine", {"n": 1}]
+
+
 async def started(idle: Plans, client: Client, queue: str, message: dict[str, Any], name: str) -> Started:
     await client.start_workflow("PlanWorkflow", message, id=name, task_queue=queue)
     return Started(idle.client, name)

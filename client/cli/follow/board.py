@@ -23,6 +23,7 @@ from plans.views.live import attempt_text
 from plans.views.models import BriefStep, BriefView, ResultView, TaskView
 from plans.views.nested.counting import share_of
 from plans.views.nested.words import folded_line
+from plans.views.pending import QUESTION
 from plans.views.safe_text import line
 
 MARKS = {
@@ -167,18 +168,19 @@ def _task(task: TaskView) -> Text:
 def _counts(view: BriefView) -> RenderableType:
     counts = view.counts
     text = Text()
-    waiting = len(view.pending) + sum(view.more_pending.values())
-    recovering = sum(each.awaiting == "recovery" for step in view.steps for each in (step, *step.instances))
-    asking = Counter(step.status.value for step in view.steps if step.awaiting in ("approval", "recovery"))
+    questions = sum(item.kind == QUESTION for item in view.pending)
+    waits = Counter(each.awaiting for step in view.steps for each in (step, *step.instances))
+    waits["approval"] = len(view.pending) - questions + sum(view.more_pending.values())
+    asking = Counter(step.status.value for step in view.steps if step.awaiting)
     for status in ("running", "completed", "failed", "skipped", "denied", "ready", "blocked", "pending"):
         number = counts.get(status, 0) - asking[status]
         if number:
             style = "yellow" if status == "denied" else MARKS[status][1]
             text.append(" · " if text else "").append(f"{number} {status}", style)
-    if recovering:
-        text.append(" · " if text else "").append(f"{recovering} awaiting recovery", ASKING[1])
-    if waiting:
-        text.append(" · " if text else "").append(f"{waiting} awaiting approval", ASKING[1])
+    waiting = {"recovery": waits["recovery"], "event": waits["event"], "answer": questions}
+    for what, number in {**waiting, "approval": len(view.pending) - questions}.items():
+        if number:
+            text.append(" · " if text else "").append(f"{number} awaiting {what}", ASKING[1])
     used = view.tokens
     if used.calls:
         text.append(" · " if text else "").append(used.in_words(" tokens"), "dim")

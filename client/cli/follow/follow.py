@@ -58,6 +58,11 @@ def show_summary(summary: Summary) -> None:
     rows += _reasons("denied", "yellow", [(each.step_id, why_denied(each)) for each in summary.denied], summary)
     rows += _reasons("skipped", "dim", [(each.step_id, each.reason) for each in summary.skipped], summary)
     rows += _reasons("blocked", "dim", [(each.step_id, each.reason) for each in summary.blocked], summary)
+    rows += [
+        Text.assemble(("  undo     ", "dim"), f"{each.step_id}: {each.status} {line(each.error)}".rstrip())
+        for each in summary.undone[:SHOWN]
+    ]
+    rows += [Text.assemble(("  failed   ", "red"), f"{each.step_id}: {line(each.error)}") for each in summary.closing]
     files = ", ".join(map(line, summary.files_written[:20]))
     more = len(summary.files_written) - 20
     rows += [Text.assemble(("  files    ", "dim"), files + (f", and {more} more" if more > 0 else ""))] if files else []

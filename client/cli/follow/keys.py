@@ -1,4 +1,4 @@
-"""Reads single key presses from the terminal asynchronously; always restores the terminal's mode."""
+"""Reads single key presses, or whole lines, from the terminal asynchronously; always restores the terminal's mode."""
 
 from __future__ import annotations
 
@@ -9,24 +9,61 @@ import termios
 import tty
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
+
+LINE_BYTES = 65_536
+"""More than the longest line that a terminal passes on."""
+
+
+class Keyboard:
+    """The terminal's keyboard. Nothing is read if standard input is not a terminal."""
+
+    def __init__(self, pressed: Callable[[str], None]) -> None:
+        self._pressed = pressed
+        self._before: list[Any] | None = None
+
+    def start(self) -> None:
+        """Call `pressed` with each key from now on. Ctrl-C still interrupts."""
+        if sys.stdin.isatty() and self._before is None:
+            terminal = sys.stdin.fileno()
+            self._before = termios.tcgetattr(terminal)
+            tty.setcbreak(terminal)
+            asyncio.get_running_loop().add_reader(terminal, lambda: _read(terminal, self._pressed))
+
+    def stop(self) -> None:
+        """Read no more keys; the terminal is as before."""
+        if self._before is not None:
+            terminal = sys.stdin.fileno()
+            asyncio.get_running_loop().remove_reader(terminal)
+            termios.tcsetattr(terminal, termios.TCSADRAIN, self._before)
+            self._before = None
+
+    async def line(self) -> str | None:
+        """One line, typed with the terminal's own editing, while no keys are read; None at its end (Ctrl-D)."""
+        loop, terminal = asyncio.get_running_loop(), sys.stdin.fileno()
+        typed: asyncio.Future[bytes] = loop.create_future()
+
+        def read() -> None:
+            if not typed.done():
+                typed.set_result(os.read(terminal, LINE_BYTES))
+
+        loop.add_reader(terminal, read)
+        try:
+            data = await typed
+        finally:
+            loop.remove_reader(terminal)
+        return data.decode(errors="replace").removesuffix("\n") if data else None
 
 
 @contextmanager
-def keys(pressed: Callable[[str], None]) -> Iterator[None]:
-    """Call `pressed` with each key. Ctrl-C still interrupts. Does nothing if standard input is not a terminal."""
-    if not sys.stdin.isatty():
-        yield
-        return
-    terminal = sys.stdin.fileno()
-    before = termios.tcgetattr(terminal)
-    loop = asyncio.get_running_loop()
-    tty.setcbreak(terminal)
+def keys(pressed: Callable[[str], None]) -> Iterator[Keyboard]:
+    """Call `pressed` with each key until the block ends."""
+    keyboard = Keyboard(pressed)
+    keyboard.start()
     try:
-        loop.add_reader(terminal, lambda: _read(terminal, pressed))
-        yield
+        yield keyboard
     finally:
-        loop.remove_reader(terminal)
-        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+        keyboard.stop()
 
 
 def forget_typed() -> None:

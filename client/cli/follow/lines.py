@@ -6,9 +6,11 @@ what the plan's brief view says of the steps.
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 
-from client.cli.follow.board import ASKING, MARKS
+from client.cli.follow.board import ASKING as MARK
+from client.cli.follow.board import MARKS
 from client.cli.output import seconds
 from client.live.feed import PROGRESS
 from client.runs import BriefView, EventView
@@ -18,12 +20,15 @@ from plans.views.call_text import call_rows
 from plans.views.live import ended_text
 from plans.views.models import BriefStep, PendingView, ResultView
 from plans.views.nested.words import quoted
+from plans.views.pending import ASKING, QUESTION
 from plans.views.safe_text import line
 
 SHARE = 10
 """Percent of progress between two lines about a step."""
 DETAILS = 20
 """How many lines of an error are printed below its first one."""
+_INSIDE = re.compile(r"[\[.#]")
+"""Where an id goes on to what is inside the step: `resize[cat.png].thumb`, `poll#3`."""
 
 
 class Lines:
@@ -121,7 +126,7 @@ class Lines:
     def _asks(self, event: EventView) -> bool:
         """Whether the step asks a person with this. Older workers do not say so: it is ready once more."""
         if event.awaiting is not None:
-            return event.awaiting == "approval"
+            return event.awaiting in ASKING
         return event.status == "ready" and not event.logs and event.step_id in self._ready
 
     def _question(self, event: EventView, step: BriefStep) -> list[str]:
@@ -130,13 +135,16 @@ class Lines:
         ways = f"plan approve {self._plan} {name}   or: plan deny {self._plan} {name}"
         item, asked, more = self._asked.get(event.step_id), event.asked, []
         if item is None or (event.digest and item.digest != event.digest):  # decided, or it has asked again since
-            args, kind = step.args or {}, "approval"
+            args, kind = step.args or {}, QUESTION if event.awaiting == "answer" else "approval"
             if asked is not None and (not step.digest or step.digest != event.digest):
                 args, kind = asked.args, asked.kind
                 more = [f"(cut: {asked.length or 0:,} characters in all)"] if asked.cut else []
             item = PendingView(step_id=event.step_id, kind=kind, tool=step.tool, args=args)
         call = [self._row(event, " ", row) for row in [*call_rows(item), *more]]
-        return [self._row(event, ASKING[0], "awaiting approval:"), *call, self._row(event, " ", ways)]
+        if item.kind == QUESTION:
+            ways = f"plan answer {self._plan} {name} VALUE"
+        what = "an answer" if item.kind == QUESTION else "approval"
+        return [self._row(event, MARK[0], f"awaiting {what}:"), *call, self._row(event, " ", ways)]
 
     def _what(self, step: BriefStep) -> str:
         kind = step.kind if not step.tool and step.kind != "call" else ""

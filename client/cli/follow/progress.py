@@ -13,6 +13,7 @@ from client.runs import BriefView, EventView
 from plans.log import LogKind
 from plans.run import DENIED, DONE, PlanStatus, Status
 from plans.views.models import BriefStep
+from plans.views.pending import ASKING
 from plans.views.views import DENIED_COUNT
 
 
@@ -61,7 +62,7 @@ class _Changed:
             self.started_at = self.started_at or event.time
         self.steps[index] = step.model_copy(update=_news(step, status, event))
         if event.awaiting is not None:
-            return event.awaiting != "approval"
+            return event.awaiting not in ASKING
         return status is not Status.READY or step.status not in (Status.READY, Status.RUNNING)
 
 

@@ -1,4 +1,4 @@
-"""The live board on a terminal: shows the plan's view as it changes and asks for approvals.
+"""The live board on a terminal: shows the plan's view as it changes, and asks for approvals and answers.
 
 Keys count only while a question is shown, and only for the call that it shows. A decision is sent to the plan as
 an update; if the plan rejects it, the error is shown and the board continues.
@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -19,20 +20,23 @@ from rich.text import Text
 
 from client import runs
 from client.cli.asking import Details, details
+from client.cli.follow.answering import filled_in
 from client.cli.follow.board import ASKING, FRAME, board
-from client.cli.follow.keys import forget_typed, keys
+from client.cli.follow.keys import Keyboard, forget_typed, keys
 from client.cli.follow.progress import Progress
 from client.cli.follow.question import Question
 from client.cli.output import out
 from client.cli.session import Connected
 from client.live.feed import looks
 from client.live.steps import by_step, in_words, joined
+from client.review.schema_form import ABSENT
 from client.rpc import describe, patiently
 from client.runs import BriefView, Choice, EventView
 from plans.errors import PlanError
 from plans.views.live import LiveView
 from plans.views.models import PendingView
 from plans.views.nested.words import quoted
+from plans.views.pending import QUESTION
 from plans.views.safe_text import line
 
 READING_SECONDS = 0.4
@@ -64,6 +68,9 @@ class Screen:
         self._notice, self._noticed = "", 0.0
         self._sending: set[asyncio.Task[None]] = set()
         self._live: dict[str, LiveView] = {}
+        self._board: Live | None = None
+        self._keyboard: Keyboard | None = None
+        self._answering = False
 
     async def follow(self) -> None:
         """Show the plan until it has ended; the final board stays on the screen."""
@@ -71,14 +78,16 @@ class Screen:
             Live(
                 get_renderable=self._render, console=self._console, refresh_per_second=4, vertical_overflow="crop"
             ) as live,
-            keys(self._pressed),
+            keys(self._pressed) as keyboard,
             self._looking(),
         ):
+            self._board, self._keyboard = live, keyboard
             async for _ in runs.changes(self._client, self._plan, self._say):
                 await self._update()
                 await self._look_at_files()
                 self._ask()
-                live.refresh()
+                if not self._answering:
+                    live.refresh()
             self._progress, self._question = Progress(await runs.brief(self._client, self._plan, self._say)), None
 
     @contextmanager
@@ -143,7 +152,8 @@ class Screen:
         number = len(self._view.pending) + sum(self._view.more_pending.values()) if self._view else 0
         more = f"  ({number - 1} more)" if number > 1 else ""
         call, place = question.window(self._console.width - 1, _height(self._console) - AROUND_LINES)
-        head = Text.assemble(("Approve ", ASKING[1]), (line(question.item.step_id), "bold"), f"?{more}")
+        verb = "Answer" if question.item.kind == QUESTION else "Approve"
+        head = Text.assemble((f"{verb} ", ASKING[1]), (line(question.item.step_id), "bold"), f"?{more}")
         head.append(f"   {place}: space shows more, - goes back" if place else "", ASKING[1])
         rows = [Text(row, style=ASKING[1] if row.startswith("!") else "", no_wrap=True) for row in call]
         return [head, *rows, Text(f"  {self._answers(question.item)}", style="bold")]
@@ -157,6 +167,8 @@ class Screen:
         """Show the next question; keys pressed before it are discarded."""
         item = next((item for item in self._waiting() if item.step_id not in self._later), None)
         more = self._details.get(item.step_id, {}) if item else {}
+        if self._answering:
+            return
         if item is None or self._question is None or not self._question.is_about(item, more):
             self._question, self._since = Question(item, more) if item else None, time.monotonic()
             forget_typed()
@@ -165,23 +177,30 @@ class Screen:
         return self._view.pending if self._view else []
 
     def _pressed(self, key: str) -> None:
-        if self._question is None or time.monotonic() - self._since < READING_SECONDS:
+        if self._question is None or self._answering or time.monotonic() - self._since < READING_SECONDS:
             return
         item = self._question.item
         if key in " -":
             self._question.scroll(1 if key == " " else -1)
         elif key in "lL":
             self._later.add(item.step_id)
-            self._say(f"Decide later: {self._commands(item.step_id)}")
+            self._say(f"Decide later: {self._commands(item)}")
             self._ask()
+        elif item.kind == QUESTION:
+            if key in "aA":
+                self._question = None
+                self._start(self._answer(item))
         elif (key in "yY" or self._is_for_all(key)) and not self._question.is_read:
             self._say("The call is longer than the screen: first read the rest of it, with the space bar.")
         elif key in "yYnN" or self._is_for_all(key):
             every, self._question = self._is_for_all(key), None
             choice = Choice(step_id=item.step_id, by=self._who, remember=every).naming(item)
-            task = asyncio.create_task(self._decide(choice, approved=key not in "nN"))
-            self._sending.add(task)
-            task.add_done_callback(self._sending.discard)
+            self._start(self._decide(choice, approved=key not in "nN"))
+
+    def _start(self, sending: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(sending)
+        self._sending.add(task)
+        task.add_done_callback(self._sending.discard)
 
     def _is_for_all(self, key: str) -> bool:
         """Whether a key approves the step for all items of its loop."""
@@ -193,12 +212,41 @@ class Screen:
         except PlanError as error:
             self._say(error.message)
 
+    async def _answer(self, item: PendingView) -> None:
+        """Take the board off the screen, fill in the form of a question, and send the answer."""
+        board, keyboard = self._board, self._keyboard
+        if board is None or keyboard is None:
+            return
+        self._answering = True
+        keyboard.stop()
+        board.stop()
+        try:
+            value = await filled_in(item, self._console, keyboard.line)
+        finally:
+            self._answering = False
+            board.start()
+            keyboard.start()
+        try:
+            if value is ABSENT:
+                self._later.add(item.step_id)
+                self._say(f"Answer later: {self._commands(item)}")
+            else:
+                digest = item.digest or None
+                sent = runs.answer(self._client, self._plan, item.step_id, value, by=self._who, digest=digest)
+                self._say(await sent)
+        except PlanError as error:
+            self._say(error.message)
+        self._ask()
+
     def _answers(self, item: PendingView) -> str:
         every = "   [a]ll items like this one" if item.item else ""
-        return f"[y]es   [n]o{every}   [l]ater" if sys.stdin.isatty() else self._commands(item.step_id)
+        keys = "[a]nswer   [l]ater" if item.kind == QUESTION else f"[y]es   [n]o{every}   [l]ater"
+        return keys if sys.stdin.isatty() else self._commands(item)
 
-    def _commands(self, step_id: str) -> str:
-        step = quoted(step_id)
+    def _commands(self, item: PendingView) -> str:
+        step = quoted(item.step_id)
+        if item.kind == QUESTION:
+            return f"plan answer {self._plan} {step} VALUE"
         return f"plan approve {self._plan} {step}   or: plan deny {self._plan} {step}"
 
     def _say(self, sentence: str) -> None:

@@ -1,6 +1,6 @@
-"""What a plan knows of its agents while they work: their reports in its record, their requests under its budget.
+"""What a plan knows of its agents and child plans while they work: their reports, their requests under its budget.
 
-A report is a message from outside: it counts only for the agent that works on the step now. The agent's result is
+A report is a message from outside: it counts only for the child that works on the step now. The child's result is
 authoritative: what a report said wrongly is corrected by it.
 """
 
@@ -43,11 +43,22 @@ def opened(run: Run, step: Step, agent: AgentRun) -> None:
     )  # fmt: skip
 
 
+def opened_for_plan(run: Run, step: Step, child: Run) -> None:
+    """Open the account of a child plan that is about to start; what the run that it resumes has spent is known."""
+    run.ledger = run.ledger.account(
+        step.id,
+        Account(
+            child=f"plan-{child.plan.id}", is_plan=True, asks=child.parent is not None and child.parent.asks,
+            spent=child.ledger.spent(child.llm_seconds),
+        ),
+    )  # fmt: skip
+
+
 def received(run: Run, message: AgentProgress, now: datetime) -> None:
     """Take over an agent's report. Raises Refused if it is not from the agent that works on the step."""
     account, state = run.ledger.accounts.get(message.step_id), run.steps.get(message.step_id)
     if state is None or account is None or account.child != message.agent_id or state.status is not Status.RUNNING:
-        text = f"'{message.agent_id[:200]}' is not the agent that works on step '{message.step_id}'"
+        text = f"'{message.agent_id[:200]}' does not work on step '{message.step_id}'"
         raise Refused(text, "UNKNOWN_AGENT")
     _check_numbers(account, message)
     if message.spent is not None:
@@ -60,15 +71,17 @@ def received(run: Run, message: AgentProgress, now: datetime) -> None:
     }
     if message.request is not None and (not account.waiting or message.request < account.waiting):
         changes |= {"waiting": message.request, "estimate": message.estimate, "since": run.next_seq()}
-        changes |= {"finished": message.finished, "granted": min(account.granted, message.finished)}  # none is open
+        if not account.is_plan:  # an agent that asks has no other request under way
+            changes |= {"finished": message.finished, "granted": min(account.granted, message.finished)}
     _change(run, message.step_id, changes)
     run.next_seq()
 
 
 def _check_numbers(account: Account, message: AgentProgress) -> None:
     """Raises Refused for numbers that no agent reports: they could hold up all agents of the budget for good."""
-    if message.request is not None and message.request != message.finished + 1:
-        text = f"request {message.request} does not follow request {message.finished}"
+    before = account.granted if account.is_plan else message.finished
+    if message.request is not None and message.request != before + 1:
+        text = f"request {message.request} does not follow request {before}"
         raise Refused(text, "BAD_MESSAGE")
     if message.finished > max(account.finished, account.granted) + MAX_REQUESTS:
         raise Refused(f"no agent makes {message.finished} LLM requests", "BAD_MESSAGE")
@@ -94,6 +107,13 @@ def ended(run: Run, step_id: str, result: dict[str, Any], now: datetime) -> None
     return closed(run, step_id, lost=False)
 
 
+def plan_ended(run: Run, step_id: str, spent: dict[str, Any]) -> None:
+    """Take over what an ended child plan has spent, and close its account."""
+    if step_id in run.ledger.accounts:
+        _count(run, step_id, Spent.model_validate(spent))
+    closed(run, step_id, lost=False)
+
+
 def closed(run: Run, step_id: str, lost: bool) -> None:
     """Close the account of an agent that has ended. `lost`: without a result; its open request counts as sent."""
     account, state = run.ledger.accounts.get(step_id), run.steps[step_id]
@@ -101,7 +121,7 @@ def closed(run: Run, step_id: str, lost: bool) -> None:
         return
     if lost and account.is_open:
         spent = account.spent
-        unknown = spent.by_model.get("", Usage()).plus(Usage(calls=account.granted - account.finished))
+        unknown = spent.by_model.get("", Usage()).plus(Usage(calls=account.open))
         _count(run, step_id, spent.model_copy(update={"by_model": {**spent.by_model, "": unknown}}))
     run.ledger = run.ledger.account(step_id, None)
     state.proposal = None
@@ -111,6 +131,9 @@ def caught_up(run: Run, agents: dict[str, dict[str, Any]], now: datetime) -> Run
     """A copy of an ended run with what its agents did after their last report: the plan had ended before them."""
     new = run.model_copy(deep=True)
     for step_id in [name for name in new.ledger.accounts if name in new.steps]:
+        if new.ledger.accounts[step_id].is_plan:
+            _catch_up_plan(new, step_id, agents.get(step_id), now)
+            continue
         try:
             agent = AgentRun.model_validate(agents[step_id])
         except (KeyError, ValidationError):
@@ -121,6 +144,18 @@ def caught_up(run: Run, agents: dict[str, dict[str, Any]], now: datetime) -> Run
             ended(new, step_id, report, now)
         closed(new, step_id, lost=True)
     return new
+
+
+def _catch_up_plan(run: Run, step_id: str, state: dict[str, Any] | None, now: datetime) -> None:
+    """Take over what a child plan did after its last report, of a plan that ended before it."""
+    try:
+        child = Run.model_validate(state) if state is not None else None
+    except ValidationError:
+        child = None
+    if child is not None and f"plan-{child.plan.id}" == run.ledger.accounts[step_id].child:
+        child = caught_up(child, child.agents, now)
+        plan_ended(run, step_id, child.ledger.spent(child.llm_seconds).model_dump(mode="json"))
+    closed(run, step_id, lost=True)
 
 
 def verdict(run: Run) -> Judgement:

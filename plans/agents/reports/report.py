@@ -12,8 +12,8 @@ from typing import Any
 
 from plans.activity_io import PastCall
 from plans.agents.run import AgentRun, asked_args, number_of, outcome_of, ran_args
-from plans.budget import MAX_MODELS, Spent, Usage
-from plans.execution.tool_history import MAX_PAST, add_files, cut, short
+from plans.budget import Spent
+from plans.execution.tool_history import MAX_PAST, add_files, cut, files_of_run, short
 from plans.model import Step
 from plans.run import DONE, Status, StepState
 
@@ -29,16 +29,7 @@ REPORT_PATHS = 100
 
 def spent_of(agent: AgentRun) -> Spent:
     """LLM usage of the agent and of the runs it resumes, by model."""
-    ledger, by_model = agent.run.ledger, dict[str, Usage]()
-    for model, usage in ledger.by_model.items():
-        name = model[:200] if len(by_model) < MAX_MODELS - 1 else ""
-        by_model[name] = by_model.get(name, Usage()).plus(usage)
-    return Spent(
-        by_model=by_model,
-        seconds=round(agent.run.llm_seconds, 3),
-        largest=ledger.largest,
-        longest=ledger.longest,
-    )
+    return agent.run.ledger.spent(agent.run.llm_seconds)
 
 
 def has_news(agent: AgentRun, within_turn: bool = False) -> bool:
@@ -99,17 +90,7 @@ def done_before(agent: AgentRun) -> tuple[int, list[int]]:
 
 def files_of(agent: AgentRun) -> dict[str, Any]:
     """Files that the agent's calls changed, in the fields of a Return; None where a file has no stamp."""
-    files, stamps = StepState(), agent.run.files.stamps
-    states = [state for state in agent.run.steps.values() if state.changes]
-    for state in sorted(states, key=lambda state: state.changes[-1].seq):
-        add_files(files, state.wrote, state.deleted, state.shared, state.shared_with)
-    return {
-        "wrote": {name: stamps[name].model_dump(mode="json") if name in stamps else None for name in files.wrote},
-        "deleted": files.deleted,
-        "shared": files.shared,
-        "sharedWith": files.shared_with,
-        "moreFiles": sum(state.more_files for state in states),
-    }
+    return files_of_run(agent.run)
 
 
 def _unreported(agent: AgentRun) -> tuple[list[PastCall], int]:

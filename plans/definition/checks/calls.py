@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+import re
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Set
 from typing import Any, NamedTuple
 
 from plans.agents.as_plan import TOOL as AGENT
@@ -14,8 +15,19 @@ from plans.definition.output_schema import schema_problem
 from plans.errors import BadExpression, BadReference
 from plans.expressions.conditions import compiled
 from plans.expressions.opaque import scanned
-from plans.expressions.references import INPUTS, Reference, check_code, find, is_literal
+from plans.expressions.references import INPUTS, Reference, check_code, find, in_text, is_literal, strings
 from plans.model import Problem, ToolSpec
+from plans.waiting import events, questions
+from plans.waiting.events import WAIT_FOR
+from plans.waiting.questions import ASK
+
+_WAITING = {ASK: questions.written_problems, WAIT_FOR: events.written_problems}
+
+_BRACES = re.compile(r"(?<!\{)\{\{(?!\{)([^{}\n]{1,200})\}\}(?!\})")
+_WORD = re.compile(r"(?<![\w.-])[A-Za-z_][A-Za-z0-9_-]*")
+
+PathCheck = Callable[[Reference, str], Iterable[Problem]]
+"""Given a reference and its field, the problems of its path."""
 
 
 class CallOf(NamedTuple):
@@ -44,27 +56,61 @@ def tool_problems(call: CallOf, tools: Mapping[str, ToolSpec], scope: Scope, hin
         hint = hints.question(call.tool.strip().lower(), tools) or "; `plan tools` lists them"
         yield call.problem("UNKNOWN_TOOL", "tool", f"Unknown tool: {call.tool}{hint}")
         return
-    for field, text in [*argument_problems(spec, call.args, _Known(call, scope), hints), *_form(call)]:
+    found = argument_problems(spec, call.args, _Known(call, scope), hints)
+    waiting = _WAITING[call.tool](call.args) if call.tool in _WAITING and not found else []
+    for field, text in [*found, *_form(call), *waiting]:
         yield call.problem("INVALID_ARGS", field, f"Invalid args for {call.tool}: {text}")
     yield from _code(call, spec)
 
 
 def reference_problems(
-    call: CallOf, scope: Scope, inputs: Set[str], hints: Hints, start: str = "args"
+    call: CallOf, scope: Scope, inputs: Set[str], hints: Hints, start: str = "args", paths: PathCheck | None = None
 ) -> Iterator[Problem]:
-    """References that mean nothing, or cannot have a value yet; `start` is the field that they are in."""
-    for reference in find(scanned(call.tool, dict(call.args))):
-        if is_literal(reference, _Known(call, scope)):
+    """References that mean nothing, or cannot have a value yet; `start` is the field that they are in.
+
+    `paths` checks the path of each reference that means something.
+    """
+    known = _Known(call, scope)
+    for place, text in strings(scanned(call.tool, dict(call.args))):
+        if "$" not in text and "{{" not in text:
             continue
-        field = field_of_place(start, reference.place)
-        text = _reference(reference, call, scope, inputs, hints)
-        if text:
-            yield call.problem("BAD_REFERENCE", field, text)
-        elif reference.path:
-            try:
-                compiled(reference.path)
-            except BadExpression as error:
-                yield call.problem("BAD_EXPRESSION", field, error.message)
+        field = field_of_place(start, place)
+        for reference in in_text(text, place):
+            if not is_literal(reference, known):
+                yield from _reference_problems(reference, call, scope, inputs, hints, field, paths)
+        if "{{" in text and start == "args":
+            yield from _braces(text, call, known, field)
+
+
+def _reference_problems(
+    reference: Reference, call: CallOf, scope: Scope, inputs: Set[str], hints: Hints, field: str,
+    paths: PathCheck | None,
+) -> Iterator[Problem]:  # fmt: skip
+    text = _reference(reference, call, scope, inputs, hints)
+    if text:
+        yield call.problem("BAD_REFERENCE", field, text)
+    elif reference.path:
+        try:
+            compiled(reference.path)
+        except BadExpression as error:
+            yield call.problem("BAD_EXPRESSION", field, error.message)
+        else:
+            yield from paths(reference, f"{call.start}{field}") if paths is not None else ()
+
+
+def _braces(text: str, call: CallOf, known: Container[str], field: str) -> Iterator[Problem]:
+    """Braces around a name that means something, which are not a reference all the same: a warning."""
+    references = {each.text for each in in_text(text)}
+    for match in _BRACES.finditer(text):
+        names = [name for name in _WORD.findall(match[1]) if name == INPUTS or name in known]
+        if match[0] not in references and names:
+            name, shown = names[0], match[0][:100]
+            message = (
+                f"'{shown}' is not a reference and stays as it is: begin with the name, as in {{{{{name}.field}}}} or"
+                f" {{{{{name} | length(@)}}}}; write {{{{{shown}}}}} if that is meant"
+            )
+            found = call.problem("NOT_A_REFERENCE", field, message)
+            yield found.model_copy(update={"severity": "warning"})
 
 
 class _Known:

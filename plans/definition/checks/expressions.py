@@ -6,6 +6,7 @@ the value of the round, `key` about the item, `output` about the values of the b
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Set
 
 from plans.definition.checks.calls import CallOf, reference_problems
@@ -17,6 +18,9 @@ from plans.expressions.conditions import compiled, roots_of
 from plans.expressions.items import list_expression
 from plans.expressions.references import INPUTS
 from plans.model import Plan, Problem, Step
+
+_NUMBER = re.compile(r"[=<>]\s*-?\d|(?<![\w.`'\"\[:-])-?\d[\d.]*\s*[=<>!]")
+"""A bare number beside a comparison."""
 
 
 def expression_problems(step: Step, scope: Scope, inputs: Set[str], hints: Hints) -> Iterator[Problem]:
@@ -34,8 +38,6 @@ def expression_problems(step: Step, scope: Scope, inputs: Set[str], hints: Hints
         yield from reference_problems(given, scope, inputs, hints, "forEach")
     if step.output is not None and step.is_block and "output" not in bad:
         yield from _inner(step, "output", step.output, path, hints)
-    if step.repeat is not None and step.is_block and step.output is None and "repeat.until" not in bad:
-        yield from _inner(step, "repeat.until", step.repeat.until, path, hints)
 
 
 def unreadable(step: Step, before: str = "") -> Iterator[Problem]:
@@ -45,7 +47,9 @@ def unreadable(step: Step, before: str = "") -> Iterator[Problem]:
             compiled(expression)
         except BadExpression as error:
             text = error.message
-            if "{{" in expression:
+            if _NUMBER.search(expression):
+                text = f"a number is written in backticks, as in a > `0` ({text})"
+            elif "{{" in expression:
                 text = f"this is an expression, not a text: write STEP.field without braces ({text})"
             yield Problem(code="BAD_EXPRESSION", step_id=f"{before}{step.id}", field=field, message=text)
 
@@ -93,7 +97,11 @@ def _unknown(root: str, step: Step, scope: Scope, variables: Collection[str], hi
     meaning = scope.meaning(root, step.id)
     if meaning in (Meaning.STEP, Meaning.VARIABLE):
         return ""
+    if root in ("true", "false", "null"):
+        return f"'{root}' names a step here; write `{root}` in backticks"
     hint = "" if meaning is Meaning.ITSELF else scope.hint(root, hints)
+    if not hint and meaning is Meaning.NOTHING:
+        hint = f", or '{root}' in single quotes if it is a text"
     return f"'{root}' is neither an earlier step nor `{INPUTS}`; write STEP.field{hint}"
 
 

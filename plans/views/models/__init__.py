@@ -18,7 +18,7 @@ from plans.views.models.plan import (
     StepView,
     TaskView,
 )
-from plans.views.models.records import AgentView, ChangeView, EntryView, NoteView, TokensView, ToolCallView
+from plans.views.models.records import AgentView, ChangeView, ChildView, EntryView, NoteView, TokensView, ToolCallView
 from plans.views.models.view import View
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "BriefView",
     "CallView",
     "ChangeView",
+    "ChildView",
     "DecisionView",
     "EntryView",
     "InnerStep",

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from plans.activity_io import LargeValue
+from plans.large_value import LargeValue
 from plans.model import Value
 from plans.views.models.view import View
 

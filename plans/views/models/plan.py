@@ -7,14 +7,24 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from plans.activity_io import LargeValue
-from plans.model import Budget, Defaults, Problem, Step, Value
+from plans.large_value import LargeValue
+from plans.model import Budget, Defaults, Problem, Step, Undo, Value
 from plans.run import PlanStatus, Status
 from plans.views.live import LiveView
 from plans.views.models.nested import InsideView
 from plans.views.models.pending import PendingView
-from plans.views.models.records import AgentView, ChangeView, EntryView, NoteView, TokensView, ToolCallView
+from plans.views.models.records import (
+    AgentView,
+    ChangeView,
+    ChildView,
+    EntryView,
+    NoteView,
+    ParentView,
+    TokensView,
+    ToolCallView,
+)
 from plans.views.models.view import View
+from plans.waiting.records import Answered
 
 
 class ResultView(Value):
@@ -51,9 +61,29 @@ class DecisionView(Value):
     changed_args: bool = Field(default=False, description="The approver replaced the arguments.")
 
 
+class UndoView(Undo):
+    """The undo of a step, and what became of it once the plan rolls back."""
+
+    status: str = Field(default="", description="pending, running, completed, failed, or skipped: a person denied it.")
+    result: ResultView | None = None
+
+
+class ClosingView(Value):
+    """How far a plan is in being closed: rolled back, and then its `finally`."""
+
+    phase: str = Field(description="rollback or finally.")
+    ends: str = Field(description="The status it ends with, unless a step of its `finally` fails.")
+    cancelled: bool = Field(default=False, description="It was cancelled; another time ends it at once.")
+    undo: dict[str, int] = Field(default_factory=dict, description="Steps to undo, by what became of it.")
+
+
 class StepView(Step):
     """A step of the plan with its status and result."""
 
+    id: str = Field(description="Names the step; at run time there are more than the author named.")
+    depends_on: list[str] = Field(default_factory=list)
+    closes: str = Field(default="", description="It closes the plan: undo or finally.")
+    undo: UndoView | None = None
     order: int = Field(default=0, description="Index in the list of steps, from 0.")
     critical: bool = Field(default=False, description="The plan stops if the step fails.")
     requires_approval: bool = Field(default=False, description="The step needs a person's approval to start.")
@@ -70,13 +100,17 @@ class StepView(Step):
     more_files: int = Field(default=0, description="Number of further changed files that are not listed.")
     more_calls: int = Field(default=0, description="Number of earlier tool calls that are not listed.")
     warnings: list[str] = Field(default_factory=list, description="Warnings of its tool.")
-    awaiting: str | None = Field(default=None, description="approval: of a person; recovery: a decision of the LLM.")
+    awaiting: str | None = Field(
+        default=None, description="approval, answer: of a person; event; recovery: of the LLM."
+    )
     decision: DecisionView | None = None
+    answer: Answered | None = Field(default=None, description="Who answered its question.")
     failure: ResultView | None = Field(
         default=None, description="The last failure, while the LLM may recover the step."
     )
     mended: str = Field(default="", description="How the LLM recovered it from its last failure, and why.")
     tasks: list[TaskView] = Field(default_factory=list, description="Task list of the agent that works on it.")
+    child: ChildView | None = Field(default=None, description="The plan that it runs.")
     result: ResultView | None = None
     inside: InsideView | None = Field(default=None, description="What is inside it, once it has begun.")
     instances: list[BriefStep] = Field(default_factory=list, description="Steps inside it; first those in trouble.")
@@ -93,11 +127,14 @@ class BriefStep(Value):
     description: str = ""
     status: Status = Status.PENDING
     seq: int = Field(default=0, description="Number of its last event.")
+    closes: str = Field(default="", description="It closes the plan: undo or finally.")
+    undo: str = Field(default="", description="What became of its undo, once the plan rolls back.")
     args: dict[str, Any] | None = Field(default=None, description="As last asked about, if approval was requested.")
     digest: str = Field(default="", description="Digest of what `args` are part of.")
     awaiting: str | None = None
     never: bool = False
     tasks: list[TaskView] = Field(default_factory=list)
+    child: ChildView | None = None
     until: datetime | None = Field(default=None, description="When its sleep ends.")
     live: LiveView | None = Field(default=None, description="What clients add about its running attempt.")
     kind: str = Field(default="call", description="call; or what is inside: block, switch, each or repeat.")
@@ -138,6 +175,7 @@ class BriefView(View):
     started_at: datetime | None = None
     ended_at: datetime | None = None
     counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, `denied` ones apart; `total`.")
+    closing: ClosingView | None = Field(default=None, description="Once it is being closed.")
     steps: list[BriefStep] = Field(default_factory=list)
     templates: list[BriefStep] = Field(default_factory=list, description="Steps inside others, as the plan has them.")
     inside: dict[str, int] = Field(
@@ -174,8 +212,11 @@ class PlanView(View):
     duration: float = Field(default=0.0, description="Seconds; 0 until the plan has ended.")
     stopped: str = Field(default="", description="Why no further step may start.")
     resumes: str = Field(default="", description="Id of the plan that this one resumes.")
+    parent: ParentView | None = Field(default=None, description="The plan that it runs for, as a step of it.")
+    value: ResultView | None = Field(default=None, description="Its value: `outputs`, once it has ended.")
     unsigned: bool = Field(default=False, description="Started unsigned where that is asked for: waivers are ignored.")
     counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, `denied` ones apart; `total`.")
+    closing: ClosingView | None = Field(default=None, description="Once it is being closed.")
     steps: list[StepView] = Field(default_factory=list)
     finally_: list[Step] | None = Field(default=None, alias="finally")
     outputs: dict[str, str] = Field(default_factory=dict)

@@ -68,6 +68,38 @@ class ToolCallView(Value):
     step_id: str | None = Field(default=None, description="The step inside a block or loop that made the call.")
 
 
+class AskedView(Value):
+    """A decision that a child plan, or one further below, awaits."""
+
+    plan_id: str
+    """The plan to decide in."""
+    step_id: str
+    path: str
+    """The step as the parent names it."""
+    kind: str = "approval"
+
+
+class ChildView(Value):
+    """The child plan of a step."""
+
+    plan_id: str = Field(default="", description="Empty until it has started.")
+    title: str = ""
+    kind: str = Field(default="", description="inline, file or template.")
+    source: str = Field(default="", description="The path, or NAME@HASH of the template.")
+    sha256: str = Field(default="", description="Hash of the content that it runs.")
+    status: str = Field(default="", description="As last reported.")
+    counts: dict[str, int] = Field(default_factory=dict, description="Its steps by status, and in total.")
+    pending: list[AskedView] = Field(default_factory=list, description="Decisions that it awaits.")
+    more: int = Field(default=0, description="Number of further ones.")
+
+
+class ParentView(Value):
+    """The plan that a child plan runs for."""
+
+    plan_id: str
+    step_id: str
+
+
 class NoteView(Value):
     """An agents.md that the run has read."""
 

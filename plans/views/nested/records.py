@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any
 
 from plans.files.undo import one_of
+from plans.flow.undone import shown_steps
 from plans.model import Step
 from plans.run import Run, StepState
 from plans.views.nested.counting import Census
@@ -21,7 +22,7 @@ CALLS, PATHS = 500, 5_000
 def calls_by_index(run: Run, calls: Callable[[Run, Step], list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
     """The tool calls by step index, those without any left out; of a step inside with its `stepId`."""
     census, found = Census(run), dict[str, list[dict[str, Any]]]()
-    for index, step in enumerate(run.plan.steps):
+    for index, step in enumerate(shown_steps(run)):
         names = census.walk(step.id)
         inner = ({"stepId": name, **call} for name in names for call in calls(run, run.outline.step(name)))
         all_calls = [*calls(run, step), *islice(inner, CALLS)]
@@ -33,7 +34,7 @@ def calls_by_index(run: Run, calls: Callable[[Run, Step], list[dict[str, Any]]])
 def by_index(run: Run, paths: Callable[[StepState], Iterable[str]]) -> dict[str, list[str]]:
     """Paths of the steps by step index, each once; those without any left out."""
     census, found = Census(run), dict[str, list[str]]()
-    for index, step in enumerate(run.plan.steps):
+    for index, step in enumerate(shown_steps(run)):
         inner = (path for name in census.walk(step.id) for path in paths(run.steps[name]))
         listed = dict.fromkeys([*paths(run.steps[step.id]), *islice(inner, PATHS)])
         if listed:
@@ -44,7 +45,7 @@ def by_index(run: Run, paths: Callable[[StepState], Iterable[str]]) -> dict[str,
 def shared_by_index(run: Run) -> dict[str, dict[str, str]]:
     """By step index and path, whose a file may be, of those that may be another step's."""
     census, found = Census(run), dict[str, dict[str, str]]()
-    for index, step in enumerate(run.plan.steps):
+    for index, step in enumerate(shown_steps(run)):
         names = (name for name in (step.id, *census.walk(step.id)) if run.steps[name].shared_with)
         pairs = ((path, one_of(name, run.steps[name].shared_with)) for name in names for path in _doubtful(run, name))
         shared = dict(islice(pairs, PATHS))

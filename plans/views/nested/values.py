@@ -20,8 +20,8 @@ def value_of(run: Run, step_id: str, result: Result) -> tuple[Any, bool]:
         return result.value, result.large is None
     if sum(1 for _ in islice(Census(run).walk(step_id), COMPOSED + 1)) > COMPOSED:
         return None, False
-    composer = Composer(run.outline, run.opened, run.steps)
-    return composer.value(step_id), not composer.large
+    found = Composer(run.outline, run.opened, run.steps).composed(step_id)
+    return found.value, not found.parts
 
 
 def result_with_value(run: Run, step_id: str, view: dict[str, Any]) -> dict[str, Any]:

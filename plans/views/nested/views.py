@@ -57,7 +57,8 @@ def _instances(census: Census, run: Run, names: list[str], brief: BriefOf, more:
 
 def inside_counts(census: Census, run: Run) -> dict[str, int]:
     """The steps inside others by status, as far as they have begun; `total`: with those that are known to come."""
-    number = Counter(status_word(state) for name, state in run.steps.items() if census.is_inside(name))
+    states = (state for name, state in run.steps.items() if census.is_inside(name) and not state.closes)
+    number = Counter(map(status_word, states))
     return {"total": max(number.total(), sum(_expected(run))), **number}
 
 

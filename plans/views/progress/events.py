@@ -42,7 +42,9 @@ class LogLine(Value):
 class AskedView(Value):
     """What a step asked, at the time of the event."""
 
-    kind: str = Field(default="approval", description="Of a call; or recovery, budget: `args` are the proposal.")
+    kind: str = Field(
+        default="approval", description="Of a call; question; or recovery, budget: `args` are the proposal."
+    )
     args: dict[str, Any] = Field(default_factory=dict)
     cut: bool = Field(default=False, description="The arguments are not whole, but the beginnings of their texts.")
     length: int | None = Field(default=None, description="Of cut arguments: characters of their JSON.")
@@ -59,7 +61,9 @@ class EventView(View):
     progress: int | None = Field(default=None, description="Percent.")
     result: ResultView | None = None
     logs: list[LogLine] | None = Field(default=None, description="One line, for a log entry.")
-    awaiting: str | None = Field(default=None, description="The step asks with this: approval or recovery.")
+    awaiting: str | None = Field(
+        default=None, description="The step waits with this: approval, answer, event or recovery."
+    )
     digest: str | None = Field(default=None, description="Digest of what the step asks with this.")
     asked: AskedView | None = Field(default=None, description="What it asks; not of runs of older versions.")
     attempts: list[Attempt] | None = Field(
@@ -129,7 +133,7 @@ def _of_change(state: StepState, change: Change) -> dict[str, Any]:
         event |= {"progress": 100, "result": _short_result(state.result)}
     if change.status is Status.READY and change in asks(state):
         by_llm = change.seq not in state.asks and state.recoveries > 0
-        event["awaiting"] = "recovery" if by_llm else "approval"
+        event["awaiting"] = state.waits.get(change.seq) or ("recovery" if by_llm else "approval")
     if change.seq in state.asks:
         event |= {"digest": state.asks[change.seq], **({"asked": asked} if (asked := _asked(state, change)) else {})}
     attempts = attempts_before(state, change) if state.past else []
@@ -141,7 +145,7 @@ def _asked(state: StepState, change: Change) -> dict[str, Any] | None:
     if change.seq in state.showed:
         return state.showed[change.seq]
     is_last = change.seq == next(reversed(state.asks))
-    kind = next(iter(state.proposal or ()), "")
+    kind = "question" if state.waits.get(change.seq) == "answer" else next(iter(state.proposal or ()), "")
     return small_args(state.asked, kind) if is_last and state.asked is not None else None
 
 

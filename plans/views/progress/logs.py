@@ -11,12 +11,14 @@ from itertools import islice
 
 from pydantic import AwareDatetime, Field
 
-from plans.activity_io import LargeValue, Logs, PastCall
+from plans.activity_io import Logs, PastCall
 from plans.agents.as_plan import TOOL as AGENT
 from plans.agents.order import agent_of_step
 from plans.execution.messages import LogsAsked
 from plans.execution.tool_history import last_call
 from plans.flow.ids import covers
+from plans.flow.undone import shown_steps
+from plans.large_value import LargeValue
 from plans.model import Retry, Step, Value
 from plans.run import Result, Run, Status
 
@@ -77,10 +79,12 @@ def logs_page(run: Run, asked: LogsAsked) -> LogsPage:
 
 def _steps(run: Run) -> Iterator[Step]:
     """The steps of the plan in its order, then those inside them in the order in which they begun: nothing moves."""
-    yield from run.plan.steps
+    first = shown_steps(run)
+    yield from first
+    known = {step.id for step in first}
     for name in run.steps if run.opened else ():
         node = run.outline.nodes.get(name)
-        if node is not None and node.parent is not None:
+        if node is not None and node.parent is not None and name not in known:
             yield node.step
 
 

@@ -18,8 +18,8 @@ from activities.attempt.errors import MAX_MESSAGE_BYTES
 from activities.attempt.redaction import Secrets
 from activities.attempt.run import tool_activity
 from activities.tools.tool import Tool, ToolContext, tool
-from plans.activity_io import LargeValue
 from plans.errors import ToolError
+from plans.large_value import LargeValue
 from plans.model import Retry
 from tests.activities.attempts import Attempts
 

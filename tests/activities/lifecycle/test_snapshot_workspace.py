@@ -14,6 +14,8 @@ from temporalio.testing import ActivityEnvironment
 from activities.attempt.redaction import Secrets
 from activities.lifecycle.snapshot_workspace import SnapshotTaker
 from plans.agents.llm_request import Snapshot, SnapshotRequest
+from runtime.templates.find import project_store, user_store
+from runtime.templates.listing import MAX_FOR_MODEL
 
 
 def snapshot(workspace: Path, max_bytes: int = 24_000, secret: str = "") -> Snapshot:
@@ -121,3 +123,37 @@ async def test_a_missing_workspace_is_told_and_not_tried_again(tmp_path: Path) -
     with pytest.raises(ApplicationError, match="create it") as caught:
         await ActivityEnvironment().run(SnapshotTaker().snapshot_workspace, request)
     assert (caught.value.type, caught.value.non_retryable) == ("NOT_FOUND", True)
+
+
+def test_templates_are_listed_for_the_model_without_secrets_and_without_ambiguous_names(
+    workspace: Path, state_dir: Path
+) -> None:
+    plan = "inputs: {version: {type: string, description: Which one}, dry: {type: boolean, default: true}}\nsteps: []\n"
+    project, own = project_store(workspace), user_store(state_dir)
+    project.save("notes", plan, "Writes\nthe notes of " + "x" * 180 + " canary-of-the-test")
+    project.save("deploy", plan)
+    own.save("deploy", plan + "\n")
+    own.save("mine", "steps: []")
+    project.save("damaged", "steps: [")
+    taker = SnapshotTaker(Secrets([SecretStr("canary-of-the-test")]), state_dir=state_dir)
+    rows = taker.take(SnapshotRequest(workspace=str(workspace))).templates.splitlines()
+    assert len(rows) == 2
+    assert rows[0].startswith("- notes: Writes the notes of xxx")
+    assert "canary" not in rows[0]
+    assert rows[0].endswith("| inputs: version (string, required): Which one; dry (boolean, default true)")
+    assert rows[1] == "- mine | inputs: none"
+
+
+def test_a_link_in_place_of_the_templates_is_not_read(workspace: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret").mkdir()
+    project_store(tmp_path / "secret").save("notes", "steps: []")
+    (workspace / ".plans").symlink_to(tmp_path / "secret" / ".plans")
+    assert snapshot(workspace).templates == ""
+
+
+def test_as_many_templates_as_fit_are_listed(workspace: Path) -> None:
+    for number in range(MAX_FOR_MODEL + 5):
+        project_store(workspace).save(f"t{number:02}", "steps: []", "x" * 500)
+    rows = snapshot(workspace).templates.splitlines()
+    assert len(rows) == MAX_FOR_MODEL
+    assert max(map(len, rows)) < 300

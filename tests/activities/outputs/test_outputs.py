@@ -24,8 +24,8 @@ from activities.outputs.recorder import ROOM_BYTES
 from activities.outputs.stored_output import output
 from activities.outputs.transcript import NUMBERS
 from activities.tools.shell import run_command
-from plans.activity_io import LargeValue
 from plans.errors import ToolError
+from plans.large_value import LargeValue
 from plans.model import Retry
 from plans.views.progress.logs import LoggedAttempt
 from runtime.storage import LocalDirectory, s3_driver

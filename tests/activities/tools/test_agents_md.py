@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from plans.activity_io import LargeValue, Return
+from plans.activity_io import Return
 from plans.file_stamps import NOTES_BYTES
+from plans.large_value import LargeValue
 from tests.activities.attempts import Attempts
 
 

@@ -113,6 +113,33 @@ async def test_overwriting_a_file_the_run_has_not_seen_needs_approval(attempts: 
     assert (attempts.workspace / "x").read_text() == "approved"
 
 
+async def test_a_file_that_the_plan_owns_is_replaced_without_approval(attempts: Attempts) -> None:
+    for name in ("mine.md", "other.md", "Makefile"):
+        (attempts.workspace / name).write_text("old")
+    asking = attempts.but(approved=False, owns=["mine.md", "out/**", "Makefile"])
+    await asking.run("write_file", path="./mine.md", content="new")
+    assert (attempts.workspace / "mine.md").read_text() == "new"
+    assert await asking.code("write_file", path="other.md", content="new") == "APPROVAL_REQUIRED"
+    error = await asking.error("write_file", path="Makefile", content="new")
+    assert (error.type, "PATH_PROTECTED" in error.message) == ("APPROVAL_REQUIRED", True)
+    assert await asking.code("delete_file", path="mine.md") == "APPROVAL_REQUIRED"
+
+
+async def test_a_plan_owns_the_file_that_a_link_leads_to_not_the_link(attempts: Attempts) -> None:
+    (attempts.workspace / "other.md").write_text("old")
+    (attempts.workspace / "mine.md").symlink_to("other.md")
+    (attempts.workspace / "out").mkdir()
+    (attempts.workspace / "elsewhere").mkdir()
+    (attempts.workspace / "elsewhere/a").write_text("old")
+    (attempts.workspace / "out/linked").symlink_to("../elsewhere")
+    asking = attempts.but(approved=False, owns=["mine.md", "out/**"])
+    assert await asking.code("write_file", path="mine.md", content="new") == "APPROVAL_REQUIRED"
+    assert await asking.code("write_file", path="out/linked/a", content="new") == "APPROVAL_REQUIRED"
+    assert (attempts.workspace / "other.md").read_text() == "old"
+    await asking.but(owns=["other.md"]).run("write_file", path="mine.md", content="new")
+    assert (attempts.workspace / "other.md").read_text() == "new"
+
+
 async def test_writing_keeps_the_permissions_of_the_file(attempts: Attempts) -> None:
     (attempts.workspace / "x").write_text("#!/bin/sh\n")
     (attempts.workspace / "x").chmod(0o750)

@@ -117,6 +117,8 @@ def test_the_contract_names_these_tools_and_arguments() -> None:
         "run_python": ["code", "timeout", "allowFailure", "network"],
         "http_request": ["url", "method", "headers", "body", "timeout"],
         "sleep": ["seconds"],
+        "ask": ["question", "choices", "schema", "default", "timeout", "onTimeout", "to"],
+        "wait_for": ["event", "match", "timeout"],
         "agent": ["objective", "tools", "maxCalls", "maxTokens", "maxSeconds", "outputSchema"],
     }
 

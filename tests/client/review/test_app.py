@@ -239,3 +239,23 @@ async def test_no_row_is_wider_than_the_terminal(open_screen: Open, size: tuple[
         await screen.until_shown("☐ 5 remove")
         assert "⚠ approval" in screen.text
         assert len(screen.text.splitlines()) <= size[1]
+
+
+async def test_a_question_is_answered_with_y_until_the_answer_fits(open_screen: Open) -> None:
+    ask = {"id": "ask", "tool": "ask", "args": {"question": "Which colour?", "choices": ["red", "blue"]}}
+    async with open_screen(ask) as screen:
+        await screen.press("b")
+        await screen.until_shown("? question: y answers")
+        await screen.until_shown("Which colour?")
+        screen.app.reading_seconds = 0
+        await screen.press("y")
+        await screen.until_shown("Answer of step 'ask': one of red, blue")
+        await screen.type("green")
+        await screen.press("enter")
+        await screen.until_shown("is not one of the choices")
+        await screen.press("end", *["backspace"] * 5)
+        await screen.type("red")
+        await screen.press("enter")
+        await screen.until_status("completed")
+        view = await screen.view()
+        assert (view.steps[0].answer.by if view.steps[0].answer else "", view.steps[0].result) != ("", None)

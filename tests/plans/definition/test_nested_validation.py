@@ -128,7 +128,7 @@ ERRORS: dict[str, tuple[list[Data], str, str | None, str, str]] = {
     ),
     "until that does not parse": ([call("x", repeat={"until": "a ="})], "BAD_EXPRESSION", "x", "repeat.until", "JMES"),
     "until about an outer step": (
-        [A, block("b", call("x"), repeat={"until": "a.ok"})], "BAD_REFERENCE", "b", "repeat.until", "not a step of",
+        [A, block("b", call("x"), repeat={"until": "a.ok"})], "BAD_REFERENCE", "b", "repeat.until", "has no field",
     ),
     "output of an outer step": ([A, block("b", call("x"), output="a")], "BAD_REFERENCE", "b", "output", "not a step"),
     "output of a call": ([call("x", output="a")], "PLAN_SCHEMA", "x", "output", "only a block"),

@@ -217,6 +217,50 @@ def test_the_published_schema_accepts_valid_plans() -> None:
         assert not list(SCHEMA.iter_errors(plan))
 
 
+CONSTRUCTS: dict[str, Any] = {
+    "steps": [
+        {"id": "b", "steps": [A], "forEach": "$x", "output": "a", "repeat": {"until": "a"}, "finally": [A]},
+        {
+            "id": "c",
+            "steps": [A],
+            "forEach": {"items": ["x"], "as": "f", "key": "@", "tolerate": "10%", "maxParallel": 2},
+        },
+        {"id": "d", "tool": "note", "forEach": ["x", 1], "catch": [{"codes": ["EXISTS"], "steps": [A]}]},
+        {"id": "s", "switch": [{"when": "a", "steps": [A]}, {"steps": [A]}]},
+        {"id": "u", "tool": "note", "undo": {"tool": "note", "args": {}}},
+        {"id": "v", "tool": "note", "undo": {"steps": [A]}},
+    ],
+    "finally": [A],
+    "rollback": True,
+    "owns": ["out/*"],
+    "outputs": {"x": "b"},
+}
+
+
+def test_the_published_schema_accepts_every_construct_and_describes_it() -> None:
+    assert list(SCHEMA.iter_errors(CONSTRUCTS)) == []
+    assert isinstance(read_plan(CONSTRUCTS), Plan)
+    described = [Plan.model_json_schema()["$defs"][name] for name in ("ForEach", "Repeat", "Case", "Catch", "Undo")]
+    assert all(field.get("description") for each in described for field in each["properties"].values())
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        {"id": "x"},
+        {"id": "x", "steps": []},
+        {"id": "x", "tool": "t", "forEach": 5},
+        {"id": "x", "tool": "t", "forEach": {"item": []}},
+        {"id": "x", "tool": "t", "repeat": {"limit": 3}},
+        {"id": "x", "tool": "t", "catch": [{}]},
+        {"id": "x", "steps": [{"id": "y"}]},
+    ],
+)
+def test_the_published_schema_refuses_a_construct_of_another_shape(step: dict[str, Any]) -> None:
+    assert list(SCHEMA.iter_errors({"steps": [step]}))
+    assert isinstance(read_plan({"steps": [step]}), list)
+
+
 REFUSED_BY_SCHEMA = [data for number, data, *_ in SHAPES if 20 <= number <= 40 and data != plan_with(id="a\n")]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from plans.activity_io import Facts, LargeValue
+from plans.activity_io import Facts
 from plans.execution import approvals
 from plans.execution.messages import Decide
 from plans.execution.next_action import (
@@ -26,6 +26,7 @@ from plans.execution.next_action import (
 )
 from plans.execution.schedule import Schedule
 from plans.expressions.evaluation import MAX_ARGS_CHARACTERS
+from plans.large_value import LargeValue
 from plans.model import ApprovalRule, Step
 from plans.run import Options, Result, Run
 from plans.step_call import StepCall, digest_of

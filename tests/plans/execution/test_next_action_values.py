@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from plans.activity_io import Facts, LargeValue
+from plans.activity_io import Facts
 from plans.errors import BadExpression
+from plans.large_value import LargeValue
 from plans.run import Options, Run
 from plans.step_call import StepValues, size_of
 from tests.plans.building import NOW, begun, completed, failed, plan_of, skipped, step

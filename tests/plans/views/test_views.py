@@ -8,9 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from plans.activity_io import Facts, LargeValue
+from plans.activity_io import Facts
 from plans.execution.schedule import Schedule
 from plans.execution.tool_history import TRUNCATED, shorten
+from plans.large_value import LargeValue
 from plans.log import LogKind
 from plans.model import Step
 from plans.run import Options, Result, Run, Status

@@ -51,6 +51,13 @@ def test_a_question_is_told_with_the_arguments_that_are_asked_about() -> None:
     assert lines.of(asks)[2].endswith("path         │ filled-in")
 
 
+def test_a_step_inside_a_loop_is_told_without_asking_for_the_plan_again() -> None:
+    lines = Lines("p", VIEW)
+    for name, known in (("remove[a.txt].check", True), ("remove#3", True), ("other[a.txt]", False)):
+        event = EventView(seq=1, time=datetime(2026, 1, 1, tzinfo=UTC), task_id="p", step_id=name, status="running")
+        assert lines.knows(event) == known
+
+
 def test_a_step_that_ran_before_it_asks_is_told_as_well() -> None:
     assert told(("ready", {}), ("running", {}), ("ready", {}))[1].startswith("? remove  awaiting approval")
 

@@ -1,0 +1,95 @@
+"""The activities of child plans: `load_plan` reads a plan file or a template, `plan_outputs` makes a plan's value.
+
+A file is reached through the workspace alone, by the rules of read_file, and parsed as strictly as the command line
+does. What is loaded is recorded in the plan's history with its hash: a later change of the file changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+
+from activities.attempt.environment import ToolEnvironment
+from activities.attempt.results import keep
+from activities.attempt.stored_arguments import whole_value
+from activities.workspace.contents import read_head
+from plans.children.outputs import evaluated
+from plans.children.state import LoadedPlan, LoadRequest, OutputsRequest
+from plans.definition.parsing import Unreadable
+from plans.errors import InvalidPlan, PlanError, ToolError
+from plans.expressions.evaluation import MAX_CHARACTERS_IN_ACTIVITY, UNITS_IN_ACTIVITY, Budget
+from plans.large_value import LargeValue
+from runtime.plan_files.text import data_of, text_of
+from runtime.templates.find import find_template
+from runtime.value_store import ValueStore
+
+MAX_BYTES = 512 * 1024
+"""Longest plan file that runs as a step: its content is in the parent's history."""
+
+
+@dataclass(frozen=True)
+class ChildPlanLoader:
+    """The activities, with the rules and the storage of this worker."""
+
+    values: ValueStore
+    state_dir: Path | None = None
+    """Where the templates of the user are."""
+    site: ToolEnvironment = field(default_factory=ToolEnvironment)
+
+    @activity.defn(name="load_plan")
+    def load_plan(self, request: LoadRequest) -> LoadedPlan:
+        """The content of a plan. Raises ApplicationError with a code, not retryable."""
+        try:
+            return self.loaded(request)
+        except PlanError as error:
+            raise ApplicationError(error.message[:4_000], type=error.code, non_retryable=True) from None
+
+    def loaded(self, request: LoadRequest) -> LoadedPlan:
+        """As `load_plan`. Raises ToolError (NOT_FOUND, PATH_OUTSIDE, ...), InvalidPlan, TemplateError."""
+        self.site.check(request.workspace)
+        if request.template is not None:
+            found = find_template(request.template, request.workspace, self.state_dir)
+            _check_size(found.label, len(found.text.encode()))
+            return LoadedPlan(source=found.label, sha256=found.hash, data=found.data)
+        path = request.file or ""
+        content = self._content(request.workspace, path)
+        try:
+            data = data_of(path, text_of(content))
+        except Unreadable as error:
+            raise InvalidPlan([error.problem]) from None
+        return LoadedPlan(source=path, sha256=hashlib.sha256(content).hexdigest(), data=data)
+
+    def _content(self, workspace: str, path: str) -> bytes:
+        with self.site.workspace(workspace).file(path) as place:
+            content = read_head(place, MAX_BYTES + 1)
+            _check_size(path, place.status.st_size if place.status else len(content))
+        return content
+
+    @activity.defn(name="plan_outputs")
+    async def plan_outputs(self, request: OutputsRequest) -> dict[str, Any]:
+        """`{value}` of a plan, or `{large}` if it is stored outside history. Raises ApplicationError BAD_OUTPUT."""
+        try:
+            names = list(request.large)
+            stored = await asyncio.gather(*(self.values.get(request.large[name]) for name in names))
+            whole = {**request.values, **dict(zip(names, stored, strict=True))}
+            for name, composed in request.composed.items():
+                whole[name] = await whole_value(composed, self.values)
+            budget = Budget(UNITS_IN_ACTIVITY, MAX_CHARACTERS_IN_ACTIVITY)
+            value = await asyncio.to_thread(evaluated, request, whole, budget)
+            kept = await keep(value, self.values)
+        except PlanError as error:
+            retried = isinstance(error, ToolError) and error.retryable
+            raise ApplicationError(error.message[:4_000], type=error.code, non_retryable=not retried) from None
+        return {"large": kept.model_dump(mode="json")} if isinstance(kept, LargeValue) else {"value": kept}
+
+
+def _check_size(name: str, size: int) -> None:
+    if size > MAX_BYTES:
+        text = f"{name} has {size:,} bytes; a plan that runs as a step has at most {MAX_BYTES:,}: split it"
+        raise ToolError("PLAN_TOO_LARGE", text)

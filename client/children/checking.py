@@ -1,0 +1,100 @@
+"""Checks what a plan file runs as steps: the plan files and templates that it names, and theirs in turn.
+
+A file is resolved in the workspace, as the worker does when the step starts. What is not there yet may be written by an
+earlier step: a warning. The hash of each content goes with the start: what it waives counts as long as it is the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from client.plan_file import PlanFileError, load
+from plans.children.check import content_problems, input_problems, nested
+from plans.children.state import MAX_NESTING
+from plans.definition.scopes import walk
+from plans.definition.validation import input_values, problems
+from plans.errors import InvalidPlan, PlanError
+from plans.expressions.opaque import PLAN, STEPS
+from plans.expressions.references import find
+from plans.model import Plan, Problem, Step, ToolSpec
+from runtime.templates.find import find_template
+
+MAX_CHILDREN = 200
+"""Plan files and templates that are looked at."""
+
+
+@dataclass
+class Checked:
+    """What was found."""
+
+    problems: list[Problem] = field(default_factory=list)
+    hashes: list[str] = field(default_factory=list)
+    """Hashes of the contents, each once."""
+
+
+def check_children(plan: Plan, tools: Mapping[str, ToolSpec], workspace: Path, state_dir: Path | None) -> Checked:
+    """The problems of the plan files and templates that a plan runs, at any depth, and the hashes of their contents."""
+    return _Search(tools, workspace, state_dir).all(plan)
+
+
+class _Search:
+    def __init__(self, tools: Mapping[str, ToolSpec], workspace: Path, state_dir: Path | None) -> None:
+        self._tools, self._workspace, self._state_dir = tools, workspace, state_dir
+        self._found = Checked()
+
+    def all(self, plan: Plan) -> Checked:
+        self._found.problems += self._of(plan, ())
+        return self._found
+
+    def _of(self, plan: Plan, above: Sequence[str]) -> Iterator[Problem]:
+        made = {str(step.args.get("path")) for _, step in walk(plan) if step.tool == "write_file"}
+        for path, step in walk(plan):
+            if step.tool != PLAN or len(self._found.hashes) >= MAX_CHILDREN:
+                continue
+            for name in ("file", "template"):
+                source = step.args.get(name)
+                if isinstance(source, str) and not find(source) and source not in made:
+                    yield from self._named(step.model_copy(update={"id": path}), name, source, above)
+            steps = step.args.get(STEPS)
+            if isinstance(steps, list):
+                inner, wrong = content_problems({"steps": steps}, self._tools, lambda *_: [])
+                if inner is not None and not wrong:
+                    yield from nested(path, f"args.{STEPS}", list(self._of(inner, above)))
+
+    def _named(self, step: Step, kind: str, source: str, above: Sequence[str]) -> Iterator[Problem]:
+        try:
+            content, digest = self._content(kind, source)
+        except InvalidPlan as error:
+            yield from nested(step.id, f"args.{kind} {source}", error.problems)
+            return
+        except PlanError as error:
+            text = f"{error.message}; the step fails unless it is there when it starts"
+            yield Problem(code=error.code, step_id=step.id, field=f"args.{kind}", message=text, severity="warning")
+            return
+        if digest in above or len(above) >= MAX_NESTING:
+            text = f"{source} runs itself; plans are nested {MAX_NESTING} deep at most (NESTED_TOO_DEEP)"
+            yield Problem(
+                code="RUNS_ITSELF", step_id=step.id, field=f"args.{kind}", message=text, severity="warning"
+            )  # fmt: skip
+            return
+        if digest not in self._found.hashes:
+            self._found.hashes.append(digest)
+        child, wrong = content_problems(content, self._tools, problems)
+        yield from nested(step.id, f"args.{kind} {source}", wrong)
+        if child is not None:
+            yield from input_problems(step, child, input_values)
+            yield from nested(step.id, f"args.{kind} {source}", list(self._of(child, (*above, digest))))
+
+    def _content(self, kind: str, source: str) -> tuple[Any, str]:
+        """The content as data, and its hash. Raises InvalidPlan, PlanFileError, TemplateError."""
+        if kind == "template":
+            found = find_template(source, self._workspace, self._state_dir)
+            return found.data, found.hash
+        path = (self._workspace / source).resolve()
+        if not path.is_relative_to(self._workspace.resolve()):
+            raise PlanFileError(f"{source} is outside of the workspace", "PATH_OUTSIDE")
+        return load(str(path)).data, hashlib.sha256(path.read_bytes()).hexdigest()

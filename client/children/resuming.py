@@ -1,0 +1,69 @@
+"""The runs that the steps of a resumed plan continue: those of its unfinished agents and child plans, and of theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from temporalio.client import Client, WorkflowExecutionStatus
+
+from client.errors import PlanNotFound
+from client.ids import recorded_id
+from client.rpc import ask, describe
+from plans.agents.as_plan import TOOL as AGENT
+from plans.agents.order import agent_of_step
+from plans.errors import PlanError, Refused
+from plans.run import Run, Status
+from runtime.wait import until
+
+ENDING_SECONDS = 20.0
+"""Seconds to wait for the children of a cancelled plan to end."""
+GONE = frozenset((PlanNotFound.code, "QUERY_FAILED"))
+"""Error codes that mean a child's state is unavailable; its step starts over."""
+
+
+async def unfinished(client: Client, run: Run) -> dict[str, dict[str, Any]]:
+    """State of each unfinished child by step id. Children that can no longer be queried are omitted and start over.
+
+    Raises Refused (NOT_ENDED) if one of them has not ended.
+    """
+    states: dict[str, dict[str, Any]] = {}
+    for step_id, name in _children(run):
+        try:
+            await _until_ended(client, name)
+            found = await ask(client, name, "state")
+        except PlanError as error:
+            if error.code not in GONE:
+                raise
+            continue
+        if run.steps[step_id].child is not None:
+            child = Run.model_validate(found)
+            child.agents |= await unfinished(client, child)
+            found = child.model_dump(mode="json", exclude_defaults=True)
+        states[step_id] = found
+    return states
+
+
+def _children(run: Run) -> Iterator[tuple[str, str]]:
+    """The steps with an unfinished child, and its id."""
+    for step_id, state in run.steps.items():
+        if not state.calls or state.status is Status.COMPLETED:
+            continue
+        if state.child is not None and (name := recorded_id(state.child.plan_id)):
+            yield step_id, name
+        elif run.outline.step(step_id).tool == AGENT:
+            yield step_id, agent_of_step(run.plan.id or "", step_id, state.calls)
+
+
+async def _until_ended(client: Client, name: str) -> None:
+    """Wait for a child, which ends a moment after its cancelled plan. Raises Refused (NOT_ENDED) if it does not."""
+
+    async def has_ended() -> bool:
+        return (await describe(client, name)).status is not WorkflowExecutionStatus.RUNNING
+
+    try:
+        await until(has_ended, ENDING_SECONDS, every=0.2)
+    except TimeoutError:
+        kind = "agent" if name.startswith("agent-") else "plan"
+        text = f"{kind} '{name}' has not ended yet; try again, or cancel it: plan cancel {name}"
+        raise Refused(text, "NOT_ENDED") from None

@@ -1,0 +1,116 @@
+"""Commands about file changes made by plans: files, undo."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from client.cli import output, session
+from client.cli.changes.undoing import Undoing, Undone
+from client.cli.follow.ctrl_c import after_ctrl_c
+from client.cli.options import AsJson, Id
+from client.undo.files import file_changes
+from plans.files.undo import CallChanges, ChangesReport, FileChange, Restore, one_of
+from plans.views.safe_text import line, safe
+
+REFUSED = 1
+OfStep = Annotated[str | None, typer.Argument(metavar="STEP", help="Id of the step; default: all steps.")]
+_MARKS = {"created": "+", "changed": "~", "deleted": "-"}
+
+
+def files(
+    plan: Id,
+    step: OfStep = None,
+    diffs: Annotated[bool, typer.Option("--diff/--no-diff", help="Show a diff for each file.")] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Show the files that each step created, changed and deleted."""
+    report = session.run(lambda here: file_changes(here.client, plan, step, diffs=diffs))
+    if as_json:
+        output.show_json(report.model_dump(mode="json", include={"calls"}, exclude_none=True))
+    elif not report.calls:
+        output.say("No file changes recorded.")
+    for call in [] if as_json else report.calls:
+        output.show("\n".join(_rows(call)))
+
+
+def undo(
+    plan: Id,
+    step: OfStep = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be undone.")] = False,
+    partly: Annotated[
+        bool, typer.Option("--partly", help="Undo what can be undone, even if not everything can.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Approve every `undo` of the plan's steps in advance.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Undo a plan or one step: run what its steps say with `undo`, then restore files that nobody has changed since."""
+    undoing = Undoing(plan, step, dry_run=dry_run, partly=partly, yes=yes, as_json=as_json)
+    try:
+        undone = session.run(undoing.run)
+    except KeyboardInterrupt:
+        raise typer.Exit(after_ctrl_c(undoing.begun)) from None
+    if as_json:
+        report = undone.report.model_dump(mode="json", exclude={"calls"}, exclude_none=True)
+        calls = [call.model_dump(mode="json") for call in undone.calls]
+        output.show_json(report | ({"undo": calls, "undoPlan": undoing.begun} if calls or undoing.begun else {}))
+    else:
+        _show(undone)
+    raise typer.Exit(REFUSED if undone.report.refused or not undone.is_whole else 0)
+
+
+def _rows(call: CallChanges) -> list[str]:
+    tool = f" ({line(call.tool)})" if call.tool else ""
+    undone = ", undone since" if call.undone else ""
+    rows = [f"{line(call.step_id)}{tool}{undone}"]
+    for change in call.changes:
+        rows.append(f"  {_MARKS[change.kind]} {line(change.path)}{_remark(call.step_id, change)}")
+        rows += [f"      {safe(row)}" for row in change.diff.splitlines()]
+    return rows + ([f"  and {call.more} more"] if call.more else [])
+
+
+def _remark(step_id: str, change: FileChange) -> str:
+    remarks = [
+        line(one_of(step_id, change.others)) if change.shared else "",
+        "previous content unknown" if change.before is None else "",
+    ]
+    return "".join(f"  ({remark})" for remark in remarks if remark)
+
+
+def _show(undone: Undone) -> None:
+    report = undone.report
+    for call in undone.calls if report.dry_run else ():
+        args = json.dumps(call.args, ensure_ascii=False)
+        what = f"call {line(call.tool)}" if call.tool else "run"
+        output.show(f"  would {what} {line(args)} (undo of step {line(call.step_id)})")
+    if not undone.is_whole and not report.dry_run:
+        output.say(f"Not every step could be undone; files are as they were. See: plan show {undone.undo_plan}")
+        return
+    restored = [each for each in report.restored if each.expected != each.target]
+    for each in restored:
+        output.show(f"  {_action(each, report.dry_run)} {line(each.path)}")
+    for refusal in report.refused:
+        rows = [f"  {refusal.code} {line(refusal.path)} (step {line(refusal.step_id)}): {line(refusal.reason)}"]
+        output.show("\n".join([*rows, *(f"      {safe(row)}" for row in refusal.diff.splitlines())]))
+    if not restored and not report.refused and undone.calls and not report.dry_run:
+        return
+    output.say(_sentence(report, len(restored) + len(undone.calls)))
+
+
+def _sentence(report: ChangesReport, restored: int) -> str:
+    """One sentence for the result of the whole undo."""
+    if report.dry_run and report.refused:
+        return "Nothing was undone. Use --partly to undo what can be undone." if restored else "Nothing was undone."
+    if not restored and not report.refused:
+        return "Nothing to undo."
+    if report.dry_run:
+        return "Dry run: nothing was undone."
+    return f"{restored} undone, {len(report.refused)} left unchanged." if report.refused else f"{restored} undone."
+
+
+def _action(each: Restore, dry_run: bool) -> str:
+    if not each.target:
+        return "would delete" if dry_run else "deleted"
+    return "would restore" if dry_run else "restored"

@@ -1,0 +1,1 @@
+"""Commands for steps that wait: answer a question, send an event."""

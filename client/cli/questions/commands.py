@@ -1,0 +1,99 @@
+"""Commands for steps that ask or wait: answer, event."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from client import runs
+from client.answers.form import Form
+from client.cli import output, session
+from client.cli.options import AsJson, By, Digest, Id, Step
+from client.cli.session import Connected, who
+from client.ids import plan_id
+from plans.errors import PlanError, Refused
+from plans.views.call_text import call_rows
+from plans.views.models import CallView
+from plans.views.pending import QUESTION
+from plans.waiting.questions import ASK, value_of
+
+Value = Annotated[
+    str | None,
+    typer.Argument(metavar="VALUE", help="The answer, as JSON if the question wants that, else as text; - reads it."),
+]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the event, such as order.paid.")]
+Data = Annotated[str | None, typer.Option("--data", metavar="JSON", help="Data of the event, any JSON value.")]
+
+
+def answer(
+    plan: Id, step: Step, value: Value = None, by: By = None, digest: Digest = None, as_json: AsJson = False
+) -> None:
+    """Answer the question of a step, now or before it asks. Without VALUE, a form on the terminal asks for it."""
+    text = sys.stdin.read() if value == "-" else value
+    if text is None and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise typer.BadParameter("the answer is missing: plan answer ID STEP VALUE", param_hint="VALUE")
+    if text is None:
+        item = session.run(lambda here: _question(here, plan, step))
+        given = fill_in(item)
+        sentence = session.run(lambda here: _send(here, plan, item, given, by, digest))
+    else:
+        sentence = session.run(lambda here: _answer(here, plan, step, text, by, digest))
+    _report(plan, sentence, as_json, stepId=step)
+
+
+def event(plan: Id, name: Name, data: Data = None, by: By = None, as_json: AsJson = False) -> None:
+    """Send an event to a plan, for the steps that wait for it, now or later."""
+    found = _json(data) if data is not None else None
+    sentence = session.run(lambda here: runs.event(here.client, plan, name, found, by=by or who()))
+    _report(plan, sentence, as_json, name=name)
+
+
+def fill_in(item: CallView) -> Any:
+    """Ask on the terminal, until the answer fits."""
+    form = Form(item.args)
+    output.say("\n".join([*call_rows(item), *form.rows]))
+    while not form.is_done:
+        why = form.enter(typer.prompt(form.prompt, prompt_suffix="", default="", show_default=False))
+        if why:
+            output.say(why)
+    return form.value
+
+
+async def _question(here: Connected, plan: str, step: str) -> CallView:
+    """What the step asks. Raises Refused if it asks nothing."""
+    item = await runs.call(here.client, plan, step)
+    if item is None:
+        raise Refused(f"the plan has no step '{step}'; `plan show` lists its steps", "UNKNOWN_STEP")
+    if item.tool != ASK:
+        raise Refused(f"step '{item.step_id}' asks no question; see: plan show {plan_id(plan)}", "NOT_A_QUESTION")
+    return item
+
+
+async def _answer(here: Connected, plan: str, step: str, text: str, by: str | None, digest: str | None) -> str:
+    item = await _question(here, plan, step)
+    if item.kind == QUESTION:
+        output.say("\n".join(call_rows(item)))
+    return await _send(here, plan, item, value_of(item.args, text), by, digest)
+
+
+async def _send(here: Connected, plan: str, item: CallView, value: Any, by: str | None, digest: str | None) -> str:
+    """Send the answer to exactly this question."""
+    digest = digest or (item.digest if item.kind == QUESTION else None)
+    return await runs.answer(here.client, plan, item.step_id, value, by=by or who(), digest=digest)
+
+
+def _report(plan: str, sentence: str, as_json: bool, **found: Any) -> None:
+    if as_json:
+        output.show_json({"planId": plan_id(plan), **found, "message": sentence})
+    else:
+        output.show(f"{plan_id(plan)}: {sentence}")
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise PlanError(f"--data is not valid JSON: {error}", "INVALID_ARGS") from error

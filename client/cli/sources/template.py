@@ -1,0 +1,186 @@
+"""`plan template`: save plans under a name, list, show, compare, run and delete them.
+
+A project's templates are those of the workspace: --workspace, else PLANS_WORKSPACE, else the current directory.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from client.cli import environment, output
+from client.cli.options import AsJson, File
+from client.cli.plan_request import Flags, prepared
+from client.cli.run import Inputs, MaxParallel, NewId, Review, Yes, to_its_end
+from client.cli.sources import template_text
+from client.errors import PlanRefused
+from client.local_tools import known_tools
+from client.plan_file import check, load
+from client.templates.known import Known, completed, plan_file_of
+from plans.definition.template_calls import waived
+from plans.definition.validation import errors
+from plans.errors import PlanError
+from plans.model.template import SHORT
+from plans.views.safe_text import line
+from runtime.templates.find import find_in
+from runtime.templates.names import named, new_name
+
+app = typer.Typer(
+    help="Save plans under a name, with versions, and run them.",
+    add_completion=False,
+    invoke_without_command=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+Project = Annotated[
+    str | None,
+    typer.Option("--workspace", metavar="DIR", help="Directory with the project's templates; default: the current."),
+]
+User = Annotated[bool, typer.Option("--user", help="Among your own templates, not the project's.")]
+NewName = Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits, _ and -.")]
+
+
+def _known(incomplete: str) -> list[str]:
+    return completed(incomplete, environment.environ())
+
+
+Name = Annotated[
+    str, typer.Argument(metavar="NAME[@HASH]", help="The newest version, or exactly one.", autocompletion=_known)
+]
+
+
+@app.callback()
+def _group(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        output.show(context.get_help())
+
+
+@app.command()
+def save(
+    name: NewName,
+    file: File,
+    user: User = False,
+    description: Annotated[
+        str | None, typer.Option("--description", metavar="TEXT", help="What it is for, in a sentence.")
+    ] = None,
+    workspace: Project = None,
+    as_json: AsJson = False,
+) -> None:
+    """Save a plan file under a name. Other content than before becomes a new version, and the newest."""
+    settings = environment.settings()
+    found = load(file)
+    plan, wrong = check(found.data, known_tools(settings))
+    serious = [problem for problem in errors(wrong) if problem.code != "UNKNOWN_TOOL"]
+    if plan is None or serious:
+        raise PlanRefused(wrong, found)
+    if wrong:
+        remarks = [problem.model_copy(update={"severity": "warning"}) for problem in wrong]
+        output.show_problems(remarks, found.name)
+    store = Known.of(settings, workspace).store(user=user)
+    version, changed = store.save(new_name(name), found.text, description)
+    path = store.read(name, version).path
+    if as_json:
+        output.show_json({"name": name, "hash": version, "where": store.where, "path": path, "changed": changed})
+    else:
+        said = "Saved" if changed else "Nothing has changed:"
+        output.show(f"{said} {name}@{version[:SHORT]}, {path}")
+
+
+@app.command("list")
+def list_(workspace: Project = None, as_json: AsJson = False) -> None:
+    """List templates: the project's and your own."""
+    found = Known.of(environment.settings(), workspace).every()
+    if as_json:
+        output.show_json([each.model_dump(mode="json", exclude_none=True) for each in found])
+    elif found:
+        output.out().print(template_text.table(found))
+    else:
+        output.say("No templates yet. Save one: plan template save NAME FILE")
+
+
+@app.command()
+def show(name: Name, workspace: Project = None, as_json: AsJson = False) -> None:
+    """Show a template: its inputs, its versions and its content."""
+    known = Known.of(environment.settings(), workspace)
+    found = known.find(name)
+    versions = known.versions(found)
+    plan = check(found.data, known_tools(environment.settings()))[0]
+    waives = waived(plan) if plan else []
+    if as_json:
+        output.show_json(template_text.as_json(found, versions, waives))
+    else:
+        output.page(template_text.shown(found, versions, waives))
+
+
+@app.command()
+def diff(
+    name: Name,
+    other: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME[@HASH]|FILE", help="Default: the version before.", autocompletion=_known),
+    ] = None,
+    workspace: Project = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare versions, templates, or one with a plan file."""
+    known = Known.of(environment.settings(), workspace)
+    first, second = template_text.sides(known, name, other)
+    rows = template_text.difference(first, second)
+    if as_json:
+        output.show_json({"from": first.label, "to": second.label, "diff": rows})
+    else:
+        output.page("\n".join(line(row) for row in rows)) if rows else output.say("They have the same content.")
+
+
+@app.command()
+def run(
+    name: Name,
+    workspace: Annotated[
+        str | None,
+        typer.Option("--workspace", metavar="DIR", help="Directory the tools work in, with the project's templates."),
+    ] = None,
+    yes: Yes = False,
+    max_parallel: MaxParallel = None,
+    review: Review = False,
+    inputs: Inputs = None,
+    plan_id: NewId = None,
+    as_json: AsJson = False,
+) -> None:
+    """Start a template and follow it to its end. It counts like a plan file that you start."""
+    settings = environment.settings()
+    flags = Flags(workspace, yes, max_parallel, review, tuple(inputs or ()), plan_id)
+    found = Known.of(settings, workspace).find(name)
+    request = prepared(plan_file_of(found, settings, workspace), flags, settings)
+    waives = waived(request.plan)
+    if waives and not yes:
+        output.say(f"{found.label} waives the approval of: {line(', '.join(waives))}")
+    to_its_end(request, as_json)
+
+
+@app.command()
+def delete(
+    name: Name,
+    user: User = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    workspace: Project = None,
+    as_json: AsJson = False,
+) -> None:
+    """Delete a template with all its versions, or one version of it."""
+    wanted = named(name)
+    store = Known.of(environment.settings(), workspace).store(user=user)
+    if wanted.hash or store.index(wanted.name) is None:
+        wanted = wanted._replace(hash=find_in([store], wanted).hash)
+    version = wanted.hash
+    what = f"{wanted.name}@{version[:SHORT]}" if version else f"{wanted.name}, with all its versions"
+    if not yes:
+        if not sys.stdin.isatty():
+            raise PlanError(f"this deletes {what}; pass --yes", "BAD_USAGE")
+        typer.confirm(f"Delete {what}?", abort=True)
+    store.delete(wanted.name, version)
+    if as_json:
+        output.show_json({"name": wanted.name, "hash": version or None, "deleted": True})
+    else:
+        output.show(f"Deleted {what}")

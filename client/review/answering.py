@@ -1,0 +1,30 @@
+"""Answers a question from the review screen: asks for a text until it fits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from client import runs
+from client.review.dialogs import AskText
+from plans.views.models import PendingView
+from plans.views.safe_text import line
+from plans.waiting.questions import about, as_typed, has_default, misfit, value_of
+
+if TYPE_CHECKING:
+    from client.review.plan_screen import LivePlan
+
+
+async def answered(screen: LivePlan, item: PendingView, wanted: bool) -> bool:
+    """Ask for the answer and send it; False if the user leaves, or does not want to answer. Raises as `runs.answer`."""
+    text: str | None = as_typed(item.args["default"]) if has_default(item.args) else ""
+    heading = f"Answer of step '{line(item.step_id)}': {line(about(item.args))}"
+    while wanted and (text := await screen.push_screen_wait(AskText(heading, text or ""))) is not None:
+        value = value_of(item.args, text)
+        why = misfit(item.args, value)
+        if not why:
+            by, digest = screen.who, item.digest or None
+            screen.say(await runs.answer(screen.client, screen.plan, item.step_id, value, by=by, digest=digest))
+            return True
+        heading = f"{line(why)}. Answer of step '{line(item.step_id)}':"
+    screen.say("A question is answered with y; s skips its step.")
+    return False

@@ -1,0 +1,142 @@
+"""What there is to see of schedules: all of them, and one with its rules, its next times and its runs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import datetime
+from typing import Any
+
+from pydantic import Field
+from temporalio.client import Client, ScheduleActionStartWorkflow, ScheduleDescription
+
+from client.listing import Listed, list_plans
+from client.schedules.server import all_of_us, described, memo_of, request_of
+from client.schedules.spec import OVERLAPS
+from client.schedules.words import span, words
+from plans.model import Value
+
+NEXT = 5
+"""Next times that are shown."""
+RECENT = 10
+"""Runs that are shown."""
+_OVERLAP = {policy: name for name, policy in OVERLAPS.items()}
+
+
+class ListedSchedule(Value):
+    """One schedule of a list."""
+
+    name: str
+    title: str = ""
+    when: list[str] = Field(description="Its rules, in words.")
+    timezone: str
+    paused: bool
+    note: str = Field(description="Why it is paused, or a remark.")
+    next_time: datetime | None = Field(description="None: never, or it is paused.")
+    last_time: datetime | None = Field(description="When it last started a run.")
+
+
+class ScheduleView(ListedSchedule):
+    """One schedule, whole."""
+
+    jitter: str = ""
+    start: datetime | None = None
+    end: datetime | None = None
+    overlap: str
+    catchup: str
+    pause_on_failure: bool
+    remaining: int | None = Field(description="Runs that it may still start; None: any number.")
+    next_times: list[datetime]
+    runs: list[Listed] = Field(description="Its last runs, newest first.")
+    started: int = Field(description="Runs started so far.")
+    missed: int = Field(description="Runs missed by more than the catch-up window.")
+    skipped: int = Field(description="Runs skipped because one was in progress.")
+    workspace: str | None = None
+    inputs: dict[str, Any] = Field(default_factory=dict)
+    approve_all: bool = Field(default=False, description="Created with `--yes`: no step asks.")
+    by: str = Field(default="", description="Who created it.")
+    source: str = Field(default="", description="Where its plan is from.")
+    queue: str = ""
+    created_at: datetime
+    updated_at: datetime | None = None
+    plan: dict[str, Any] = Field(default_factory=dict, description="The plan that it carries.")
+
+
+async def list_schedules(client: Client) -> AsyncIterator[ListedSchedule]:
+    """The schedules of plans. Raises NotConnected."""
+    async for each in all_of_us(client):
+        if each.schedule is None or each.info is None:
+            continue
+        memo = await memo_of(client, each.raw_entry.memo)
+        times = each.info.next_action_times
+        yield ListedSchedule(
+            name=each.id,
+            title=str(memo.get("title", "")),
+            when=words(each.schedule.spec),
+            timezone=each.schedule.spec.time_zone_name or "UTC",
+            paused=each.schedule.state.paused,
+            note=each.schedule.state.note or "",
+            next_time=times[0] if times and not each.schedule.state.paused else None,
+            last_time=max((run.started_at for run in each.info.recent_actions), default=None),
+        )
+
+
+async def show_schedule(client: Client, name: str) -> ScheduleView:
+    """A schedule with its rules, its next times and its last runs. Needs no worker. Raises ScheduleNotFound."""
+    _, found = await described(client, name)
+    runs = [each async for each in list_plans(client, schedule=name, limit=RECENT)]
+    memo = await memo_of(client, found.raw_description.memo)
+    texts = {name: str(memo.get(name, "")) for name in ("title", "by", "source")}
+    carried = await _carried(client, found)
+    return ScheduleView.model_validate(
+        {**_rules(found), **_facts(found), **carried, **texts, "name": name, "runs": runs}
+    )
+
+
+def _rules(found: ScheduleDescription) -> dict[str, Any]:
+    spec, policy, state = found.schedule.spec, found.schedule.policy, found.schedule.state
+    return {
+        "when": words(spec),
+        "timezone": spec.time_zone_name or "UTC",
+        "jitter": span(spec.jitter) if spec.jitter else "",
+        "start": spec.start_at,
+        "end": spec.end_at,
+        "overlap": _OVERLAP.get(policy.overlap, policy.overlap.name.lower()),
+        "catchup": span(policy.catchup_window) if policy.catchup_window else "1 year",
+        "pause_on_failure": policy.pause_on_failure,
+        "paused": state.paused,
+        "note": state.note or "",
+        "remaining": state.remaining_actions if state.limited_actions else None,
+    }
+
+
+def _facts(found: ScheduleDescription) -> dict[str, Any]:
+    info, state = found.info, found.schedule.state
+    over = state.paused or (state.limited_actions and not state.remaining_actions)
+    times = [] if over else list(info.next_action_times)[:NEXT]
+    return {
+        "next_times": times,
+        "next_time": times[0] if times else None,
+        "last_time": max((run.started_at for run in info.recent_actions), default=None),
+        "started": info.num_actions,
+        "missed": info.num_actions_missed_catchup_window,
+        "skipped": info.num_actions_skipped_overlap,
+        "created_at": info.created_at,
+        "updated_at": info.last_updated_at,
+    }
+
+
+async def _carried(client: Client, found: ScheduleDescription) -> dict[str, Any]:
+    """What each run is started with, as far as it can be read."""
+    action = found.schedule.action
+    if not isinstance(action, ScheduleActionStartWorkflow):
+        return {}
+    request = await request_of(client, action)
+    plan, options = request.get("plan"), request.get("options")
+    given = options if isinstance(options, dict) else {}
+    return {
+        "plan": plan if isinstance(plan, dict) else {},
+        "workspace": given.get("workspace"),
+        "inputs": given.get("inputs", {}),
+        "approve_all": given.get("approveAll", False),
+        "queue": action.task_queue,
+    }

@@ -1,0 +1,65 @@
+"""Undoes what the steps of an ended plan say with `undo`, as a plan of its own: `PLAN-undo` (DESIGN 2.8).
+
+Each undo runs once, whatever dies meanwhile: the id of that plan is taken once, and what it has undone is in its Run.
+If an undo fails, or is denied, the next call runs what is left, as `PLAN-undo-r2`.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from temporalio.client import Client, WorkflowExecutionStatus
+
+from client.errors import PlanExists
+from client.ids import plan_id
+from client.resume import links
+from client.rpc import ask
+from client.start import Started, start_run
+from client.undo.files import ended
+from client.undo.latest import undo_plans
+from plans.errors import Refused
+from plans.execution.resume import run_id
+from plans.flow.undo_run import UndoCall, preview, undo_id, undoing
+from plans.run import Run
+
+
+async def compensations(client: Client, plan: str, step_id: str | None = None) -> list[UndoCall]:
+    """The calls that would undo the steps of a plan, or of one, that say how and were not undone yet, in this order.
+
+    Raises Refused (UNKNOWN_STEP).
+    """
+    names = [name async for name, _ in undo_plans(client, plan)]
+    run = await _run_of(client, names[-1] if names else plan)
+    return [] if run is None else preview(run, step_id)
+
+
+async def compensate(client: Client, plan: str, step_id: str | None = None, *, yes: bool = False) -> Started | None:
+    """Start the plan that undoes an ended one, or only one of its steps; None if nothing is left to undo.
+
+    Returns at once; `wait` for its end. `yes`: no undo awaits approval. One that is under way is returned as it is.
+    Raises Refused: NOT_ENDED, UNKNOWN_STEP, ALREADY_RESUMED (undo the later run, which has taken over the steps).
+    """
+    name, description = plan_id(plan), await ended(client, plan)
+    earlier = [each async for each in undo_plans(client, plan)]
+    if earlier and earlier[-1][1].status is WorkflowExecutionStatus.RUNNING:
+        last, running = earlier[-1]
+        return Started(plan_id=last, workflow_id=running.id, run_id=running.run_id or "")
+    run = await _run_of(client, earlier[-1][0] if earlier else plan)
+    if run is None or not preview(run, step_id):
+        return None
+    if later := (await links(client, plan)).resumed_by:
+        raise Refused(f"plan '{name}' was resumed as '{later[-1]}'; undo that run instead", "ALREADY_RESUMED")
+    base = undo_id(name)
+    new_id = run_id(base, len(earlier) + 1) if earlier else base
+    try:
+        new = undoing(run, new_id, datetime.now(UTC), step_id=step_id, yes=yes)
+        return await start_run(client, new, description.task_queue)
+    except PlanExists:
+        text = f"another undo of plan '{name}' has just begun: plan watch {new_id}"
+        raise Refused(text, "UNDO_RUNNING") from None
+
+
+async def _run_of(client: Client, plan: str) -> Run | None:
+    """The Run of a plan; None for an agent, whose calls have no undo."""
+    state = await ask(client, plan, "state")
+    return None if "order" in state else Run.model_validate(state)

@@ -1,0 +1,135 @@
+"""Lists and undoes the file changes of a plan, on the workers that have its workspaces.
+
+Both run as a short workflow of their own: the plan may have ended, and its files may be on another machine.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus, WorkflowFailureError
+from temporalio.common import WorkflowIDReusePolicy
+from temporalio.exceptions import ActivityError, ApplicationError, TimeoutError, WorkflowAlreadyStartedError
+from temporalio.service import RPCError
+
+from client.children.naming import below
+from client.errors import NoWorker
+from client.ids import plan_id
+from client.rpc import RPC_TIMEOUT, ask_view, describe, translated
+from plans.definition.scopes import walk_step
+from plans.errors import PlanError, Refused
+from plans.files.undo import ChangesReport, ChangesRequest
+from plans.flow.ids import template_of
+from plans.views.models import PlanView
+
+CEILING = timedelta(minutes=30)
+"""Execution timeout of the workflow."""
+
+
+async def file_changes(client: Client, plan: str, step_id: str | None = None, *, diffs: bool = True) -> ChangesReport:
+    """The files that each tool call of the plan, or of one step, created, changed and deleted, oldest call first.
+
+    `diffs`: include unified diffs. Raises NoWorker, and Refused (UNKNOWN_STEP).
+    """
+    request = ChangesRequest(plan_id=plan_id(plan), step_id=step_id, diffs=diffs)
+    return await _answer(client, plan, request, f"files-{plan_id(plan)}-{uuid.uuid4().hex[:8]}")
+
+
+async def undo(
+    client: Client,
+    plan: str,
+    step_id: str | None = None,
+    *,
+    dry_run: bool = False,
+    partly: bool = False,
+    also: Sequence[str] = (),
+) -> ChangesReport:
+    """Undo the file changes of an ended plan, or of one of its steps: of a loop, of an item `a[x]`, or `a[*].b`.
+
+    If a file cannot be restored, for example because someone else has changed it since, it is listed in `refused` and
+    nothing is undone; with `partly`, the other files are restored. `dry_run` only reports what would be done, also
+    while the plan is running. `also`: plans that have undone it, whose changes count as its own. Raises NoWorker, and
+    Refused (NOT_ENDED, UNKNOWN_STEP, UNDO_RUNNING).
+    """
+    if not dry_run:
+        await ended(client, plan)
+    request = ChangesRequest(plan_id=plan_id(plan), step_id=step_id, undo=True, dry_run=dry_run, partly=partly)
+    request = request.model_copy(update={"also": list(also)})
+    return await _answer(client, plan, request, f"undo-{plan_id(plan)}")
+
+
+async def ended(client: Client, plan: str) -> WorkflowExecutionDescription:
+    """The description of an ended plan. Raises Refused (NOT_ENDED)."""
+    description = await describe(client, plan)
+    if description.status is WorkflowExecutionStatus.RUNNING:
+        name = plan_id(plan)
+        raise Refused(
+            f"plan '{name}' is still running; wait until it ends, or cancel it with `plan cancel {name}`", "NOT_ENDED"
+        )
+    return description
+
+
+async def _answer(client: Client, plan: str, request: ChangesRequest, workflow_id: str) -> ChangesReport:
+    view = await ask_view(client, plan, PlanView, "plan")
+    steps = {path: step for each in view.steps for path, step in walk_step(each)}
+    if request.step_id is not None and template_of(request.step_id) not in steps:
+        name = plan_id(plan)
+        raise Refused(f"plan '{name}' has no step '{request.step_id}'; `plan show {name}` lists them", "UNKNOWN_STEP")
+    default = (await describe(client, plan)).task_queue
+    queues = [view.queue or default, *(step.queue for step in steps.values())]
+    children = {name: path async for name, path in below(client, view.steps)}
+    for name in children:
+        queues += await _queues(client, name)
+    named = {"queues": list(dict.fromkeys(filter(None, queues))), "children": children}
+    request = request.model_copy(update=named)
+    try:
+        result: dict[str, Any] = await client.execute_workflow(
+            "ChangesWorkflow",
+            request.model_dump(mode="json"),
+            result_type=dict,
+            id=workflow_id,
+            task_queue=default,
+            id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
+            execution_timeout=CEILING,
+            rpc_timeout=RPC_TIMEOUT,
+        )
+    except WorkflowAlreadyStartedError:
+        text = f"another undo of plan '{plan_id(plan)}' is running; try again when it has ended"
+        raise Refused(text, "UNDO_RUNNING") from None
+    except WorkflowFailureError as error:
+        raise _failure(error, plan) from error
+    except RPCError as error:
+        raise translated(error, plan) from error
+    tools = {path: step.tool for path, step in steps.items()}
+    return _with_tools(ChangesReport.model_validate(result), tools)
+
+
+async def _queues(client: Client, child: str) -> list[str | None]:
+    """The task queues of a child plan and its steps; none if it does not answer."""
+    try:
+        view = await ask_view(client, child, PlanView, "plan")
+    except PlanError:
+        return []
+    return [view.queue, *(step.queue for step in view.steps)]
+
+
+def _with_tools(report: ChangesReport, tools: Mapping[str, str]) -> ChangesReport:
+    """Fill in the tool of each call, which the effect log does not record."""
+    calls = [
+        call if call.tool else call.model_copy(update={"tool": tools.get(template_of(call.step_id), "")})
+        for call in report.calls
+    ]
+    return report.model_copy(update={"calls": calls})
+
+
+def _failure(error: WorkflowFailureError, plan: str) -> PlanError:
+    cause = error.cause.cause if isinstance(error.cause, ActivityError) else error.cause
+    if isinstance(cause, ApplicationError):
+        return PlanError(cause.message, cause.type or "UNDO_FAILED")
+    if isinstance(cause, TimeoutError):
+        text = f"no worker polls the task queues of plan '{plan_id(plan)}', so its files cannot be accessed"
+        return NoWorker(f"{text}; start one: plan worker")
+    return PlanError(str(cause), "UNDO_FAILED")

@@ -1,0 +1,36 @@
+"""Finds the plans that undid a plan: `PLAN-undo`, and if something of it was left, `PLAN-undo-r2` and so on."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from temporalio.client import Client, WorkflowExecutionDescription
+
+from client.errors import PlanNotFound
+from client.ids import plan_id
+from client.rpc import ask, describe
+from plans.execution.resume import run_id
+from plans.flow.undo_run import undo_id, with_undone
+from plans.run import Run
+
+MAX_UNDOS = 100
+"""Maximum number of plans that undo one plan."""
+
+
+async def undo_plans(client: Client, plan: str) -> AsyncIterator[tuple[str, WorkflowExecutionDescription]]:
+    """The plans that undid a plan, the first one first."""
+    base = undo_id(plan_id(plan))
+    for number in range(1, MAX_UNDOS + 1):
+        name = base if number == 1 else run_id(base, number)
+        try:
+            yield name, await describe(client, name)
+        except PlanNotFound:
+            return
+
+
+async def undone_since(client: Client, run: Run) -> Run:
+    """The run of an ended plan, with what `plan undo` has undone of it since."""
+    names = [name async for name, _ in undo_plans(client, run.plan.id or "")]
+    if not names:
+        return run
+    return with_undone(run, Run.model_validate(await ask(client, names[-1], "state")))

@@ -1,0 +1,69 @@
+"""Problems of a plan step that are known before it runs: of its inline steps, or of the content it names.
+
+The child is validated as a plan of its own; each of its problems is reported at the parent's step, with its place in
+the child in front of its message. Inputs are compared with those that the child declares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator, Mapping
+from typing import Any
+
+from plans.children.orders import SOURCES, inline_data, source_problem
+from plans.definition.checks.calls import CallOf
+from plans.definition.parsing import read_plan
+from plans.expressions.opaque import PLAN, STEPS
+from plans.expressions.references import find
+from plans.model import Plan, Problem, Step, ToolSpec
+
+Check = Callable[[Plan, Mapping[str, ToolSpec], Container[str]], list[Problem]]
+"""`plans.definition.validation.problems`."""
+MAX_FIELD = 300
+
+
+def inline_problems(call: CallOf, tools: Mapping[str, ToolSpec], check: Check) -> Iterator[Problem]:
+    """Problems of the source of a plan step, and of its inline steps."""
+    if call.tool != PLAN:
+        return
+    given, inputs = [name for name in SOURCES if call.args.get(name) is not None], call.args.get("inputs")
+    if len(given) != 1:
+        yield call.problem("INVALID_ARGS", "args", f"Invalid args for {PLAN}: {source_problem(given)}")
+    elif isinstance(call.args.get(STEPS), list):
+        data = inline_data(call.args[STEPS], inputs if isinstance(inputs, dict) else {})
+        yield from nested(call.path, f"{call.start}args.{STEPS}", content_problems(data, tools, check)[1])
+
+
+def content_problems(
+    data: Any, tools: Mapping[str, ToolSpec], check: Check
+) -> tuple[Plan | None, list[Problem]]:  # fmt: skip
+    """The plan that the content of a child describes, None if it is none, and all its problems."""
+    plan = read_plan(data)
+    if isinstance(plan, list):
+        return None, plan
+    elsewhere = {step.id for step in plan.steps if step.queue}  # its workers may have other tools
+    return plan, check(plan, tools, elsewhere)
+
+
+def input_problems(step: Step, plan: Plan, values: Callable[[Plan, Mapping[str, Any]], Any]) -> Iterator[Problem]:
+    """Problems of the inputs that a step gives a plan. What a reference gives is not known yet.
+
+    `values`: `plans.definition.validation.input_values`.
+    """
+    inputs = step.args.get("inputs")
+    given = {name: value for name, value in inputs.items() if value is not None} if isinstance(inputs, dict) else {}
+    unknown = {name for name, value in given.items() if find(value)}
+    if isinstance(inputs, str):
+        return
+    for problem in values(plan, given)[1]:
+        name = (problem.field or "").removeprefix("inputs.")
+        if problem.code == "BAD_INPUT" and name in unknown:
+            continue
+        message = problem.message.split("; give it with")[0]
+        yield Problem(code=problem.code, step_id=step.id, field=f"args.inputs.{name}"[:MAX_FIELD], message=message)
+
+
+def nested(step_id: str, where: str, found: list[Problem]) -> Iterator[Problem]:
+    """The problems of a child plan as problems of its step; `where` the child is written."""
+    for problem in found:
+        place = ".".join(part for part in (where, problem.step_id, problem.field) if part)
+        yield problem.model_copy(update={"step_id": step_id, "field": place[:MAX_FIELD]})

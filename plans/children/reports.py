@@ -1,0 +1,107 @@
+"""What a child plan tells its parent while it runs: its status, its steps by status, and the decisions it awaits.
+
+Questions, the status and what was spent are reported at once. Progress alone is reported a few times only, so that a
+child of many steps does not fill its parent's history.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plans.children.files import placed
+from plans.children.state import MAX_ASKED, Asked, ChildPlan, ChildReport, ParentLink
+from plans.execution.readiness import ReadinessIndex
+from plans.execution.tool_history import files_of_run
+from plans.run import DONE, Run, Status
+
+REPORTS = 10
+"""Reports of a child plan that are about progress alone."""
+REPORT_PATHS = 100
+"""Files of each kind in the last report."""
+MAX_CHILDREN = 200
+"""Child plans of one plan whose questions are passed on."""
+
+
+def report_of(run: Run, standing: ReadinessIndex) -> ChildReport:
+    """The report of a run now, with the questions of plans below it."""
+    asked, more = asked_of(run, standing)
+    counts = {status.value: number for status in Status if (number := standing.counts[status])}
+    if standing.denied:
+        counts |= {"skipped": counts.get("skipped", 0) - standing.denied, "denied": standing.denied}
+    counts = {"total": len(run.steps), **{name: number for name, number in counts.items() if number}}
+    return ChildReport(status=run.status.value, counts=counts, pending=asked, more=more)
+
+
+def asked_of(run: Run, standing: ReadinessIndex) -> tuple[list[Asked], int]:
+    """The decisions that a run and the plans below it await, and how many more there are than are listed."""
+    own = [
+        Asked(plan_id=run.plan.id or "", step_id=name, path=name, kind=_kind(run, name)) for name in standing.awaiting
+    ]
+    below = below_of(run, standing)
+    more = sum(child.report.more for child in below.values() if child.report)
+    found = [*own, *(each for name, child in below.items() for each in _below(name, child))]
+    return found[:MAX_ASKED], more + max(0, len(found) - MAX_ASKED)
+
+
+def below_of(run: Run, standing: ReadinessIndex) -> dict[str, ChildPlan]:
+    """The child plans that run now, by step; of very many, the first ones."""
+    running = (name for name in standing.moving(MAX_CHILDREN) if run.steps[name].status is Status.RUNNING)
+    return {name: child for name in running if (child := run.steps[name].child) is not None and child.report}
+
+
+def _below(name: str, child: ChildPlan) -> list[Asked]:
+    asked = child.report.pending if child.report else []
+    return [each.model_copy(update={"path": f"{name}/{each.path}"[:1_000]}) for each in asked]
+
+
+def is_due(run: Run, before: ChildReport | None, now: ChildReport, spent: bool) -> bool:
+    """Whether to report. `spent`: LLM requests have ended since the last report."""
+    link = run.parent
+    if link is None:
+        return False
+    if before is None or (before.status, before.pending, before.more) != (now.status, now.pending, now.more):
+        return True
+    if spent and link.asks:
+        return True  # the parent may grant the next request to another child
+    return spent or _finished(now) - _finished(before) >= max(1, now.counts.get("total", 0) // REPORTS)
+
+
+def message_of(run: Run, report: ChildReport, **more: Any) -> dict[str, Any]:
+    """The message AgentProgress of a child plan."""
+    link = run.parent
+    return {
+        "stepId": link.step_id if link else "",
+        "agentId": f"plan-{run.plan.id}",
+        "child": report.model_dump(mode="json"),
+        "spent": run.ledger.spent(run.llm_seconds).model_dump(mode="json", exclude_defaults=True),
+        "finished": finished_requests(run),
+        **(_files(run) if run.ended else {}),
+        **more,
+    }
+
+
+def _files(run: Run) -> dict[str, Any]:
+    """The files of an ended run for its last report: of one that was cancelled, its parent gets no result."""
+    files = placed(files_of_run(run), run.facts.workspace, run.options.granted[0] if run.options.granted else "")
+    return {name: list(files[name])[:REPORT_PATHS] for name in ("wrote", "deleted", "shared", "sharedWith")}
+
+
+def wanted_request(link: ParentLink) -> int:
+    """The number of the LLM request to ask the parent for; 0: none is wanted, or none would be granted."""
+    return link.permitted + 1 if link.asks and link.asked > link.permitted and not link.refusal else 0
+
+
+def finished_requests(run: Run) -> int:
+    """How many of the LLM requests that the parent granted have ended: those begun, less those under way."""
+    link = run.parent
+    open_ones = len(run.ledger.open) + sum(account.open for account in run.ledger.accounts.values())
+    return max(0, link.used - open_ones) if link else 0
+
+
+def _finished(report: ChildReport) -> int:
+    return sum(report.counts.get(status.value, 0) for status in DONE)
+
+
+def _kind(run: Run, name: str) -> str:
+    state = run.steps[name]
+    return next(iter(state.proposal or {}), state.awaiting or "approval")

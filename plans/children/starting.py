@@ -1,0 +1,139 @@
+"""The Run that a child plan starts with, made from the step of its parent; or from the run that it resumes.
+
+A child never has more rights than its parent: it works in the parent's workspace or below what was granted, its waivers
+count only where a person wrote them, and its approvals are strict where the parent's are. It is a draft: the worker
+validates it again.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from pydantic import ValidationError
+
+from plans.activity_io import Facts
+from plans.children.state import MAX_NESTING, ChildPlan, ParentLink
+from plans.definition.parsing import read_plan
+from plans.definition.validation import errors, input_values
+from plans.errors import InvalidPlan, Refused
+from plans.execution import resume
+from plans.execution.file_tracking import stamps_for
+from plans.expressions.opaque import PLAN, STEPS
+from plans.file_stamps import Stamp
+from plans.model import Plan, Problem, Step
+from plans.run import Options, Run
+
+NESTED_TOO_DEEP = "NESTED_TOO_DEEP"
+"""Code of a plan step that would run a plan deeper than MAX_NESTING, as one that runs itself does."""
+
+
+def child_run(parent: Run, step: Step, data: Any, inputs: Mapping[str, Any], name: str) -> Run:
+    """The Run of a new child plan with the id `name`.
+
+    `data`: the content of its plan file. Raises InvalidPlan, and Refused (NESTED_TOO_DEEP).
+    """
+    depth = (parent.parent.depth if parent.parent else 0) + 1
+    if depth > MAX_NESTING:
+        text = f"a plan may run plans {MAX_NESTING} deep, and this is deeper; does a plan run itself?"
+        raise Refused(text, NESTED_TOO_DEEP)
+    plan = read_plan(data)
+    if isinstance(plan, list):
+        raise InvalidPlan(plan)
+    wrong = errors(input_values(plan, inputs)[1])
+    if wrong:
+        raise InvalidPlan(wrong)
+    plan = plan.model_copy(update={"id": name, "task_id": None, "queue": plan.queue or parent.queue_of(step)})
+    options = options_of(parent, step, plan).model_copy(update={"inputs": dict(inputs)})
+    run = Run.of(plan, options, Facts(), {})
+    run.parent = ParentLink(plan_id=parent.plan.id or "", step_id=step.id, depth=depth, asks=asks(parent))
+    run.unsigned = parent.unsigned
+    run.files.stamps = _stamps(parent, step, run.options.workspace or "")
+    return run
+
+
+def resumed_run(
+    parent: Run, step: Step, earlier: Any, inputs: Mapping[str, Any], name: str, now: datetime
+) -> Run | None:
+    """The Run that resumes the child plan of the step in the run before, keeping its done steps.
+
+    None if there is none, if it cannot be read, or if its inputs were others: it starts over.
+    """
+    try:
+        run = Run.model_validate(earlier) if earlier is not None else None
+    except ValidationError:
+        return None  # written by another version of this program
+    if run is None or run.parent is None or run.options.inputs != dict(inputs):
+        return None
+    new = resume.continued(run, name, now)
+    new.options = options_of(parent, step, new.plan).model_copy(update={"inputs": dict(inputs)})
+    new.parent = ParentLink(
+        plan_id=parent.plan.id or "", step_id=step.id, depth=(parent.parent.depth if parent.parent else 0) + 1,
+        asks=asks(parent),
+    )  # fmt: skip
+    new.unsigned, new.value = parent.unsigned, None
+    return new
+
+
+def _stamps(parent: Run, step: Step, workspace: str) -> dict[str, Stamp]:
+    """The files that the parent knows, by their path in the child's workspace: those it made, the child may change."""
+    known, place = stamps_for(parent, step), parent.workspace_of(step)
+    if workspace == place:
+        return known
+    below = posixpath.relpath(workspace, place) + "/"
+    return {name.removeprefix(below): stamp for name, stamp in known.items() if name.startswith(below)}
+
+
+def options_of(parent: Run, step: Step, plan: Plan) -> Options:
+    """The options of a child plan, without its inputs."""
+    place = parent.workspace_of(step)
+    given = parent.options.granted
+    return Options(
+        workspace=posixpath.normpath(posixpath.join(place, plan.workspace)) if plan.workspace else place,
+        granted=[place, *given] if given else [place],
+        approve_all=parent.options.approve_all,
+        waivers=waivers_count(parent, step),
+        known_plans=parent.options.known_plans,
+        by=parent.options.by,
+        history_limit=parent.options.history_limit,
+    )
+
+
+def waivers_count(parent: Run, step: Step) -> bool:
+    """Whether what the child plan of a step waives counts: only where the person who started the parent wrote it.
+
+    Not in what an LLM drafted, in what was edited, in steps that another step gave, or in a file whose content was
+    another one when the parent was started. `--yes` is another matter: it approves everything.
+    """
+    child = parent.steps[step.id].child
+    if not parent.options.waivers or parent.request or step.id in parent.edited or child is None:
+        return False
+    if child.kind == "inline":
+        is_written = step.tool != PLAN or isinstance(step.args.get(STEPS), list)  # or the items of the plan's own loop
+        return is_written and parent.steps[step.id].args is None
+    return child.sha256 in parent.options.known_plans
+
+
+def place_problems(run: Run, facts: Facts) -> list[Problem]:
+    """Why a child plan may not work in the workspace that the worker resolved: its parent does not reach there."""
+    granted = run.options.granted or []
+    if run.parent is None or any(_is_below(facts.workspace, each) for each in granted):
+        return []
+    text = f"the workspace {facts.workspace!r} of a child plan is not below that of its plan, {granted[0]!r}"
+    return [Problem(code="WORKSPACE_REFUSED", field="workspace", message=f"{text}; name a directory in it")]
+
+
+def _is_below(path: str, directory: str) -> bool:
+    return path == directory or path.startswith(directory.rstrip("/") + "/")
+
+
+def asks(parent: Run) -> bool:
+    """Whether a child must ask before each LLM request: there is a budget above it."""
+    return parent.plan.budget is not None or (parent.parent is not None and parent.parent.asks)
+
+
+def described(step: Step, child: ChildPlan, plan: Plan) -> str:
+    """The title of a child plan for lists and headings."""
+    return plan.title or child.source or step.description or step.id

@@ -1,0 +1,53 @@
+"""The child plan of a step, folded into its parent's views: its id, its steps by status, and what it asks people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from plans.children.state import Asked, ChildPlan
+from plans.run import StepState
+from plans.views.safe_text import line
+
+
+def child_view(child: ChildPlan) -> dict[str, Any]:
+    """The child plan as JSON data (a ChildView); its content is in its own view."""
+    report = child.report
+    view: dict[str, Any] = {"planId": child.plan_id, "title": child.title, "kind": child.kind}
+    view |= {"source": child.source, "sha256": child.sha256} if child.source else {}
+    if report is not None:
+        view |= {"status": report.status, "counts": report.counts}
+        view |= {"pending": [each.model_dump(mode="json") for each in report.pending]} if report.pending else {}
+        view |= {"more": report.more} if report.more else {}
+    return view
+
+
+def rows(plan_id: str, step_id: str, state: StepState) -> list[str]:
+    """The rows about a step's child plan in the text of its parent: how far it is, what it asks, how to decide."""
+    child = state.child
+    if child is None or not child.plan_id:
+        return [f"Plan: {line(child.source)}, SHA-256 {child.sha256[:12]}…"] if child and child.source else []
+    report = child.report
+    asked, more = (report.pending, report.more) if report else ([], 0)
+    found = f": {in_words(report.status, report.counts, len(asked) + more)}" if report else ""
+    source = f" ({line(child.source)})" if child.source else ""
+    return [
+        f"Plan: plan show {line(child.plan_id)}{source}{found}",
+        *(f"Asks: {_command(plan_id, step_id, each)}" for each in asked),
+        *([f"Asks: {more} more; see: plan pending {line(plan_id)}"] if more else []),
+    ]
+
+
+def in_words(status: str, counts: Mapping[str, int], asked: int) -> str:
+    """`running, 3 of 5 done, 1 awaiting a decision`; empty before its first report."""
+    if not status:
+        return ""
+    done = sum(counts.get(name, 0) for name in ("completed", "failed", "skipped", "denied"))
+    parts = [status, f"{done} of {counts.get('total', 0)} done"]
+    parts += [f"{counts['failed']} failed"] if counts.get("failed") else []
+    parts += [f"{asked} awaiting a decision"] if asked else []
+    return line(", ".join(parts))
+
+
+def _command(plan_id: str, step_id: str, asked: Asked) -> str:
+    return f"plan approve {line(plan_id)} '{line(step_id)}/{line(asked.path)}'   or: plan deny"

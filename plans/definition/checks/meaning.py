@@ -1,0 +1,133 @@
+"""Finds expressions and references that parse, and still cannot mean what they say (JMESPath gives null for them).
+
+A field that a closed object lacks is an error: it can never have a value. Everything else is a warning.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from jmespath.exceptions import JMESPathError
+from jmespath.lexer import Lexer
+
+from plans.definition.checks.scope import Scope
+from plans.definition.checks.types import Mistake, Schema, Walk
+from plans.definition.checks.values import Values
+from plans.definition.near_names import Hints
+from plans.definition.scopes import VALUE
+from plans.errors import BadExpression
+from plans.expressions.conditions import compiled, holds, roots_of
+from plans.expressions.items import list_expression
+from plans.expressions.references import INPUTS, Reference
+from plans.model import Plan, Problem, Step
+
+_COMPARED = frozenset(("eq", "ne", "lt", "lte", "gt", "gte"))
+_WORDS = frozenset(("true", "false", "null"))
+_SUSPECT = re.compile(r"[=<>]\s*(?:\"|true|false|null)")
+
+
+class MeaningCheck:
+    """The check of one plan."""
+
+    def __init__(self, values: Values, hints: Hints) -> None:
+        self._values, self._hints = values, hints
+
+    def of_reference(self, reference: Reference, step: Step, scope: Scope, path: str, field: str) -> Iterator[Problem]:
+        """A reference whose path leads nowhere."""
+        in_undo = field.startswith("undo.") and reference.root == VALUE
+        known = self._values.of_round(step) if in_undo else self._values.of_name(reference.root, scope, step)
+        if known is not None:
+            what, inputs = f"'{reference.text}'", reference.root == INPUTS
+            yield from self._found(reference.path, None, known, path, field, what, inputs)
+
+    def of_outputs(self, plan: Plan) -> Iterator[Problem]:
+        """Fields in the `outputs` of a plan that cannot exist."""
+        steps = {step.id: step for step in plan.steps}
+
+        def root(name: str) -> Schema | None:
+            return self._values.of_step(steps[name]) if name in steps else None
+
+        for name, expression in plan.outputs.items():
+            for problem in self._found(expression, root, None, "", f"outputs.{name}"):
+                yield problem.model_copy(update={"step_id": None})
+
+    def of_step(self, step: Step, scope: Scope) -> Iterator[Problem]:
+        """Expressions of a step that are never true, always null, or the same whatever happens."""
+        path = f"{scope.before}{step.id}"
+
+        def root(name: str) -> Schema | None:
+            return self._values.of_name(name, scope, step)
+
+        if step.when is not None:
+            yield from self._constant(step.when, path, "when")
+            yield from self._found(step.when, root, None, path, "when")
+        if step.for_each is not None and isinstance(step.for_each.items, str):
+            outer = step.model_copy(update={"for_each": None, "repeat": None})
+            text = list_expression(step.for_each.items)
+            yield from self._found(
+                text, lambda name: self._values.of_name(name, scope, outer), None, path, "forEach.items"
+            )
+        for number, case in enumerate(step.switch or []):
+            if case.when is not None:
+                yield from self._constant(case.when, path, f"switch.{number}.when")
+                yield from self._found(case.when, root, None, path, f"switch.{number}.when")
+        if step.output is not None and step.is_block:
+            inner = self._values.of_block(step)["properties"]
+            yield from self._found(step.output, inner.get, None, path, "output")
+        if step.repeat is not None:
+            yield from self._constant(step.repeat.until, path, "repeat.until")
+            yield from self._found(step.repeat.until, None, self._values.of_round(step), path, "repeat.until")
+
+    def _found(
+        self, expression: str, root: Callable[[str], Schema | None] | None, here: Schema | None, path: str, field: str,
+        what: str = "", inputs: bool = False,
+    ) -> Iterator[Problem]:  # fmt: skip
+        """The mistakes of an expression: about names if there is a `root`, else about the value `here`."""
+        try:
+            parsed = compiled(expression).parsed
+        except BadExpression:
+            return  # reported with its place
+        walk = Walk(root or (lambda _: None), self._hints.question)
+        walk.of(parsed, here, is_top=root is not None)
+        doubtful = inputs or (root is not None and roots_of(expression) == [INPUTS])
+        for mistake in dict.fromkeys(walk.mistakes):
+            yield _problem(mistake, path, field, what, doubtful)
+        for text in _unquoted(expression):
+            yield Problem(code="NEVER_TRUE", step_id=path, field=field, message=text, severity="warning")
+
+    def _constant(self, expression: str, path: str, field: str) -> Iterator[Problem]:
+        try:
+            if roots_of(expression):
+                return
+            result = "always" if holds(expression, {}) else "never"
+        except BadExpression:
+            return
+        text = f"this condition uses no value: it {result} holds"
+        yield Problem(code="CONSTANT_CONDITION", step_id=path, field=field, message=text, severity="warning")
+
+
+def _problem(mistake: Mistake, path: str, field: str, what: str, doubtful: bool) -> Problem:
+    text = f"{what}: {mistake.text}" if what else mistake.text
+    if mistake.is_closed and not doubtful:
+        return Problem(code="BAD_REFERENCE", step_id=path, field=field, message=text)
+    code = "NEVER_TRUE" if "never true" in text or "always true" in text else "ALWAYS_NULL"
+    return Problem(code=code, step_id=path, field=field, message=text, severity="warning")
+
+
+def _unquoted(expression: str) -> Iterator[str]:
+    """Comparisons with a word in double quotes, or with true, false or null as they are: both name fields."""
+    if not _SUSPECT.search(expression):
+        return  # the common case: reading the words takes longer than everything else here
+    try:
+        tokens = list(Lexer().tokenize(expression))
+    except JMESPathError:
+        return
+    for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if before["type"] not in _COMPARED or after["type"] in ("dot", "lbracket", "lparen", "filter", "flatten"):
+            continue
+        word = str(token["value"])
+        if token["type"] == "quoted_identifier":
+            yield f"\"{word[:80]}\" in double quotes is the name of a field; write '{word[:80]}' for the text"
+        elif token["type"] == "unquoted_identifier" and word in _WORDS:
+            yield f"{word} is the name of a field here; write `{word}` in backticks"

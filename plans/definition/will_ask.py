@@ -1,0 +1,176 @@
+"""Forecasts which steps of a plan will wait for a person, and why: for `plan check`, and before a schedule is created.
+
+What is known before a run: what the plan says of approvals, what the tools ask by default, and which files are written
+over. A file that is not there yet is there in the next run, so those steps are reported as well, for later runs. What
+depends on values of a run is not known; no step is reported that the plan, or its `owns`, waives.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pydantic import Field
+
+from plans.definition.scopes import Body, bodies, plan_bodies
+from plans.expressions.references import INPUTS, find, is_literal
+from plans.files.name_patterns import ProtectedNames
+from plans.files.owned import is_owned
+from plans.files.races import ShellWrites, paths_used
+from plans.model import Plan, Step, ToolSpec, Value
+
+MAX_VISITS = 200_000
+"""Steps looked at in search of earlier users of a file; after that a file counts as not seen before."""
+_BY_THEMSELVES = {
+    "agent": ("AGENT", "an agent chooses its own tool calls, and each that needs an approval asks"),
+    "ask": ("QUESTION", "it asks a person a question; a `default` with a `timeout` answers in their place"),
+    "plan": ("PLAN", "the plan that it starts has steps of its own, which may ask"),
+}
+_WRITES = ("write_file", "edit_file", "delete_file", "create_directory")
+
+
+class Asking(Value):
+    """A step that will wait for a person."""
+
+    step_id: str = Field(description="The step; inside a block after the block's id and a dot.")
+    code: Literal["REQUIRED", "TOOL", "PROTECTED", "OVERWRITES", "AGENT", "QUESTION", "PLAN"]
+    reason: str = Field(description="Why, and what to write so that it does not, in a sentence.")
+    first_run: bool = Field(default=True, description="False: not the first run, but those after it.")
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What a plan is going to meet: the tools, the files, the rules of the worker."""
+
+    tools: Mapping[str, ToolSpec]
+    exists: Callable[[str], bool]
+    """Whether a path below the workspace exists now."""
+    written_by_shell: ShellWrites
+    names: ProtectedNames = field(default_factory=ProtectedNames)
+    strict: bool = False
+    """PLANS_APPROVALS=strict: nothing is waived."""
+
+
+def will_ask(plan: Plan, ground: Ground, *, approve_all: bool = False) -> list[Asking]:
+    """The steps that will ask, in reading order. `approve_all`: the plan is started with `--yes`."""
+    nodes = list(_nodes(plan_bodies(plan), None))
+    uses = _Uses(nodes, ground.written_by_shell)
+    waived = approve_all and not ground.strict
+    asking: list[Asking] = []
+    for node in nodes:
+        code, reason, first = _why(plan, node, ground, uses, waived)
+        if code:
+            asking.append(Asking.model_validate(
+                {"step_id": node.name, "code": code, "reason": reason, "first_run": first}
+            ))  # fmt: skip
+    return asking
+
+
+def _why(plan: Plan, node: _Node, ground: Ground, uses: _Uses, waived: bool) -> tuple[str, str, bool]:
+    """Code and reason, and whether the first run asks already; the code is empty if it asks for nothing."""
+    step, spec = node.step, ground.tools.get(node.step.tool)
+    if step.tool == "ask" or (step.tool in _BY_THEMSELVES and not waived):
+        return *_BY_THEMSELVES[step.tool], True
+    if waived or spec is None or (step.requires_approval is False and not ground.strict):
+        return "", "", True
+    if step.requires_approval is True:
+        return "REQUIRED", "the plan says `requiresApproval: true`", True
+    if spec.asks_by_default(step.args, _carries(node, spec)):
+        way = "PLANS_APPROVALS=strict waives nothing" if ground.strict else "`requiresApproval: false` waives it"
+        return "TOOL", f"{step.tool} asks by default with these arguments; {way}", True
+    if step.tool in _WRITES:
+        return _of_file(plan, node, ground, uses)
+    return "", "", True
+
+
+def _of_file(plan: Plan, node: _Node, ground: Ground, uses: _Uses) -> tuple[str, str, bool]:
+    """Why a file tool asks: the name is protected, or there is a file that the run does not know."""
+    step, path = node.step, node.step.args.get("path")
+    if not isinstance(path, str):
+        return "", "", True
+    if find(path):
+        if step.tool != "write_file" or (plan.owns and not ground.strict):
+            return "", "", True
+        text = "writes over a file, known only when it runs, if there is one; list what it may replace in `owns:`"
+        return "OVERWRITES", text, False
+    name = posixpath.normpath(path.removeprefix("$") if path.startswith("$$") else path)
+    if found := ground.names.reason(name.split("/"), is_folder=step.tool == "create_directory"):
+        return "PROTECTED", f"{name} ({found.title}) may {found.why}; `owns:` does not cover it", True
+    if step.tool != "write_file" or uses.knows(node, name) or (is_owned(plan.owns, name) and not ground.strict):
+        return "", "", True
+    text = f"writes over {name}, which the plan neither made nor read; list it in `owns:`, or read it first"
+    return "OVERWRITES", text, step.queue is None and ground.exists(name)
+
+
+def _carries(node: _Node, spec: ToolSpec) -> bool:
+    """Whether what the tool sends holds the value of a step."""
+    sent = {name: value for name, value in node.step.args.items() if name in spec.sends}
+    return any(each.root != INPUTS and not is_literal(each, node.siblings) for each in find(sent))
+
+
+@dataclass(frozen=True, eq=False)
+class _Node:
+    """A step, and where it stands."""
+
+    name: str
+    step: Step
+    parent: _Node | None
+    siblings: dict[str, _Node]
+
+    def before(self) -> Iterator[_Node]:
+        """The steps that are done when this one starts, blocks as a whole."""
+        seen: set[str] = set()
+        waiting = list(_needs(self))
+        while waiting:
+            name = waiting.pop()
+            if name in self.siblings and name not in seen:
+                seen.add(name)
+                yield self.siblings[name]
+                waiting += _needs(self.siblings[name])
+        if self.parent is not None:
+            yield from self.parent.before()
+
+    def above(self) -> Iterator[_Node]:
+        """Itself and the blocks that it is in."""
+        node: _Node | None = self
+        while node is not None:
+            yield node
+            node = node.parent
+
+
+def _needs(node: _Node) -> Iterable[str]:
+    return [*node.step.depends_on, *(each.root for each in find(node.step.args))]
+
+
+def _nodes(found: Iterable[Body], parent: _Node | None) -> Iterator[_Node]:
+    for body in found:
+        siblings: dict[str, _Node] = {}
+        for step in body.steps:
+            name = ".".join(filter(None, (parent.name if parent else "", body.part, step.id)))
+            siblings[step.id] = _Node(name, step, parent, siblings)
+        for node in siblings.values():
+            yield node
+            yield from _nodes(bodies(node.step), node)
+
+
+class _Uses:
+    """Which steps use which files."""
+
+    def __init__(self, nodes: Iterable[_Node], written_by_shell: ShellWrites) -> None:
+        self._users: dict[str, list[_Node]] = {}
+        self._left = MAX_VISITS
+        for node in nodes:
+            for path, _ in paths_used(node.step, written_by_shell) if node.step.tool else ():
+                self._users.setdefault(path, []).append(node)
+
+    def knows(self, node: _Node, path: str) -> bool:
+        """Whether an earlier step makes, reads or changes the file that a step writes."""
+        users = [each for each in self._users.get(f"{node.step.queue or ''}\0{path}", ()) if each is not node]
+        around = {above for user in users for above in user.above()}
+        for earlier in node.before() if around else ():
+            self._left -= 1
+            if earlier in around or self._left <= 0:
+                return self._left > 0
+        return False

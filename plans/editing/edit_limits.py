@@ -1,0 +1,51 @@
+"""What keeps a plan from being edited: another version, its end, queues whose workers nobody has asked."""
+
+from __future__ import annotations
+
+from plans.definition.scopes import outermost, queues, walk
+from plans.errors import Refused, UnknownQueue
+from plans.model import Plan
+from plans.run import ENDED, PlanStatus, Run
+
+
+def check_version(run: Run, expected: int | None) -> None:
+    """Raises Refused STALE_VERSION, listing the changes since, if the plan is not at the expected version."""
+    if expected is None or expected == run.plan.version:
+        return
+    since = [f"version {each.version}{_by(each.by)}: {'; '.join(each.diff[:5])}" for each in run.revisions]
+    news = [text for each, text in zip(run.revisions, since, strict=True) if each.version > expected]
+    shown = "".join(f"\n- {text}"[:1_000] for text in news[-5:])
+    raise Refused(
+        f"the plan is at version {run.plan.version}, not {expected}; review the changes and try again{shown}",
+        "STALE_VERSION",
+    )
+
+
+def check_open(run: Run) -> None:
+    """Raises Refused if the plan cannot be edited: it is being drafted, or no further step will start."""
+    if run.status in ENDED:
+        raise Refused(f"the plan has ended ({run.status}); it cannot be edited", "PLAN_CLOSED")
+    if run.status is PlanStatus.DRAFT:
+        raise Refused("the plan is still being drafted; edit it once it is in review", "TOO_EARLY")
+    if run.closing is not None:
+        raise Refused("the plan is being closed; it cannot be edited", "PLAN_CLOSED")
+    if run.stopped:
+        raise Refused(f"no further step will start ({run.stopped}); the plan cannot be edited", "PLAN_CLOSED")
+
+
+def newly_bound(old: Plan, new: Plan) -> list[str]:
+    """The task queues of the new and changed steps that are bound to one."""
+    before = {step.id: step for step in outermost(old)}
+    return queues(step for step in outermost(new) if step != before.get(step.id))
+
+
+def check_queues(run: Run, new: Plan) -> None:
+    """Raise UnknownQueue if a step is bound to a queue whose workers have not reported their tools and workspace."""
+    known = {run.plan.queue, *queues(outermost(run.plan)), *run.facts.workspaces}
+    for path, step in walk(new):
+        if step.queue and step.queue not in known:
+            raise UnknownQueue(path, step.queue)
+
+
+def _by(name: str) -> str:
+    return f" by {name}" if name else ""

@@ -1,0 +1,45 @@
+"""What views say of rollback and `finally`: how far they are, and what became of each step's undo."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plans.flow.undone import outcomes, undone
+from plans.model import Step
+from plans.run import Run
+from plans.views.progress.events import result_view
+from plans.views.safe_text import line
+
+_MARKS = {"pending": "not undone yet", "running": "being undone", "completed": "undone", "failed": "undo failed",
+          "skipped": "undo denied"}  # fmt: skip
+
+
+def closing_view(run: Run) -> dict[str, Any]:
+    """How far the plan is in being closed (a ClosingView), under `closing`; empty before that begins."""
+    closing = run.closing
+    if closing is None:
+        return {}
+    view: dict[str, Any] = {"phase": closing.phase, "ends": closing.ends, "cancelled": closing.cancelled}
+    number = [became.status for _, became in outcomes(run)]
+    undo = {status: number.count(status) for status in _MARKS if status in number}
+    return {"closing": {**view, "undo": undo}}
+
+
+def undo_view(run: Run, step: Step) -> dict[str, Any]:
+    """A step's `undo` as written, with `status` and `result` once the plan rolls back."""
+    became = undone(run, step.id)
+    if step.undo is None or became is None:
+        return {}
+    view = step.undo.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+    result = {"result": result_view(became.result)} if became.result else {}
+    return {"undo": {**view, "status": became.status, **result}}
+
+
+def undo_text(run: Run, step: Step) -> str:
+    """What became of a step's undo, in words; empty if the plan does not roll it back."""
+    became = undone(run, step.id)
+    if became is None:
+        return ""
+    result = became.result
+    error = f": {line(result.error or result.code or '')}" if result is not None and not result.ok else ""
+    return _MARKS[became.status] + error

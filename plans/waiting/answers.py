@@ -1,0 +1,161 @@
+"""Answers to questions: which count, and which are refused. The first one counts, as with approvals.
+
+An answer may come before its step asks. It then counts if it fits once the question is known; else the step asks, and
+the log says why. An answer that names a digest is about exactly that question. Nothing here sets a status.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from typing import Any, Literal
+
+from plans.errors import Refused
+from plans.execution import approvals
+from plans.execution.readiness import ReadinessIndex
+from plans.execution.tool_history import keep_asked
+from plans.log import LogKind
+from plans.model import Step
+from plans.run import DONE, Run, Status
+from plans.step_call import StepCall, digest_of, upcoming
+from plans.waiting import questions
+from plans.waiting.messages import AnswerQuestion
+from plans.waiting.questions import ASK
+from plans.waiting.records import Answer
+
+ANSWER_TIMEOUT = "ANSWER_TIMEOUT"
+_SHOWN = 200
+"""Characters of an answer in the log."""
+
+
+def digest_of_question(args: Mapping[str, Any]) -> str:
+    """What tells a question from others: its arguments, wherever it is asked."""
+    return digest_of(StepCall(ASK, dict(args), None, "", {}))
+
+
+def check(schedule: ReadinessIndex, message: AnswerQuestion) -> None:
+    """Raise Refused if the answer cannot be accepted. The question then stays."""
+    run, name = schedule.run, message.step_id
+    if name not in run.steps:
+        raise Refused(f"the plan has no step '{name[:200]}'; `plan show` lists its steps", "UNKNOWN_STEP")
+    step, state = schedule.step(name), run.steps[name]
+    if step.tool != ASK:
+        way = f"; it awaits approval: plan approve {run.plan.id} {name}" if state.awaiting == "approval" else ""
+        raise Refused(f"step '{name}' asks no question{way}", "NOT_A_QUESTION")
+    earlier = run.waiting.answers.get(name)
+    if earlier is not None and not (earlier.used and state.status not in DONE):  # else it was asked again
+        raise Refused(f"step '{name}' was already answered{_who(earlier)}", "ALREADY_DECIDED")
+    if state.never or state.status in DONE:
+        status = "permanently blocked" if state.status is Status.BLOCKED else f"already {state.status}"
+        raise Refused(f"step '{name}' is {status} and asks no longer", "TOO_LATE")
+    known = args_known(run, step)
+    _check_digest(run, step, message, known)
+    why = questions.misfit(known, message.value) if known is not None else ""
+    if why:
+        raise Refused(f"this does not answer step '{name}': {why}", "INVALID_ANSWER")
+
+
+def _check_digest(run: Run, step: Step, message: AnswerQuestion, known: Mapping[str, Any] | None) -> None:
+    """Raise Refused for an answer to another question, or one that does not say to which of several it belongs."""
+    digest = digest_of_question(known) if known is not None else ""
+    if message.digest is not None and message.digest != digest:
+        text = f"the answer is to another question (digest {message.digest[:12]}…) than step '{step.id}' asks now"
+        raise Refused(f"{text}; read it with `plan pending` and answer that", "STALE_DIGEST")
+    if message.digest is None and approvals.is_changed(run, step.id):
+        text = f"the question of step '{step.id}' has changed, and the answer does not say to which it belongs"
+        raise Refused(f"{text}; read it with `plan pending` and send its `digest`", "DIGEST_REQUIRED")
+
+
+def args_known(run: Run, step: Step) -> dict[str, Any] | None:
+    """The question as it is asked, or as far as known before that: None if a part of it is not, or nothing is checked.
+
+    Before a worker has checked the plan, its schemas have not been checked either.
+    """
+    state = run.steps[step.id]
+    if state.awaiting == "answer" and state.asked is not None:
+        return state.asked
+    call = upcoming(run, step)
+    if not run.facts.tools or not call.is_whole or questions.problem(call.call.args):
+        return None
+    return call.call.args
+
+
+def take(
+    schedule: ReadinessIndex, message: AnswerQuestion, now: datetime, source: Literal["signal", "update"]
+) -> Answer:
+    """Record an answer. Raises Refused, with the run unchanged, if it cannot be accepted."""
+    check(schedule, message)
+    run, name = schedule.run, message.step_id
+    known = args_known(run, schedule.step(name))
+    digest = digest_of_question(known) if known is not None else ""
+    answer = Answer(by=message.by, time=now, source=source, value=message.value, digest=digest)
+    run.waiting.answers[name] = answer
+    run.note(LogKind.ANSWERED, sentence(name, answer), now, name)
+    return answer
+
+
+def asked(run: Run, step_id: str, args: dict[str, Any]) -> None:
+    """Note the question that a step has just begun to ask. One that asked another before is marked as changed."""
+    state, digest = run.steps[step_id], digest_of_question(args)
+    before = [state.asks[seq] for seq in state.asks if state.waits.get(seq) == "answer"]
+    if before and before[-1] != digest:
+        run.edited[step_id] = approvals.CALL
+    keep_asked(state, "question" if before else "")
+    state.asked = args
+    state.asks[state.changes[-1].seq] = digest
+
+
+def standing(run: Run, step_id: str, args: Mapping[str, Any], now: datetime) -> Answer | None:
+    """The answer that came before the step asks, if it answers this question. One that does not is discarded."""
+    answer = run.waiting.answers.get(step_id)
+    if answer is None or answer.used:
+        return None
+    why = "was to another question" if answer.digest and answer.digest != digest_of_question(args) else ""
+    misfit = "" if why else questions.misfit(args, answer.value)
+    why = why or (f"does not fit: {misfit}" if misfit else "")
+    if not why:
+        return answer
+    void(run, step_id, now, why)
+    return None
+
+
+def void(run: Run, step_id: str, now: datetime, why: str = "was to another question") -> None:
+    """Discard the answer of a step, if it has one."""
+    if run.waiting.answers.pop(step_id, None) is not None:
+        run.note(LogKind.VOID, f"the answer to step '{step_id}' {why}; it asks again", now, step_id)
+
+
+def use(run: Run, step_id: str) -> Any:
+    """The value of a step's answer, which from now on is in its result."""
+    answer = run.waiting.answers[step_id]
+    run.waiting.answers[step_id] = answer.model_copy(update={"value": None, "used": True})
+    return answer.value
+
+
+def take_default(run: Run, step_id: str, now: datetime) -> None:
+    """Record that nobody answered in time, and the default counts."""
+    args = run.steps[step_id].asked or {}
+    run.waiting.answers[step_id] = Answer(time=now, source="timeout", value=args["default"])
+
+
+def carried(run: Run, again: Collection[str]) -> dict[str, Answer]:
+    """The answers that count in a run that repeats the steps `again`: those that no step has used."""
+    return {
+        name: answer
+        for name, answer in run.waiting.answers.items()
+        if not answer.used or (name in run.steps and name not in again)
+    }
+
+
+def sentence(step_id: str, answer: Answer) -> str:
+    """The answer as a sentence, for the log and for the reply to the person who gave it."""
+    text = json.dumps(answer.value, ensure_ascii=False, default=str)
+    shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({len(text)} characters)"
+    return f"step '{step_id}' answered{_who(answer)}: {shown}"
+
+
+def _who(answer: Answer) -> str:
+    if answer.source == "timeout":
+        return " by its time limit"
+    return f" by {answer.by}" if answer.by else ""

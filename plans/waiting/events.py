@@ -1,0 +1,148 @@
+"""Events: what a plan keeps of them, and which step an event is for.
+
+An event is for every step that waits for its name and whose `match` holds, and a step receives it once, whatever its
+round. Events that come before a step waits count: the newest are kept, in a number and size that have limits. What a
+step has received is kept for the other steps. Nothing here sets a status.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from plans.errors import BadExpression, BadReference
+from plans.expressions.conditions import compiled, is_true, search
+from plans.expressions.evaluation import Budget
+from plans.expressions.references import find, sample
+from plans.log import LogKind
+from plans.run import Run
+from plans.waiting.messages import EVENT_NAME, SendEvent
+from plans.waiting.records import Event
+
+WAIT_FOR = "wait_for"
+"""Name of the tool."""
+EVENT_TIMEOUT = "EVENT_TIMEOUT"
+MAX_EVENTS = 200
+"""Maximum number of events that a run keeps: it is sent whole."""
+MAX_BYTES = 262_144
+"""Maximum size of the data of the events that a run keeps, in bytes of JSON."""
+MATCH_UNITS = 20_000
+"""Budget of one match (`plans.expressions.evaluation`): some milliseconds, for data of 16 kB."""
+MAX_NUMBER = 10**9
+"""Far above any number of events that a plan can be sent."""
+_ROUND = re.compile(r"\[[^\]]*\]|#[0-9]+")
+
+
+def written_problems(args: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What is wrong with a wait as its author wrote it, as (field, sentence); each reference stands for some value."""
+    name, match = args.get("event"), args.get("match")
+    is_written = isinstance(name, str) and not find(name)
+    found = [("args.event", name_problem(str(name)) if is_written else "")]
+    found += [("args.match", _match_problem(match))] if isinstance(match, str) and not match.startswith("$") else []
+    return [(field, why) for field, why in found if why]
+
+
+def problem(args: Mapping[str, Any]) -> str:
+    """What is wrong with a wait whose references are filled in; empty if nothing is."""
+    timeout = args.get("timeout")
+    if isinstance(timeout, float) and not math.isfinite(timeout):
+        return "args.timeout: not a finite number"
+    why = name_problem(str(args.get("event")))
+    if why:
+        return f"args.event: {why}"
+    try:
+        compiled(args["match"]) if args.get("match") else None
+    except BadExpression as error:
+        return f"args.match: {error.message}"
+    return ""
+
+
+def name_problem(name: str) -> str:
+    """Why a text cannot name an event; empty if it can."""
+    if re.fullmatch(EVENT_NAME.removesuffix("$"), name) and len(name) <= 200:
+        return ""
+    return f"{name[:80]!r} cannot name an event; use letters, digits and _ . : / -, as in order.paid"
+
+
+def _match_problem(match: str) -> str:
+    try:
+        compiled(sample(match, "jmespath"))
+    except (BadExpression, BadReference) as error:
+        return error.message
+    return ""
+
+
+def receive(run: Run, message: SendEvent, now: datetime) -> Event:
+    """Keep an event, and drop the oldest ones beyond the limits."""
+    waiting = run.waiting
+    waiting.number += 1
+    size = len(json.dumps(message.data, ensure_ascii=True, default=str))
+    event = Event(number=waiting.number, name=message.name, data=message.data, by=message.by, time=now, size=size)
+    waiting.events.append(event)
+    total, drop = sum(each.size for each in waiting.events), max(0, len(waiting.events) - MAX_EVENTS)
+    total -= sum(each.size for each in waiting.events[:drop])
+    while total > MAX_BYTES:
+        total -= waiting.events[drop].size
+        drop += 1
+    if drop:
+        _drop(run, drop, now)
+    return event
+
+
+def _drop(run: Run, number: int, now: datetime) -> None:
+    """Drop the oldest events. The log says so at the first and at every hundredth: it has limits as well."""
+    waiting = run.waiting
+    before, waiting.dropped = waiting.dropped, waiting.dropped + number
+    del waiting.events[:number]
+    if before // 100 != waiting.dropped // 100 or not before:
+        text = f"{waiting.dropped} of {waiting.number} events are no longer kept, the oldest"
+        run.note(LogKind.EVENT, f"{text}; at most {MAX_EVENTS}, or {MAX_BYTES} bytes, wait for a step", now)
+
+
+def is_for(args: Mapping[str, Any], event: Event, budget: Budget) -> bool:
+    """Whether a step that waits with these arguments wants this event."""
+    if event.name != args.get("event"):
+        return False
+    match = args.get("match")
+    if not match:
+        return True
+    try:
+        return is_true(search(match, event.data, budget))
+    except BadExpression:
+        return False  # the expression does not apply to this data, which is not what is waited for
+
+
+def has_received(run: Run, step_id: str, event: Event) -> bool:
+    """Whether the step, in whatever round, or in a run that this one resumes, has received the event."""
+    return event.number in run.waiting.received.get(receiver(step_id), ())
+
+
+def note_received(run: Run, step_id: str, event: Event, now: datetime) -> None:
+    """Record that a step has received an event."""
+    name, oldest = receiver(step_id), run.waiting.events[0].number if run.waiting.events else event.number
+    before = [number for number in run.waiting.received.get(name, ()) if number >= oldest]
+    run.waiting.received[name] = [*before, event.number]
+    by = f" of {event.by}" if event.by else ""
+    run.note(LogKind.EVENT, f"step '{step_id}' received event '{event.name}'{by}", now, step_id, subject=event.name)
+
+
+def receiver(step_id: str) -> str:
+    """The id of a waiting step without its rounds: `poll#3.wait` receives what `poll#2.wait` has not."""
+    return _ROUND.sub(lambda match: match[0] if match[0].startswith("[") else "", step_id)
+
+
+def state_problem(run: Run) -> str:
+    """What is wrong with the events of a Run that was handed in; empty if nothing is."""
+    waiting = run.waiting
+    numbers = [event.number for event in waiting.events]
+    if numbers != sorted(set(numbers)) or len(numbers) > MAX_EVENTS:
+        return f"waiting.events: at most {MAX_EVENTS}, and their numbers ascend"
+    counts = (waiting.number, waiting.dropped)
+    if min(counts) < 0 or max(counts) > MAX_NUMBER or any(number > waiting.number for number in numbers):
+        return "waiting.number: the number of the last event, and none has a higher one"
+    size = sum(len(json.dumps(event.data, default=str)) for event in waiting.events)
+    return f"waiting.events: {size} bytes, {MAX_BYTES} are allowed" if size > MAX_BYTES else ""

@@ -1,0 +1,37 @@
+"""The messages that bring answers and events."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from plans.execution.messages import Digest
+from plans.model import Value
+from plans.signatures import Signature
+
+EVENT_NAME = r"^[A-Za-z0-9][A-Za-z0-9_.:/-]*$"
+"""Letters, digits and `_ . : / -`, as in `order.paid` or `deploy/finished`."""
+
+
+class AnswerQuestion(Value):
+    """Answer the question of a step."""
+
+    EXAMPLE: ClassVar[str] = '{"stepId": "step_1", "value": "yes"}'
+
+    step_id: str = Field(min_length=1, max_length=1_000)
+    value: Any
+    by: str = Field(default="", max_length=200)
+    digest: Digest | None = Field(default=None, description="The question that is answered; another one is refused.")
+    signature: Signature | None = Field(default=None, description="Where the worker asks for signed decisions.")
+
+
+class SendEvent(Value):
+    """Tell the plan that something has happened, for the steps that wait for it."""
+
+    EXAMPLE: ClassVar[str] = '{"name": "order.paid", "data": {"id": 7}}'
+
+    name: str = Field(pattern=EVENT_NAME, max_length=200)
+    data: Any = None
+    by: str = Field(default="", max_length=200)
+    signature: Signature | None = Field(default=None, description="Where the worker asks for signed decisions.")

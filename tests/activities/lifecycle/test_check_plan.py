@@ -1,0 +1,49 @@
+"""The check of a plan on a worker covers the steps inside others, each on the task queue that it runs on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from activities.lifecycle.check_plan import PlanChecker
+from plans.activity_io import CheckRequest
+from plans.definition.scopes import outermost, queues
+from plans.model import Plan
+from tests.plans.building import TOOLS
+
+PLAN = Plan.model_validate(
+    {
+        "steps": [
+            {
+                "id": "b",
+                "steps": [
+                    {
+                        "id": "here",
+                        "tool": "note",
+                        "args": {"text": "x"},
+                        "undo": {"tool": "delete_file", "args": {"path": "x"}},
+                    },
+                    {"id": "there", "tool": "render", "queue": "gpu"},
+                ],
+                "catch": [{"steps": [{"id": "say", "tool": "sleep", "args": {"seconds": 1}}]}],
+            }
+        ],
+        "finally": [{"id": "bye", "tool": "gone"}],
+    }
+)
+
+
+def checked(directory: Path, **fields: Any) -> Any:
+    return PlanChecker(TOOLS).check_plan(CheckRequest(plan=PLAN, workspace=str(directory), **fields))
+
+
+def test_a_worker_judges_the_steps_of_its_own_queue_at_every_level(tmp_path: Path) -> None:
+    own = checked(tmp_path)
+    assert [(each.step_id, each.code) for each in own.problems] == [("finally.bye", "UNKNOWN_TOOL")]
+    assert set(own.tools) == {"note", "delete_file", "sleep"}
+    other = checked(tmp_path, queue="gpu")
+    assert [(each.step_id, each.code) for each in other.problems] == [("b.there", "UNKNOWN_TOOL")]
+
+
+def test_the_queues_of_a_plan_are_those_of_all_its_steps() -> None:
+    assert queues(outermost(PLAN)) == ["gpu"]

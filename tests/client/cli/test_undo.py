@@ -1,0 +1,119 @@
+"""`plan undo` of a plan whose steps say how: what they say runs once, in reverse, and files are restored after it."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.client import Client
+from temporalio.worker import Worker
+
+from client import runs
+from plans.errors import Refused
+from tests.client.cli.command import plan, written
+from tests.waiting import until
+
+Environ = dict[str, str]
+
+
+def note(name: str, *needs: str, undo: bool = True) -> dict[str, Any]:
+    """A step that adds a file; its undo adds another one, outside of what is restored by itself."""
+    made = {"id": name, "tool": "write_file", "args": {"path": f"{name}.txt", "content": name}, "dependsOn": [*needs]}
+    back = {"undo": {"tool": "run_command", "args": {"command": f"echo undo {name} {{{{value.bytes}}}} >> /dev/null"}}}
+    return made | (back if undo else {})
+
+
+@pytest.fixture
+async def ended(environ: Environ, worker: Worker, tmp_path: Path) -> str:
+    """A plan with two undoable steps and one that is not, completed."""
+    name = f"undoable-{uuid.uuid4().hex[:8]}"
+    steps = [note("a"), note("b", "a"), note("c", "b", undo=False)]
+    done = await plan(environ, "run", written(tmp_path / "plan.json", {"id": name, "steps": steps}))
+    assert done.code == 0, done.err
+    return name
+
+
+def left(workspace: Path) -> list[str]:
+    """The files in the workspace."""
+    return sorted(path.name for path in workspace.glob("*.txt"))
+
+
+async def test_a_preview_lists_the_undos_and_the_files_and_does_nothing(
+    ended: str, environ: Environ, workspace: Path
+) -> None:
+    shown = await plan(environ, "undo", ended, "--dry-run")
+    rows = shown.out.splitlines()
+    assert [row.split("(undo of step ")[-1] for row in rows[:2]] == ["b)", "a)"]
+    assert "echo undo b '1' >> /dev/null" in rows[0]
+    assert {"  would delete a.txt", "  would delete b.txt", "  would delete c.txt"} <= set(rows)
+    assert (shown.code, left(workspace)) == (0, ["a.txt", "b.txt", "c.txt"])
+
+
+async def test_an_undo_asks_for_approval_and_runs_once(
+    ended: str, environ: Environ, temporal_client: Client, workspace: Path
+) -> None:
+    begun = await runs.compensate(temporal_client, ended)
+    assert begun is not None
+    assert begun.plan_id == f"{ended}-undo"
+    for name in ("b.undo", "a.undo"):
+
+        async def asks(name: str = name) -> bool:
+            return [item.step_id for item in (await runs.show(temporal_client, begun.plan_id)).pending] == [name]
+
+        await until(asks, f"{name} asks")
+        again = await runs.compensate(temporal_client, ended)
+        assert again is not None
+        assert again.plan_id == begun.plan_id
+        await runs.approve(temporal_client, begun.plan_id, runs.Choice(step_id=name, by="ann"))
+    assert (await runs.wait(temporal_client, begun.plan_id)).is_completed
+    assert await runs.compensations(temporal_client, ended) == []
+    done = await plan(environ, "undo", ended)
+    assert (done.code, left(workspace)) == (0, [])
+    assert (await plan(environ, "undo", ended)).err == "Nothing to undo.\n"
+    with pytest.raises(Refused, match="only undoes plan"):
+        await runs.resume(temporal_client, begun.plan_id)
+
+
+async def test_one_step_is_undone_and_runs_again_when_the_plan_is_resumed(
+    ended: str, environ: Environ, temporal_client: Client, workspace: Path
+) -> None:
+    done = await plan(environ, "undo", ended, "b", "--yes", "--json")
+    assert done.code == 0, done.err
+    assert [(each["stepId"], each["undoId"]) for each in done.json["undo"]] == [("b", "b.undo")]
+    assert (done.json["undoPlan"], left(workspace)) == (f"{ended}-undo", ["a.txt", "c.txt"])
+    assert [call.step_id for call in await runs.compensations(temporal_client, ended)] == ["a"]
+    resumed = await runs.resume(temporal_client, ended)
+    summary = await runs.wait(temporal_client, resumed.plan_id)
+    assert summary.is_completed
+    assert left(workspace) == ["a.txt", "b.txt", "c.txt"]
+    with pytest.raises(Refused, match=f"was resumed as '{ended}-r2'"):
+        await runs.compensate(temporal_client, ended)
+
+
+async def test_a_second_cancellation_ends_a_plan_that_rolls_back(
+    environ: Environ, worker: Worker, tmp_path: Path, temporal_client: Client
+) -> None:
+    name = f"cancelled-{uuid.uuid4().hex[:8]}"
+    steps = [note("a"), {"id": "nap", "tool": "sleep", "args": {"seconds": 3600}, "dependsOn": ["a"]}]
+    file = written(tmp_path / "plan.json", {"id": name, "rollback": True, "steps": steps})
+    assert (await plan(environ, "start", file)).code == 0
+
+    async def sleeps() -> bool:
+        return any(step.id == "nap" and step.status == "running" for step in await _steps(temporal_client, name))
+
+    async def asks() -> bool:
+        return bool((await runs.show(temporal_client, name)).pending)
+
+    await until(sleeps, "the plan sleeps")
+    assert (await plan(environ, "cancel", name)).code == 0
+    await until(asks, "the undo asks")
+    assert (await plan(environ, "cancel", name)).code == 0
+    summary = await runs.wait(temporal_client, name)
+    assert summary.status == "cancelled"
+    assert [(each.step_id, each.status) for each in summary.undone] == [("a", "failed")]
+
+
+async def _steps(client: Client, name: str) -> Any:
+    return (await runs.show(client, name)).steps

@@ -1,0 +1,95 @@
+"""The control-flow patterns of docs/patterns.md: each plan of examples/patterns runs, and ends as it should.
+
+What happens outside the plan (events, decisions, edits) comes from the test. A plan that needs a construct that is not
+built yet is listed in `NOT_YET`; a test fails when it could run.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from temporalio.client import Client
+from temporalio.worker import Worker
+
+from activities.tools.registry import load_tools
+from client.plan_file import check, load
+from tests.examples.pattern_play import Play
+from tests.examples.pattern_plays import PLAYS
+from tests.nightly import sampled
+
+ROOT = Path(__file__).parent.parent.parent
+PATTERNS = ROOT / "examples/patterns"
+TABLE = ROOT / "docs/patterns.md"
+NAMES = sorted(path.stem for path in PATTERNS.glob("*.yaml"))
+NOT_YET = {
+    "09-structured-discriminator": "wait_for",
+    "12-instances-without-synchronization": "wait_for",
+    "15-instances-added-while-they-run": "wait_for",
+    "16-deferred-choice": "wait_for",
+    "18-milestone": "wait_for",
+    "20-cancel-case": "wait_for",
+    "22-recursion": "plan",
+    "24-persistent-trigger": "wait_for",
+    "25-cancel-region": "plan",
+    "26-cancel-instances": "plan",
+    "30-structured-partial-join": "wait_for",
+    "34-static-partial-join-for-instances": "wait_for",
+    "36-dynamic-partial-join-for-instances": "wait_for",
+    "43-explicit-termination": "plan",
+}
+"""Plans that wait for a construct, and the construct."""
+ROW = re.compile(r"^\| (\d+) \| (.+?) \| (direct|composed|no) \| (.+) \|$", re.MULTILINE)
+
+LINK = re.compile(r"\(\.\./examples/patterns/(.+?)\.yaml\)")
+
+
+def rows() -> dict[int, tuple[str, str, str]]:
+    """The table: number -> name, kind, how."""
+    return {int(number): (name, kind, how) for number, name, kind, how in ROW.findall(TABLE.read_text())}
+
+
+def test_the_table_has_all_43_patterns_at_least_30_of_them_direct() -> None:
+    found = rows()
+    assert sorted(found) == list(range(1, 44))
+    kinds = [kind for _, kind, _ in found.values()]
+    assert kinds.count("direct") >= 30
+    counted = (
+        f"{kinds.count('direct')} of the 43 are direct, {kinds.count('composed')} are composed, {kinds.count('no')}"
+    )
+    assert counted in " ".join(TABLE.read_text().split())
+
+
+def test_every_pattern_that_can_be_said_has_a_plan_and_no_other_has() -> None:
+    linked = {
+        number: re.findall(r"\(\.\./examples/patterns/(.+?)\.yaml\)", how) for number, (_, _, how) in rows().items()
+    }
+    assert [names for names in linked.values() if len(names) > 1] == []
+    assert sorted(names[0] for names in linked.values() if names) == NAMES
+    assert {number for number, names in linked.items() if not names} == {
+        number for number, (_, kind, _) in rows().items() if kind == "no"
+    }
+    assert all(int(name.split("-")[0]) == number for number, names in linked.items() for name in names)
+    assert sorted(PLAYS) == NAMES
+
+
+def test_only_plans_that_cannot_run_yet_are_left_out() -> None:
+    tools = {name: tool.spec for name, tool in load_tools(()).items()}
+    found = {name: check(load(str(PATTERNS / f"{name}.yaml")).data, tools)[1] for name in NAMES}
+    assert {name: NOT_YET.get(name, "") for name, problems in found.items() if problems} == NOT_YET
+
+
+@pytest.mark.parametrize("name", sampled([name for name in NAMES if name not in NOT_YET], 3))
+async def test_the_plan_of_a_pattern_ends_as_it_should(
+    name: str, temporal_client: Client, worker: Worker, queue: str, workspace: Path
+) -> None:
+    shutil.copy(PATTERNS / f"{name}.yaml", workspace)
+    play = await Play.begin(temporal_client, queue, workspace, load(str(workspace / f"{name}.yaml")).data)
+    ending = await PLAYS[name](play)
+    assert (ending.view["status"], play.left_over(ending.view)) == (ending.status, ending.not_completed), ending.view[
+        "log"
+    ]
+    assert play.files() == sorted([f"{name}.yaml", *ending.files])
+    assert ending.values == {step: play.value(ending.view, step) for step in ending.values}

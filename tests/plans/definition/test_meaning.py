@@ -1,0 +1,238 @@
+"""Conditions and references that parse, and cannot mean what they say, are found before the plan runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plans.definition.parsing import read_plan
+from plans.definition.validation import errors, problems
+from plans.model import Problem
+from tests.plans.building import TOOLS, spec
+
+Data = dict[str, Any]
+
+
+def closed(**fields: Any) -> Data:
+    """The schema of an object with these fields and no others."""
+    return {"type": "object", "properties": fields, "additionalProperties": False}
+
+
+TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
+ENTRY = closed(name=TEXT, type={"type": "string", "enum": ["file", "directory"]}, size=NUMBER)
+KNOWN = TOOLS | {
+    tool.name: tool
+    for tool in (
+        spec("build", value_schema=closed(stdout={"anyOf": [TEXT, {"type": "object"}]}, exitCode=NUMBER)),
+        spec("list", value_schema={"type": "array", "items": ENTRY}),
+        spec("text", value_schema=TEXT),
+        spec(
+            "send",
+            value_schema=closed(status=NUMBER, headers={"type": "object", "additionalProperties": TEXT}, body={}),
+        ),
+        spec("agent", {"objective": TEXT, "outputSchema": {"default": None}}, value_schema=TEXT),
+        spec("ask", {"question": TEXT, "schema": {"default": None}}),
+    )
+}
+JUDGED = {"type": "object", "properties": {"ok": {"type": "boolean"}}}
+BEFORE: list[Data] = [
+    {"id": "build", "tool": "build"},
+    {"id": "ls", "tool": "list"},
+    {"id": "text", "tool": "text"},
+    {"id": "send", "tool": "send"},
+    {"id": "any", "tool": "note", "args": {"text": "x"}},
+    {"id": "judge", "tool": "agent", "args": {"objective": "o", "outputSchema": JUDGED}},
+    {"id": "ask", "tool": "ask", "args": {"question": "q", "schema": closed(count=NUMBER)}},
+    {"id": "each", "tool": "build", "forEach": "ls"},
+    {"id": "work", "steps": [{"id": "one", "tool": "build"}, {"id": "two", "tool": "text"}]},
+    {"id": "made", "steps": [{"id": "one", "tool": "build"}], "output": "{code: one.exitCode, all: one}"},
+    {"id": "safe", "tool": "build", "catch": [{"steps": [{"id": "n", "tool": "text"}]}]},
+]  # fmt: skip
+
+
+def found(*steps: Data, **fields: Any) -> list[Problem]:
+    """The problems of a plan of these steps after those of BEFORE."""
+    inputs = {"n": {"type": "integer", "default": 1}, "name": {"default": "x"}}
+    plan = read_plan({"steps": [*BEFORE, *steps], "inputs": inputs, **fields})
+    assert not isinstance(plan, list), plan
+    return problems(plan, KNOWN)
+
+
+def noted(text: Any, **fields: Any) -> Data:
+    """A step that notes a text."""
+    return {"id": "x", "tool": "note", "args": {"text": text}, **fields}
+
+
+CANNOT_EXIST = {
+    "$build.exitcode": "no field 'exitcode'; did you mean 'exitCode'?",
+    "code {{build.code}}": "no field 'code'",
+    "$ls[0].nam": "did you mean 'name'?",
+    "$ls[*].sizes": "did you mean 'size'?",
+    "$ls[?typ == 'file'].name": "did you mean 'type'?",
+    "{{ls | [0].nme}}": "did you mean 'name'?",
+    "$each[*].exitcode": "did you mean 'exitCode'?",
+    "$work.on": "did you mean 'one'?",
+    "$work.one.exit": "did you mean 'exitCode'?",
+    "$made.codes": "did you mean 'code'?",
+    "$made.all.exit": "did you mean 'exitCode'?",
+    "$ask.cont": "did you mean 'count'?",
+    "$send.state": "did you mean 'status'?",
+}
+
+
+@pytest.mark.parametrize("text", CANNOT_EXIST)
+def test_a_field_that_cannot_exist_is_an_error(text: str) -> None:
+    [problem] = found(noted(text))
+    assert (problem.code, problem.severity, problem.field) == ("BAD_REFERENCE", "error", "args.text")
+    assert CANNOT_EXIST[text] in problem.message
+
+
+CONDITIONS = {
+    "build.exitcode == `0`": "did you mean 'exitCode'?",
+    "length(ls[?nme == 'a']) > `0`": "did you mean 'name'?",
+    "ls[0].sise > `0` || work.one.exitCod == `0`": "did you mean 'size'?",
+    "max_by(ls, &size).name == work.three": "no field 'three'",
+}
+
+
+@pytest.mark.parametrize("when", CONDITIONS)
+def test_a_condition_on_a_field_that_cannot_exist_is_an_error_and_not_a_silent_skip(when: str) -> None:
+    given = errors(found(noted("x", when=when)))
+    assert {(problem.code, problem.field) for problem in given} == {("BAD_REFERENCE", "when")}
+    assert CONDITIONS[when] in given[0].message
+
+
+DOUBTFUL = {
+    "$text.lines": ("ALWAYS_NULL", "there is no 'lines' here: the value is a text"),
+    "$ls.name": ("ALWAYS_NULL", "the value is a list; write [0].name, or [*].name for all"),
+    "$judge.okay": ("ALWAYS_NULL", "no field 'okay'; did you mean 'ok'?"),
+    "{{build.exitCode == '0'}}": ("NEVER_TRUE", "a number is compared with a text"),
+    "{{ $any.x }}": ("NOT_A_REFERENCE", "{{any.field}}"),
+    "{{length(any)}}": ("NOT_A_REFERENCE", "{{any | length(@)}}"),
+    "of {{ inputs name }}": ("NOT_A_REFERENCE", "{{inputs.field}}"),
+}
+
+
+@pytest.mark.parametrize("text", DOUBTFUL)
+def test_a_reference_that_probably_means_something_else_is_a_warning(text: str) -> None:
+    [problem] = found(noted(text))
+    code, mend = DOUBTFUL[text]
+    assert (problem.code, problem.severity, problem.field) == (code, "warning", "args.text")
+    assert mend in problem.message
+
+
+WARNED = {
+    "build.exitCode == '0'": ("NEVER_TRUE", "a number is compared with a text"),
+    "text > `3`": ("NEVER_TRUE", "only numbers can be compared by size"),
+    "any.x > '3'": ("NEVER_TRUE", "one side is a text"),
+    'any[?type == "file"]': ("NEVER_TRUE", "write 'file' for the text"),
+    "any[?done == true]": ("NEVER_TRUE", "write `true` in backticks"),
+    "inputs.m == `1`": ("ALWAYS_NULL", "has no field 'm'; it has n, name"),
+    "inputs.n == 'x'": ("NEVER_TRUE", "a number is compared with a text"),
+    "!build.exitCode": ("ALWAYS_NULL", "the value is true or false; for !x.exitCode write !(x.exitCode)"),
+    "`false`": ("CONSTANT_CONDITION", "never holds"),
+    "'yes'": ("CONSTANT_CONDITION", "always holds"),
+    "ls[?type == `3`]": ("NEVER_TRUE", "a text is compared with a number"),
+}
+
+
+@pytest.mark.parametrize("when", WARNED)
+def test_a_condition_that_is_the_same_whatever_happens_is_a_warning(when: str) -> None:
+    [problem] = found(noted("x", when=when))
+    code, mend = WARNED[when]
+    assert (problem.code, problem.severity, problem.field) == (code, "warning", "when")
+    assert mend in problem.message
+
+
+UNQUOTED = {
+    "any > 0": ("BAD_EXPRESSION", "a number is written in backticks, as in a > `0`"),
+    "any.x == -1": ("BAD_EXPRESSION", "in backticks"),
+    "any == true": ("BAD_REFERENCE", "write `true` in backticks"),
+    "any == done": ("BAD_REFERENCE", "or 'done' in single quotes if it is a text"),
+    'any == "done"': ("BAD_REFERENCE", "'done' in single quotes"),
+}
+
+
+@pytest.mark.parametrize("when", UNQUOTED)
+def test_a_number_or_a_word_without_quotes_is_an_error_that_says_how_to_write_it(when: str) -> None:
+    [problem] = errors(found(noted("x", when=when)))
+    code, mend = UNQUOTED[when]
+    assert (problem.code, problem.field) == (code, "when")
+    assert mend in problem.message
+
+
+FINE = [
+    noted("$build.stdout"),
+    noted("$build.stdout.file"),
+    noted("{{send.headers.etag}} {{send.body.any.thing}}"),
+    noted("{{ls[?type == 'file'] | [0].name}} {{ls[].size}} {{ls | length(@)}}"),
+    noted("{{any.x.y[0].z}} {{safe.whatever}} {{judge.ok}} {{ask.count}}"),
+    noted("{{{{any.x}}}} {{ .Values.any }} {{#if}} {{other thing}} {{ }}"),
+    noted("x", when="build.exitCode > `0` && ls[0].size >= `1.5` && build.exitCode != `null`"),
+    noted("x", when="any.a == any.b && any[?left == right] && judge.ok == `true` && inputs.n < `3`"),
+    noted("x", when='any."odd name" == \'a\' || any.x == "any".y'),
+    noted("x", when="sort_by(ls, &size)[0].name == 'a' && ls[*].{n: name}[0].n == 'b'"),
+    noted("{{item.name}} {{item.size}} {{index}} {{key}}", forEach="ls[?size > `0`]", when="item.size > `3`"),
+    noted("x", repeat={"until": "@ == 'x'"}),
+    {"id": "x", "tool": "build", "repeat": {"until": "exitCode == `0`"}},
+    noted("$work.one.exitCode", when="work.two == 'x'"),
+]
+
+
+@pytest.mark.parametrize("step", FINE, ids=range(len(FINE)))
+def test_what_may_exist_is_no_problem(step: Data) -> None:
+    assert found(step) == []
+
+
+INSIDE: dict[str, tuple[Data, str, str, str]] = {
+    "an item": ({"steps": [noted("{{item.nme}}")], "forEach": "ls"}, "y.x", "args.text", "did you mean 'name'?"),
+    "an item by another name": (
+        {"steps": [noted("{{f.nme}}")], "forEach": {"items": "$ls", "as": "f"}}, "y.x", "args.text", "'name'",
+    ),
+    "an error": (
+        {"tool": "text", "catch": [{"steps": [noted("{{error.reason}}")]}]}, "y.catch.x", "args.text", "code, message",
+    ),
+    "a value to undo": (
+        {"tool": "build", "undo": {"tool": "note", "args": {"text": "{{value.exit}}"}}}, "y", "undo.args.text", "exit",
+    ),
+    "the value of a round": ({"tool": "build", "repeat": {"until": "exit == `0`"}}, "y", "repeat.until", "'exitCode'"),
+    "a case": ({"switch": [{"when": "build.ok", "steps": [noted("x")]}, {"steps": [noted("z") | {"id": "z"}]}]},
+               "y", "switch.0.when", "no field 'ok'"),
+    "the list of a loop": ({"tool": "text", "forEach": "build.files"}, "y", "forEach.items", "no field 'files'"),
+    "an output": ({"steps": [{"id": "b", "tool": "build"}], "output": "b.exit"}, "y", "output", "'exitCode'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_fields_are_known_inside_constructs(name: str) -> None:
+    fields, path, field, mend = INSIDE[name]
+    [problem] = errors(found({"id": "y", **fields}))
+    assert (problem.code, problem.step_id, problem.field) == ("BAD_REFERENCE", path, field)
+    assert mend in problem.message
+
+
+def test_outputs_of_a_plan_have_fields_that_exist() -> None:
+    [problem] = found(outputs={"code": "build.exitCode", "bad": "build.exit"})
+    assert (problem.code, problem.step_id, problem.field) == ("BAD_REFERENCE", None, "outputs.bad")
+
+
+def test_without_schemas_of_values_nothing_is_refused() -> None:
+    """Facts recorded before there were such schemas: a plan that was valid stays valid when it is replayed."""
+    plan = read_plan({"steps": [{"id": "a", "tool": "note", "args": {"text": "x"}}, noted("$a.b", when="a.c == `1`")]})
+    assert not isinstance(plan, list)
+    assert problems(plan, TOOLS) == []
+
+
+HOSTILE: list[Any] = [
+    {"type": ["object"]}, {"type": "object", "properties": []}, {"properties": {"a": 5}, "type": "object"},
+    {"$ref": "#"}, {"type": "array", "items": 3}, {"anyOf": [{}]}, {"type": {}},
+    {"type": "object", "additionalProperties": 0},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("schema", HOSTILE, ids=range(len(HOSTILE)))
+def test_an_odd_schema_of_an_answer_raises_nothing(schema: Any) -> None:
+    args = {"objective": "o", "outputSchema": schema}
+    given = found({"id": "odd", "tool": "agent", "args": args}, noted("$odd.a[0].b", when="odd[?a == `1`].b"))
+    assert all(problem.code == "INVALID_ARGS" for problem in errors(given))

@@ -1,0 +1,101 @@
+"""What is kept of events, and which step an event is for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plans.execution.resume import rerun_from
+from plans.expressions.evaluation import Budget
+from plans.run import Result, Run, Status
+from plans.step_state import Outcome
+from plans.waiting import events
+from plans.waiting.messages import SendEvent
+from plans.waiting.records import Event
+from tests.plans.building import NOW
+from tests.plans.waiting.asking import asking, wait
+
+
+def sent(run: Run, data: Any = None, name: str = "paid") -> Event:
+    return events.receive(run, SendEvent(name=name, data=data), NOW)
+
+
+def wants(args: dict[str, Any], data: Any, name: str = "paid") -> bool:
+    return events.is_for({"event": "paid", **args}, sent(asking(wait()).run, data, name), Budget(events.MATCH_UNITS))
+
+
+@pytest.mark.parametrize(
+    ("match", "data", "is_for"),
+    [
+        (None, None, True), ("id == `7`", {"id": 7}, True), ("id == `7`", {"id": 8}, False), ("@", [], False),
+        ("@ == 'x'", "x", True), ("length(@) > `2`", 5, False), ("id == `7`", None, False),
+        ("total", {"total": 0}, True),
+    ],
+)  # fmt: skip
+def test_an_event_is_for_a_step_if_its_match_holds_and_never_if_it_does_not_apply(
+    match: str | None, data: Any, is_for: bool
+) -> None:
+    assert wants({"match": match}, data) is is_for
+    assert not wants({"match": match}, data, "other")
+
+
+def test_a_match_that_doubles_its_data_without_end_holds_for_nothing() -> None:
+    assert not wants({"match": "|".join(["[@,@]"] * 100)}, {"id": 1})
+
+
+def test_the_newest_of_ten_thousand_events_are_kept_and_the_log_stays_readable() -> None:
+    run = asking(wait()).run
+    for number in range(10_000):
+        sent(run, number)
+    assert [event.data for event in run.waiting.events] == list(range(9_800, 10_000))
+    assert (run.waiting.number, run.waiting.dropped) == (10_000, 9_800)
+    assert sum("no longer kept" in entry.text for entry in run.log) == 99
+    assert events.state_problem(run) == ""
+
+
+def test_large_events_push_out_older_ones_by_their_size() -> None:
+    run = asking(wait()).run
+    for number in range(40):
+        sent(run, f"{number} " + "x" * 16_000)
+    assert sum(event.size for event in run.waiting.events) <= events.MAX_BYTES
+    assert run.waiting.events[-1].number == 40
+    assert len(run.waiting.events) == events.MAX_BYTES // 16_010
+
+
+def test_each_step_receives_an_event_once_whatever_its_round() -> None:
+    run = asking(wait()).run
+    run.steps |= dict.fromkeys(["poll#1.wait", "poll#2.wait", "all[a#1].wait", "all[a#2].wait"], run.steps["wait"])
+    event = sent(run)
+    events.note_received(run, "poll#1.wait", event, NOW)
+    events.note_received(run, "all[a#1].wait", event, NOW)
+    assert events.has_received(run, "poll#2.wait", event)
+    assert not events.has_received(run, "all[a#2].wait", event)
+    assert not events.has_received(run, "wait", event)
+
+
+def test_a_rerun_waits_for_another_event_than_it_has_received() -> None:
+    schedule = asking(wait())
+    event = sent(schedule.run)
+    events.note_received(schedule.run, "wait", event, NOW)
+    schedule.ask("wait", NOW, None, "event")
+    assert (list(schedule.awaiting), list(schedule.expecting), schedule.idle) == ([], ["wait"], False)
+    schedule.settle("wait", Outcome(Status.COMPLETED, Result(ok=True, timestamp=NOW)), NOW, waited=True)
+    schedule.end(NOW)
+    new = rerun_from(schedule.run, "wait", "p-r2", NOW)
+    assert events.has_received(new, "wait", new.waiting.events[0])
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"number": -1}, {"number": 0}, {"dropped": -1}, {"events": "twice"}, {"events": "many"}, {"events": "large"}],
+)
+def test_a_run_handed_in_with_impossible_events_is_refused(changed: dict[str, Any]) -> None:
+    run = asking(wait()).run
+    event = sent(run)
+    large = event.model_copy(update={"data": "x" * events.MAX_BYTES})
+    many = [event.model_copy(update={"number": number}) for number in range(1, 300)]
+    kept = {"twice": [event, event], "many": many, "large": [large]}
+    for name, value in changed.items():
+        setattr(run.waiting, name, kept.get(value, value) if isinstance(value, str) else value)
+    assert events.state_problem(run)

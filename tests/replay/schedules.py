@@ -1,0 +1,31 @@
+"""The runs of schedules whose histories are kept."""
+
+from __future__ import annotations
+
+from client import runs
+from client.schedules.create import Rules
+from client.schedules.spec import Timing
+from plans.run import Options
+from tests.driving import Plans, Started, work
+
+WRITE = {"id": "w", "tool": "write_file", "args": {"path": "report.md", "content": "new"}}
+REFUSE = {"id": "bad", "tool": "refuse", "args": {"code": "CONFLICT"}, "dependsOn": ["w"]}
+
+
+async def scheduled(plans: Plans) -> Started:
+    """A run of a schedule: continued as new, it replaces a file that it owns, and fails as it does not complete."""
+    (plans.workspace / "report.md").write_text("old")
+    before = [work("a"), work("b", "a"), work("c", "b")]
+    plan = {"steps": [*before, {**WRITE, "dependsOn": ["c"]}, REFUSE], "owns": ["report.md"], "title": "Nightly"}
+    options = Options(workspace=str(plans.workspace), history_limit=12)
+    rules = Rules(pause_on_failure=True)
+    timing = Timing(cron=["0 0 1 1 *"])
+    await runs.create_schedule(plans.client, "nightly", plan, timing, rules=rules, options=options, queue=plans.queue)
+    triggered = await runs.trigger_schedule(plans.client, "nightly")
+    started = Started(plans.client, f"plan-{triggered.plan_id}")
+    await started.ended()
+    await runs.delete_schedule(plans.client, "nightly")
+    return started
+
+
+SCHEDULED = {"scheduled": scheduled}

@@ -1,0 +1,121 @@
+"""PLANS_DECISIONS=signed and schedules: the owner signs a schedule once; nobody else's plan runs with its waivers.
+
+The forger speaks plain Temporal and may copy what the server holds. Each attack has its control: the owner's runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from temporalio.client import Client, ScheduleActionStartWorkflow
+from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSearchAttributes
+
+from client import runs
+from client.schedules.create import Changes
+from client.schedules.server import ScheduleNotFound
+from client.schedules.spec import Timing
+from plans.run import Options
+from runtime.settings import Settings
+from runtime.signing import Signer, private_key
+from tests.driving import Plans, Started
+from tests.waiting import until
+from tests.workflows.conftest import MakeWorker
+
+pytestmark = pytest.mark.modes("plain")
+WAIVED = {"id": "gate", "tool": "delete_file", "args": {"path": "kept"}, "requiresApproval": False}
+YEARLY = Timing(cron=["0 0 1 1 *"])
+SCHEDULED_BY = SearchAttributeKey.for_keyword("TemporalScheduledById")
+
+
+@pytest_asyncio.fixture
+async def owner(
+    temporal_client: Client, settings: Settings, idle: Plans, make_worker: MakeWorker
+) -> AsyncIterator[Client]:
+    """A client of the key's owner, while a worker runs that asks for signatures."""
+    config = temporal_client.config()
+    config["interceptors"] = [Signer(private_key(settings))]
+    (idle.workspace / "kept").write_text("kept")
+    async with make_worker(decisions="signed"):
+        yield Client(**config)
+        for name in ("mine", "forged"):
+            try:
+                await runs.delete_schedule(temporal_client, f"{name}-{idle.queue}")
+            except ScheduleNotFound:
+                continue
+
+
+async def schedule(client: Client, plans: Plans, name: str) -> str:
+    """A schedule of a plan that waives the approval of its step."""
+    options = Options(workspace=str(plans.workspace))
+    made = f"{name}-{plans.queue}"
+    await runs.create_schedule(client, made, {"steps": [WAIVED]}, YEARLY, options=options, queue=plans.queue)
+    return made
+
+
+async def triggered(client: Client, name: str) -> Started:
+    found = await runs.trigger_schedule(client, name)
+    assert found.plan_id, found.why
+    return Started(client, f"plan-{found.plan_id}")
+
+
+async def request_of(client: Client, name: str) -> Any:
+    """What the server starts the runs of a schedule with, signature and all."""
+    action = (await client.get_schedule_handle(name).describe()).schedule.action
+    assert isinstance(action, ScheduleActionStartWorkflow)
+    [found] = await client.data_converter.decode(list(action.args))
+    return found
+
+
+async def forged(plans: Plans, request: Any, name: str, by: str) -> Started:
+    """A plan started by hand as if a schedule had."""
+    found = TypedSearchAttributes([SearchAttributePair(SCHEDULED_BY, by)]) if by else TypedSearchAttributes.empty
+    await plans.client.start_workflow(
+        "PlanWorkflow",
+        request,
+        id=name,
+        task_queue=plans.queue,
+        search_attributes=found,
+        execution_timeout=plans.ceiling,
+    )
+    return Started(plans.client, name)
+
+
+async def asks(plan: Started, idle: Plans) -> None:
+    view = await plan.until_asked("gate")
+    assert view["unsigned"] is True
+    assert (idle.workspace / "kept").exists()
+    await plan.handle.terminate()
+
+
+async def test_the_runs_of_the_owners_schedule_keep_their_waivers(owner: Client, idle: Plans) -> None:
+    plan = await triggered(owner, await schedule(owner, idle, "mine"))
+    assert (await plan.ended())["status"] == "completed"
+    assert not (idle.workspace / "kept").exists()
+
+
+async def test_the_runs_of_another_ones_schedule_ask(owner: Client, idle: Plans) -> None:
+    await asks(await triggered(idle.client, await schedule(idle.client, idle, "forged")), idle)
+
+
+async def test_what_the_owner_signed_for_a_schedule_is_good_for_no_other_start(owner: Client, idle: Plans) -> None:
+    name = await schedule(owner, idle, "mine")
+    request, now = await request_of(owner, name), f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    await asks(await forged(idle, request, f"plan-other-{idle.queue}", ""), idle)
+    await asks(await forged(idle, request, f"plan-other-{idle.queue}-{now}", f"other-{idle.queue}"), idle)
+    await asks(await forged(idle, request, f"plan-{name}x", name), idle)
+    changed = {**request, "plan": {"steps": [{**WAIVED, "args": {"path": "kept2"}}]}}
+    plan = await forged(idle, changed, f"plan-{name}-{now}", name)
+    assert (await plan.until_asked("gate"))["unsigned"] is True
+    await plan.handle.terminate()
+
+
+async def test_an_update_of_when_it_runs_keeps_the_signature(owner: Client, idle: Plans) -> None:
+    name = await schedule(owner, idle, "mine")
+    await runs.update_schedule(owner, name, Changes(timing=Timing(every=["300d"])))
+    plan = await triggered(owner, name)
+    await until(lambda: not (idle.workspace / "kept").exists(), "the file is deleted")
+    assert (await plan.ended())["status"] == "completed"

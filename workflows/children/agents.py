@@ -1,0 +1,161 @@
+"""Runs agent steps as child workflows (AgentWorkflow). An agent's tool calls, files and tokens count as the step's.
+
+An agent starts with the plan's file stamps, and its approvals are requested and given under its own workflow id.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from pydantic import ValidationError
+from temporalio import workflow
+from temporalio.common import TypedSearchAttributes
+from temporalio.exceptions import ApplicationError, ChildWorkflowError, is_cancelled_exception
+
+from plans.agents.order import AgentOrder, agent_of_step, asks_the_same, order_of_step
+from plans.agents.reports import accounts
+from plans.agents.resume import for_step
+from plans.agents.run import AgentRun
+from plans.budget import OVERRUN_CODE
+from plans.execution.file_tracking import stamps_for
+from plans.execution.schedule import Schedule
+from plans.log import LogKind
+from plans.model import Step
+from plans.run import Options, PlanStatus, Run
+from plans.views.agent_progress import note_end
+from workflows import search_attributes
+from workflows.children.handles import Handles, cancel
+
+
+class ChildAgents:
+    """The agents of one Run's steps."""
+
+    def __init__(self, schedule: Schedule, handles: Handles) -> None:
+        self._schedule, self._handles = schedule, handles
+
+    def start(self, step: Step, args: dict[str, Any]) -> asyncio.Task[dict[str, Any]]:
+        """Start an agent for the step. The task returns what a tool's activity would; raises ApplicationError."""
+        self._run.steps[step.id].calls += 1
+        return asyncio.create_task(self._work(step, args))
+
+    async def _work(self, step: Step, args: dict[str, Any]) -> dict[str, Any]:
+        began = workflow.now()
+        agent = self._agent(step, args)
+        name = agent.run.plan.id or ""
+        earlier = f", resuming '{agent.run.resumes}'" if agent.run.resumes else ""
+        self._run.note(LogKind.AGENT, f"agent '{name}' started{earlier}", began, step.id, subject=name)
+        try:
+            result = await self._result(step, agent, name)
+        except (ChildWorkflowError, asyncio.CancelledError) as error:
+            if is_cancelled_exception(error) or not isinstance(error, ChildWorkflowError):
+                await cancel(name)
+                await self._until_ended(step.id)
+                raise asyncio.CancelledError from error
+            raise self._failure(step, name, error.cause) from error
+        finally:
+            self._handles.forget(step.id)
+        return self._returned(step, result, (workflow.now() - began).total_seconds() * 1_000)
+
+    async def _result(self, step: Step, agent: AgentRun, name: str) -> dict[str, Any]:
+        accounts.opened(self._run, step, agent)
+        child = await self._handles.start(
+            step.id,
+            "AgentWorkflow",
+            {"agent": agent.model_dump(mode="json", exclude_defaults=True)},
+            name,
+            _memo(agent),
+            self._index(agent),
+            f"{step.id} · {agent.run.plan.title}",
+        )
+        self._run.agents.pop(step.id, None)  # not before: if this agent never begins, the next run resumes that one
+        self._handles.caught_up(step.id)
+        return await asyncio.shield(child)  # so that a cancelled step can wait for its agent's last report
+
+    async def _until_ended(self, step_id: str) -> None:
+        """Wait until a cancelled agent has ended: before that it reports its last calls, files and tokens."""
+        if step_id not in self._handles or not workflow.patched("waits-for-cancelled-agents"):
+            return
+        if await self._handles.ended(step_id):  # else the account stays open, for `plan resume` to settle
+            accounts.closed(self._run, step_id, lost=False)
+
+    def _index(self, agent: AgentRun) -> TypedSearchAttributes | None:
+        """The agent's search attributes; None when they are not registered on the server."""
+        run, resumes = agent.run, agent.run.resumes if search_attributes.takes_resumes() else ""
+        known = self._run.facts.search_attributes
+        return search_attributes.first(PlanStatus.RUNNING.value, run.plan.title, resumes) if known else None
+
+    def _returned(self, step: Step, result: dict[str, Any], duration: float) -> dict[str, Any]:
+        end = result["agent"]["end"]
+        accounts.ended(self._run, step.id, result, workflow.now())
+        self._note_tasks(step, result)
+        if end != "completed":
+            code = OVERRUN_CODE if end == "budget" else f"AGENT_{str(end).upper()}"
+            text = f"agent '{result['planId']}' stopped: {result['stopped']}{_done_so_far(result)}"
+            raise ApplicationError(text[:4_000], _files(result), type=code)
+        return {"value": result["value"], "duration": duration, **_files(result)}
+
+    def _failure(self, step: Step, name: str, cause: BaseException | None) -> ApplicationError:
+        files: dict[str, Any] = {"wrote": {}}
+        if isinstance(cause, ApplicationError) and cause.details and isinstance(cause.details[0], dict):
+            accounts.ended(self._run, step.id, cause.details[0], workflow.now())
+            self._note_tasks(step, cause.details[0])
+            files = _files(cause.details[0])
+        accounts.closed(self._run, step.id, lost=True)
+        text = f"agent '{name}': {getattr(cause, 'message', cause)}"
+        return ApplicationError(text[:4_000], files, type=getattr(cause, "type", None) or "AGENT_FAILED")
+
+    def _agent(self, step: Step, args: dict[str, Any]) -> AgentRun:
+        run = self._run
+        order = order_of_step(args, run.plan.id or "", step.id)
+        name = agent_of_step(run.plan.id or "", step.id, run.steps[step.id].calls)
+        options = Options(
+            workspace=run.workspace_of(step), approve_all=run.options.approve_all, by=run.options.by,
+            history_limit=run.options.history_limit,
+        )  # fmt: skip
+        agent = self._earlier(step, order, name) or AgentRun.of(order, name, options)
+        agent.run.options, agent.run.unsigned, agent.run.owns = options, run.unsigned, run.owns
+        agent.run.plan = agent.run.plan.model_copy(update={"queue": run.queue_of(step)})
+        # What a file was like is known to all; what its agents.md says, only to the conversation that was shown it.
+        agent.run.files.stamps = stamps_for(run, step) | agent.run.files.stamps
+        return agent
+
+    def _earlier(self, step: Step, order: AgentOrder, name: str) -> AgentRun | None:
+        """The agent that worked on the step before the plan was resumed, if its order was the same."""
+        stored = self._run.agents.get(step.id)
+        try:
+            agent = AgentRun.model_validate(stored) if stored is not None else None
+        except ValidationError:
+            return None  # written by another version of this program: the step starts over
+        return for_step(agent, order, name, workflow.now()) if agent and asks_the_same(agent.order, order) else None
+
+    def _note_tasks(self, step: Step, result: dict[str, Any]) -> None:
+        state = self._run.steps[step.id]
+        note_end(state, result["agent"])
+        state.tasks_done = min(len(state.tasks), sum(task["status"] == "done" for task in result["agent"]["tasks"]))
+
+    @property
+    def _run(self) -> Run:
+        return self._schedule.run
+
+
+def _files(result: dict[str, Any]) -> dict[str, Any]:
+    """What an agent's result says about files, in the fields of a Return."""
+    return {name: result[name] for name in ("wrote", "deleted", "shared", "sharedWith", "moreFiles") if name in result}
+
+
+def _done_so_far(result: dict[str, Any]) -> str:
+    """What an agent that did not complete has done, for people: the tasks, the calls, the files."""
+    tasks = [task for task in result["agent"]["tasks"] if task["status"] == "done"]
+    parts = [f"{len(tasks)} of {len(result['agent']['tasks'])} tasks"] if result["agent"]["tasks"] else []
+    called = sum(result.get("called", {}).values())
+    parts += [f"{called} tool call{'s' * (called != 1)}", f"{len(result['wrote'])} files written"] if called else []
+    summaries = "".join(f"\n- {task['objective']}: {task.get('summary') or 'done'}" for task in tasks)
+    return f"; done so far: {', '.join(parts)}{summaries}" if parts else ""
+
+
+def _memo(agent: AgentRun) -> dict[str, Any]:
+    """The agent's memo: its title for lists, and the ids of its plan, its step and the agent it resumes."""
+    title, order = agent.run.plan.title, agent.order
+    links = {"planId": order.plan_id, "stepId": order.step_id}
+    return {"title": title, "request": title, **links, **({"resumes": agent.run.resumes} if agent.run.resumes else {})}

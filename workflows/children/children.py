@@ -1,0 +1,59 @@
+"""The children of one Run, agents and plans, as `workflows.execution` sees them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Literal
+
+from temporalio import workflow
+
+from plans.agents.reports import accounts
+from plans.execution.messages import AgentProgress
+from plans.execution.schedule import Schedule
+from plans.expressions.opaque import PLAN
+from plans.model import Step
+from plans.views.agent_progress import note_progress
+from workflows.children.agents import ChildAgents
+from workflows.children.budget import ChildBudget
+from workflows.children.handles import Handles
+from workflows.children.plans import ChildPlans
+
+
+class Children:
+    """Starts, stops and hears the child workflows of one Run's steps."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self._schedule, self._handles = schedule, Handles()
+        self.agents = ChildAgents(schedule, self._handles)
+        self.plans = ChildPlans(schedule, self._handles)
+        self._budget = ChildBudget(schedule, self._handles)
+
+    def start(self, step: Step, args: dict[str, Any]) -> asyncio.Task[dict[str, Any]]:
+        """Start the child of a step. The task returns what a tool's activity would; raises ApplicationError."""
+        return (self.plans if step.tool == PLAN else self.agents).start(step, args)
+
+    def interrupt(self, step_id: str) -> None:
+        """Signal a step's child to stop at its next safe point; its step ends then."""
+        self._handles.interrupt(step_id)
+
+    def pause(self, action: Literal["pause", "unpause"], by: str) -> None:
+        """Pass a pause on to the child plans, or its end. Agents finish their turn, as other steps finish."""
+        for step_id in self._handles:
+            if self._schedule.step(step_id).tool == PLAN:
+                self._handles.signal(step_id, action, {"by": by} if by else {})
+
+    def received(self, message: AgentProgress) -> None:
+        """Take over a child's report. Raises Refused if it is not from the child that works on the step."""
+        run = self._schedule.run
+        if message.agent_id:
+            accounts.received(run, message, workflow.now())
+        if message.child is None:
+            return note_progress(run, message, workflow.now())
+        state = run.steps.get(message.step_id)
+        if message.agent_id and state is not None and state.child is not None:
+            state.child = state.child.model_copy(update={"report": message.child})
+        return None
+
+    def turn(self) -> None:
+        """Answer the children that ask whether the budget allows their next request."""
+        self._budget.turn()

@@ -1,0 +1,241 @@
+"""Runs plan steps as child workflows (PlanWorkflow). The child's value, files and tokens count as the step's.
+
+The content of a file or template is loaded by an activity and recorded with its hash, before a person is asked whether
+the step may start: an approval covers exactly that content. A child asks for its own approvals under its own id.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from temporalio import workflow
+from temporalio.common import TypedSearchAttributes
+from temporalio.exceptions import (
+    ActivityError,
+    ApplicationError,
+    ChildWorkflowError,
+    WorkflowAlreadyStartedError,
+    is_cancelled_exception,
+)
+
+from plans.agents.reports import accounts
+from plans.children import results, starting
+from plans.children.files import placed
+from plans.children.orders import Source, child_id, inline_data, inputs_of, must_load, source_of
+from plans.children.state import ChildPlan, ChildReport, LoadedPlan, LoadRequest
+from plans.errors import BadReference, InvalidPlan, PlanError
+from plans.execution import approvals
+from plans.execution.schedule import Schedule
+from plans.log import LogKind
+from plans.model import Step
+from plans.run import PlanStatus, Run, text_of
+from plans.step_call import upcoming
+from workflows import policies, search_attributes
+from workflows.children.handles import Handles, cancel
+from workflows.completion import LARGE
+
+APPROVAL = "APPROVAL_REQUIRED"
+
+
+class ChildPlans:
+    """The child plans of one Run's steps."""
+
+    def __init__(self, schedule: Schedule, handles: Handles) -> None:
+        self._schedule, self._handles = schedule, handles
+
+    def start(self, step: Step, args: dict[str, Any]) -> asyncio.Task[dict[str, Any]]:
+        """Load and start the plan that the arguments name.
+
+        The task returns what a tool's activity would; raises ApplicationError, APPROVAL_REQUIRED if a person must be
+        asked now that the content is known.
+        """
+        return asyncio.create_task(self._work(step, args))
+
+    def start_data(
+        self, step: Step, data: Mapping[str, Any], inputs: Mapping[str, Any], name: str = ""
+    ) -> asyncio.Task[dict[str, Any]]:
+        """Start a plan given as data, as `forEach` with `mode: plans` does for a batch of items. Returns as `start`.
+
+        `name`: the end of its id, if other than the step's number of calls.
+        """
+        self._run.steps[step.id].child = ChildPlan(kind="inline")
+        return asyncio.create_task(self._run_child(step, dict(data), dict(inputs), name))
+
+    def _state(self, step: Step) -> ChildPlan:
+        return self._run.steps[step.id].child or ChildPlan(kind="inline")
+
+    async def _work(self, step: Step, args: dict[str, Any]) -> dict[str, Any]:
+        try:
+            source, inputs = source_of(args), inputs_of(args)
+        except BadReference as error:
+            raise ApplicationError(error.message, type=error.code) from None
+        state = self._run.steps[step.id]
+        if source.kind == "inline":
+            state.child = ChildPlan(kind="inline")
+            data: Any = inline_data(source.value, inputs)
+        else:
+            if must_load(state.child, args):
+                await self._load(step, source)
+            self._require_approval(step)
+            data = self._state(step).data
+        return await self._run_child(step, data, inputs, "", args.get("id"))
+
+    async def _load(self, step: Step, source: Source) -> None:
+        request = LoadRequest(workspace=self._run.workspace_of(step), **{source.kind: source.value})
+        try:
+            loaded: LoadedPlan = await workflow.execute_activity(
+                "load_plan",
+                request,
+                result_type=LoadedPlan,
+                task_queue=self._run.queue_of(step),
+                activity_id=f"load_plan:{step.id}",
+                summary=f"{step.id} · load {source.value}"[:200],
+                start_to_close_timeout=policies.SNAPSHOT.start_to_close,
+                retry_policy=policies.SNAPSHOT.retry_policy,
+            )
+        except ActivityError as error:
+            if is_cancelled_exception(error):
+                raise asyncio.CancelledError from error
+            cause = error.cause
+            code = getattr(cause, "type", None) or "PLAN_NOT_LOADED"
+            raise ApplicationError(
+                f"the plan could not be loaded: {getattr(cause, 'message', cause)}"[:4_000], type=code
+            ) from None
+        self._run.steps[step.id].child = ChildPlan(
+            kind=source.kind,
+            named=str(source.value),
+            source=loaded.source[:1_000],
+            sha256=loaded.sha256,
+            data=loaded.data,
+        )
+        self._run.note(
+            LogKind.CHILD, f"loaded {loaded.source}, SHA-256 {loaded.sha256[:12]}…"[:500], workflow.now(), step.id
+        )
+
+    def _require_approval(self, step: Step) -> None:
+        """Raises APPROVAL_REQUIRED unless a person approved exactly this content, or none needs to."""
+        run, call = self._run, upcoming(self._run, step).call
+        if step.id in run.decisions:
+            if approvals.covers(run, step, call):
+                return
+            approvals.void(run, step.id, workflow.now())
+        elif not approvals.is_needed(run, step, call):
+            return
+        source = self._state(step)
+        raise ApplicationError(f"it would run the plan {source.source} (SHA-256 {source.sha256[:12]}…)", type=APPROVAL)
+
+    async def _run_child(
+        self, step: Step, data: Any, inputs: dict[str, Any], name: str, chosen: str | None = None
+    ) -> dict[str, Any]:
+        began, state = workflow.now(), self._run.steps[step.id]
+        state.calls += 1
+        plan_id = child_id(self._run.plan.id or "", step.id, state.calls, chosen) + name
+        child = self._child(step, data, inputs, plan_id)
+        earlier = f", resuming '{child.resumes}'" if child.resumes else ""
+        state.child = self._state(step).model_copy(
+            update={"plan_id": plan_id, "title": starting.described(step, self._state(step), child.plan)[:1_000]}
+        )
+        self._run.note(LogKind.CHILD, f"plan '{plan_id}' started{earlier}", began, step.id, subject=plan_id)
+        try:
+            found = await self._result(step, child)
+        except WorkflowAlreadyStartedError:
+            accounts.closed(self._run, step.id, lost=False)
+            text = f"there is a plan '{plan_id}' already, and ids are never reused; change args.id, or leave it out"
+            raise ApplicationError(text, type="PLAN_EXISTS") from None
+        except (ChildWorkflowError, asyncio.CancelledError) as error:
+            if not isinstance(error, ChildWorkflowError) or _is_being_cancelled():
+                await cancel(f"plan-{plan_id}")
+                if await self._handles.ended(step.id):
+                    accounts.closed(self._run, step.id, lost=False)
+                raise asyncio.CancelledError from error
+            raise self._failure(step, child, error.cause) from error
+        finally:
+            self._handles.forget(step.id)
+        return self._returned(step, child, found, (workflow.now() - began).total_seconds() * 1_000)
+
+    def _child(self, step: Step, data: Any, inputs: dict[str, Any], plan_id: str) -> Run:
+        run = self._run
+        try:
+            earlier = starting.resumed_run(run, step, run.agents.get(step.id), inputs, plan_id, workflow.now())
+            return earlier or starting.child_run(run, step, data, inputs, plan_id)
+        except InvalidPlan as error:
+            raise ApplicationError(f"the plan is not valid: {error.message}"[:4_000], type=error.code) from None
+        except PlanError as error:
+            raise ApplicationError(error.message, type=error.code) from None
+
+    async def _result(self, step: Step, child: Run) -> dict[str, Any]:
+        accounts.opened_for_plan(self._run, step, child)
+        text = text_of(child)
+        handle = await self._handles.start(
+            step.id,
+            "PlanWorkflow",
+            {"run": text if len(text) > LARGE else child.model_dump(mode="json", exclude_defaults=True)},
+            f"plan-{child.plan.id}",
+            _memo(child, self._state(step).title),
+            self._index(child),
+            f"{step.id} · {self._state(step).title}",
+        )
+        self._run.agents.pop(step.id, None)  # not before: if this child never begins, the next run resumes that one
+        self._handles.caught_up(step.id)
+        if self._run.status is PlanStatus.PAUSED:
+            self._handles.signal(step.id, "pause", {"by": "its plan"})
+        return await asyncio.shield(handle)
+
+    def _index(self, child: Run) -> TypedSearchAttributes | None:
+        """The child's search attributes; None when they are not registered on the server."""
+        resumes = child.resumes if search_attributes.takes_resumes() else ""
+        known = self._run.facts.search_attributes
+        return search_attributes.first(PlanStatus.RUNNING.value, child.plan.title, resumes) if known else None
+
+    def _returned(self, step: Step, child: Run, summary: dict[str, Any], duration: float) -> dict[str, Any]:
+        found = summary[results.KEY]
+        files = self._taken(step, child, found)
+        if found.get("code"):
+            raise ApplicationError(str(found["error"])[:4_000], files, type=found["code"])
+        state = self._run.steps[step.id]
+        state.child = self._state(step).model_copy(update={"data": None})
+        value = {"large": found["large"]} if "large" in found else {"value": found.get("value")}
+        return {**value, "duration": duration, **files}
+
+    def _failure(self, step: Step, child: Run, cause: BaseException | None) -> ApplicationError:
+        """The failure of a child that returned no result: it failed, was cancelled by itself, or was terminated."""
+        detail = cause.details[0] if isinstance(cause, ApplicationError) and cause.details else None
+        found = detail.get(results.KEY) if isinstance(detail, dict) else None
+        if isinstance(found, dict):
+            files = self._taken(step, child, found)
+            return ApplicationError(str(found.get("error"))[:4_000], files, type=str(found.get("code")))
+        accounts.closed(self._run, step.id, lost=True)
+        is_cancelled = cause is not None and is_cancelled_exception(cause)
+        code = getattr(cause, "type", None) or ("PLAN_CANCELLED" if is_cancelled else "PLAN_FAILED")
+        text = f"plan '{child.plan.id}': {getattr(cause, 'message', None) or cause or 'it was started before'}"
+        return ApplicationError(text[:4_000], {"wrote": {}}, type=code)
+
+    def _taken(self, step: Step, child: Run, found: Mapping[str, Any]) -> dict[str, Any]:
+        """Take over what an ended child has spent and what its parent's views show; returns its files."""
+        accounts.plan_ended(self._run, step.id, found["spent"])
+        state = self._run.steps[step.id]
+        report = ChildReport.model_validate(found["report"])
+        state.child = self._state(step).model_copy(update={"report": report})
+        text = f"plan '{child.plan.id}' ended as {found['status']}"
+        self._run.note(LogKind.CHILD, text, workflow.now(), step.id, subject=child.plan.id)
+        return placed(found, child.options.workspace or "", self._run.workspace_of(step))
+
+    @property
+    def _run(self) -> Run:
+        return self._schedule.run
+
+
+def _is_being_cancelled() -> bool:
+    """Whether the step is cancelled, rather than its child alone."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _memo(child: Run, title: str) -> dict[str, Any]:
+    """The child's memo: its title and number of steps for lists, the ids of its plan and step, and what it resumes."""
+    link = child.parent
+    links = {"planId": link.plan_id, "stepId": link.step_id} if link else {}
+    resumes = {"resumes": child.resumes} if child.resumes else {}
+    return {"title": title[:1_000], "steps": len(child.plan.steps), **links, **resumes}

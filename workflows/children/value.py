@@ -1,0 +1,62 @@
+"""The value of a plan at its end: evaluates its `outputs`, in an activity where values are long or stored elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from temporalio import workflow
+from temporalio.exceptions import ActivityError, is_cancelled_exception
+
+from plans.children import outputs
+from plans.children.results import KEY, result_of
+from plans.errors import BadExpression
+from plans.expressions.evaluation import Budget
+from plans.large_value import LargeValue
+from plans.log import LogKind
+from plans.run import PlanStatus, Result, Run
+from workflows import policies
+
+
+async def set_value(run: Run) -> None:
+    """Give an ended run its value, if it has one: not after a failure or a cancellation.
+
+    An output that cannot be evaluated becomes a warning in the log; the value is then a failure with BAD_OUTPUT.
+    """
+    is_child = run.parent is not None
+    request = outputs.wanted(run, is_child=is_child) if run.status in _with_value(is_child) else None
+    if request is None:
+        return
+    now, found = workflow.now(), dict[str, Any]()
+    try:
+        if outputs.is_small(request):
+            found = {"value": outputs.evaluated(request, request.values, Budget())}
+        else:
+            found = await workflow.execute_activity(
+                "plan_outputs",
+                request,
+                result_type=dict,
+                task_queue=run.plan.queue,
+                activity_id="plan_outputs",
+                summary=f"outputs: {', '.join(request.outputs) or 'the values by step'}"[:200],
+                start_to_close_timeout=policies.SNAPSHOT.start_to_close,
+                retry_policy=policies.SNAPSHOT.retry_policy,
+            )
+    except (BadExpression, ActivityError) as error:
+        if is_cancelled_exception(error):
+            raise
+        cause = error.cause if isinstance(error, ActivityError) else error
+        text = str(getattr(cause, "message", None) or cause)[:4_000]
+        run.value = Result(ok=False, error=text, code=outputs.BAD_OUTPUT, timestamp=now)
+        run.note(LogKind.WARNING, text, now, code=outputs.BAD_OUTPUT)
+        return
+    large = LargeValue.model_validate(found["large"]) if found.get("large") else None
+    run.value = Result(ok=True, value=None if large else found.get("value"), large=large, timestamp=now)
+
+
+def with_result(run: Run, summary: dict[str, Any]) -> dict[str, Any]:
+    """The result of an ended run: its summary, and of a child plan what its parent takes over."""
+    return summary if run.parent is None else {**summary, KEY: result_of(run)}
+
+
+def _with_value(is_child: bool) -> tuple[PlanStatus, ...]:
+    return (PlanStatus.COMPLETED,) if is_child else (PlanStatus.COMPLETED, PlanStatus.PARTIAL)

@@ -1,0 +1,205 @@
+"""The steps of one Execution that ask a question or wait for an event. Both are ready and awaiting, and take no slot.
+
+What must survive continue-as-new is in the Run: deadlines and questions with the step, answers and events in
+`Run.waiting`. Which events a waiting step has looked at is not: after continue-as-new it looks at all of them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Literal
+
+from temporalio import workflow
+
+from plans.execution.approvals import later
+from plans.execution.next_action import Question, Waits
+from plans.execution.schedule import Schedule
+from plans.execution.tool_history import note_call
+from plans.expressions.evaluation import Budget
+from plans.log import LogKind
+from plans.run import Result, Status
+from plans.step_state import Outcome
+from plans.waiting import answers, events
+from plans.waiting.messages import SendEvent
+from plans.waiting.questions import on_timeout
+from plans.waiting.records import Event
+from workflows.approval_timers import ApprovalTimers
+from workflows.outcomes import failed, skipped
+
+End = Callable[[str, Outcome], None]
+Worked = Callable[[int], bool]
+"""Counts units of work in this workflow task; returns whether more may follow in it."""
+
+
+class WaitingSteps:
+    """What the waiting steps of a Run wait for, and what has come for them."""
+
+    def __init__(self, schedule: Schedule, timers: ApprovalTimers, end: End, worked: Worked) -> None:
+        self._schedule, self._run, self._timers, self._end, self._worked = schedule, schedule.run, timers, end, worked
+        self._by_name: dict[str, dict[str, None]] = {}
+        """Waiting steps by the name of their event; steps that wait no longer are taken out when they are met."""
+        self._heard: dict[str, int] = {}
+        """By waiting step, the number of the last event that it has looked at."""
+        self._behind: dict[str, None] = {}
+        """Steps with events to look at that were too much work for one workflow task."""
+        self._due: dict[str, Event] = {}
+
+    @property
+    def has_news(self) -> bool:
+        """Whether an event has come for a step since the last turn."""
+        return bool(self._due)
+
+    def decided(self) -> list[str]:
+        """The steps that await a person's approval, and have it or were denied."""
+        run = self._run
+        return [n for n in self._schedule.awaiting if n in run.decisions and run.steps[n].awaiting != "answer"]
+
+    def begin(self, step_id: str, action: Waits) -> None:
+        """Ask a step's question, or wait for its event; complete the step if that has come already."""
+        if isinstance(action, Question):
+            self._ask(step_id, action.args)
+        else:
+            self._expect(step_id, action.args)
+
+    def _ask(self, step_id: str, args: dict[str, Any]) -> None:
+        now = workflow.now()
+        if answers.standing(self._run, step_id, args, now) is not None:
+            return self._complete(step_id, args, answers.use(self._run, step_id))
+        self._await(step_id, args, "answer")
+        return answers.asked(self._run, step_id, args)
+
+    def _expect(self, step_id: str, args: dict[str, Any]) -> None:
+        event = self._first(step_id, args, since=0)
+        if event is not None:
+            events.note_received(self._run, step_id, event, workflow.now())
+            return self._complete(step_id, args, event.data)
+        self._await(step_id, args, "event")
+        self._run.steps[step_id].asked = args
+        return self._listen(step_id, args, heard=self._run.waiting.number)
+
+    def received(self, message: SendEvent) -> tuple[Event, list[str]]:
+        """Keep an event; returns it, with the steps that it is for as far as known now."""
+        event = events.receive(self._run, message, workflow.now())
+        names = [name for name in list(self._by_name.get(event.name, ())) if self._expects(name, event.name)]
+        self._behind |= dict.fromkeys(names)
+        before = set(self._due)
+        self._look()
+        found = [name for name in self._due if name not in before]
+        self._note_arrived(event, names, found)
+        return event, found
+
+    def turn(self) -> None:
+        """Complete the steps whose answer or event has come."""
+        for name in [name for name in self._schedule.awaiting if self._is_answered(name)]:
+            self._complete(name, self._run.steps[name].asked or {}, answers.use(self._run, name))
+        self._look()
+        due, self._due = self._due, {}
+        for name, event in due.items():
+            if name in self._schedule.expecting:
+                events.note_received(self._run, name, event, workflow.now())
+                self._complete(name, self._run.steps[name].asked or {}, event.data)
+
+    def expired(self, step_id: str) -> bool:
+        """Act on the time limit of a question or a wait that has passed. False if the step awaits neither."""
+        state = self._run.steps.get(step_id)
+        if state is None or state.awaiting not in ("answer", "event"):
+            return False
+        now, args = workflow.now(), state.asked or {}
+        text = f"no {state.awaiting} within {args.get('timeout', 0):g} s"
+        how = on_timeout(args) if state.awaiting == "answer" else "fail"
+        code = answers.ANSWER_TIMEOUT if state.awaiting == "answer" else events.EVENT_TIMEOUT
+        more = "; its default is taken" if how == "default" else ""
+        self._run.note(LogKind.EXPIRED, f"step '{step_id}': {text}{more}", now, step_id)
+        if how == "default":
+            answers.take_default(self._run, step_id, now)
+            self._complete(step_id, args, answers.use(self._run, step_id))
+            return True
+        self._schedule.answered(step_id)
+        self._end(step_id, skipped(text, now, code=code) if how == "skip" else failed(code, text, now))
+        return True
+
+    def resume(self) -> None:
+        """After continue-as-new: let every waiting step look at the events again."""
+        for name in self._schedule.expecting:
+            self._listen(name, self._run.steps[name].asked or {}, heard=0)
+            self._behind[name] = None
+
+    def _await(self, step_id: str, args: Mapping[str, Any], what: Literal["answer", "event"]) -> None:
+        now = workflow.now()
+        deadline = later(now, args["timeout"]) if args.get("timeout") is not None else None
+        self._schedule.ask(step_id, now, deadline, what)
+        state = self._run.steps[step_id]
+        state.waits[state.changes[-1].seq] = what
+        if deadline:
+            self._timers.start(step_id, deadline, what)
+
+    def _is_answered(self, step_id: str) -> bool:
+        answer = self._run.waiting.answers.get(step_id)
+        return self._run.steps[step_id].awaiting == "answer" and answer is not None and not answer.used
+
+    def _listen(self, step_id: str, args: Mapping[str, Any], heard: int) -> None:
+        self._by_name.setdefault(str(args.get("event")), {})[step_id] = None
+        self._heard[step_id] = heard
+
+    def _expects(self, step_id: str, name: str) -> bool:
+        """Whether the step still waits for this event; one that does not is taken out."""
+        state = self._run.steps.get(step_id)
+        if step_id in self._schedule.expecting and state and (state.asked or {}).get("event") == name:
+            return True
+        self._heard.pop(step_id, None)
+        self._by_name.get(name, {}).pop(step_id, None)
+        return False
+
+    def _look(self) -> None:
+        """Let the steps look at the events that they have not looked at, until that is too much for this task."""
+        while self._behind:
+            name = next(iter(self._behind))
+            if name in self._schedule.expecting and name not in self._due:
+                args = self._run.steps[name].asked or {}
+                event = self._first(name, args, self._heard.get(name, 0))
+                if event is not None:
+                    self._due[name] = event
+                self._heard[name] = self._run.waiting.number
+            del self._behind[name]
+            if not self._worked(1):
+                return
+
+    def _first(self, step_id: str, args: Mapping[str, Any], since: int) -> Event | None:
+        """The first event after number `since` that the step wants and has not received."""
+        budget = 0
+        found = None
+        for event in self._run.waiting.events:
+            if event.number <= since or event.name != args.get("event"):
+                continue
+            spent = Budget(events.MATCH_UNITS)
+            is_wanted = events.is_for(args, event, spent) and not events.has_received(self._run, step_id, event)
+            budget += spent.spent
+            if is_wanted:
+                found = event
+                break
+        self._worked(budget)
+        return found
+
+    def _note_arrived(self, event: Event, waiting: list[str], found: list[str]) -> None:
+        """Log an event that no step receives now; of equal ones in a row, the first."""
+        if found:
+            return
+        waits = f"; it is not what {', '.join(waiting[:5])} waits for" if waiting else "; no step waits for it yet"
+        text, by = f"event '{event.name}' arrived", f" of {event.by}" if event.by else ""
+        last = self._run.log[-1] if self._run.log else None
+        if last is None or (last.kind, last.subject) != (LogKind.EVENT, event.name):
+            self._run.note(LogKind.EVENT, f"{text}{by}{waits}", workflow.now(), subject=event.name)
+
+    def _complete(self, step_id: str, args: dict[str, Any], value: Any) -> None:
+        state, now = self._run.steps[step_id], workflow.now()
+        began = state.changes[-1].time if state.awaiting else now
+        note_call(self._run, self._schedule.step(step_id), args)
+        state.calls += 1
+        result = Result(ok=True, value=value, duration=_milliseconds(began, now), timestamp=now)
+        self._timers.stop(step_id)
+        self._schedule.settle(step_id, Outcome(Status.COMPLETED, result), now, waited=True)
+
+
+def _milliseconds(began: datetime, now: datetime) -> float:
+    return (now - began).total_seconds() * 1_000
