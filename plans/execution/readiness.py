@@ -175,7 +175,8 @@ class ReadinessIndex:
         """What follows in a container in which everything has ended."""
         closing = self.run.closing
         stopped = "" if closing is not None and not closing.abandoned else self.run.stopped
-        return Progress(self.outline, self.run.opened, self.run.steps, stopped).next_move(step_id, now)
+        progress = Progress(self.outline, self.run.opened, self.run.steps, stopped, closes=not self.run.interrupted)
+        return progress.next_move(step_id, now)
 
     def next_ended(self) -> str | None:
         """A running container in which everything has ended; each is given once."""
