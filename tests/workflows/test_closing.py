@@ -158,7 +158,7 @@ def guarded() -> dict[str, Any]:
 
 async def test_the_finally_of_a_block_knows_that_the_plan_was_cancelled(plans: Plans) -> None:
     plan = await plans.start([guarded(), {**guarded(), "id": "each", "forEach": [1, 2]}], **ending(work("tell")))
-    await plan.until(lambda view: ends(plans).count("first") == 3, "every block waits")
+    await plan.until(lambda _: ends(plans).count("first") == 3, "every block waits")
     await plan.handle.cancel()
     assert (await plan.ended())["status"] == "cancelled"
     assert ends(plans) == [*["first"] * 3, *["cancelled"] * 3, "tell"]
