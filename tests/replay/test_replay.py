@@ -17,7 +17,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 
 MUTATIONS = {
-    "another activity id": ("tool_call.py", "activity_id=_name(", 'activity_id="x" + _name('),
+    "another activity id": ("tool_call.py", "activity_id=call_name(", 'activity_id="x" + call_name('),
     "another order": ("execution.py", "next(iter(self.schedule.ready))", "list(self.schedule.ready)[-1]"),
     "a timer more": (
         "plan.py",
