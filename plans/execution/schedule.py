@@ -97,7 +97,7 @@ class Schedule(ReadinessIndex):
 
     def open_next(self, limit: int, now: datetime) -> bool:
         """Begin the next item of a loop that has room for it. False if none has."""
-        if not self.run.opened or (self.run.stopped and not self.run.closing) or len(self._awaiting) >= MAX_AWAITING:
+        if not self.run.opened or len(self._awaiting) >= MAX_AWAITING:
             return False
         if (name := self._containers.next_hungry(limit)) is None:
             return False
@@ -200,12 +200,14 @@ class Schedule(ReadinessIndex):
 
     def stop(self, reason: str, now: datetime) -> None:
         """Stop the plan: ready steps are permanently blocked, running ones may finish."""
-        if (self.run.stopped and self.run.closing is None) or self.run.status in ENDED:
+        if self.run.status in ENDED:
             return
-        self.run.stopped = self.run.stopped or reason
+        stopped, self.run.stopped = self.run.stopped, self.run.stopped or reason
+        held = [name for name in (*self._ready, *self._awaiting, *self._expecting) if not self.may_start(name)]
+        if stopped and self.run.closing is None and not held:
+            return
         self.run.note(LogKind.STOPPED, reason, now)
         # In plan order: continue-as-new does not preserve that of `_ready`, and `seq` must not depend on it.
-        held = (name for name in (*self._ready, *self._awaiting, *self._expecting) if not self.may_start(name))
         for name in sorted((name for name in held if name not in self._running), key=self._position.__getitem__):
             state = self.run.steps[name]
             self._move(name, Status.BLOCKED if state.failure is None else Status.FAILED, now)
