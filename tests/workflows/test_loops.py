@@ -266,7 +266,8 @@ def grid(size: int, leaves: int) -> Data:
 
 def asked(view: View) -> int:
     """How many steps await a person."""
-    return len(view["pending"]) + sum(view.get("morePending", {}).values())
+    more: dict[str, int] = view.get("morePending", {})
+    return len(view["pending"]) + sum(more.values())
 
 
 @pytest.mark.modes("short")
