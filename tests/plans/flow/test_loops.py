@@ -44,7 +44,7 @@ def test_a_list_that_is_none_fails_the_step_with_its_code(items: Any, code: str)
     assert code_of(played, "each") == code
 
 
-def test_two_items_with_one_key_are_found_in_a_long_list_at_once() -> None:
+def test_two_items_with_one_key_are_found_in_a_long_list() -> None:
     played = Player(plan(each([{"k": number} for number in [*range(19_999), 19_998]], key="k"))).play()
     assert "two items have the key '19998'" in str(played.run.steps["each"].result)
 
