@@ -156,11 +156,10 @@ async def test_the_llm_inserts_a_step_into_the_block_of_one_item(idle: Plans, ma
     assert found or "each[b].make" in await plan.scheduled()
 
 
-@pytest.mark.crosses_runs
 async def test_a_round_begins_when_the_delay_is_over_and_an_interrupt_ends_the_delay(plans: Plans) -> None:
-    once = {**work("poll"), "repeat": {"until": "@ == '3'", "limit": 5, "delay": 0.1}}
+    once = {**work("poll"), "repeat": {"until": "@ == '2'", "limit": 5, "delay": 0.1}}
     quick = await plans.run([once | {"args": {"name": "p", "value": "{{round}}"}}])
-    assert (quick["status"], step(quick, "poll")["result"]["value"]) == ("completed", "3")
+    assert (quick["status"], step(quick, "poll")["result"]["value"]) == ("completed", "2")
     slow = once | {"args": {"name": "q", "value": "{{round}}"}, "repeat": {"until": "@ == '2'", "delay": 3_000}}
     plan = await plans.start([slow, work("after", "poll")])
     await until(lambda: ["end", "q"] in [line[:2] for line in plans.ledger], "the first round has ended")
@@ -192,6 +191,7 @@ async def test_an_alternative_is_chosen_its_failure_caught_and_its_finally_run(p
     assert sorted(lines(plans)) == ["KNOWN", *cleaned, "good-GOOD"]
 
 
+@pytest.mark.slow
 async def test_a_cancelled_block_runs_its_finally_whole_and_no_further_item(plans: Plans) -> None:
     inner = {"id": "rows", "forEach": {"items": ["p", "q"], "as": "row"}, "tool": "enter", "args": {"name": "{{row}}"}}
     poll = work("poll", "rows", args={"value": "{{round}}"}) | {"repeat": {"until": "@ == '2'", "delay": 0.05}}
