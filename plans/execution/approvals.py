@@ -19,7 +19,7 @@ from plans.definition.validation import call_problems
 from plans.errors import Refused
 from plans.execution.messages import Decide
 from plans.execution.tool_history import keep_asked, keep_proposed
-from plans.flow.ids import is_inside
+from plans.flow.ids import is_inside, lineage, template_of
 from plans.flow.undone import is_of_edited
 from plans.log import LogKind
 from plans.model import ApprovalRule, Step
@@ -151,7 +151,9 @@ def digest_shown(run: Run, step: Step) -> str:
 
 def is_changed(run: Run, step_id: str) -> bool:
     """Whether the step's call is another one than the plan was started with, or than it asked about before."""
-    return run.facts.binds_calls and run.edited.get(step_id) == CALL
+    if not run.facts.binds_calls or not run.edited:
+        return False
+    return any(run.edited.get(name) == CALL for each in {step_id, template_of(step_id)} for name in lineage(each))
 
 
 def _since(run: Run, step: Step) -> str:

@@ -32,18 +32,20 @@ def put_into_effect(schedule: Schedule, revised: Revised, now: datetime) -> None
     """Update the run to the revised plan: statuses, decisions, problems and change log."""
     run = schedule.run
     # Outdated decisions are identified by the old plan, so before it is replaced; `answered` needs the new one.
-    again = outdated(run, revised.plan, revised.changed)
-    inner = effect_of(run, revised.plan, dict(revised.overrides), lambda name: has_begun(run, name))
-    asking = [
-        name for name in inner.changed if name in run.steps and (run.steps[name].awaiting or name in run.decisions)
-    ]
+    asked = {name.split(".")[0] for name in revised.changed} & run.steps.keys()  # blocks that ask before they begin
+    asked = {name for name in asked if not has_begun(run, name) and (run.steps[name].awaiting or name in run.decisions)}
+    again = outdated(run, revised.plan, revised.changed | asked)
+    inner = effect_of(run, revised.plan, revised.overrides, lambda name: has_begun(run, name))
+    others = [name for name in inner.changed if name in run.steps and _is_other(run, name, inner.changed[name])]
+    asking = [name for name in others if run.steps[name].awaiting or name in run.decisions]
     for name in [*again, *asking]:
         approvals.void(run, name, now)
         answers.void(run, name, now)
     tops = {step.id for step in run.plan.steps}
     note_edited(run, revised.plan, [*again, *asking, *sorted(revised.changed - tops)], now)
-    run.overrides.update(inner.pinned | dict(revised.overrides))
-    for name in sorted(revised.changed & run.steps.keys()):
+    run.pins.update(inner.pinned)
+    run.overrides.update(revised.overrides)
+    for name in sorted((revised.changed | set(others)) & run.steps.keys()):
         run.steps[name].args = None
     schedule.revise(revised.plan, revised.skipped, revised.unskipped, now)
     for name in [*again, *asking]:
@@ -81,6 +83,12 @@ def outdated(run: Run, plan: Plan, changed: Iterable[str]) -> list[str]:
         for name in sorted(changed)
         if name in old and _call(run, old[name], run.args_of(old[name])) != _call(run, new[name], new[name].args)
     ]
+
+
+def _is_other(run: Run, name: str, new: Step) -> bool:
+    """Whether a step inside a block or loop would make another call than before."""
+    old = run.outline.step(name)
+    return _call(run, old, run.args_of(old)) != _call(run, new, new.args)
 
 
 def _call(run: Run, step: Step, args: dict[str, Any]) -> dict[str, Any]:
