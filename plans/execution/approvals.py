@@ -127,7 +127,7 @@ def _is_current(run: Run, step: Step, version: int) -> bool:
 
 
 def _check_digest(run: Run, step: Step, message: Decide) -> None:
-    """Raise Refused for a decision about another call, or for one that does not say which of several it is about."""
+    """Raise Refused for a decision about another call, or one that does not say which of several it is about."""
     if message.digest is not None and message.digest != digest_shown(run, step):
         raise Refused(
             f"the decision is about another call (digest {message.digest[:12]}…): what step '{step.id}' would do"
@@ -151,9 +151,8 @@ def digest_shown(run: Run, step: Step) -> str:
 
 def is_changed(run: Run, step_id: str) -> bool:
     """Whether the step's call is another one than the plan was started with, or than it asked about before."""
-    if not run.facts.binds_calls or not run.edited:
-        return False
-    return any(run.edited.get(name) == CALL for each in {step_id, template_of(step_id)} for name in lineage(each))
+    places = (step_id, template_of(step_id)) if run.facts.binds_calls and run.edited else ()
+    return any(run.edited.get(name) == CALL for each in places for name in lineage(each))
 
 
 def _since(run: Run, step: Step) -> str:
@@ -170,8 +169,7 @@ def decide(run: Run, message: Decide, now: datetime, source: Literal["signal", "
         _take_args(run, step, message, now)
     state, call = run.steps[step.id], upcoming(run, step)
     seen = call.call.args
-    # Without a digest, an approver may have read the plan before the values in the call were known; in arguments of the
-    # approver's own, nobody has read them.
+    # Without a digest, an approver may have read the plan before the values were known; in own arguments, nobody has.
     named = call.is_whole and message.digest is not None and message.args is None
     digest = digest_of(call.call) if call.is_written or named else ""
     if state.awaiting and message.args is None:
