@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
+from plans.definition.checks.names import size_problem
 from plans.definition.scopes import CATCH, FINALLY, UNDO
 from plans.errors import InvalidPlan, Refused
 from plans.flow.ids import inner_id
@@ -81,13 +82,16 @@ def place_in(block: Data, name: str) -> tuple[list[Data], int] | None:
 def override_of(step_id: str, data: Data) -> Step:
     """An edited instance as a Step. Raises InvalidPlan if it is none; `inner_checks` judges its meaning."""
     try:
-        return Step.model_validate({**data, "id": "step"})
+        step = Step.model_validate({**data, "id": "step"})
     except ValidationError as error:
         found = [
             Problem(code="PLAN_SCHEMA", step_id=step_id, field=".".join(map(str, each["loc"])), message=each["msg"])
             for each in error.errors(include_url=False)[:20]
         ]
         raise InvalidPlan(found) from error
+    if (too_large := size_problem(Plan(steps=[step]))) is not None:
+        raise InvalidPlan([too_large])
+    return step
 
 
 def edited_outline(run: Run, plan: Plan, overrides: Mapping[str, Step]) -> Outline:

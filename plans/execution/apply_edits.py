@@ -63,12 +63,12 @@ def revise(run: Run, message: EditPlan, now: datetime, recovering: str | None = 
     unreadable = condition_problems(plan)
     if unreadable:
         raise InvalidPlan(unreadable)
-    check_queues(run, plan)
+    overrides = {name: override_of(name, data) for name, data in draft.inner.items()}
+    check_queues(run, plan, overrides)
     remaining = errors(problems(plan, run.facts.tools))
     new = [problem for problem in remaining if problem not in run.problems]
     if new:
         raise InvalidPlan(new)
-    overrides = {name: override_of(name, data) for name, data in draft.inner.items()}
     check_inside(run, plan, overrides, lambda name: name != recovering and has_begun(run, name))
     inner = [line for name, step in overrides.items() for line in step_differences(name, run.outline.step(name), step)]
     if (more := len(inner) - MAX_INNER) > 0:
