@@ -13,7 +13,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from plans.change_log import Revision, differences, step_differences
+from plans.change_log import MAX_CHARACTERS, Revision, differences, shortened, step_differences
 from plans.definition.dependencies import dependencies
 from plans.definition.validation import condition_problems, errors, problems
 from plans.editing.draft import Draft, has_begun
@@ -30,10 +30,6 @@ from plans.run import Run, Status
 
 STEP_FIELDS = frozenset(aliases(Step, On.EDIT))
 PLAN_FIELDS = frozenset(("title", "maxParallel", "defaults", "budget", "estimatedDuration"))
-
-
-MAX_INNER = 100
-"""Lines of the change log for steps inside blocks and loops that have begun."""
 
 
 class Revised(NamedTuple):
@@ -71,17 +67,15 @@ def revise(run: Run, message: EditPlan, now: datetime, recovering: str | None = 
         raise InvalidPlan(new)
     check_inside(run, plan, overrides, lambda name: name != recovering and has_begun(run, name))
     inner = [line for name, step in overrides.items() for line in step_differences(name, run.outline.step(name), step)]
-    if (more := len(inner) - MAX_INNER) > 0:
-        inner[MAX_INNER:] = [f"and {more} more"]
-    ops = [_op(edit) for edit in message.edits]
+    ops = [_op(edit)[:MAX_CHARACTERS] for edit in message.edits[:20]]
     marks = [f"{name}: skipped" for name in draft.skipped] + [f"{name}: not skipped" for name in draft.unskipped]
     revision = Revision(
         version=plan.version,
         by=message.by,
         time=now,
         reason=message.comment,
-        ops=ops[:20],
-        diff=[*differences(run.plan, plan), *inner, *marks],
+        ops=ops,
+        diff=[*differences(run.plan, plan), *shortened(inner), *shortened(marks)],
     )
     return Revised(plan, draft.skipped, list(draft.unskipped), draft.changed, remaining, revision, overrides)
 
@@ -112,6 +106,8 @@ def _add(draft: Draft, edit: AddStep) -> None:
         raise Refused(f"the id '{name}' is used by more than one step; give each its own", "PLAN_DUPLICATE_ID")
     if inside is not None:
         rows, index = inside
+        if draft.sibling(anchor, name) in draft.removed:
+            raise Refused(f"'{name}' is removed by the same edits; set its fields instead", "PLAN_DUPLICATE_ID")
         rows.insert(index if edit.before else index + 1, deepcopy(edit.step))
         draft.changed.add(draft.sibling(anchor, name))
         return

@@ -14,7 +14,7 @@ from typing import Any
 from plans.change_log import logged
 from plans.definition.dependencies import dependencies
 from plans.editing.draft import has_begun
-from plans.editing.inner_edits import effect_of
+from plans.editing.inner_edits import effect_of, siblings
 from plans.execution import approvals
 from plans.execution.apply_edits import Revised
 from plans.execution.schedule import Schedule
@@ -47,7 +47,10 @@ def put_into_effect(schedule: Schedule, revised: Revised, now: datetime) -> None
     run.overrides.update(revised.overrides)
     for name in sorted((revised.changed | set(others)) & run.steps.keys()):
         run.steps[name].args = None
+    before = run.overrides and run.outline.nodes
     schedule.revise(revised.plan, revised.skipped, revised.unskipped, now)
+    for name in [name for name in run.overrides if name in before and name not in run.steps]:
+        del run.overrides[name]  # it was removed; another step may get its id
     for name in [*again, *asking]:
         schedule.answered(name)
     run.decisions = {name: decision for name, decision in run.decisions.items() if name in run.steps}
@@ -58,11 +61,12 @@ def put_into_effect(schedule: Schedule, revised: Revised, now: datetime) -> None
     run.note(LogKind.EDITED, f"version {run.plan.version}{by}: {what}", now)
 
 
-def warnings_of(revised: Revised) -> list[str]:
-    """What an accepted edit leads to that its author may not expect: steps that a skip blocks permanently."""
+def warnings_of(run: Run, revised: Revised) -> list[str]:
+    """What edits put into effect lead to that their author may not expect: steps that a skip blocks permanently."""
     found = []
     for name in revised.skipped:
-        users = [step.id for step in revised.plan.steps if step.id not in revised.skipped and uses_value(step, name)]
+        local, beside = run.outline.inner_name(name), siblings(run, name)
+        users = [node.id for node in beside if node.id not in revised.skipped and uses_value(node.step, local)]
         if users:
             named = ", ".join(f"'{user}'" for user in users[:5]) + (f" and {len(users) - 5} more" if users[5:] else "")
             verb = "uses" if len(users) == 1 else "use"

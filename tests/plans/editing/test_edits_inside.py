@@ -11,6 +11,7 @@ from plans.errors import InvalidPlan, Refused
 from plans.execution import approvals
 from plans.execution.apply_edits import revise
 from plans.execution.messages import Decide
+from plans.execution.revision import warnings_of
 from plans.run import run_of, text_of
 from tests.plans.building import NOW
 from tests.plans.editing.changing import approve, begun, change, pictures, setting
@@ -319,3 +320,36 @@ def _calls(played: Player, edits: list[dict[str, object]]) -> int:
     finally:
         sys.setprofile(before)
     return count
+
+
+def test_a_skip_inside_an_item_tells_which_steps_it_blocks() -> None:
+    played = begun(more=(note("tell", "$thumb"), note("late", "x", "thumb")))
+    revised = change(played, {"op": "skip", "stepId": CAT})
+    (warning,) = warnings_of(played.run, revised)
+    assert warning.startswith(f"'resize[cat.png].tell' uses the value of '{CAT}'")
+    assert played.run.steps["resize[cat.png].tell"].never
+
+
+def test_a_step_that_gets_the_id_of_a_removed_one_is_not_edited_as_that_was() -> None:
+    played = begun(more=(note("tell", "x", "thumb"),))
+    name = "resize[cat.png].tell"
+    change(played, setting(name, "args.text", "edited"))
+    again = {"op": "add", "step": note("tell", "another", "thumb"), "after": CAT}
+    with pytest.raises(Refused):
+        change(played, {"op": "remove", "stepId": name}, again)
+    change(played, {"op": "remove", "stepId": name})
+    change(played, again)
+    assert played.run.outline.step(name).args == {"text": "another"}
+
+
+def test_the_change_log_keeps_whole_ids_and_stays_short() -> None:
+    inner = {"id": "parts", "forEach": {"items": ["y" * 115 + str(number) for number in range(150)], "key": "@"}}
+    ask = note("ask", 1) | {"requiresApproval": True}
+    middle = {"id": "middle", "forEach": {"items": ["z" * 118], "key": "@"}, "steps": [inner | {"steps": [ask]}]}
+    played = Player(plan({"id": "all", "forEach": {"items": ["x" * 118], "key": "@"}, "steps": [middle]})).play()
+    names = [name for name, state in played.run.steps.items() if state.awaiting]
+    assert len(names[0]) > 350
+    lines = change(played, *(setting(name, "args.text", 2) for name in names)).revision.diff
+    assert lines[0] == f"~ {names[0]}.args.text: 1 -> 2"
+    assert lines[-1] == f"and {150 - len(lines) + 1} more"
+    assert sum(len(line) for line in lines) < 21_000
