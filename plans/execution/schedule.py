@@ -18,7 +18,7 @@ counters of open dependencies, derived from the Run.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Literal
 
@@ -49,7 +49,7 @@ class Schedule(ReadinessIndex):
         self._place(now)
         return list(self._ready)
 
-    def revise(self, plan: Plan, skipped: Mapping[str, str], unskipped: Iterable[str], now: datetime) -> None:
+    def revise(self, plan: Plan, skipped: Mapping[str, str], unskipped: Collection[str], now: datetime) -> None:
         """Replace the plan, and skip or unskip steps; the status of steps that have not begun is determined again."""
         run = self.run
         run.plan = plan
@@ -63,7 +63,8 @@ class Schedule(ReadinessIndex):
             self._move(name, Status.SKIPPED, now)
             run.steps[name].result = Result(ok=False, error=reason, code=SKIPPED, timestamp=now)
             run.steps[name].reason = reason
-        self._index()  # skips change the open dependencies that `_place` reads
+        if skipped or unskipped:
+            self._index()  # skips change the open dependencies that `_place` reads
         if run.started is not None:
             self._place(now)
 

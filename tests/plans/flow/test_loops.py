@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from plans.execution.resume import Replacement, rerun_from, resumed
+from plans.editing.next_run import Replacement
+from plans.execution.resume import rerun_from, resumed
 from tests.plans.building import NOW
 from tests.plans.flow.player import Player, broken, code_of, plan
 
