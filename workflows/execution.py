@@ -39,7 +39,7 @@ from plans.execution.schedule import Schedule
 from plans.execution.tool_history import note_attempts, note_failure
 from plans.expressions.evaluation import Budget
 from plans.flow.opened import Opened
-from plans.flow.progress import Further, Settle, handler_for
+from plans.flow.progress import WAS_CANCELLED, Further, Settle, handler_for
 from plans.log import LogKind
 from plans.model import DEFAULT_PARALLEL, Step
 from plans.run import PlanStatus, Run, Status
@@ -144,7 +144,7 @@ class Execution:
 
     async def cancel(self) -> None:
         """Cancel every running step, wait until each has cleaned up, and settle them."""
-        self.schedule.stop("the plan was cancelled", workflow.now())
+        self.schedule.stop(WAS_CANCELLED, workflow.now())
         await self._recovery.cancel()
         self.cancel_running()
         self._proceed()

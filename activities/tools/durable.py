@@ -29,7 +29,7 @@ def sleep(seconds: Annotated[float, Field(ge=0, le=31_536_000)]) -> NoReturn:  #
     raise ToolError("BAD_TOOL", "sleep is a timer of the workflow; a worker must not register it as an activity")
 
 
-@tool(effect="pure", durable=True, timeout=31_536_000.0)
+@tool(effect="pure", durable=True, timeout=31_536_000.0, value_schema={"type": "string"})
 def ask(
     question: Annotated[str, Field(min_length=1, max_length=20_000)],  # noqa: ARG001
     choices: Annotated[list[str | int | float | bool], Field(min_length=1, max_length=200)] | None = None,  # noqa: ARG001
@@ -102,7 +102,7 @@ def agent(
     raise ToolError("BAD_TOOL", "agent is a child workflow; a worker must not register it as an activity")
 
 
-@tool(effect="opaque", durable=True, timeout=31_536_000.0)
+@tool(effect="opaque", durable=True, timeout=31_536_000.0, value_schema={"type": "object"})
 def plan(
     file: Annotated[str, Field(min_length=1, max_length=4_096)] | None = None,  # noqa: ARG001
     template: Annotated[str, Field(min_length=1, max_length=200)] | None = None,  # noqa: ARG001

@@ -16,6 +16,7 @@ from client.cli.options import AsJson, File
 from client.cli.workspaces import asking_in, directory_of, own_workspace_problems
 from client.local_tools import known_tools
 from client.plan_file import PlanFile, check, load
+from plans.definition.scopes import walk
 from plans.definition.validation import errors
 from plans.definition.will_ask import Asking
 from plans.errors import InvalidPlan, PlanError
@@ -105,16 +106,19 @@ def _report(
     asking: Sequence[Asking] = (),
 ) -> None:
     steps = len(plan.steps) if plan else None
+    inside = sum(1 for _ in walk(plan)) - len(plan.steps) if plan else None
     lines = [found.line(problem) if found else None for problem in wrong]
     if as_json:
         rows = output.problem_rows(wrong, lines)
         asks = [each.model_dump(mode="json") for each in asking]
-        output.show_json({"file": file, "valid": not errors(wrong), "steps": steps, "problems": rows, "asks": asks})
+        counts = {"steps": steps, "inside": inside}
+        output.show_json({"file": file, "valid": not errors(wrong), **counts, "problems": rows, "asks": asks})
         return
     if wrong:
         output.show_problems(wrong, file, lines)
     if not errors(wrong):
-        output.show(f"{line(file)}: {steps} step{'s' * (steps != 1)}, ready to run")
+        more = f" and {inside} inside them or in `finally`" if inside else ""
+        output.show(f"{line(file)}: {steps} step{'s' * (steps != 1)}{more}, ready to run")
         show_asking(asking)
 
 

@@ -23,8 +23,8 @@ from client.plan_file import races_among
 from client.runs import Started
 from plans.errors import PlanError
 from plans.run import Options
-from plans.views.call_text import args_rows, unusual_in
 from plans.views.models import PlanView
+from plans.views.nested.written import written_rows
 from plans.views.safe_text import line
 from runtime.task_queues import serves_this_machine
 
@@ -175,13 +175,11 @@ class MakeRequest:
 
 
 def rows_of(view: PlanView) -> list[str]:
-    """The lines of a plan in review: steps with tool, args, dependencies and approval mark."""
+    """The lines of a plan in review: steps with tool, args, dependencies and approval mark, those inside others too."""
     rows = ["", f"{line(view.title or view.id)} (version {view.version})", ""]
     for number, step in enumerate(view.steps, 1):
         rows.append(f"☐ {number}. {line(step.description or step.id)}  [{step.id}]")
-        rows.append(f"     Tool: {line(step.tool)}")
-        rows += ["     Args:", *(f"       {row}" for row in args_rows(step.args))]
-        rows += [f"     ! {warning}" for warning in unusual_in(step.args.items())]
+        rows += written_rows(step)
         rows += [f"     After: {', '.join(step.needs)}"] if step.needs else []
         rows += ["     Requires approval ⚠"] if step.requires_approval else []
     rows += [f"! {line(problem.message)}" for problem in races_among(view.steps)]

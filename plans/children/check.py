@@ -16,7 +16,7 @@ from plans.expressions.opaque import PLAN, STEPS
 from plans.expressions.references import find
 from plans.model import Plan, Problem, Step, ToolSpec
 
-Check = Callable[[Plan, Mapping[str, ToolSpec], Container[str]], list[Problem]]
+Check = Callable[[Plan, Mapping[str, ToolSpec], Container[str], Container[str]], list[Problem]]
 """`plans.definition.validation.problems`."""
 MAX_FIELD = 300
 
@@ -30,18 +30,23 @@ def inline_problems(call: CallOf, tools: Mapping[str, ToolSpec], check: Check) -
         yield call.problem("INVALID_ARGS", "args", f"Invalid args for {PLAN}: {source_problem(given)}")
     elif isinstance(call.args.get(STEPS), list):
         data = inline_data(call.args[STEPS], inputs if isinstance(inputs, dict) else {})
-        yield from nested(call.path, f"{call.start}args.{STEPS}", content_problems(data, tools, check)[1])
+        unknown = [name for name, value in inputs.items() if find(value)] if isinstance(inputs, dict) else []
+        found = content_problems(data, tools, check, unknown)[1]
+        yield from nested(call.path, f"{call.start}args.{STEPS}", found)
 
 
 def content_problems(
-    data: Any, tools: Mapping[str, ToolSpec], check: Check
-) -> tuple[Plan | None, list[Problem]]:  # fmt: skip
-    """The plan that the content of a child describes, None if it is none, and all its problems."""
+    data: Any, tools: Mapping[str, ToolSpec], check: Check, untyped: Container[str] = ()
+) -> tuple[Plan | None, list[Problem]]:
+    """The plan that the content of a child describes, None if it is none, and all its problems.
+
+    `untyped`: inputs whose values are known only when it starts.
+    """
     plan = read_plan(data)
     if isinstance(plan, list):
         return None, plan
     elsewhere = {step.id for step in plan.steps if step.queue}  # its workers may have other tools
-    return plan, check(plan, tools, elsewhere)
+    return plan, check(plan, tools, elsewhere, untyped)
 
 
 def input_problems(step: Step, plan: Plan, values: Callable[[Plan, Mapping[str, Any]], Any]) -> Iterator[Problem]:

@@ -32,13 +32,16 @@ MAX_PROBLEMS = 200
 """At most this many problems go into history; `plan check` shows all of them."""
 
 
-def problems(plan: Plan, tools: Mapping[str, ToolSpec], elsewhere: Container[str] = ()) -> list[Problem]:
+def problems(
+    plan: Plan, tools: Mapping[str, ToolSpec], elsewhere: Container[str] = (), untyped: Container[str] = ()
+) -> list[Problem]:
     """All problems of a plan, in step order; those of the plan as a whole come last. After MAX_FOUND the check stops.
 
     Tools of the steps whose paths are in `elsewhere` are not checked: they run on workers of another task queue.
+    `untyped`: inputs whose values, and so their types, are known only when the plan starts.
     """
     too_large = size_problem(plan)
-    return [too_large] if too_large else _Check(plan, tools, elsewhere).run()
+    return [too_large] if too_large else _Check(plan, tools, elsewhere, untyped).run()
 
 
 class _Full(Exception):
@@ -48,10 +51,12 @@ class _Full(Exception):
 class _Check:
     """One check of a plan."""
 
-    def __init__(self, plan: Plan, tools: Mapping[str, ToolSpec], elsewhere: Container[str]) -> None:
+    def __init__(
+        self, plan: Plan, tools: Mapping[str, ToolSpec], elsewhere: Container[str], untyped: Container[str]
+    ) -> None:
         self._plan, self._tools, self._elsewhere = plan, tools, elsewhere
         self._hints, self._inputs, self._plain = Hints(), set(plan.inputs), Plain(plan)
-        self._meaning = MeaningCheck(Values(plan, tools), self._hints)
+        self._meaning = MeaningCheck(Values(plan, tools, untyped), self._hints)
         self._found: list[Problem] = []
         self._errors = self._checked = 0
 
@@ -167,7 +172,7 @@ def body_problems(
 
     `around`: the steps further out whose values they may use; `variables`: the other names that mean something there.
     """
-    check = _Check(plan, tools, ())
+    check = _Check(plan, tools, (), ())
     return check.body(steps, Scope(around, Plain(), before=before), before, frozenset(variables))
 
 

@@ -174,7 +174,8 @@ class ReadinessIndex:
     def next_move(self, step_id: str, now: datetime) -> Further | Settle:
         """What follows in a container in which everything has ended."""
         stopped = "" if self.may_start(step_id) else self.run.stopped
-        return Progress(self.outline, self.run.opened, self.run.steps, stopped).next_move(step_id, now)
+        progress = Progress(self.outline, self.run.opened, self.run.steps, stopped, closes=not self.run.interrupted)
+        return progress.next_move(step_id, now)
 
     def next_ended(self) -> str | None:
         """A running container in which everything has ended; each is given once."""

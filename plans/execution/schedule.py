@@ -11,8 +11,7 @@ Rules (DESIGN 2.5)
 
 `plans.transitions` lists every legal move; ARCHITECTURE.md draws them.
 
-A transition costs time in proportion to the step's dependents, not to the plan: `plans.execution.readiness` has
-counters of open dependencies, derived from the Run.
+A transition costs time in proportion to the step's dependents: `plans.execution.readiness` counts the open ones.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ class Opened(State):
     body: Result | None = Field(default=None, description="How its own steps ended, once `catch` or `finally` runs.")
     handler: int | None = Field(default=None, description="The `catch` that runs or ran.")
     closing: bool = Field(default=False, description="Its `finally` runs or ran.")
+    cancelled: bool = Field(default=False, description="Its `finally` runs because the plan was cancelled.")
 
     def key(self, index: int) -> str:
         """The key of an item, as in ids."""

@@ -217,7 +217,7 @@ class Outline:
             yield self._own(block, inner_id(node.id, CATCH), node.id, names=names, bindings={ERROR: error})
         if opened.closing and step.finally_ is not None:
             block = Step(id=FINALLY, steps=step.finally_)
-            status = {STATUS: "completed" if ended.ok else "failed"}
+            status = {STATUS: "completed" if ended.ok else "cancelled" if opened.cancelled else "failed"}
             last = self._own(block, inner_id(node.id, FINALLY), node.id, names=names, bindings=status)
             last.closing = True
             yield last

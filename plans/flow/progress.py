@@ -6,7 +6,8 @@ Rules (DESIGN 2.8)
   that. A skipped or denied item has the value null.
 - `repeat`: rounds follow each other until `until` holds; a failed round fails the step; REPEAT_LIMIT after the last.
 - `catch`: the first handler that names the code, or none, runs; then the step counts as completed with its value.
-- `finally`: runs last, whatever happened; its own failure fails the block.
+- `finally`: runs last, whatever happened; its own failure fails the block. When the plan is interrupted it does not:
+  the block has not ended, and the run that resumes it continues it.
 
 Nothing here changes the run.
 """
@@ -36,7 +37,11 @@ MAX_ITEMS = MAX_STEPS
 ITEMS_FAILED, REPEAT_LIMIT, NOT_FINISHED, NO_LIST, BAD_KEY, TOO_MANY = (
     "ITEMS_FAILED", "REPEAT_LIMIT", "NOT_FINISHED", "NOT_A_LIST", "BAD_KEY", "TOO_MANY_ITEMS"
 )  # fmt: skip
-_NEVER_CAUGHT = frozenset(("CANCELLED",))
+CANCELLED = "CANCELLED"
+"""Code of a step that was running when the plan was cancelled."""
+WAS_CANCELLED = "the plan was cancelled"
+"""Why such a plan starts nothing more."""
+_NEVER_CAUGHT = frozenset((CANCELLED,))
 
 
 class Further(NamedTuple):
@@ -110,9 +115,12 @@ class Progress:
     """The containers of one run, as they stand."""
 
     def __init__(
-        self, outline: Outline, opened: Mapping[str, Opened], steps: Mapping[str, StepState], stopped: str
-    ) -> None:
+        self, outline: Outline, opened: Mapping[str, Opened], steps: Mapping[str, StepState], stopped: str, *,
+        closes: bool = True,
+    ) -> None:  # fmt: skip
         self._outline, self._opened, self._steps, self._stopped = outline, opened, steps, stopped
+        self._closes = closes
+        """Whether a `finally` may begin; in an interrupted plan it may not: the run that resumes it has it."""
 
     def next_move(self, step_id: str, now: datetime) -> Further | Settle:
         """What follows when everything that has begun inside a container has ended."""
@@ -134,8 +142,9 @@ class Progress:
             handler = handler_for(node.step, ended.result) if ended.status is Status.FAILED else None
             if handler is not None and node.kind != "each" and not self._stopped:
                 return Further(opened.model_copy(update={"body": ended.result, "handler": handler}))
-        if node.step.finally_ is not None and node.kind in ("block", "switch", "repeat"):
-            return Further(opened.model_copy(update={"body": ended.result, "closing": True}))
+        if node.step.finally_ is not None and node.kind in ("block", "switch", "repeat") and self._closes:
+            cut = not ended.result.ok and (self._stopped == WAS_CANCELLED or ended.result.code == CANCELLED)
+            return Further(opened.model_copy(update={"body": ended.result, "closing": True, "cancelled": cut}))
         return Settle(ended)
 
     def _body(self, node: Node, opened: Opened, now: datetime) -> Outcome | Further:

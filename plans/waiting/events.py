@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from plans.errors import BadExpression, BadReference
 from plans.expressions.conditions import compiled, is_true, search
@@ -20,8 +20,10 @@ from plans.expressions.evaluation import Budget
 from plans.expressions.references import find, sample
 from plans.log import LogKind
 from plans.run import Run
-from plans.waiting.messages import EVENT_NAME, SendEvent
-from plans.waiting.records import Event
+from plans.waiting.records import EVENT_NAME, Event
+
+if TYPE_CHECKING:
+    from plans.waiting.messages import SendEvent  # `plan check` needs no messages
 
 WAIT_FOR = "wait_for"
 """Name of the tool."""

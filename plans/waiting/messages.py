@@ -9,9 +9,7 @@ from pydantic import Field
 from plans.execution.messages import Digest
 from plans.model import Value
 from plans.signatures import Signature
-
-EVENT_NAME = r"^[A-Za-z0-9][A-Za-z0-9_.:/-]*$"
-"""Letters, digits and `_ . : / -`, as in `order.paid` or `deploy/finished`."""
+from plans.waiting.records import EVENT_NAME
 
 
 class AnswerQuestion(Value):

@@ -10,6 +10,9 @@ from pydantic import Field
 from plans.model import Value
 from plans.step_state import State
 
+EVENT_NAME = r"^[A-Za-z0-9][A-Za-z0-9_.:/-]*$"
+"""Letters, digits and `_ . : / -`, as in `order.paid` or `deploy/finished`."""
+
 
 class Answered(Value):
     """Who answered a question, and when."""

@@ -1,7 +1,6 @@
 """The control-flow patterns of docs/patterns.md: each plan of examples/patterns runs, and ends as it should.
 
-What happens outside the plan (events, decisions, edits) comes from the test. A plan that needs a construct that is not
-built yet is listed in `NOT_YET`; a test fails when it could run.
+What happens outside the plan (events, decisions, edits) comes from the test.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from temporalio.client import Client
 from temporalio.worker import Worker
 
 from activities.tools.registry import load_tools
+from client.children.checking import check_children
 from client.plan_file import check, load
 from tests.examples.pattern_play import Play
 from tests.examples.pattern_plays import PLAYS
@@ -24,23 +24,6 @@ ROOT = Path(__file__).parent.parent.parent
 PATTERNS = ROOT / "examples/patterns"
 TABLE = ROOT / "docs/patterns.md"
 NAMES = sorted(path.stem for path in PATTERNS.glob("*.yaml"))
-NOT_YET = {
-    "09-structured-discriminator": "wait_for",
-    "12-instances-without-synchronization": "wait_for",
-    "15-instances-added-while-they-run": "wait_for",
-    "16-deferred-choice": "wait_for",
-    "18-milestone": "wait_for",
-    "20-cancel-case": "wait_for",
-    "22-recursion": "plan",
-    "24-persistent-trigger": "wait_for",
-    "25-cancel-region": "plan",
-    "26-cancel-instances": "plan",
-    "30-structured-partial-join": "wait_for",
-    "34-static-partial-join-for-instances": "wait_for",
-    "36-dynamic-partial-join-for-instances": "wait_for",
-    "43-explicit-termination": "plan",
-}
-"""Plans that wait for a construct, and the construct."""
 ROW = re.compile(r"^\| (\d+) \| (.+?) \| (direct|composed|no) \| (.+) \|$", re.MULTILINE)
 
 LINK = re.compile(r"\(\.\./examples/patterns/(.+?)\.yaml\)")
@@ -75,13 +58,16 @@ def test_every_pattern_that_can_be_said_has_a_plan_and_no_other_has() -> None:
     assert sorted(PLAYS) == NAMES
 
 
-def test_only_plans_that_cannot_run_yet_are_left_out() -> None:
-    tools = {name: tool.spec for name, tool in load_tools(()).items()}
-    found = {name: check(load(str(PATTERNS / f"{name}.yaml")).data, tools)[1] for name in NAMES}
-    assert {name: NOT_YET.get(name, "") for name, problems in found.items() if problems} == NOT_YET
+@pytest.mark.parametrize("name", NAMES)
+def test_the_plan_of_a_pattern_has_no_problem(name: str) -> None:
+    tools = {each: tool.spec for each, tool in load_tools(()).items()}
+    plan, problems = check(load(str(PATTERNS / f"{name}.yaml")).data, tools)
+    assert plan is not None
+    found = problems + check_children(plan, tools, PATTERNS, None).problems
+    assert [each.code for each in found] == (["RUNS_ITSELF"] if name == "22-recursion" else [])
 
 
-@pytest.mark.parametrize("name", sampled([name for name in NAMES if name not in NOT_YET], 3))
+@pytest.mark.parametrize("name", sampled(NAMES, 3))
 async def test_the_plan_of_a_pattern_ends_as_it_should(
     name: str, temporal_client: Client, worker: Worker, queue: str, workspace: Path
 ) -> None:

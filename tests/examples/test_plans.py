@@ -203,7 +203,8 @@ async def test_new_project_takes_its_names_and_its_choices_from_inputs(run: Run,
 async def test_new_project_says_which_input_is_missing_and_starts_nothing(run: Run, workspace: Path) -> None:
     ended = await run("run", EXAMPLES / "new-project/plan.json")
     assert ended.code == 2
-    assert "the input 'name' is required; give it with --input name=VALUE" in ended.err + ended.out
+    said = "'name' (Name of the project, also of its directory) is required; give it with --input name=VALUE"
+    assert said in ended.err + ended.out
     assert list(workspace.iterdir()) == []
 
 

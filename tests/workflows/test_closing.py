@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from temporalio.client import WorkflowExecutionStatus
 
+from client.resume import resume
 from tests.driving import WAITS, Plans, Started, View, statuses, step, work
 
 BREAKS = {"id": "breaks", "tool": "refuse", "args": {"code": "BROKEN"}, "dependsOn": ["c"]}
@@ -146,6 +147,33 @@ async def test_an_interrupted_plan_does_not_roll_back_nor_run_its_finally(plans:
     view = await plan.ended()
     assert view["status"] == "cancelled"
     assert ends(plans) == ["a", "slow"]
+
+
+def guarded() -> dict[str, Any]:
+    """A block that waits for an event, and has a `finally`."""
+    waits = {"id": "go", "tool": "wait_for", "args": {"event": "go"}, "dependsOn": ["first"]}
+    last = [work("clean", args={"name": "{{status}}"})]
+    return {"id": "block", "steps": [work("first"), waits, work("last", "go")], **ending(*last)}
+
+
+async def test_the_finally_of_a_block_knows_that_the_plan_was_cancelled(plans: Plans) -> None:
+    plan = await plans.start([guarded(), {**guarded(), "id": "each", "forEach": [1, 2]}], **ending(work("tell")))
+    await plan.until(lambda _: ends(plans).count("first") == 3, "every block waits")
+    await plan.handle.cancel()
+    assert (await plan.ended())["status"] == "cancelled"
+    assert ends(plans) == [*["first"] * 3, *["cancelled"] * 3, "tell"]
+
+
+async def test_an_interrupted_plan_leaves_the_finally_of_a_block_to_the_run_that_resumes_it(plans: Plans) -> None:
+    plan = await plans.start([guarded()])
+    await plan.until(lambda _: ends(plans) == ["first"], "the block waits")
+    await plan.signal("interrupt", {})
+    assert (await plan.ended())["status"] == "cancelled"
+    assert ends(plans) == ["first"]
+    later = Started(plans.client, (await resume(plans.client, plan.id)).workflow_id)
+    await later.signal("event", {"name": "go"})
+    assert (await later.ended())["status"] == "completed"
+    assert ends(plans) == ["first", "last", "completed"]
 
 
 async def test_a_first_cancellation_during_finally_lets_it_finish(plans: Plans) -> None:

@@ -46,7 +46,7 @@ def undo(
     yes: Annotated[bool, typer.Option("--yes", help="Approve every `undo` of the plan's steps in advance.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Undo a plan or one step: run what its steps say with `undo`, then restore files that nobody has changed since."""
+    """Undo a plan or one step: run each `undo`, restore files. Files that others changed since are left alone."""
     undoing = Undoing(plan, step, dry_run=dry_run, partly=partly, yes=yes, as_json=as_json)
     try:
         undone = session.run(undoing.run)

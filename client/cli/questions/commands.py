@@ -45,7 +45,7 @@ def answer(
 
 
 def event(plan: Id, name: Name, data: Data = None, by: By = None, as_json: AsJson = False) -> None:
-    """Send an event to a plan, for the steps that wait for it, now or later."""
+    """Send an event to a plan, for the steps that wait for it. One that comes before they do counts as well."""
     found = _json(data) if data is not None else None
     sentence = session.run(lambda here: runs.event(here.client, plan, name, found, by=by or who()))
     _report(plan, sentence, as_json, name=name)

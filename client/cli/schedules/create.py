@@ -11,11 +11,12 @@ import typer
 from client import runs
 from client.cli import environment, output, session
 from client.cli.check import show_asking
-from client.cli.options import AsJson, File
+from client.cli.options import AsJson
 from client.cli.plan_request import Flags, Request, prepare
 from client.cli.run import Inputs, MaxParallel, Workspace, Yes
 from client.cli.schedules.show import next_rows
 from client.cli.session import Connected
+from client.cli.sources.template_request import names, prepare_template
 from client.cli.workspaces import asking_in
 from client.errors import PlanRefused
 from client.local_tools import known_tools
@@ -24,12 +25,23 @@ from client.schedules.create import Changes, Rules
 from client.schedules.server import checked_name
 from client.schedules.spec import BadSchedule, Timing, catchup_of, overlap_of, spec_of
 from plans.definition.will_ask import Asking
+from plans.errors import PlanError
 from plans.views.safe_text import line
 from runtime.connect import Origin
 from runtime.settings import Settings
 from runtime.task_queues import serves_this_machine
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the schedule.")]
+PlanFile = Annotated[
+    str | None, typer.Argument(metavar="[FILE]", help="Plan file, JSON or YAML; - reads standard input.")
+]
+Template = Annotated[
+    str | None,
+    typer.Option(
+        "--template", metavar="NAME[@HASH]", help="A template instead of a file; its newest version, or one.",
+        autocompletion=names,
+    ),
+]  # fmt: skip
 Cron = Annotated[
     list[str] | None,
     typer.Option("--cron", metavar="EXPR", help='Minute hour day month weekday: "0 7 * * mon-fri"; repeatable.'),
@@ -61,7 +73,8 @@ Note = Annotated[str | None, typer.Option("--note", metavar="TEXT", help="A rema
 
 def create(
     name: Name,
-    file: File,
+    file: PlanFile = None,
+    template: Template = None,
     cron: Cron = None,
     every: Every = None,
     calendar: Calendar = None,
@@ -83,7 +96,7 @@ def create(
     inputs: Inputs = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create a schedule that runs a plan. The plan becomes part of it: later changes of the file do not count."""
+    """Create a schedule that runs a plan, from a file or a template. Later changes of either do not count."""
     timing = _timing(cron, every, calendar, timezone, jitter, start, end)
     rules = Rules(
         overlap=overlap or "skip", catchup=catchup_of(catchup), pause_on_failure=pause_on_failure,
@@ -91,7 +104,7 @@ def create(
     )  # fmt: skip
     _checked(name, timing, rules)
     flags = Flags(workspace, yes, max_parallel, False, tuple(inputs or ()), None)
-    request = prepare(file, flags, environment.settings())
+    request = _request(file, template, flags, environment.settings())
     _show_created(*session.run(lambda here: _create(here, name, request, timing, rules)), as_json)
 
 
@@ -130,6 +143,14 @@ def update(
         output.show_json(found.model_dump(mode="json"))
         return
     _show_times(found)
+
+
+def _request(file: str | None, template: str | None, flags: Flags, settings: Settings) -> Request:
+    if (file is None) == (template is None):
+        raise PlanError("name a plan file or, with --template, a template; one of the two", "BAD_USAGE")
+    if template is not None:
+        return prepare_template(template, flags, settings)
+    return prepare(file or "", flags, settings)
 
 
 def _timing(

@@ -12,13 +12,14 @@ import typer
 
 from client.cli import environment, output
 from client.cli.options import AsJson, File
-from client.cli.plan_request import Flags, prepared
+from client.cli.plan_request import Flags
 from client.cli.run import Inputs, MaxParallel, NewId, Review, Yes, to_its_end
 from client.cli.sources import template_text
+from client.cli.sources.template_request import names, prepare_template
 from client.errors import PlanRefused
 from client.local_tools import known_tools
 from client.plan_file import check, load
-from client.templates.known import Known, completed, plan_file_of
+from client.templates.known import Known
 from plans.definition.template_calls import waived
 from plans.definition.validation import errors
 from plans.errors import PlanError
@@ -43,12 +44,8 @@ User = Annotated[bool, typer.Option("--user", help="Among your own templates, no
 NewName = Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits, _ and -.")]
 
 
-def _known(incomplete: str) -> list[str]:
-    return completed(incomplete, environment.environ())
-
-
 Name = Annotated[
-    str, typer.Argument(metavar="NAME[@HASH]", help="The newest version, or exactly one.", autocompletion=_known)
+    str, typer.Argument(metavar="NAME[@HASH]", help="The newest version, or exactly one.", autocompletion=names)
 ]
 
 
@@ -120,7 +117,7 @@ def diff(
     name: Name,
     other: Annotated[
         str | None,
-        typer.Argument(metavar="NAME[@HASH]|FILE", help="Default: the version before.", autocompletion=_known),
+        typer.Argument(metavar="NAME[@HASH]|FILE", help="Default: the version before.", autocompletion=names),
     ] = None,
     workspace: Project = None,
     as_json: AsJson = False,
@@ -150,14 +147,8 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Start a template and follow it to its end. It counts like a plan file that you start."""
-    settings = environment.settings()
     flags = Flags(workspace, yes, max_parallel, review, tuple(inputs or ()), plan_id)
-    found = Known.of(settings, workspace).find(name)
-    request = prepared(plan_file_of(found, settings, workspace), flags, settings)
-    waives = waived(request.plan)
-    if waives and not yes:
-        output.say(f"{found.label} waives the approval of: {line(', '.join(waives))}")
-    to_its_end(request, as_json)
+    to_its_end(prepare_template(name, flags, environment.settings()), as_json)
 
 
 @app.command()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 from plans.definition.checks.scope import Scope
@@ -13,6 +13,7 @@ from plans.expressions.conditions import compiled
 from plans.expressions.items import list_expression
 from plans.expressions.references import INPUTS, find
 from plans.model import Plan, Step, ToolSpec
+from plans.waiting.questions import ASK
 
 _VARIABLES: Mapping[str, Schema] = {
     INDEX: {"type": "integer"},
@@ -34,9 +35,9 @@ MAX_LEVELS = 20
 class Values:
     """The schemas of the values in one plan."""
 
-    def __init__(self, plan: Plan, tools: Mapping[str, ToolSpec]) -> None:
+    def __init__(self, plan: Plan, tools: Mapping[str, ToolSpec], untyped: Container[str] = ()) -> None:
         self._tools = tools
-        fields = {name: {"type": declared.type} for name, declared in plan.inputs.items()}
+        fields = {name: {} if name in untyped else {"type": each.type} for name, each in plan.inputs.items()}
         self.inputs: Schema = {"type": "object", "properties": fields, "additionalProperties": False}
 
     def of_step(self, step: Step, level: int = 0) -> Schema | None:
@@ -110,6 +111,8 @@ class Values:
         given = step.args.get(name)
         if name and given is not None:
             return given if isinstance(given, Mapping) and not find(given) else None
+        if step.tool == ASK and step.args.get("choices") is not None:
+            return None  # texts, numbers, or both
         return spec.value_schema if spec is not None else None
 
 

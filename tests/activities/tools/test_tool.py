@@ -120,6 +120,7 @@ def test_the_contract_names_these_tools_and_arguments() -> None:
         "ask": ["question", "choices", "schema", "default", "timeout", "onTimeout", "to"],
         "wait_for": ["event", "match", "timeout"],
         "agent": ["objective", "tools", "maxCalls", "maxTokens", "maxSeconds", "outputSchema"],
+        "plan": ["file", "template", "steps", "inputs", "id"],
     }
 
 

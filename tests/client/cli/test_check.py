@@ -76,6 +76,15 @@ async def test_check_of_a_sound_plan_says_so(offline: dict[str, str], tmp_path: 
     assert "1 step, ready to run" in ended.out
 
 
+async def test_check_counts_the_steps_inside_others_as_well(offline: dict[str, str], tmp_path: Path) -> None:
+    note = {"id": "note", "tool": "list_directory", "args": {"path": "."}}
+    data = {"steps": [{"id": "each", "forEach": [1, 2], "steps": [note, {**note, "id": "more"}]}], "finally": [note]}
+    file = written(tmp_path / "plan.json", data)
+    assert "1 step and 3 inside them or in `finally`, ready to run" in (await plan(offline, "check", file)).out
+    found = (await plan(offline, "check", file, "--json")).json
+    assert (found["steps"], found["inside"]) == (1, 3)
+
+
 async def test_check_reads_standard_input(offline: dict[str, str]) -> None:
     assert (await plan(offline, "check", "-", stdin=json.dumps(GOOD))).code == 0
     ended = await plan(offline, "check", "-", "--json", stdin="")

@@ -73,6 +73,65 @@ async def test_a_sentence_becomes_a_plan_that_is_changed_by_commands_and_runs(
     assert shown["changes"][-1]["by"] == "ann"
 
 
+LETTER = """\
+inputs:
+  verdicts: {type: array, description: What was found}
+steps:
+  - {id: letter, tool: write_file, args: {path: letter.txt, content: "{{inputs.verdicts}}"}}
+outputs: {path: letter.path}
+"""
+
+
+def looped(items: str) -> dict[str, Any]:
+    """A plan with an agent for each file, and a template for what they found."""
+    judge = {
+        "id": "judge",
+        "description": "Judge it",
+        "tool": "agent",
+        "args": {"objective": "judge {{file}}: {{text}}"},
+    }
+    text = {"id": "text", "description": "Read it", "tool": "read_file", "args": {"path": "{{file}}"}}
+    return answer(
+        {"id": "find", "description": "Find the notes", "tool": "find_files", "args": {"pattern": "*.md"}},
+        {
+            "id": "each", "description": "Look at each note", "output": "judge", "steps": [text, judge],
+            "forEach": {"items": items, "as": "file", "key": "@", "maxParallel": 2},
+        },
+        {
+            "id": "send", "description": "Write the letter", "tool": "plan",
+            "args": {"template": "letter", "inputs": {"verdicts": "$each"}},
+        },
+    )  # fmt: skip
+
+
+async def test_the_llm_writes_a_loop_with_an_agent_in_it_and_a_template_which_is_reviewed_and_runs(
+    environ: Environ, llm: ScriptedLlm, tmp_path: Path, workspace: Path
+) -> None:
+    for name in ("ann", "bob"):
+        (workspace / f"{name}.md").write_text(f"I am {name}.")
+    (tmp_path / "letter.yaml").write_text(LETTER)
+    inside = ("--workspace", str(workspace))
+    assert (await plan(environ, "template", "save", "letter", str(tmp_path / "letter.yaml"), *inside)).code == 0
+    verdicts = [
+        {"reply": {"json": {"answer": f"{name} is fine", "confidence": "high"}}, "when": f"judge {name}.md"}
+        for name in ("ann", "bob")
+    ]
+    plans = [{"reply": looped(each), "when": {"schema": "plan"}} for each in ("$found", "$find")]
+    llm.play.script.exchanges[:] = Script.of([*plans, *verdicts]).exchanges
+    made = await plan(environ, "make", "judge my notes", "--id", "judged", *inside)
+    assert made.code == 0, made.err
+    asked = [json.dumps(seen.body["messages"]) for seen in llm.play.seen]
+    assert "verdicts" in asked[0]  # the template and its inputs
+    assert "found" in asked[1].split("judge my notes")[-1]
+    assert all(
+        text in made.out for text in ("[each.judge]", "Tool: agent", "judge {{file}}: {{text}}", "maxParallel")
+    ), made.out
+    assert (await plan(environ, "begin", "judged")).code == 0
+    ended = await plan(environ, "watch", "judged")
+    assert ended.code == 0, ended.out + ended.err
+    assert json.loads((workspace / "letter.txt").read_text()) == ["ann is fine", "bob is fine"]
+
+
 async def test_out_writes_a_plan_file_that_is_sound_and_ends_the_plan(
     environ: Environ, llm: ScriptedLlm, tmp_path: Path
 ) -> None:

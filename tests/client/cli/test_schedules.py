@@ -75,9 +75,35 @@ async def test_a_schedule_whose_runs_will_wait_for_a_person_is_created_with_a_wa
     assert yes.json["approveAll"] is True
 
 
+async def test_a_schedule_carries_the_version_of_a_template_that_was_the_newest_when_it_was_made(
+    environ: dict[str, str], worker: Worker, tmp_path: Path, queue: str
+) -> None:
+    name = f"named-{queue}"
+    for text in ("first", "second"):
+        steps = [{"id": "note", "tool": "list_directory", "args": {"path": "."}, "description": text}]
+        data = {"title": "Notes", "inputs": {"who": {"type": "string"}}, "steps": steps}
+        saved = await plan(environ, "template", "save", "notes", written(tmp_path / "notes.json", data), "--json")
+    times = ("--every", "300d", "--paused")
+    missing = await plan(environ, "schedule", "create", name, "--template", "notes", *times)
+    assert (missing.code, "MISSING_INPUT" in missing.err) == (2, True)
+    made = await plan(environ, "schedule", "create", name, "--template", "notes", "--input", "who=ann", *times)
+    try:
+        assert made.code == 0, made.err
+        shown = (await plan(environ, "schedule", "show", name, "--json")).json
+        assert (shown["source"], shown["title"]) == (f"notes@{saved.json['hash'][:12]}", "Notes")
+        assert shown["plan"]["steps"][0]["description"] == "second"
+        started = (await plan(environ, "schedule", "trigger", name, "--json")).json["planId"]
+        assert (await plan(environ, "watch", started)).code == 0
+    finally:
+        await plan(environ, "schedule", "delete", name)
+
+
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
+        (["s", "--every", "1h"], "BAD_USAGE"),
+        (["s", "FILE", "--template", "t", "--every", "1h"], "BAD_USAGE"),
+        (["s", "--template", "no_such", "--every", "1h"], "UNKNOWN_TEMPLATE"),
         (["s", "FILE"], "BAD_SCHEDULE"),
         (["s", "FILE", "--cron", "0 7"], "BAD_SCHEDULE"),
         (["s", "FILE", "--every", "1h", "--timezone", "Nowhere"], "BAD_SCHEDULE"),

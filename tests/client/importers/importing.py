@@ -21,12 +21,7 @@ from runtime.settings import Settings
 @cache
 def tools() -> dict[str, ToolSpec]:
     """The tools of this machine."""
-    found = known_tools(Settings.read({"HOME": str(Path.home())}))
-    anything: dict[str, Any] = {"type": "object"}
-    stand_ins = {
-        name: ToolSpec(name=name, description=name, args_schema=anything) for name in ("ask", "wait_for", "plan")
-    }
-    return stand_ins | found
+    return known_tools(Settings.read({"HOME": str(Path.home())}))
 
 
 def plan_of(text: str, name: str = "ci.yml") -> tuple[dict[str, Any], Imported]:

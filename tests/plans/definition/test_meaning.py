@@ -32,7 +32,10 @@ KNOWN = TOOLS | {
             value_schema=closed(status=NUMBER, headers={"type": "object", "additionalProperties": TEXT}, body={}),
         ),
         spec("agent", {"objective": TEXT, "outputSchema": {"default": None}}, value_schema=TEXT),
-        spec("ask", {"question": TEXT, "schema": {"default": None}}),
+        spec(
+            "ask", {"question": TEXT, **{name: {"default": None} for name in ("schema", "choices")}}, value_schema=TEXT
+        ),
+        spec("plan", {name: {"default": None} for name in ("steps", "inputs")}, value_schema={"type": "object"}),
     )
 }
 JUDGED = {"type": "object", "properties": {"ok": {"type": "boolean"}}}
@@ -236,3 +239,23 @@ def test_an_odd_schema_of_an_answer_raises_nothing(schema: Any) -> None:
     args = {"objective": "o", "outputSchema": schema}
     given = found({"id": "odd", "tool": "agent", "args": args}, noted("$odd.a[0].b", when="odd[?a == `1`].b"))
     assert all(problem.code == "INVALID_ARGS" for problem in errors(given))
+
+
+@pytest.mark.parametrize(
+    ("given", "codes"),
+    [({}, ["ALWAYS_NULL"]), ({"choices": [1, 2]}, []), ({"schema": {"type": "object"}}, []), ({"schema": "$any"}, [])],
+)
+def test_an_answer_is_a_text_unless_choices_or_a_schema_say_otherwise(given: Data, codes: list[str]) -> None:
+    question = {"id": "who", "tool": "ask", "args": {"question": "q", **given}}
+    note = {"id": "n", "tool": "note", "args": {"text": "$who.name"}}
+    assert [each.code for each in found(question, note)] == codes
+
+
+def test_an_input_of_an_inline_plan_that_is_a_value_of_the_parent_may_be_of_any_type() -> None:
+    steps = [
+        {"id": name, "tool": "note", "args": {"text": f"{{{{inputs.{name}.name}}}}"}} for name in ("made", "written")
+    ]
+    inline = {"id": "sub", "tool": "plan", "args": {"steps": steps, "inputs": {"made": "$any", "written": "text"}}}
+    assert [(each.code, each.field) for each in found(inline)] == [
+        ("ALWAYS_NULL", "args.steps.written.args.text"),
+    ]  # fmt: skip

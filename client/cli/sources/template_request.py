@@ -1,0 +1,25 @@
+"""From the name of a template to a start request, as `client.cli.plan_request` does it for a plan file."""
+
+from __future__ import annotations
+
+from client.cli import environment, output
+from client.cli.plan_request import Flags, Request, prepared
+from client.templates.known import Known, completed, plan_file_of
+from plans.definition.template_calls import waived
+from plans.views.safe_text import line
+from runtime.settings import Settings
+
+
+def prepare_template(name: str, flags: Flags, settings: Settings) -> Request:
+    """Find and check a template, and say which approvals it waives. Raises as `Known.find` and `prepared`."""
+    found = Known.of(settings, flags.workspace).find(name)
+    request = prepared(plan_file_of(found, settings, flags.workspace), flags, settings)
+    waives = waived(request.plan)
+    if waives and not flags.yes:
+        output.say(f"{found.label} waives the approval of: {line(', '.join(waives))}")
+    return request
+
+
+def names(incomplete: str) -> list[str]:
+    """The templates whose names begin so, for completion in a shell."""
+    return completed(incomplete, environment.environ())
