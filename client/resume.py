@@ -24,9 +24,10 @@ from plans.agents.order import AGENT_PREFIX, agent_of_step
 from plans.agents.resume import resumed as resumed_agent
 from plans.agents.run import AgentRun
 from plans.children.orders import child_id
+from plans.editing.next_run import Replacement
 from plans.errors import Refused
 from plans.execution import resume as resumption
-from plans.execution.resume import Replacement, base_id, rerun_from, rerun_only, run_id
+from plans.execution.resume import base_id, rerun_from, rerun_only, run_id
 from plans.model import Value
 from plans.run import Run
 

@@ -20,6 +20,9 @@ MAX_KEPT = 3
 """Number of complete earlier plans retained after the LLM replaced them."""
 MAX_LINES = 60
 MAX_CHARACTERS = 300
+MAX_INNER, MAX_INNER_CHARACTERS = 100, 20_000
+"""Of lines about steps inside blocks and loops that have begun, whose ids may be long."""
+MAX_STEP_ID = 128
 _LOGGED = frozenset(names(Step, On.EDIT)) - {"args"}
 """Fields of a step that are compared as a whole; arguments are compared one by one."""
 
@@ -87,8 +90,21 @@ def _differences(old: Plan, new: Plan) -> Iterator[str]:
 def step_differences(name: str, old: Step, new: Step) -> Iterator[str]:
     """One line for each field of a step that differs."""
     for field, (was, now) in _changed(_flat(old), _flat(new)):
-        if field != "id":
+        if field != "id" and len(name) <= MAX_STEP_ID:
             yield _line(f"~ {name}.{field}: {was} -> {now}")
+        elif field != "id":  # of an instance: whoever looks for its line finds the whole id
+            yield f"~ {name}." + _line(f"{field}: {was} -> {now}")
+
+
+def shortened(lines: list[str]) -> list[str]:
+    """At most MAX_INNER lines with MAX_INNER_CHARACTERS together, and a count of the rest."""
+    kept, size = list[str](), 0
+    for line in lines:
+        size += len(line)
+        if len(kept) == MAX_INNER or size > MAX_INNER_CHARACTERS:
+            return [*kept, f"and {len(lines) - len(kept)} more"]
+        kept.append(line)
+    return kept
 
 
 def _changed(old: dict[str, Any], new: dict[str, Any]) -> Iterator[tuple[str, tuple[str, str]]]:

@@ -127,6 +127,9 @@ class Run(State):
     steps: dict[str, StepState] = Field(description="By id, those of blocks and loops included as they begin.")
     opened: dict[str, Opened] = Field(default_factory=dict, description="Blocks and loops that have begun.")
     overrides: dict[str, Step] = Field(default_factory=dict, description="Steps inside them, as edited there.")
+    pins: dict[str, Step] = Field(
+        default_factory=dict, description="Steps inside them that had begun when the plan was edited, as they were."
+    )
     kept: Kept = Field(default_factory=Kept, description="Steps inside them that an earlier run has done.")
     decisions: dict[str, Decision] = Field(default_factory=dict)
     remembered: dict[str, str] = Field(default_factory=dict, description="Calls approved for the run, and by whom.")
@@ -166,7 +169,7 @@ class Run(State):
         """The steps of the plan, and of its blocks and loops as far as they have begun."""
         drawn = self._drawn.outline
         if drawn is None or drawn.plan is not self.plan or drawn.opened is not self.opened:
-            drawn = self._drawn.outline = Outline(self.plan, self.opened, self.overrides, self.closing)
+            drawn = self._drawn.outline = Outline(self.plan, self.opened, own_steps(self), self.closing)
         return drawn
 
     def redraw(self) -> Outline:
@@ -212,6 +215,11 @@ class Run(State):
         """The step's arguments, as changed by the approver if they were."""
         changed = self.steps[step.id].args
         return step.args if changed is None else changed
+
+
+def own_steps(run: Run) -> dict[str, Step]:
+    """The steps inside blocks and loops that are not as the plan has them, by id."""
+    return {**run.pins, **run.overrides} if run.pins else run.overrides
 
 
 def text_of(run: Run) -> str:

@@ -52,7 +52,7 @@ class EditHandlers(MessageHandlers):
         except PlanError as error:
             raise refusal(error, execution.run) from error
         execution.revise(revised)
-        return _answer(revised)
+        return _answer(execution.run, revised)
 
     @edit.validator
     def _may_edit(self, *arguments: Any) -> None:
@@ -97,7 +97,7 @@ class EditHandlers(MessageHandlers):
             execution.schedule.review()
         execution.revise(revised)
         run.draft = ""
-        return _answer(revised)
+        return _answer(run, revised)
 
     @regenerate.validator
     def _may_regenerate(self, *arguments: Any) -> None:
@@ -206,7 +206,7 @@ def _check_regenerate(run: Run, message: Regenerate) -> None:
     edit_limits.check_version(run, message.expect_version)
 
 
-def _answer(revised: Revised) -> dict[str, Any]:
+def _answer(run: Run, revised: Revised) -> dict[str, Any]:
     answer = {"version": revised.plan.version, "diff": revised.revision.diff}
-    warnings = warnings_of(revised)
+    warnings = warnings_of(run, revised)
     return {**answer, "warnings": warnings} if warnings else answer

@@ -21,6 +21,7 @@ from plans.change_log import Revision
 from plans.children.starting import place_problems
 from plans.definition.parsing import read_plan
 from plans.definition.validation import condition_problems, errors, input_values
+from plans.editing.taken_over import tool_problems
 from plans.errors import InvalidPlan, PlanError
 from plans.execution.apply_edits import Revised
 from plans.execution.history_limit import HistoryLimit, Move
@@ -28,7 +29,7 @@ from plans.execution.messages import BudgetAnswer, read
 from plans.execution.resume import was_cut_short
 from plans.flow.closing import advance
 from plans.model import Plan, Problem
-from plans.run import PlanStatus, Run
+from plans.run import PlanStatus, Run, own_steps
 from plans.views import markdown
 from plans.views.nested.standing import folded_ids
 from workflows import completion, drafting, resume_check, search_attributes, signed
@@ -124,8 +125,9 @@ class PlanWorkflow(WaitingHandlers):
     async def _check(self) -> None:
         """Validate the plan against its workers' tools and store their facts; then review or begin."""
         run = self._started().run
-        facts = await facts_about(run, run.plan, all_tools=run.options.review)
-        problems = [*facts.problems, *place_problems(run, facts)]
+        own = own_steps(run)  # what an earlier run edited inside its blocks and loops may use other tools
+        facts = await facts_about(run, run.plan, all_tools=run.options.review or bool(own))
+        problems = [*facts.problems, *place_problems(run, facts), *tool_problems(own, facts.tools)]
         if errors(problems):
             raise self._refused(problems)
         run.facts, run.inputs = facts, input_values(run.plan, run.options.inputs)[0]

@@ -16,6 +16,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from plans.agents.run import AgentRun, agent_view, outcome_of, tasks_text
+from plans.editing import taken_over
 from plans.errors import PlanError
 from plans.execution.schedule import Schedule
 from plans.flow import undo_run
@@ -87,7 +88,8 @@ def _problems(run: Run, statuses: frozenset[Status]) -> Iterator[str]:
 
 
 def _container_problems(run: Run) -> Iterator[str]:
-    """Progress of blocks and loops that their steps cannot have made."""
+    """Progress of blocks and loops that their steps cannot have made, and edits of them that nobody can have made."""
+    yield from taken_over.problems_of(run)
     for where, found in (("opened", run.opened), ("kept.opened", run.kept.opened)):
         for name, opened in found.items():
             most = MAX_ROUNDS if opened.items is None else len(opened.items)

@@ -16,7 +16,7 @@ from plans.definition.scopes import outermost, queues
 from plans.definition.validation import errors
 from plans.errors import InvalidPlan, PlanError, Refused
 from plans.model import Plan, Step
-from plans.run import Run
+from plans.run import Run, own_steps
 from workflows import policies
 from workflows.completion import of_json
 
@@ -30,7 +30,7 @@ async def facts_about(run: Run, plan: Plan | None, *, all_tools: bool, first: bo
     own = run.plan.queue
     facts = await _ask_queue(request, own, first)
     all_problems = list(facts.problems)
-    for queue in queues(outermost(plan)) if plan else ():
+    for queue in queues([*outermost(plan), *own_steps(run).values()]) if plan else ():
         if queue != own:
             other = await _ask_queue(request.model_copy(update={"queue": queue}), queue, first)
             all_problems += [problem for problem in other.problems if problem not in all_problems]

@@ -14,6 +14,7 @@ from client.cli.session import who
 from client.edits import Edited
 from client.ids import plan_id
 from client.plan_file import load
+from plans.editing.step_places import setting_of
 from plans.edits import AddStep, Edit, MoveStep, RemoveStep, SetField, SkipStep, UnskipStep
 from plans.errors import PlanError
 from plans.execution.apply_edits import PLAN_FIELDS, STEP_FIELDS
@@ -26,7 +27,8 @@ Sets = Annotated[
     typer.Option(
         "--set",
         metavar="STEP.FIELD=VALUE",
-        help="Set a field: s2.args.path=b.txt, or title=TEXT. The value may be JSON; repeatable.",
+        help="Set a field: s2.args.path=b.txt, or title=TEXT; inside a loop for all items, resize.thumb.args.size=64,"
+        " or for one, 'resize[cat.png].thumb.args.size=64'. The value may be JSON; repeatable.",
     ),
 ]
 After = Annotated[str | None, typer.Option("--after", metavar="STEP", help="Place it after this step.")]
@@ -132,11 +134,11 @@ def _report(plan: str, edited: Edited, as_json: bool) -> None:
 
 def _set(text: str) -> SetField:
     """Parse `STEP.FIELD=VALUE` or `FIELD=VALUE`; the value is parsed as JSON if possible."""
-    place, equals, value = text.partition("=")
-    first, _, rest = place.partition(".")
-    if not equals or not place:
+    first, rest, value = setting_of(text)
+    place = f"{first}.{rest}" if rest else first
+    if value is None or not place:
         raise PlanError(f"--set {text!r} is not STEP.FIELD=VALUE", "BAD_USAGE")
-    is_step = rest.split(".")[0].split("[")[0] in STEP_FIELDS or first.split("[")[0] not in PLAN_FIELDS
+    is_step = rest.split(".")[0].split("[")[0] in STEP_FIELDS or first.split(".")[0].split("[")[0] not in PLAN_FIELDS
     if is_step and not rest:
         raise PlanError(f"--set {text!r} does not name a field; write {first}.args.NAME=VALUE", "BAD_USAGE")
     try:

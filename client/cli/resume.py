@@ -17,8 +17,9 @@ from client.cli.options import AsJson, By, Id
 from client.cli.session import Connected, who
 from client.ids import plan_id
 from client.runs import Started, Summary
+from plans.editing.next_run import Replacement
+from plans.editing.step_places import setting_of
 from plans.errors import PlanError
-from plans.execution.resume import Replacement
 
 Follow = Annotated[bool, typer.Option("--follow", help="Follow the new run to its end.")]
 From = Annotated[
@@ -91,9 +92,8 @@ def _report(plan: str, started: Started, link: str | None, as_json: bool) -> Non
 
 def _replacement(text: str) -> Replacement:
     """Parse `STEP.args.path=VALUE` or `budget.LIMIT=VALUE`; the value is JSON, else text."""
-    place, is_given, value = text.partition("=")
-    step_id, has_path, path = place.partition(".")
-    if not (is_given and has_path and step_id and path):
+    step_id, path, value = setting_of(text)
+    if value is None or not step_id or not path:
         raise PlanError(f"--set {text!r} is neither STEP.args.NAME=VALUE nor budget.LIMIT=VALUE", "BAD_USAGE")
     found: Any = value
     with suppress(ValueError):

@@ -7,7 +7,8 @@ without problems of severity `error` can run.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -77,6 +78,16 @@ class _Check:
             self._found += cycle_problems(body.steps, scope)
         ended = [*output_problems(self._plan, self._hints), *self._meaning.of_outputs(self._plan)]
         return [*self._found, *ended, *_defaults(self._plan), *owned_problems(self._plan)]
+
+    def body(self, steps: Sequence[Step], around: Scope, before: str, variables: frozenset[str]) -> list[Problem]:
+        """All problems of one body."""
+        body = Body("", "", list(steps), variables, frozenset())
+        scope = Scope(steps, self._plain, body=body, around=around, before=before)
+        with suppress(_Full):
+            self._add(id_problems(steps, scope))
+            self._body(steps, scope)
+            self._add(cycle_problems(body.steps, scope))
+        return self._found
 
     def _body(self, steps: Sequence[Step], scope: Scope) -> None:
         for step in steps:
@@ -151,6 +162,18 @@ def call_problems(step: Step, tools: Mapping[str, ToolSpec], usable: set[str], i
     scope = Scope([step], Plain(), body=Body("", "", [], frozenset(usable), frozenset()))
     call = CallOf(step.id, step.id, step.tool, step.args, call_names(step))
     return [*tool_problems(call, tools, scope, hints), *reference_problems(call, scope, inputs, hints)]
+
+
+def body_problems(
+    plan: Plan, tools: Mapping[str, ToolSpec], steps: Sequence[Step], before: str, around: Sequence[Step],
+    variables: Collection[str],
+) -> list[Problem]:  # fmt: skip
+    """All problems of the steps of one body, and of those inside them, that stand at the path `before` of a run.
+
+    `around`: the steps further out whose values they may use; `variables`: the other names that mean something there.
+    """
+    check = _Check(plan, tools, (), ())
+    return check.body(steps, Scope(around, Plain(), before=before), before, frozenset(variables))
 
 
 def errors(found: list[Problem]) -> list[Problem]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from plans.definition.parsing import read_plan
-from plans.editing.inner_edits import is_inner, list_of, row_of
+from plans.editing.inner_edits import Data, is_inner, place_in, place_of, require_open
 from plans.errors import InvalidPlan, Refused
 from plans.flow.ids import inner_id
 from plans.model import Plan, Step
@@ -35,6 +35,8 @@ class Draft:
     unskipped: dict[str, None] = field(default_factory=dict)
     changed: set[str] = field(default_factory=set)
     inner: dict[str, dict[str, Any]] = field(default_factory=dict)
+    removed: set[str] = field(default_factory=set)
+    """Steps removed from blocks that have begun."""
 
     @classmethod
     def of(cls, run: Run, recovering: str | None) -> Draft:
@@ -45,14 +47,22 @@ class Draft:
 
     def step(self, name: str) -> dict[str, Any]:
         """The step's data, which the caller may modify. Raises Refused if the step cannot be edited."""
+        self.require(name)
         if is_inner(self.run, name):
-            self._require_not_begun(name)
             return self.block(name)
-        if name not in self.order:
-            return self._nested(name)
-        if name in self.run.steps:
+        return self._top(name) if name in self.order else self._nested(name)
+
+    def require(self, name: str) -> None:
+        """Raise Refused if the step cannot be edited."""
+        if name in self.removed:
+            raise _unknown(name)
+        if is_inner(self.run, name):
+            require_open(self.run, name)
             self._require_not_begun(name)
-        return self._top(name)
+        elif name not in self.order:
+            self._nested(name)
+        else:
+            self._require_not_begun(name)
 
     def block(self, name: str) -> dict[str, Any]:
         """The data of a step that has begun, or of one inside it."""
@@ -63,25 +73,37 @@ class Draft:
             self.inner[name] = data_of(step.model_copy(update={"args": self.run.args_of(step)}))
         return self.inner[name]
 
-    def beside(self, name: str, anchor: str) -> list[dict[str, Any]] | None:
-        """The list with a step inside a block, which the caller may modify; None for the plan's own steps.
+    def place_inside(self, anchor: str) -> tuple[list[Data], int] | None:
+        """The list with a step inside a block, which the caller may modify, and its index; None for the plan's own.
 
-        `anchor`: the step that an edit names. Raises Refused.
+        Raises Refused.
         """
+        if anchor in self.removed:
+            raise _unknown(anchor)
         if is_inner(self.run, anchor):
-            owner = self.run.outline.nodes[anchor].parent or ""
-            self.changed.add(inner_id(owner, name))
-            return list_of(self.block(owner), self.run, owner)
-        owner, _, local = anchor.rpartition(".")
-        if anchor in self.order or not owner:
-            return None
-        self._require_not_begun(owner.split(".")[0])
-        self._nested(anchor)
-        rows = list_of(self._nested(owner), self.run, owner)
-        if all(row.get("id") != local for row in rows):
-            raise Refused(f"'{anchor}' is not among the steps of '{owner}'; replace the whole block", "UNKNOWN_STEP")
-        self.changed.add(inner_id(owner, name))
-        return rows
+            node = self.run.outline.nodes[anchor]
+            if node.parent is None or not node.needs_siblings:
+                text = f"'{anchor}' is not among the steps of a block; edit the steps inside it, or skip it"
+                raise Refused(text, "NOT_A_BLOCK")
+            require_open(self.run, anchor)
+            found = place_in(self.block(node.parent), self.run.outline.inner_name(anchor))
+        else:
+            top, *path = anchor.split(".")
+            if anchor in self.order or not path:
+                return None
+            self._nested(anchor)
+            if top in self.run.steps and has_begun(self.run, top):
+                text = f"'{top}' has begun: steps are added and removed in its single items, such as '{top}[KEY]'"
+                raise Refused(text, "TOO_LATE")
+            found = place_of(self._top(top), path)
+        if found is None:
+            raise _unknown(anchor)
+        return found
+
+    def sibling(self, anchor: str, name: str) -> str:
+        """The id of a step beside another one inside a block."""
+        parent = self.run.outline.nodes[anchor].parent if is_inner(self.run, anchor) else anchor.rpartition(".")[0]
+        return inner_id(parent or "", name)
 
     def _top(self, name: str) -> dict[str, Any]:
         if name not in self.steps:
@@ -92,13 +114,14 @@ class Draft:
     def _nested(self, name: str) -> dict[str, Any]:
         """A step inside a block as the plan has it: an edit holds for whatever has not got to it."""
         top, *path = name.split(".")
-        row = row_of(self._top(top), path) if top in self.order else None
-        if row is None:
-            raise Refused(f"the plan has no step '{name}'; `plan show` lists its steps", "UNKNOWN_STEP")
+        found = place_of(self._top(top), path) if top in self.order and path else None
+        if found is None:
+            raise _unknown(name)
         status = self.run.steps[top].status if top in self.run.steps else None
         if status is not None and has_begun(self.run, top) and status is not Status.RUNNING:
             raise Refused(f"step '{top}' is {status}: only steps that have not begun can be edited", "TOO_LATE")
-        return row
+        rows, index = found
+        return rows[index]
 
     def _require_not_begun(self, name: str) -> None:
         if name != self.recovering and name in self.run.steps and has_begun(self.run, name):
@@ -110,7 +133,7 @@ class Draft:
         if after is None:
             return 0
         if after not in self.order:
-            raise Refused(f"the plan has no step '{after}'; `plan show` lists its steps", "UNKNOWN_STEP")
+            raise _unknown(after)
         return self.order.index(after) + 1
 
     def plan(self, version: int) -> Plan:
@@ -123,6 +146,10 @@ class Draft:
         if isinstance(parsed, list):
             raise InvalidPlan(parsed)
         return parsed
+
+
+def _unknown(name: str) -> Refused:
+    return Refused(f"the plan has no step '{name}'; `plan show` lists its steps", "UNKNOWN_STEP")
 
 
 def data_of(step: Step) -> dict[str, Any]:

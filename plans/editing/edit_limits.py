@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from plans.definition.scopes import outermost, queues, walk
+from collections.abc import Mapping
+from itertools import chain
+
+from plans.definition.scopes import outermost, queues, walk, walk_step
 from plans.errors import Refused, UnknownQueue
-from plans.model import Plan
+from plans.model import Plan, Step
 from plans.run import ENDED, PlanStatus, Run
 
 
@@ -39,10 +42,11 @@ def newly_bound(old: Plan, new: Plan) -> list[str]:
     return queues(step for step in outermost(new) if step != before.get(step.id))
 
 
-def check_queues(run: Run, new: Plan) -> None:
+def check_queues(run: Run, new: Plan, overrides: Mapping[str, Step]) -> None:
     """Raise UnknownQueue if a step is bound to a queue whose workers have not reported their tools and workspace."""
     known = {run.plan.queue, *queues(outermost(run.plan)), *run.facts.workspaces}
-    for path, step in walk(new):
+    inner = ((name, each) for name, step in overrides.items() for _, each in walk_step(step))
+    for path, step in chain(walk(new), inner):
         if step.queue and step.queue not in known:
             raise UnknownQueue(path, step.queue)
 

@@ -6,18 +6,18 @@ An edit of the plan's own block (`resize.thumb`) holds for all items that have n
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from plans.definition.scopes import CATCH, FINALLY, UNDO, bodies
-from plans.definition.validation import call_problems, errors
+from plans.definition.checks.names import size_problem
+from plans.definition.scopes import CATCH, FINALLY, UNDO
 from plans.errors import InvalidPlan, Refused
 from plans.flow.ids import inner_id
 from plans.flow.outline import Node, Outline
 from plans.model import Plan, Problem, Step
-from plans.run import Run
+from plans.run import Run, Status
 
 Data = dict[str, Any]
 
@@ -27,7 +27,7 @@ class Effect(NamedTuple):
 
     pinned: dict[str, Step]
     """Steps that have begun, as they were: an edit of the plan does not reach them."""
-    changed: list[str]
+    changed: dict[str, Step]
     """Steps inside that have not begun and are others now, or new."""
 
 
@@ -37,35 +37,50 @@ def is_inner(run: Run, step_id: str) -> bool:
     return node is not None and node.parent is not None
 
 
-def row_of(top: Data, path: list[str]) -> Data | None:
-    """The data of a step inside a step of a plan file, by its path below that; None if there is none."""
-    row: Data | None = top
-    rest = list(path)
-    while rest and row is not None:
+def require_open(run: Run, step_id: str) -> None:
+    """Raise Refused if something around a step has ended: whatever is edited there would never run."""
+    outline, inside = run.outline, step_id
+    for node in outline.ancestors(step_id):
+        state, opened = run.steps[node.id], run.opened.get(node.id)
+        closes = inside in (inner_id(node.id, CATCH), inner_id(node.id, FINALLY))
+        if state.status is not Status.RUNNING or (opened is not None and opened.body is not None and not closes):
+            ended = state.status if state.status is not Status.RUNNING else "done with its steps"
+            raise Refused(f"'{node.id}' is {ended}; what is inside it can no longer be edited", "TOO_LATE")
+        inside = node.id
+
+
+def siblings(run: Run, step_id: str) -> list[Node]:
+    """The steps beside a step, itself included."""
+    outline = run.outline
+    node = outline.nodes.get(step_id)
+    if node is None or node.parent is None:
+        return [outline.nodes[step.id] for step in run.plan.steps]
+    if not node.needs_siblings:
+        return []
+    return [each for name in outline.nodes[node.parent].children if (each := outline.nodes[name]).needs_siblings]
+
+
+def place_of(top: Data, path: list[str]) -> tuple[list[Data], int] | None:
+    """The list of a step inside a step of a plan file, by its path below that, and its index; None if there is none."""
+    row, found, rest = top, None, list(path)
+    while rest:
         part = rest.pop(0)
-        found = next((each for each in _rows(row) if each.get("id") == part), None)
+        found = place_in(row, part)
         if found is None and rest and part in (CATCH, FINALLY, UNDO):
-            name = rest.pop(0)
-            found = next((each for each in _rows_of_part(row, part) if each.get("id") == name), None)
-        row = found
-    return row
+            found = _among(_lists(row, part), rest.pop(0))
+        if found is None:
+            return None
+        row = found[0][found[1]]
+    return found
 
 
-def list_of(block: Data, run: Run, block_id: str) -> list[Data]:
-    """The list of a block's steps, which the caller may modify. Raises Refused if it has none of its own."""
-    opened = run.opened.get(block_id)
-    if block.get("switch") is not None and opened is not None and opened.case is not None:
-        found: list[Data] = block["switch"][opened.case]["steps"]
-        return found
-    if block.get("steps") is None:
-        raise Refused(f"'{block_id}' has no steps of its own; edit its items or rounds", "NOT_A_BLOCK")
-    steps: list[Data] = block["steps"]
-    return steps
+def place_in(block: Data, name: str) -> tuple[list[Data], int] | None:
+    """The list with one of the steps of a block, or of a case of a `switch`, and its index."""
+    return _among(_lists(block), name)
 
 
-def override_of(run: Run, step_id: str, data: Data) -> Step:
-    """An edited instance as a Step. Raises InvalidPlan."""
-    node, local = run.outline.nodes[step_id], run.outline.step(step_id)
+def override_of(step_id: str, data: Data) -> Step:
+    """An edited instance as a Step. Raises InvalidPlan if it is none; `inner_checks` judges its meaning."""
     try:
         step = Step.model_validate({**data, "id": "step"})
     except ValidationError as error:
@@ -74,62 +89,67 @@ def override_of(run: Run, step_id: str, data: Data) -> Step:
             for each in error.errors(include_url=False)[:20]
         ]
         raise InvalidPlan(found) from error
-    usable = _usable(run, node)
-    wrong = _problems(run, step, step_id, usable)
-    before = [problem.message for problem in _problems(run, local, step_id, usable)]
-    new = [problem for problem in errors(wrong) if problem.message not in before]
-    if new:
-        raise InvalidPlan(new)
+    if (too_large := size_problem(Plan(steps=[step]))) is not None:
+        raise InvalidPlan([too_large])
     return step
 
 
-def effect_of(run: Run, plan: Plan, overrides: dict[str, Step], has_begun: Callable[[str], bool]) -> Effect:
+def edited_outline(run: Run, plan: Plan, overrides: Mapping[str, Step]) -> Outline:
+    """The outline of the run with an edited plan and edited instances."""
+    return Outline(plan, run.opened, {**run.pins, **run.overrides, **overrides})
+
+
+def effect_of(run: Run, plan: Plan, overrides: Mapping[str, Step], has_begun: Callable[[str], bool]) -> Effect:
     """What the edited plan, and the edited instances, mean for the steps inside blocks and loops."""
     if not run.opened:
-        return Effect({}, [])
-    old, new = run.outline, Outline(plan, run.opened, {**run.overrides, **overrides})
-    pinned, changed = dict[str, Step](), list[str]()
-    for name, node in new.nodes.items():
+        return Effect({}, {})
+    old, new = run.outline, edited_outline(run, plan, overrides)
+    pinned, changed = dict[str, Step](), dict[str, Step]()
+    for was, node in others(old, new):
         if node.parent is None:
             continue
-        was = old.nodes.get(name)
-        if was is None or (was.step != node.step and not has_begun(name)):
-            changed.append(name)
-        elif was.step != node.step and node.kind == "call" and name not in overrides:
-            pinned[name] = was.step.model_copy(update={"id": "step"})
+        if was is None or not has_begun(node.id):
+            changed[node.id] = node.step
+        elif node.kind == "call" and node.id not in overrides:
+            pinned[node.id] = was.step.model_copy(update={"id": "step"})
     return Effect(pinned, changed)
 
 
-def _problems(run: Run, step: Step, step_id: str, usable: set[str]) -> list[Problem]:
-    """Problems of the calls in a step, those inside it included."""
-    own = [] if not step.tool else call_problems(step, run.facts.tools, usable, set(run.plan.inputs))
-    found = [problem.model_copy(update={"step_id": step_id}) for problem in own]
-    for body in bodies(step):
-        names = usable | body.names()
-        for each in body.steps:
-            found += _problems(run, each, inner_id(step_id, each.id), names)
-    return found
+def others(old: Outline, new: Outline) -> Iterator[tuple[Node | None, Node]]:
+    """The nodes that are new or differ, with what they were. Steps that many nodes share are compared once."""
+    known: dict[tuple[int, int], bool] = {}
+    for name, node in new.nodes.items():
+        was = old.nodes.get(name)
+        if was is None:
+            yield None, node
+        elif was.source is not node.source:
+            pair = (id(was.source), id(node.source))
+            if pair not in known:
+                known[pair] = _bare(was.source) != _bare(node.source)
+            if known[pair]:
+                yield was, node
 
 
-def _usable(run: Run, node: Node) -> set[str]:
-    """Every name that means something where a step stands."""
-    outline = run.outline
-    found = {name for name, each in outline.nodes.items() if each.parent is None}
-    for each in (node, *outline.ancestors(node.id)):
-        found |= set(each.names or ()) | set(each.bindings or ())
-    return found
+def _bare(step: Step) -> Step:
+    return step.model_copy(update={"id": "step"})
 
 
-def _rows(row: Data) -> list[Data]:
-    found = list(row.get("steps") or [])
-    for case in row.get("switch") or []:
-        found += case.get("steps") or []
-    return found
-
-
-def _rows_of_part(row: Data, part: str) -> list[Data]:
+def _lists(row: Data, part: str = "") -> list[list[Data]]:
+    """The lists of steps of a block and of the cases of a `switch`; or those of its `catch`, `finally` or `undo`."""
     if part == FINALLY:
-        return list(row.get(FINALLY) or [])
-    if part == UNDO:
-        return list((row.get(UNDO) or {}).get("steps") or [])
-    return [each for handler in row.get(CATCH) or [] for each in handler.get("steps") or []]
+        found = [row.get(FINALLY)]
+    elif part == UNDO:
+        found = [(row.get(UNDO) or {}).get("steps")]
+    elif part == CATCH:
+        found = [handler.get("steps") for handler in row.get(CATCH) or []]
+    else:
+        found = [row.get("steps"), *(case.get("steps") for case in row.get("switch") or [])]
+    return [each for each in found if isinstance(each, list)]
+
+
+def _among(lists: list[list[Data]], name: str) -> tuple[list[Data], int] | None:
+    for rows in lists:
+        for index, row in enumerate(rows):
+            if isinstance(row, dict) and row.get("id") == name:
+                return rows, index
+    return None

@@ -13,25 +13,23 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from plans.change_log import Revision, differences, step_differences
+from plans.change_log import MAX_CHARACTERS, Revision, differences, shortened, step_differences
 from plans.definition.dependencies import dependencies
 from plans.definition.validation import condition_problems, errors, problems
 from plans.editing.draft import Draft, has_begun
 from plans.editing.edit_limits import check_open, check_queues, check_version
-from plans.editing.inner_edits import is_inner, override_of
+from plans.editing.inner_checks import check_inside
+from plans.editing.inner_edits import is_inner, override_of, siblings
 from plans.edits import AddStep, Edit, EditPlan, MoveStep, RemoveStep, SetField, SkipStep, UnskipStep
 from plans.errors import InvalidPlan, Refused
 from plans.expressions.json_path import PathError, put
+from plans.flow.outline import Node
 from plans.model import Plan, Problem, Step
 from plans.model.step_fields import On, aliases
 from plans.run import Run, Status
 
 STEP_FIELDS = frozenset(aliases(Step, On.EDIT))
 PLAN_FIELDS = frozenset(("title", "maxParallel", "defaults", "budget", "estimatedDuration"))
-
-
-MAX_INNER = 100
-"""Lines of the change log for steps inside blocks and loops that have begun."""
 
 
 class Revised(NamedTuple):
@@ -61,22 +59,23 @@ def revise(run: Run, message: EditPlan, now: datetime, recovering: str | None = 
     unreadable = condition_problems(plan)
     if unreadable:
         raise InvalidPlan(unreadable)
-    check_queues(run, plan)
+    overrides = {name: override_of(name, data) for name, data in draft.inner.items()}
+    check_queues(run, plan, overrides)
     remaining = errors(problems(plan, run.facts.tools))
     new = [problem for problem in remaining if problem not in run.problems]
     if new:
         raise InvalidPlan(new)
-    overrides = {name: override_of(run, name, data) for name, data in draft.inner.items()}
+    check_inside(run, plan, overrides, lambda name: name != recovering and has_begun(run, name))
     inner = [line for name, step in overrides.items() for line in step_differences(name, run.outline.step(name), step)]
-    ops = [_op(edit) for edit in message.edits]
+    ops = [_op(edit)[:MAX_CHARACTERS] for edit in message.edits[:20]]
     marks = [f"{name}: skipped" for name in draft.skipped] + [f"{name}: not skipped" for name in draft.unskipped]
     revision = Revision(
         version=plan.version,
         by=message.by,
         time=now,
         reason=message.comment,
-        ops=ops[:20],
-        diff=[*differences(run.plan, plan), *inner[:MAX_INNER], *marks],
+        ops=ops,
+        diff=[*differences(run.plan, plan), *shortened(inner), *shortened(marks)],
     )
     return Revised(plan, draft.skipped, list(draft.unskipped), draft.changed, remaining, revision, overrides)
 
@@ -102,12 +101,15 @@ def _add(draft: Draft, edit: AddStep) -> None:
     if not isinstance(name, str) or not name:
         raise Refused("the id of a step must be a non-empty string", "PLAN_SCHEMA")
     anchor = edit.before or edit.after or ""
-    rows = draft.beside(name, anchor)
-    if name in draft.order if rows is None else any(row.get("id") == name for row in rows):
+    inside = draft.place_inside(anchor)
+    if name in draft.order if inside is None else any(row.get("id") == name for row in inside[0]):
         raise Refused(f"the id '{name}' is used by more than one step; give each its own", "PLAN_DUPLICATE_ID")
-    if rows is not None:
-        at = next((index for index, row in enumerate(rows) if anchor.endswith(f".{row.get('id')}")), len(rows))
-        rows.insert(at if edit.before else at + 1, deepcopy(edit.step))
+    if inside is not None:
+        rows, index = inside
+        if draft.sibling(anchor, name) in draft.removed:
+            raise Refused(f"'{name}' is removed by the same edits; set its fields instead", "PLAN_DUPLICATE_ID")
+        rows.insert(index if edit.before else index + 1, deepcopy(edit.step))
+        draft.changed.add(draft.sibling(anchor, name))
         return
     if edit.before is not None:
         place = draft.place(edit.before) - 1
@@ -122,23 +124,26 @@ def _add(draft: Draft, edit: AddStep) -> None:
 
 
 def _remove(draft: Draft, edit: RemoveStep) -> None:
-    draft.step(edit.step_id)
-    rows = draft.beside("", edit.step_id)
-    if rows is not None:
-        left = [row for row in rows if not edit.step_id.endswith(f".{row.get('id')}")]
-        if not left:
-            raise Refused(f"'{edit.step_id}' is the last step of its block; skip it instead", "PLAN_EMPTY")
-        rows[:] = left
-        return
-    draft.order.remove(edit.step_id)
-    draft.steps.pop(edit.step_id)
-    draft.changed.discard(edit.step_id)
-    draft.skipped.pop(edit.step_id, None)
-    draft.unskipped.pop(edit.step_id, None)
+    name = edit.step_id
+    draft.require(name)
+    inside = draft.place_inside(name)
+    if inside is not None:
+        rows, index = inside
+        if len(rows) == 1:
+            raise Refused(f"'{name}' is the last step of its block; skip it instead", "PLAN_EMPTY")
+        del rows[index]
+        draft.removed.add(name)
+        draft.inner.pop(name, None)
+    else:
+        draft.order.remove(name)
+        draft.steps.pop(name, None)
+    draft.changed.discard(name)
+    draft.skipped.pop(name, None)
+    draft.unskipped.pop(name, None)
 
 
 def _move(draft: Draft, edit: MoveStep) -> None:
-    draft.step(edit.step_id)
+    draft.require(edit.step_id)
     if edit.step_id not in draft.order:
         raise Refused(f"'{edit.step_id}' is inside a block; set its dependsOn instead of moving it", "BAD_MOVE")
     if edit.after == edit.step_id:
@@ -156,10 +161,10 @@ def _move(draft: Draft, edit: MoveStep) -> None:
 
 
 def _skip(draft: Draft, edit: SkipStep) -> None:
-    draft.step(edit.step_id)
+    draft.require(edit.step_id)
     if edit.step_id not in draft.order and not is_inner(draft.run, edit.step_id):
-        raise Refused(f"'{edit.step_id}' has not begun for any item; set `when` to `false` instead", "TOO_EARLY")
-    draft.inner.pop(edit.step_id, None)
+        text = f"'{edit.step_id}' stands for all items; skip it in single items that have begun, or set its `when`"
+        raise Refused(text, "TOO_EARLY")
     if _is_skipped(draft, edit.step_id):
         raise Refused(f"step '{edit.step_id}' is already skipped", "ALREADY_DECIDED")
     draft.unskipped.pop(edit.step_id, None)
@@ -167,7 +172,7 @@ def _skip(draft: Draft, edit: SkipStep) -> None:
 
 
 def _unskip(draft: Draft, edit: UnskipStep) -> None:
-    draft.step(edit.step_id)
+    draft.require(edit.step_id)
     if not _is_skipped(draft, edit.step_id):
         raise Refused(f"step '{edit.step_id}' is not skipped", "NOT_SKIPPED")
     _reopen(draft, edit.step_id)
@@ -175,7 +180,9 @@ def _unskip(draft: Draft, edit: UnskipStep) -> None:
 
 def _reopen(draft: Draft, name: str) -> None:
     """Undo the skip of a step. Raises Refused if a step that depends on it has begun."""
-    late = next((step.id for step in draft.run.plan.steps if _uses(draft.run, step, name)), None)
+    run = draft.run
+    local = run.outline.inner_name(name) if name in run.outline else name
+    late = next((node.id for node in siblings(run, name) if _uses(run, node, local)), None)
     if late:
         raise Refused(f"step '{late}', which depends on '{name}', has begun without it", "TOO_LATE")
     if name in draft.skipped:
@@ -195,8 +202,8 @@ def _is_skipped(draft: Draft, name: str) -> bool:
     return was or name in draft.skipped
 
 
-def _uses(run: Run, step: Step, name: str) -> bool:
-    return has_begun(run, step.id) and name in dependencies(step)
+def _uses(run: Run, node: Node, name: str) -> bool:
+    return has_begun(run, node.id) and name in dependencies(node.step)
 
 
 def _op(edit: Edit) -> str:

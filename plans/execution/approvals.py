@@ -20,7 +20,7 @@ from plans.errors import Refused
 from plans.execution.deciding import remembered
 from plans.execution.messages import Decide
 from plans.execution.tool_history import keep_asked, keep_proposed
-from plans.flow.ids import is_inside
+from plans.flow.ids import is_inside, lineage, template_of
 from plans.flow.undone import is_of_edited
 from plans.log import LogKind
 from plans.model import ApprovalRule, Step
@@ -130,7 +130,7 @@ def _is_current(run: Run, step: Step, version: int) -> bool:
 
 
 def _check_digest(run: Run, step: Step, message: Decide) -> None:
-    """Raise Refused for a decision about another call, or for one that does not say which of several it is about."""
+    """Raise Refused for a decision about another call, or one that does not say which of several it is about."""
     if message.digest is not None and message.digest != digest_shown(run, step):
         raise Refused(
             f"the decision is about another call (digest {message.digest[:12]}…): what step '{step.id}' would do"
@@ -154,7 +154,8 @@ def digest_shown(run: Run, step: Step) -> str:
 
 def is_changed(run: Run, step_id: str) -> bool:
     """Whether the step's call is another one than the plan was started with, or than it asked about before."""
-    return run.facts.binds_calls and run.edited.get(step_id) == CALL
+    places = (step_id, template_of(step_id)) if run.facts.binds_calls and run.edited else ()
+    return any(run.edited.get(name) == CALL for each in places for name in lineage(each))
 
 
 def _since(run: Run, step: Step) -> str:
@@ -173,8 +174,7 @@ def decide(
         _take_args(run, step, message, now)
     state, call = run.steps[step.id], upcoming(run, step)
     seen = call.call.args
-    # Without a digest, an approver may have read the plan before the values in the call were known; in arguments of the
-    # approver's own, nobody has read them.
+    # Without a digest, an approver may have read the plan before the values were known; in own arguments, nobody has.
     named = call.is_whole and message.digest is not None and message.args is None
     digest = digest_of(call.call) if call.is_written or named else ""
     if state.awaiting and message.args is None:

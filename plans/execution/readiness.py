@@ -51,7 +51,7 @@ class ReadinessIndex:
         self._recovering: dict[str, None] = {}
         self._expecting: dict[str, None] = {}
         self._running: dict[str, None] = {}
-        self._containers = Containers(self.outline, run.opened, run.steps)
+        self._containers = Containers(self.outline, run.opened, run.steps, self.may_start)
         self._begun: dict[str, None] = {}
         self._recent: deque[str] = deque(maxlen=20)
         for node in self.outline.nodes.values():
@@ -173,8 +173,7 @@ class ReadinessIndex:
 
     def next_move(self, step_id: str, now: datetime) -> Further | Settle:
         """What follows in a container in which everything has ended."""
-        closing = self.run.closing
-        stopped = "" if closing is not None and not closing.abandoned else self.run.stopped
+        stopped = "" if self.may_start(step_id) else self.run.stopped
         progress = Progress(self.outline, self.run.opened, self.run.steps, stopped, closes=not self.run.interrupted)
         return progress.next_move(step_id, now)
 

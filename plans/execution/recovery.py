@@ -9,12 +9,15 @@ no longer applies: the tool's own approval rule does.
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Collection
 from datetime import datetime
+from heapq import nlargest
 from typing import Any
 
 from plans.definition.scopes import walk_step, with_bodies
 from plans.definition.validation import calls_of
+from plans.editing.inner_edits import siblings
 from plans.edits import AddStep, Edit, EditPlan, SetField
 from plans.errors import InvalidPlan, PlanError
 from plans.execution.apply_edits import Revised, revise
@@ -55,12 +58,21 @@ def needs_approval(run: Run) -> bool:
 
 
 def prompt(run: Run, step: Step, failure: Result) -> Prompt:
-    """The prompt about the failure."""
-    rest = [each for each in run.plan.steps if each.id != step.id and run.steps[each.id].status not in DONE]
+    """The prompt about the failure. Of a step inside a loop, it shows the item, and nothing of the other items."""
+    around = [step.id, *(node.id for node in run.outline.ancestors(step.id))]
+    beside = siblings(run, step.id) if len(around) > 1 else []
+    nodes = [*beside, *(run.outline.nodes[each.id] for each in run.plan.steps)]
+    rest = [
+        node.step.model_copy(update={"id": run.outline.inner_name(node.id)})
+        for node in nodes
+        if node.id not in around and run.steps[node.id].status not in DONE
+    ]
     tried = step.model_copy(update={"args": run.args_of(step)})
     error = f"{failure.code}: {failure.error}"
     goal = run.request or run.plan.title
-    return recovery_prompt(planning_system(tools(run, step)), goal, tried, error, history(run), rest)
+    known = [dict(node.bindings) for name in reversed(around) if (node := run.outline.nodes[name]).bindings]
+    system = planning_system(tools(run, step))
+    return recovery_prompt(system, goal, tried, error, history(run, step.id), rest, known)
 
 
 def tools(run: Run, step: Step) -> list[ToolSpec]:
@@ -83,11 +95,19 @@ def shown(run: Run, step: Step, proposal: dict[str, Any]) -> tuple[dict[str, Any
     return asked | ({"call": {"tool": call.tool, "args": call.args}} if again else {}), digest_of(call, asked)
 
 
-def history(run: Run) -> list[ToolOutcome]:
-    """Results of earlier tool calls, oldest first."""
-    ended = [step for step in run.plan.steps if run.steps[step.id].calls and run.steps[step.id].result]
-    ended.sort(key=lambda step: run.steps[step.id].changes[-1].seq)
-    return [_outcome(run, step, run.steps[step.id].result) for step in ended[-HISTORY:]]
+def history(run: Run, step_id: str | None = None) -> list[ToolOutcome]:
+    """Results of earlier tool calls, oldest first; without those of other items of the loops around the step."""
+    outline, states = run.outline, run.steps
+    around = {step_id, *(node.id for node in outline.ancestors(step_id))} if step_id is not None else set[str | None]()
+    to_visit, ended = deque(step.id for step in run.plan.steps), list[str]()
+    while to_visit:
+        node = outline.nodes[to_visit.popleft()]
+        if states[node.id].calls and states[node.id].result:
+            ended.append(node.id)
+        in_loop = node.kind == "each" and node.id in around
+        to_visit.extend(name for name in node.children if not in_loop or name in around)
+    last = nlargest(HISTORY, ended, key=lambda name: states[name].changes[-1].seq)
+    return [_outcome(run, outline.step(name), states[name].result) for name in reversed(last)]
 
 
 def _outcome(run: Run, step: Step, result: Result | None) -> ToolOutcome:
@@ -112,6 +132,11 @@ def choice_problems(run: Run, step: Step, choice: Recovery, now: datetime) -> li
         return [
             f"step '{call.path}': the workers of queue '{step.queue}' have no tool '{call.tool}'" for call in unknown
         ]
+    if choice.action == "insert" and not run.outline.nodes[step.id].needs_siblings:
+        text = (
+            f"no step can be inserted before '{step.id}': it is not a step of a block, but one item or round of a step"
+        )
+        return [f"{text}; choose retry, skip or abort"]
     try:
         applied(run, step, choice, now)
     except InvalidPlan as error:

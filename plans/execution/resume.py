@@ -12,26 +12,21 @@ not. What was approved with `remember`, or by a time limit, ends with its run.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
-from copy import deepcopy
+from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Any
-
-from pydantic import Field, ValidationError
 
 from plans.agents.reports.accounts import caught_up
 from plans.definition.dependencies import dependencies
+from plans.editing.next_run import Changed, Replacement, changed
 from plans.errors import Refused
 from plans.execution.approvals import RULE
 from plans.execution.regeneration import as_it_stands
 from plans.execution.schedule import left_out, reset_to_draft
 from plans.execution.tool_history import begun_again
-from plans.expressions.json_path import PathError, put
 from plans.flow.again import Again, following, joined, kept_of, unfinished, without_inside
 from plans.flow.undone import unclosed, undone_steps
 from plans.log import LogKind
-from plans.model import Budget, Plan, Step, Value
-from plans.model.step_fields import On, aliases
+from plans.model import Plan, Step
 from plans.run import DENIED, Decision, Result, Run, Status, StepState
 from plans.waiting import answers
 
@@ -40,18 +35,6 @@ INTERRUPTED = "interrupted"
 LEFT_OUT = "LEFT_OUT"
 """Code of a step that the rerun of a single step skips."""
 _RUN = re.compile(r"(.+)-r([1-9][0-9]*)")
-_SETTABLE = aliases(Step, On.RERUN)
-
-
-BUDGET = "budget"
-
-
-class Replacement(Value):
-    """A new value for a field of a step, at a path such as `args.path`; or for a limit of the plan's budget."""
-
-    step_id: str = Field(description="The step; `budget` for the plan's own, if no step is named so.")
-    path: str
-    value: Any = Field(default=None, description="None removes the field.")
 
 
 def base_id(plan_id: str) -> str:
@@ -79,7 +62,7 @@ def continued(run: Run, new_id: str, now: datetime, by: str = "", changes: Seque
     """As `resumed`, also if all steps are done: of a child plan whose parent was stopped before it learned that."""
     again = _open(run)
     sentence = _sentence(f"resumes plan '{run.plan.id}'", run, again.names, by)
-    new = _next(run, _changed(_plan_of(run), changes, again.names), again, new_id, sentence, now)
+    new = _next(run, changed(run, _plan_of(run), changes, again), again, new_id, sentence, now)
     new.agents = {name: agent for name, agent in run.agents.items() if name in again.names}
     for name in new.agents:  # an agent that continues tells of its earlier calls itself
         state = new.steps[name] if name in new.steps else new.kept.steps[name]
@@ -98,7 +81,7 @@ def rerun_from(
     _require(run, step_id)
     relisted = bool(changes) and all(each.step_id == step_id and each.path.startswith("forEach") for each in changes)
     again = joined(following(run, [step_id], relisted), _open(run))
-    plan = _changed(_plan_of(run), changes, again.names)
+    plan = changed(run, _plan_of(run), changes, again)
     sentence = _sentence(f"reruns plan '{run.plan.id}' from '{step_id}'", run, again.names, by)
     return _next(run, plan, again, new_id, sentence, now)
 
@@ -116,7 +99,7 @@ def rerun_only(
     if lacking:
         text = f"step '{step_id}' needs '{lacking[0]}', which is not done; rerun with --from {lacking[0]}"
         raise Refused(text, "NOT_DONE")
-    plan = _changed(_plan_of(run), changes, {step_id})
+    plan = changed(run, _plan_of(run), changes, Again({step_id}, set()))
     sentence = _sentence(f"reruns only '{step_id}' of plan '{run.plan.id}'", run, {step_id}, by)
     new = _next(run, plan, Again({step_id}, set()), new_id, sentence, now)
     for other in run.plan.steps:
@@ -155,9 +138,10 @@ def _is_done(state: StepState) -> bool:
     return state.status in (Status.COMPLETED, Status.SKIPPED) and _code(state) not in (LEFT_OUT, DENIED)
 
 
-def _next(run: Run, plan: Plan, again: Again, new_id: str, sentence: str, now: datetime) -> Run:
+def _next(run: Run, other: Changed, again: Again, new_id: str, sentence: str, now: datetime) -> Run:
     run = unclosed(caught_up(run, run.agents, now))
     new, names = run.model_copy(deep=True), again.names
+    plan = other.plan
     new.plan = plan.model_copy(update={"id": new_id, "task_id": plan.task_id or plan.id})
     new.options = run.options.model_copy(update={"review": False})
     if run.ledger.refused and plan.budget is not None:  # asked again, as about whatever was denied
@@ -172,6 +156,10 @@ def _next(run: Run, plan: Plan, again: Again, new_id: str, sentence: str, now: d
     new.denied = list(dict.fromkeys([*before, *denials]))
     new.waiting.answers = answers.carried(run, names)
     new.kept = kept_of(run, again, _is_done, begun_again)
+    new.overrides = other.overrides
+    new.pins = {
+        name: step for name, step in other.pins.items() if _is_done(new.kept.steps.get(name) or new.steps[name])
+    }
     without_inside(new, sorted(name for name in names if run.outline.nodes[name].parent is None))
     for name in sorted(names | {name for name, state in new.kept.steps.items() if not _is_done(state)}):
         if name in new.decisions and not _stands(new.decisions[name], run.steps[name]):
@@ -206,36 +194,6 @@ def _require(run: Run, step_id: str) -> Step:
     if step is None or run.steps[step_id].closes:
         raise Refused(f"the plan has no step '{step_id}'; `plan show` lists its steps", "UNKNOWN_STEP")
     return step
-
-
-def _changed(plan: Plan, changes: Sequence[Replacement], again: Collection[str]) -> Plan:
-    if not changes:
-        return plan
-    steps = {step.id: step.model_dump(mode="json", exclude_unset=True) for step in plan.steps}
-    limits = {change.path: change.value for change in changes if change.step_id == BUDGET and BUDGET not in steps}
-    for change in changes:
-        if not limits or change.step_id != BUDGET:
-            _put(steps, change, again)
-    try:
-        changed = [Step.model_validate(data) for data in steps.values()]
-        budget = Budget.model_validate({**(plan.budget or Budget()).model_dump(), **limits}) if limits else plan.budget
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise Refused(f"{'.'.join(map(str, first['loc']))}: {first['msg']}", "BAD_EDIT") from error
-    return plan.model_copy(update={"steps": changed, "budget": budget, "version": plan.version + 1})
-
-
-def _put(steps: Mapping[str, dict[str, Any]], change: Replacement, again: Collection[str]) -> None:
-    if change.step_id not in steps:
-        raise Refused(f"the plan has no step '{change.step_id}'; `plan show` lists its steps", "UNKNOWN_STEP")
-    if change.step_id not in again:
-        raise Refused(f"step '{change.step_id}' does not run again, so it cannot be changed", "TOO_LATE")
-    if change.path.split(".")[0].split("[")[0] not in _SETTABLE:
-        raise Refused(f"'{change.path}' cannot be set here; set one of {', '.join(_SETTABLE)}", "BAD_EDIT")
-    try:
-        put(steps[change.step_id], change.path, deepcopy(change.value))
-    except PathError as error:
-        raise Refused(f"step '{change.step_id}': {change.path}: {error}", "BAD_EDIT") from error
 
 
 def _sentence(what: str, run: Run, again: Collection[str], by: str) -> str:

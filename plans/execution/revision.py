@@ -14,7 +14,7 @@ from typing import Any
 from plans.change_log import logged
 from plans.definition.dependencies import dependencies
 from plans.editing.draft import has_begun
-from plans.editing.inner_edits import effect_of
+from plans.editing.inner_edits import effect_of, siblings
 from plans.execution import approvals
 from plans.execution.apply_edits import Revised
 from plans.execution.schedule import Schedule
@@ -32,20 +32,25 @@ def put_into_effect(schedule: Schedule, revised: Revised, now: datetime) -> None
     """Update the run to the revised plan: statuses, decisions, problems and change log."""
     run = schedule.run
     # Outdated decisions are identified by the old plan, so before it is replaced; `answered` needs the new one.
-    again = outdated(run, revised.plan, revised.changed)
-    inner = effect_of(run, revised.plan, dict(revised.overrides), lambda name: has_begun(run, name))
-    asking = [
-        name for name in inner.changed if name in run.steps and (run.steps[name].awaiting or name in run.decisions)
-    ]
+    asked = {name.split(".")[0] for name in revised.changed} & run.steps.keys()  # blocks that ask before they begin
+    asked = {name for name in asked if not has_begun(run, name) and (run.steps[name].awaiting or name in run.decisions)}
+    again = outdated(run, revised.plan, revised.changed | asked)
+    inner = effect_of(run, revised.plan, revised.overrides, lambda name: has_begun(run, name))
+    others = [name for name in inner.changed if name in run.steps and _is_other(run, name, inner.changed[name])]
+    asking = [name for name in others if run.steps[name].awaiting or name in run.decisions]
     for name in [*again, *asking]:
         approvals.void(run, name, now)
         answers.void(run, name, now)
     tops = {step.id for step in run.plan.steps}
     note_edited(run, revised.plan, [*again, *asking, *sorted(revised.changed - tops)], now)
-    run.overrides.update(inner.pinned | dict(revised.overrides))
-    for name in sorted(revised.changed & run.steps.keys()):
+    run.pins.update(inner.pinned)
+    run.overrides.update(revised.overrides)
+    for name in sorted((revised.changed | set(others)) & run.steps.keys()):
         run.steps[name].args = None
+    before = run.overrides and run.outline.nodes
     schedule.revise(revised.plan, revised.skipped, revised.unskipped, now)
+    for name in [name for name in run.overrides if name in before and name not in run.steps]:
+        del run.overrides[name]  # it was removed; another step may get its id
     for name in [*again, *asking]:
         schedule.answered(name)
     run.decisions = {name: decision for name, decision in run.decisions.items() if name in run.steps}
@@ -56,11 +61,12 @@ def put_into_effect(schedule: Schedule, revised: Revised, now: datetime) -> None
     run.note(LogKind.EDITED, f"version {run.plan.version}{by}: {what}", now)
 
 
-def warnings_of(revised: Revised) -> list[str]:
-    """What an accepted edit leads to that its author may not expect: steps that a skip blocks permanently."""
+def warnings_of(run: Run, revised: Revised) -> list[str]:
+    """What edits put into effect lead to that their author may not expect: steps that a skip blocks permanently."""
     found = []
     for name in revised.skipped:
-        users = [step.id for step in revised.plan.steps if step.id not in revised.skipped and uses_value(step, name)]
+        local, beside = run.outline.inner_name(name), siblings(run, name)
+        users = [node.id for node in beside if node.id not in revised.skipped and uses_value(node.step, local)]
         if users:
             named = ", ".join(f"'{user}'" for user in users[:5]) + (f" and {len(users) - 5} more" if users[5:] else "")
             verb = "uses" if len(users) == 1 else "use"
@@ -81,6 +87,12 @@ def outdated(run: Run, plan: Plan, changed: Iterable[str]) -> list[str]:
         for name in sorted(changed)
         if name in old and _call(run, old[name], run.args_of(old[name])) != _call(run, new[name], new[name].args)
     ]
+
+
+def _is_other(run: Run, name: str, new: Step) -> bool:
+    """Whether a step inside a block or loop would make another call than before."""
+    old = run.outline.step(name)
+    return _call(run, old, run.args_of(old)) != _call(run, new, new.args)
 
 
 def _call(run: Run, step: Step, args: dict[str, Any]) -> dict[str, Any]:

@@ -11,14 +11,13 @@ Rules (DESIGN 2.5)
 
 `plans.transitions` lists every legal move; ARCHITECTURE.md draws them.
 
-A transition costs time in proportion to the step's dependents, not to the plan: `plans.execution.readiness` has
-counters of open dependencies, derived from the Run.
+A transition costs time in proportion to the step's dependents: `plans.execution.readiness` counts the open ones.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Literal
 
@@ -49,7 +48,7 @@ class Schedule(ReadinessIndex):
         self._place(now)
         return list(self._ready)
 
-    def revise(self, plan: Plan, skipped: Mapping[str, str], unskipped: Iterable[str], now: datetime) -> None:
+    def revise(self, plan: Plan, skipped: Mapping[str, str], unskipped: Collection[str], now: datetime) -> None:
         """Replace the plan, and skip or unskip steps; the status of steps that have not begun is determined again."""
         run = self.run
         run.plan = plan
@@ -63,7 +62,8 @@ class Schedule(ReadinessIndex):
             self._move(name, Status.SKIPPED, now)
             run.steps[name].result = Result(ok=False, error=reason, code=SKIPPED, timestamp=now)
             run.steps[name].reason = reason
-        self._index()  # skips change the open dependencies that `_place` reads
+        if skipped or unskipped:
+            self._index()  # skips change the open dependencies that `_place` reads
         if run.started is not None:
             self._place(now)
 
@@ -97,7 +97,7 @@ class Schedule(ReadinessIndex):
 
     def open_next(self, limit: int, now: datetime) -> bool:
         """Begin the next item of a loop that has room for it. False if none has."""
-        if not self.run.opened or (self.run.stopped and not self.run.closing) or len(self._awaiting) >= MAX_AWAITING:
+        if not self.run.opened or len(self._awaiting) >= MAX_AWAITING:
             return False
         if (name := self._containers.next_hungry(limit)) is None:
             return False
@@ -200,12 +200,14 @@ class Schedule(ReadinessIndex):
 
     def stop(self, reason: str, now: datetime) -> None:
         """Stop the plan: ready steps are permanently blocked, running ones may finish."""
-        if (self.run.stopped and self.run.closing is None) or self.run.status in ENDED:
+        if self.run.status in ENDED:
             return
-        self.run.stopped = self.run.stopped or reason
+        stopped, self.run.stopped = self.run.stopped, self.run.stopped or reason
+        held = [name for name in (*self._ready, *self._awaiting, *self._expecting) if not self.may_start(name)]
+        if stopped and self.run.closing is None and not held:
+            return
         self.run.note(LogKind.STOPPED, reason, now)
         # In plan order: continue-as-new does not preserve that of `_ready`, and `seq` must not depend on it.
-        held = (name for name in (*self._ready, *self._awaiting, *self._expecting) if not self.may_start(name))
         for name in sorted((name for name in held if name not in self._running), key=self._position.__getitem__):
             state = self.run.steps[name]
             self._move(name, Status.BLOCKED if state.failure is None else Status.FAILED, now)

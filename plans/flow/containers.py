@@ -7,6 +7,7 @@ or about to start; one that only awaits a person leaves its place in the window 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 from plans.flow.opened import Opened
 from plans.flow.outline import Node, Outline
@@ -24,8 +25,10 @@ MAX_FAILURES = 20
 class Containers:
     """The counters of one run."""
 
-    def __init__(self, outline: Outline, opened: dict[str, Opened], steps: dict[str, StepState]) -> None:
-        self._outline, self._opened, self._steps = outline, opened, steps
+    def __init__(
+        self, outline: Outline, opened: dict[str, Opened], steps: dict[str, StepState], may_start: Callable[[str], bool]
+    ) -> None:
+        self._outline, self._opened, self._steps, self._may_start = outline, opened, steps, may_start
         self._unfinished: Counter[str] = Counter()
         self._busy: Counter[str] = Counter()
         self._active: set[str] = set()
@@ -62,7 +65,7 @@ class Containers:
 
     def began(self, step_id: str) -> None:
         """A container has begun, or got further; its new nodes are counted."""
-        if may_begin_more(self._outline.step(step_id), self._opened[step_id]):
+        if may_begin_more(self._outline.step(step_id), self._opened[step_id]) and self._may_start(step_id):
             self._hungry[step_id] = None
         self._check(step_id)
 
@@ -100,9 +103,9 @@ class Containers:
             at = self._outline.nodes[at.parent]
 
     def stop(self) -> None:
-        """No further item begins."""
-        hungry, self._hungry = self._hungry, {}
-        for name in hungry:
+        """No further item begins, except in what runs although the plan has been stopped: a `finally`."""
+        for name in [name for name in self._hungry if not self._may_start(name)]:
+            del self._hungry[name]
             self._check(name)
 
     def next_hungry(self, limit: int | None) -> str | None:

@@ -25,7 +25,19 @@ Kind = Literal["call", "block", "switch", "each", "repeat"]
 class Node:
     """One step of the tree."""
 
-    __slots__ = ("bindings", "children", "closing", "id", "kind", "names", "needs_siblings", "parent", "scope", "step")
+    __slots__ = (
+        "bindings",
+        "children",
+        "closing",
+        "id",
+        "kind",
+        "names",
+        "needs_siblings",
+        "parent",
+        "scope",
+        "source",
+        "step",
+    )
 
     def __init__(
         self, step: Step, parent: str | None = None, *,
@@ -33,6 +45,8 @@ class Node:
     ) -> None:  # fmt: skip
         self.id = step.id
         self.step = step
+        self.source = step
+        """The step as the plan has it, or as it was edited, before it got this id: nodes alike share it."""
         self.parent = parent
         self.names = names
         """Ids of the steps beside it, by the names they have there."""
@@ -173,9 +187,9 @@ class Outline:
         proto = self._prototype(node.id, node.step, {"for_each": None, "when": when_of_item(node.step)})
         for index in range(len(node.children), opened.began):
             key = opened.key(index)
-            found = self._own(proto, instance_id(node.id, key))
             item = opened.items[index] if opened.items is not None else None
-            yield Node(found, node.id, bindings={rule.as_: item, INDEX: index, KEY: key})
+            bindings = {rule.as_: item, INDEX: index, KEY: key}
+            yield self._own(proto, instance_id(node.id, key), node.id, bindings=bindings)
 
     def _rounds(self, node: Node, opened: Opened) -> Iterator[Node]:
         outer: dict[str, Any] = {"repeat": None, "catch": None, "finally_": None, "undo": None, "when": None}
@@ -184,12 +198,12 @@ class Outline:
         proto = self._prototype(node.id, node.step, outer)
         rounds = sum(1 for child in node.children if child.startswith(f"{node.id}#"))
         for number in range(rounds + 1, opened.began + 1):
-            yield Node(self._own(proto, round_id(node.id, number)), node.id, bindings={ROUND: number})
+            yield self._own(proto, round_id(node.id, number), node.id, bindings={ROUND: number})
 
     def _steps(self, owner: str, steps: list[Step]) -> Iterator[Node]:
         names = {step.id: inner_id(owner, step.id) for step in steps}
         for step in steps:
-            yield Node(self._own(step, names[step.id]), owner, names=names, needs_siblings=True)
+            yield self._own(step, names[step.id], owner, names=names, needs_siblings=True)
 
     def _extra(self, node: Node, opened: Opened) -> Iterator[Node]:
         """The blocks of `catch` and `finally`, which see the steps of the block they belong to."""
@@ -200,11 +214,11 @@ class Outline:
         if opened.handler is not None and step.catch is not None:
             block = Step(id=CATCH, steps=step.catch[opened.handler].steps)
             error = {"code": ended.code or "", "message": ended.error or ""}
-            yield Node(self._own(block, inner_id(node.id, CATCH)), node.id, names=names, bindings={ERROR: error})
+            yield self._own(block, inner_id(node.id, CATCH), node.id, names=names, bindings={ERROR: error})
         if opened.closing and step.finally_ is not None:
             block = Step(id=FINALLY, steps=step.finally_)
             status = {STATUS: "completed" if ended.ok else "cancelled" if opened.cancelled else "failed"}
-            last = Node(self._own(block, inner_id(node.id, FINALLY)), node.id, names=names, bindings=status)
+            last = self._own(block, inner_id(node.id, FINALLY), node.id, names=names, bindings=status)
             last.closing = True
             yield last
 
@@ -217,9 +231,16 @@ class Outline:
             self._prototypes[owner] = step.model_copy(update={**own, **without})
         return self._prototypes[owner]
 
-    def _own(self, step: Step, step_id: str) -> Step:
-        """The step under its own id, as it was edited there."""
-        return self._overrides.get(step_id, step).model_copy(update={"id": step_id})
+    def _own(
+        self, step: Step, step_id: str, parent: str, *, names: Mapping[str, str] | None = None,
+        bindings: Mapping[str, Any] | None = None, needs_siblings: bool = False,
+    ) -> Node:  # fmt: skip
+        """The node of a step under its own id, as it was edited there."""
+        source = self._overrides.get(step_id, step)
+        own = source.model_copy(update={"id": step_id})
+        node = Node(own, parent, names=names, bindings=bindings, needs_siblings=needs_siblings)
+        node.source = source
+        return node
 
 
 class Drawn:

@@ -14,6 +14,7 @@ Nothing here changes the run.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -70,7 +71,7 @@ def items_of(rule: ForEach, values: Mapping[str, Any], budget: Budget | None = N
         raise BadReference(text, TOO_MANY)
     keys = None if rule.key is None else [_key(rule.key, item, budget) for item in found]
     if keys is not None and len(set(keys)) < len(keys):
-        twice = next(key for index, key in enumerate(keys) if key in keys[:index])
+        twice = Counter(keys).most_common(1)[0][0]
         raise BadReference(f"forEach: two items have the key '{twice}'; keys must be unique", BAD_KEY)
     return Opened(items=found, keys=keys)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from plans.llm.control_flow import control_flow
 from plans.llm.prompt_parts import (
@@ -24,6 +25,7 @@ from plans.llm.prompt_parts import (
     section,
     tools_text,
 )
+from plans.llm.shortened import json_line
 from plans.model import Plan, Step, ToolSpec
 from plans.model.step_fields import asked
 
@@ -105,14 +107,19 @@ def regenerate_prompt(
 
 
 def recovery_prompt(
-    system: str, request: str, step: Step, error: str, history: Sequence[ToolOutcome], rest: Sequence[Step]
-) -> Prompt:
-    """Ask what to do about a failed step. `history`: earlier tool calls; `rest`: steps not done yet."""
+    system: str, request: str, step: Step, error: str, history: Sequence[ToolOutcome], rest: Sequence[Step],
+    known: Sequence[dict[str, Any]] = (),
+) -> Prompt:  # fmt: skip
+    """Ask what to do about a failed step. `history`: earlier tool calls; `rest`: steps not done yet.
+
+    `known`: of a step inside loops, the names that each of them defines, with their values, from the outside in.
+    """
     parts = [
         section("USER REQUEST", clean(request)) if request.strip() else "",
         section(
             "FAILED STEP", data(f"Step failed: {step.description or step.id}", _plan_text([step]), PLAN_CHARACTERS)
         ),
+        section("ITEM OR ROUND", data(_ITEM, _lines(known), ERROR_CHARACTERS)) if known else "",
         section("ERROR", data("Error:", error, ERROR_CHARACTERS)),
         section("TOOL HISTORY", outcomes_text(history)) if history else "",
         section("REMAINING PLAN", data("Steps not done yet:", _plan_text(rest), PLAN_CHARACTERS)) if rest else "",
@@ -121,6 +128,7 @@ def recovery_prompt(
     return Prompt(system=system, user=joined(parts))
 
 
+_ITEM = "The step failed in one place; your choice is about it alone. Values that its arguments may use there:"
 _ROLE = f"""\
 You help a user accomplish a task in their workspace by writing plans that people review and that are then carried out
 step by step without you.
@@ -181,6 +189,10 @@ def _asked(request: str, workspace: str) -> list[str]:
 def _begun_text(begun: Mapping[str, str]) -> str:
     rows = [f"- {name}: {status}" for name, status in begun.items()]
     return "\n".join([_BEGUN, *rows])
+
+
+def _lines(known: Sequence[dict[str, Any]]) -> str:
+    return "\n".join(json_line(values) for values in known)
 
 
 def _plan_text(steps: Iterable[Step]) -> str:

@@ -12,6 +12,7 @@ from plans.activity_io import Facts
 from plans.agents.order import AgentOrder
 from plans.agents.resume import resumed as resumed_agent
 from plans.agents.run import AgentRun
+from plans.editing.next_run import Replacement
 from plans.edits import EditPlan, Regenerate
 from plans.execution import approvals
 from plans.execution.apply_edits import revise
@@ -19,7 +20,7 @@ from plans.execution.messages import Decide
 from plans.execution.next_action import Ask, Call, Skip, after_timeout, next_action
 from plans.execution.recovery import applied
 from plans.execution.regeneration import fitted, replaced
-from plans.execution.resume import Replacement, rerun_from, rerun_only, resumed
+from plans.execution.resume import rerun_from, rerun_only, resumed
 from plans.execution.revision import put_into_effect
 from plans.execution.schedule import Schedule
 from plans.llm.answers import Recovery, parse_plan_answer, parse_recovery

@@ -11,6 +11,7 @@ from tests.replay.agents import TALKS as AGENT_TALKS
 from tests.replay.child_plans import CHILD_PLANS
 from tests.replay.child_plans import TALKS as CHILD_TALKS
 from tests.replay.closings import CLOSINGS
+from tests.replay.loops import LOOPS
 from tests.replay.outputs import OUTPUTS
 from tests.replay.schedules import SCHEDULED
 from tests.replay.waiting import WAITING
@@ -334,4 +335,5 @@ SCENARIOS: dict[str, Scenario] = {
     **SCHEDULED,
     **WAITING,
     **CLOSINGS,
+    **LOOPS,
 }

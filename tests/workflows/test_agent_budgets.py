@@ -9,7 +9,7 @@ import pytest
 from temporalio.client import Client
 
 from client import resume
-from plans.execution.resume import Replacement
+from plans.editing.next_run import Replacement
 from tests.driving import WAITS, Plans, Started, View, step
 from tests.nightly import only_nightly, sampled
 from tests.waiting import until

@@ -17,7 +17,7 @@ from client import resume
 from client.resume import Links
 from examples.scripted_llm.script import Script
 from plans.agents.history import Entry
-from plans.execution.resume import Replacement
+from plans.editing.next_run import Replacement
 from tests.driving import WAITS, Plans, Started, View, step, terminated, work
 from tests.nightly import sampled
 from tests.waiting import until

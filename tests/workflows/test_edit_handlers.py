@@ -242,3 +242,29 @@ async def _approve(plan: Started, name: str, approved: dict[str, int | None]) ->
     assert decision["digest"] == call["digest"]
     value: int = call["args"]["value"]
     return value
+
+
+def asked(view: View) -> set[str]:
+    """The steps that await a person."""
+    return {each["stepId"] for each in view["pending"]}
+
+
+@pytest.mark.crosses_runs
+async def test_a_loop_that_runs_is_edited_for_all_items_and_for_one(plans: Plans) -> None:
+    last = work("b", "a") | {"requiresApproval": True}
+    loop = {"id": "each", "forEach": {"items": ["x", "y"], "key": "@"}, "steps": [work("a"), last]}
+    plan = await plans.start([loop])
+    await plan.until(lambda view: {"each[x].b", "each[y].b"} == asked(view), "both items await approval")
+    await edit(plan, put("each.b", "args.value", 7))
+    added = {"op": "add", "step": work("c", "b"), "after": "each[y].b"}
+    answer = await edit(plan, put("each[y].b", "args.value", 8), added)
+    assert answer["version"] == 3
+    assert (await refusal(plan, put("each[x].a", "args.value", 1))).type == "TOO_LATE"
+    await plan.until(lambda view: {"each[x].b", "each[y].b"} == asked(view), "both items await approval again")
+    for key in ("x", "y"):
+        await plan.approve(f"each[{key}].b", version=3)
+    view = await plan.ended()
+    assert view["status"] == "completed"
+    scheduled = await plan.scheduled()
+    assert {"each[x].b", "each[y].b", "each[y].c"} <= scheduled.keys()
+    assert "each[x].c" not in scheduled

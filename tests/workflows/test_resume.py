@@ -14,8 +14,8 @@ from temporalio.service import RPCError
 from client import resume
 from client.ids import plan_id
 from client.resume import Links
+from plans.editing.next_run import Replacement
 from plans.errors import Refused
-from plans.execution.resume import Replacement
 from tests.driving import WAITS, Plans, Started, View, statuses, step, work
 from tests.nightly import sampled
 from tests.waiting import until

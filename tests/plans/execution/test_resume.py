@@ -6,10 +6,11 @@ from datetime import timedelta
 
 import pytest
 
+from plans.editing.next_run import Replacement
 from plans.errors import Refused
 from plans.execution.approvals import decide
 from plans.execution.messages import Decide
-from plans.execution.resume import Replacement, base_id, rerun_from, rerun_only, resumed, run_id, was_cut_short
+from plans.execution.resume import base_id, rerun_from, rerun_only, resumed, run_id, was_cut_short
 from plans.execution.schedule import Schedule
 from plans.model import Budget, Step
 from plans.run import PlanStatus, Run, Status

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from plans.execution.resume import resumed
-from plans.run import Status
+from plans.flow.opened import Opened
+from plans.run import Result, Status
+from plans.step_state import Outcome
 from tests.plans.building import NOW
 from tests.plans.flow.player import Player, Tool, broken, code_of, failing, note, plan
 
@@ -146,6 +148,55 @@ def test_finally_of_a_block_runs_when_the_plan_stops_beside_it() -> None:
     assert played.run.status == "failed"
     assert played.run.steps["work.finally.clean"].status is Status.COMPLETED
     assert played.statuses("work.b") == ["blocked"]
+
+
+@pytest.mark.parametrize("reload", [False, True])
+def test_loops_and_repetitions_in_a_finally_run_whole_although_the_plan_has_stopped(reload: bool) -> None:
+    inside: list[dict[str, Any]] = [
+        note("each", "{{item}}") | {"forEach": {"items": ["a", "b", "c"], "key": "@", "maxParallel": 1}},
+        note("poll", "{{round}}") | {"repeat": {"until": "@ == '3'"}},
+        {"id": "tried", "steps": [note("fails")], "catch": [{"steps": [note("caught")]}]},
+    ]
+    block = {"id": "work", "steps": [note("a"), note("b", None, "a")], "finally": inside}
+    tool = broken("bad", "work.finally.tried.fails")
+    critical = note("bad") | {"critical": True}
+    played = Player(plan(block, critical, maxParallel=2), tool, reload=reload).play()
+    assert played.run.status == "failed"
+    assert played.value("work.finally") == {"each": ["a", "b", "c"], "poll": "3", "tried": {"caught": None}}
+
+
+@pytest.mark.parametrize("reload", [False, True])
+def test_no_item_and_no_round_begins_in_a_plan_that_has_stopped(reload: bool) -> None:
+    each = note("each", "{{item}}") | {"forEach": {"items": ["a", "b", "c"], "maxParallel": 1}}
+    poll = note("poll") | {"repeat": {"until": "`false`"}}
+    rows = (note("bad") | {"critical": True}, each, poll)
+    played = Player(plan(*rows, maxParallel=3), broken("bad"), reload=reload).play()
+    assert (played.run.status, sorted(played.called)) == ("failed", ["bad", "each[0]", "poll#1"])
+    assert [code_of(played, name) for name in ("each", "poll")] == ["NOT_FINISHED"] * 2
+
+
+def test_a_list_that_is_read_while_the_plan_stops_begins_no_item() -> None:
+    each = note("each", "{{item}}") | {"forEach": {"items": "list"}}
+    played = Player(plan(note("list", ["a"]), each))
+    played.schedule.start("list", NOW)
+    done = Outcome(Status.COMPLETED, Result(ok=True, value=["a"], timestamp=NOW))
+    played.schedule.settle("list", done, NOW)
+    played.schedule.start("each", NOW)  # its list is read by an activity now
+    played.schedule.stop("interrupted", NOW)
+    played.schedule.open("each", Opened(items=["a", "b"]), NOW)
+    played.play()
+    assert (played.run.status, played.called, code_of(played, "each")) == ("partial", [], "NOT_FINISHED")
+
+
+def test_an_interrupt_ends_the_finally_of_a_block_that_awaits_a_person() -> None:
+    block = {"id": "work", "steps": [note("a")], "finally": [note("clean") | {"requiresApproval": True}]}
+    played = Player(plan(block, note("bad") | {"critical": True}), broken("bad")).play()
+    assert list(played.schedule.awaiting) == ["work.finally.clean"]
+    played.run.interrupted = True
+    played.schedule.stop("interrupted", NOW)
+    played.play()
+    assert played.run.ended is not None
+    assert played.statuses("work.finally.clean") == ["blocked"]
 
 
 def test_a_failed_finally_fails_a_block_that_had_completed() -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from plans.execution.resume import Replacement, rerun_from, resumed
+from plans.editing.next_run import Replacement
+from plans.execution.resume import rerun_from, resumed
 from tests.plans.building import NOW
 from tests.plans.flow.player import Player, broken, code_of, plan
 
@@ -42,6 +43,11 @@ def test_a_list_that_is_none_fails_the_step_with_its_code(items: Any, code: str)
     rule = {"key": "k"} if isinstance(items, list) else {}
     played = Player(plan({"id": "list", "tool": "note", "args": {"text": {"a": 1}}}, each(items, **rule))).play()
     assert code_of(played, "each") == code
+
+
+def test_two_items_with_one_key_are_found_in_a_long_list() -> None:
+    played = Player(plan(each([{"k": number} for number in [*range(19_999), 19_998]], key="k"))).play()
+    assert "two items have the key '19998'" in str(played.run.steps["each"].result)
 
 
 def test_keys_name_the_instances() -> None:
