@@ -20,6 +20,8 @@ class Opened(State):
     body: Result | None = Field(default=None, description="How its own steps ended, once `catch` or `finally` runs.")
     handler: int | None = Field(default=None, description="The `catch` that runs or ran.")
     closing: bool = Field(default=False, description="Its `finally` runs or ran.")
+    first: int = Field(default=0, description="Of a batch of another plan's loop: the place of its first item there.")
+    part: bool = Field(default=False, description="It is such a batch: it fails at its end if an item has failed.")
 
     def key(self, index: int) -> str:
         """The key of an item, as in ids."""
