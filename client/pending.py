@@ -13,6 +13,7 @@ from client.ids import plan_id
 from client.listing import Listed, list_plans
 from client.rpc import STUCK, ask_view, describe
 from plans.errors import PlanError
+from plans.flow.ids import pattern_of
 from plans.views.call_text import warnings_of
 from plans.views.models import BriefView, PendingView
 from plans.views.queries import BRIEF
@@ -37,6 +38,8 @@ class Pending(PendingView):
     plan_id: str
     title: str = ""
     """Title of the plan."""
+    more: int = 0
+    """Further decisions about other items of the same step, which are not listed."""
 
 
 async def pending(
@@ -88,7 +91,7 @@ async def _of(client: Client, listed: Listed, patience: float) -> list[Pending] 
         if error.code not in UNSPOKEN:
             raise
         return error
-    return [_pending(listed.plan_id, listed.queue, view.title, item) for item in view.pending]
+    return _all_of(view, listed.plan_id, listed.queue)
 
 
 async def _of_plan(client: Client, plan: str, patience: float, *, children: bool = True) -> list[Pending]:
@@ -98,9 +101,19 @@ async def _of_plan(client: Client, plan: str, patience: float, *, children: bool
     """
     view = await ask_view(client, plan, BriefView, "plan", BRIEF, patience=patience)
     queue = (await describe(client, plan)).task_queue
-    found = [_pending(plan_id(plan), queue, view.title, item) for item in view.pending]
+    found = _all_of(view, plan_id(plan), queue)
     for child in asking(view.steps) if children else []:
         found += await _of_plan(client, child, patience, children=False)
+    return found
+
+
+def _all_of(view: BriefView, plan: str, queue: str) -> list[Pending]:
+    """The pending decisions of a view; those that it only counts, as `more` of the last one of their kind."""
+    found = [_pending(plan, queue, view.title, item) for item in view.pending]
+    last = {pattern_of(item.step_id): index for index, item in enumerate(found)}
+    for pattern, count in view.more_pending.items():
+        if pattern in last:
+            found[last[pattern]] = found[last[pattern]].model_copy(update={"more": count})
     return found
 
 

@@ -35,6 +35,8 @@ from client.edits import Edited, edit, plan_file, regenerate
 from client.errors import PlanClosed
 from client.history_feed import changes
 from client.ids import plan_id, workflow_id
+from client.items.inside import all_inside, inside
+from client.items.many import decide_all
 from client.listing import Listed, list_plans
 from client.live.feed import with_live
 from client.live.in_flight import in_flight
@@ -63,21 +65,22 @@ from plans.file_stamps import Stamp
 from plans.files.undo import ChangesReport
 from plans.run import Decision, Run
 from plans.views.live import LiveView
-from plans.views.models import BriefView, PlanView
+from plans.views.models import BriefView, InsidePage, PlanView
 from plans.views.progress import events as progress
 from plans.views.progress.events import EventView
 from plans.views.queries import BRIEF
 from plans.views.summary import Summary
 
 __all__ = [
-    "BriefView", "ChangesReport", "Choice", "Decision", "Edited", "EventView", "Links", "Listed", "ListedSchedule",
-    "LiveView", "Pending", "PlanView", "Pruned", "ScheduleView", "Started", "Summary", "Triggered", "answer",
-    "approve", "backfill_schedule", "begin", "brief", "call", "cancel", "changes", "clear_session", "compensate",
-    "compensations", "create_schedule", "decide", "delete_schedule", "deny", "drafted", "edit", "event", "events",
-    "file_changes", "files_changed", "history", "interrupt", "links", "list_plans", "list_schedules", "live", "logs",
-    "make", "pause", "pause_schedule", "pending", "plan_file", "prune", "regenerate", "rerun", "resume",
-    "resume_schedule", "show", "show_patiently", "show_schedule", "stamps", "start", "start_agent", "summary", "text",
-    "trigger_schedule", "undo", "unpause", "update_schedule", "wait", "watch",
+    "BriefView", "ChangesReport", "Choice", "Decision", "Edited", "EventView", "InsidePage", "Links", "Listed",
+    "ListedSchedule", "LiveView", "Pending", "PlanView", "Pruned", "ScheduleView", "Started", "Summary", "Triggered",
+    "all_inside", "answer", "approve", "backfill_schedule", "begin", "brief", "call", "cancel", "changes",
+    "clear_session", "compensate", "compensations", "create_schedule", "decide", "decide_all", "delete_schedule",
+    "deny", "drafted", "edit", "event", "events", "file_changes", "files_changed", "history", "inside", "interrupt",
+    "links", "list_plans", "list_schedules", "live", "logs", "make", "pause", "pause_schedule", "pending",
+    "plan_file", "prune", "regenerate", "rerun", "resume", "resume_schedule", "show", "show_patiently",
+    "show_schedule", "stamps", "start", "start_agent", "summary", "text", "trigger_schedule", "undo", "unpause",
+    "update_schedule", "wait", "watch",
 ]  # fmt: skip
 
 AT_ONCE = 1_000

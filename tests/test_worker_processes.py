@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from temporalio.client import Client
 
 from runtime import daemon
@@ -61,6 +62,7 @@ async def test_the_processes_end_when_the_one_that_keeps_them_is_killed(
         await until(lambda: not any(map(daemon.began, running)), "the processes have ended")
 
 
+@pytest.mark.slow
 async def test_processes_that_cannot_start_say_so_and_end_with_its_exit_code(environ: dict[str, str]) -> None:
     async with worker_process(environ | {"TEMPORAL_ADDRESS": "127.0.0.1:9"}, "--processes", "2") as process:
         _, errors = await asyncio.wait_for(process.communicate(), 60)

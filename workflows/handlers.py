@@ -1,7 +1,7 @@
 """Signal, update and query handlers shared by PlanWorkflow and AgentWorkflow.
 
 A message may arrive at any moment, even before the plan is validated. `plans.execution.messages` parses it and
-`plans.execution.approvals` applies decisions. A malformed or illegal signal becomes a log entry, an update fails with
+`plans.execution.deciding` applies decisions. A malformed or illegal signal becomes a log entry, an update fails with
 a code; neither can block or fail a run.
 """
 
@@ -16,7 +16,8 @@ from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError
 
 from plans.errors import PlanError, Refused
-from plans.execution import approvals, file_tracking
+from plans.execution import file_tracking
+from plans.execution.deciding import patterns
 from plans.execution.messages import (
     AGENT_BYTES,
     Action,
@@ -164,7 +165,7 @@ class MessageHandlers:
         require_stored(arguments)
         message = read(Decide, arguments)
         signed.take(self._started().run, "decide", arguments)
-        return approvals.decide(self._started().run, message, workflow.now(), "update").model_dump(mode="json")
+        return patterns.decide(self._started().run, message, workflow.now(), "update")
 
     @decide.validator
     def _may_decide(self, *arguments: Any) -> None:
@@ -174,7 +175,7 @@ class MessageHandlers:
                 raise Refused(f"the plan has ended ({run.status})", "PLAN_CLOSED")
             message = read(Decide, arguments)
             signed.check(run, "decide", arguments)
-            approvals.check(run, message)
+            patterns.check(run, message)
         except PlanError as error:
             raise ApplicationError(error.message, type=error.code, non_retryable=True) from error
 
@@ -227,6 +228,11 @@ class MessageHandlers:
         """The whole call that a step asks for or would make now; its `digest` binds a decision to it."""
         return queries.call(self._started().run, arguments)
 
+    @workflow.query(description='The steps inside a block or loop, in pages: {"stepId": "resize", "since": 0}')
+    def inside(self, *arguments: Any) -> dict[str, Any]:
+        """The steps inside one step, or those that fit a pattern, each with its result and value."""
+        return queries.inside(self._started().run, arguments)
+
     @workflow.query(description='The plan as text; a big plan abridged to its active steps: {"limit": 100}')
     def text(self, *arguments: Any) -> str:
         """The plan as text (seed 000's display)."""
@@ -245,7 +251,7 @@ class MessageHandlers:
     def _signal_decision(self, name: str, kind: type[Approve | Deny], arguments: Sequence[Any]) -> None:
         message, run = read(kind, arguments), self._started().run
         signed.take(run, "decide", arguments, name)
-        approvals.decide(run, Decide(approved=name == "approve", **dict(message)), workflow.now(), "signal")
+        patterns.decide(run, Decide(approved=name == "approve", **dict(message)), workflow.now(), "signal")
 
     def _signal_control(self, action: Action, arguments: Sequence[Any]) -> None:
         def act() -> None:

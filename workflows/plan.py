@@ -30,6 +30,7 @@ from plans.flow.closing import advance
 from plans.model import Plan, Problem
 from plans.run import PlanStatus, Run
 from plans.views import markdown
+from plans.views.nested.standing import folded_ids
 from workflows import completion, drafting, resume_check, search_attributes, signed
 from workflows.children import parent
 from workflows.children.value import set_value, with_result
@@ -234,6 +235,7 @@ class PlanWorkflow(WaitingHandlers):
         self._reporter.report(execution.schedule)
         workflow.set_current_details(markdown.details(run, execution.schedule))
         known = run.facts.search_attributes
-        self._index.publish(run.status.value, execution.schedule.awaiting, run.plan.title, known=known)
+        awaiting = folded_ids(execution.schedule.awaiting)
+        self._index.publish(run.status.value, awaiting, run.plan.title, known=known)
         if run.revisions:
             self._index.publish_memo(run.plan.title, len(run.plan.steps))

@@ -16,6 +16,7 @@ from plans.execution import approvals
 from plans.execution.file_tracking import known
 from plans.execution.tool_history import note_call
 from plans.expressions.references import Filled
+from plans.flow.ids import call_name
 from plans.model import Step, ToolSpec
 from plans.run import Run
 from plans.step_call import StepValues, call_of
@@ -34,7 +35,7 @@ def start(run: Run, step: Step, filled: Filled, values: StepValues) -> workflow.
         step.tool,
         call.model_dump(mode="json", exclude_defaults=True),
         task_queue=run.queue_of(step),
-        activity_id=_name(step.id, state.calls),
+        activity_id=call_name(step.id, state.calls),
         summary=" · ".join(filter(None, (step.id, state.mended or step.description)))[:200],
         start_to_close_timeout=policy.start_to_close,
         heartbeat_timeout=policies.HEARTBEAT_TIMEOUT,
@@ -49,7 +50,7 @@ def _call(run: Run, step: Step, spec: ToolSpec, filled: Filled, values: StepValu
         args=filled.args,
         plan_id=run.plan.id or "",
         step_id=step.id,
-        key=_key(_name(step.id, run.steps[step.id].calls)),
+        key=_key(call_name(step.id, run.steps[step.id].calls)),
         workspace=run.workspace_of(step),
         timeout=policy.timeout,
         retry=policy.retry,
@@ -67,11 +68,7 @@ def _call(run: Run, step: Step, spec: ToolSpec, filled: Filled, values: StepValu
     )
 
 
-def _name(step_id: str, calls: int) -> str:
-    return step_id if calls == 1 else f"{step_id}#{calls}"
-
-
 def _key(call: str) -> str:
     """The idempotency key of a call: the same for all its attempts and after continue-as-new, unique per call."""
     info = workflow.info()
-    return f"{info.workflow_id}/{info.first_execution_run_id[:8]}/{call}"
+    return f"{info.workflow_id}/{info.first_execution_run_id[:8]}/{call.replace('/', '%2F')}"

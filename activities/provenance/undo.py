@@ -35,6 +35,7 @@ from plans.files.undo import (
     decide_undo,
     is_of,
 )
+from plans.flow.ids import of_call
 
 MAX_COMPARED = 128 * 1024
 DIFF = Bounds(lines=200, compared_bytes=MAX_COMPARED)
@@ -202,7 +203,7 @@ def _diff(path: str, before: bytes | None, after: bytes | None) -> str:
 
 
 def _of_effect(effect: Effect, time: float, plan_id: str) -> CallChanges:
-    step_id = effect.key.rpartition("/")[2].partition("#")[0]
+    step_id = of_call(effect.key.rpartition("/")[2].replace("%2F", "/"))[0]
     kind: Literal["created", "changed", "deleted"] = "created" if not effect.before else "changed"
     after = FOLDER if effect.kind == "directory" else effect.after
     mode = effect.value.get("mode") if isinstance(effect.value, dict) else None

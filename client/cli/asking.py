@@ -6,8 +6,9 @@ from client.calls import file_diffs
 from client.cli.session import Connected
 from plans.views.call_text import call_rows
 from plans.views.models import PendingView
+from plans.views.nested.words import quoted
 from plans.views.pending import QUESTION
-from plans.views.safe_text import exact
+from plans.views.safe_text import exact, line
 from runtime.task_queues import serves_this_machine
 
 Details = dict[str, str]
@@ -26,10 +27,12 @@ def question(plan: str, item: PendingView, details: Details) -> list[str]:
     """The rows of a pending decision: whose it is, the whole call, how to decide."""
     rows = [f"  {row}" for row in call_rows(item, details)]
     if item.kind == QUESTION:
-        return [f"{plan}  {item.step_id}: {reason(item)}", *rows, f"  plan answer {plan} {item.step_id} VALUE"]
+        way = f"  plan answer {plan} {quoted(item.step_id)} VALUE"
+        return [f"{plan}  {line(item.step_id)}: {reason(item)}", *rows, way]
     named = f" --digest {item.digest}" if item.changed else ""  # or the plan would not know which call is meant
-    ways = f"  plan approve {plan} {item.step_id}{named}   or: plan deny {plan} {item.step_id}"
-    return [f"{plan}  {item.step_id}: {reason(item)}", *rows, ways]
+    step = quoted(item.step_id)
+    ways = f"  plan approve {plan} {step}{named}   or: plan deny {plan} {step}"
+    return [f"{plan}  {line(item.step_id)}: {reason(item)}", *rows, ways]
 
 
 def reason(item: PendingView) -> str:

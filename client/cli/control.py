@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -16,7 +16,11 @@ from client.cli.session import who
 from client.ids import plan_id
 from client.runs import Choice
 from plans.errors import PlanError, Refused
+from plans.flow.ids import is_pattern
 from plans.views.call_text import CALLS, args_rows, call_rows, warnings_of
+from plans.views.models import PendingView
+from plans.views.nested.words import quoted
+from plans.views.safe_text import line
 
 Args = Annotated[
     str | None, typer.Option("--args", metavar="JSON", help="Run the step with these arguments, a JSON object.")
@@ -79,6 +83,8 @@ def _control(plan: str, verb: Verb, by: str | None, as_json: bool) -> None:
 
 async def _decide(client: Client, plan: str, choice: Choice, *, approved: bool) -> str:
     """Show the call and send a decision about exactly this. Raises Refused where a person must look first."""
+    if is_pattern(choice.step_id):
+        return await _decide_all(client, plan, choice, approved=approved)
     asked = await runs.call(client, plan, choice.step_id)
     if asked is not None:
         output.say("\n".join(call_rows(asked)))
@@ -88,11 +94,27 @@ async def _decide(client: Client, plan: str, choice: Choice, *, approved: bool) 
             output.say("\n".join(["With these arguments instead:", *warned, *args_rows(choice.args)]))
     if asked is not None and choice.digest is None:
         if approved and asked.changed and choice.version is None:
-            command = f"plan approve {plan_id(plan)} {asked.step_id} --digest {asked.digest}"
+            command = f"plan approve {plan_id(plan)} {quoted(asked.step_id)} --digest {asked.digest}"
             text = "has changed since it was first asked; this is what it would do now. To approve exactly this:"
             raise Refused(f"step '{asked.step_id}' {text} {command}", "DIGEST_REQUIRED")
         choice = choice.naming(asked)
     return await (runs.approve if approved else runs.deny)(client, plan, choice)
+
+
+async def _decide_all(client: Client, plan: str, choice: Choice, *, approved: bool) -> str:
+    """Show the calls of all items that await approval, and decide about exactly these."""
+    if choice.args is not None or choice.digest is not None:
+        raise PlanError("--args and --digest are for one step, not for a pattern", "INVALID_ARGS")
+
+    def show(items: Sequence[PendingView]) -> None:
+        rows = (row for item in items for row in (f"{line(item.step_id)}:", *(f"  {row}" for row in call_rows(item))))
+        output.say("\n".join(rows))
+
+    count, refused = await runs.decide_all(client, plan, choice, approved=approved, show=show)
+    for name, why in refused.items():
+        output.say(f"Not decided: {line(name)}: {line(why)}")
+    verb = "approved" if approved else "denied"
+    return f"{count} step{'s' * (count != 1)} '{choice.step_id}' {verb}{f' by {choice.by}' if choice.by else ''}"
 
 
 def _report(plan: str, sentence: str, as_json: bool, **found: Any) -> None:

@@ -9,7 +9,7 @@ import typer
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 File = Annotated[str, typer.Argument(metavar="FILE", help="Plan file, JSON or YAML; - reads standard input.")]
 Id = Annotated[str, typer.Argument(metavar="ID", help="Plan id or workflow id.")]
-Step = Annotated[str, typer.Argument(metavar="STEP", help="Id of the step.")]
+Step = Annotated[str, typer.Argument(metavar="STEP", help="Id of the step; of an item: 'resize[cat.png]'.")]
 By = Annotated[
     str | None, typer.Option("--by", metavar="NAME", help="Your name, for the plan's log; default: your user name.")
 ]

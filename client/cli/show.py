@@ -12,9 +12,11 @@ import typer
 from client import runs
 from client.calls import with_values
 from client.cli import output, session
-from client.cli.asking import Details, details, question
+from client.cli.asking import Details, details
 from client.cli.follow.ctrl_c import after_ctrl_c
 from client.cli.follow.follow import exit_code, follow, show_summary
+from client.cli.items.inside import inside_json, inside_text
+from client.cli.items.waiting import pending_rows
 from client.cli.options import AsJson, Id
 from client.cli.session import Connected
 from client.ids import plan_id
@@ -25,6 +27,7 @@ from client.runs import Pending, Summary
 from plans.definition.parsing import read_plan
 from plans.definition.validation import problems
 from plans.errors import InvalidPlan
+from plans.flow.ids import covers
 from plans.model import Plan
 from plans.views.call_text import warnings_of
 from plans.views.graphs.plan_nodes import plan_nodes
@@ -39,42 +42,59 @@ _UNDRAWN = ("UNKNOWN_DEPENDENCY", "BAD_REFERENCE", "PLAN_CYCLE", "PLAN_DUPLICATE
 
 def show(
     plan: Id,
+    step: Annotated[
+        str | None,
+        typer.Argument(metavar="STEP", help="Only this step and what is inside it: a loop, 'a[x]', 'a[*].b'."),
+    ] = None,
     full: Annotated[
         bool, typer.Option("--full", help="All steps of a big plan; with --json, large values in full.")
     ] = False,
+    everything: Annotated[bool, typer.Option("--all", help="With STEP: every step inside it.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show a plan: its steps, results and files."""
-
-    async def linked_text(here: Connected) -> str:
-        text = runs.text(here.client, plan, None if full else TEXT_STEPS, detailed=True)
-        found, linked, live, so_far = await asyncio.gather(
-            text, runs.links(here.client, plan), runs.live(here.client, plan), runs.summary(here.client, plan)
-        )
-        now = datetime.now(UTC)
-        rows = [f"Now: {line(name or 'LLM request')}: {line(in_words(each, now))}" for name, each in live.items()]
-        rows += [f"Resumes: {linked.resumes}"] if linked.resumes else []
-        rows += [f"Resumed by: {', '.join(linked.resumed_by)}"] if linked.resumed_by else []
-        later = [(f"plan show {name}", "the run that resumed it") for name in linked.resumed_by[-1:]]
-        rows += [f"Next: {command}   {what}" for command, what in later or next_commands(so_far)]
-        return "\n".join([found, *([""] if rows else []), *rows])
-
-    async def view(here: Connected) -> dict[str, Any]:
-        found = await runs.show(here.client, plan)
-        later = (await runs.links(here.client, plan)).resumed_by
-        live = await runs.live(here.client, plan)
-        running = {name: each.model_dump(mode="json", exclude_unset=True) for name, each in live.items()}
-        shown = await with_large_values(found, here.settings) if full else found
-        asked = [item.model_copy(update={"unusual": warnings_of(item)}) for item in shown.pending]
-        items = [item.model_dump(mode="json", exclude_unset=True) for item in asked]
-        more = {"resumedBy": later, "live": running}
-        return shown.to_json() | {"pending": items} | {name: each for name, each in more.items() if each}
-
-    if not as_json:
-        output.show(session.look(plan, "plan" if full else "text", linked_text))
+    """Show a plan: its steps, results and files. Blocks and loops are folded; name one to unfold it."""
+    if step is not None:
+        _show_inside(plan, step, everything=everything, as_json=as_json)
         return
 
-    output.show_json(session.look(plan, "plan", view))
+    if as_json:
+        output.show_json(session.look(plan, "plan", lambda here: _json_view(here, plan, full)))
+    else:
+        output.show(session.look(plan, "plan" if full else "text", lambda here: _linked_text(here, plan, full)))
+
+
+async def _linked_text(here: Connected, plan: str, full: bool) -> str:
+    text = runs.text(here.client, plan, None if full else TEXT_STEPS, detailed=True)
+    found, linked, live, so_far = await asyncio.gather(
+        text, runs.links(here.client, plan), runs.live(here.client, plan), runs.summary(here.client, plan)
+    )
+    now = datetime.now(UTC)
+    rows = [f"Now: {line(name or 'LLM request')}: {line(in_words(each, now))}" for name, each in live.items()]
+    rows += [f"Resumes: {linked.resumes}"] if linked.resumes else []
+    rows += [f"Resumed by: {', '.join(linked.resumed_by)}"] if linked.resumed_by else []
+    later = [(f"plan show {name}", "the run that resumed it") for name in linked.resumed_by[-1:]]
+    rows += [f"Next: {command}   {what}" for command, what in later or next_commands(so_far)]
+    return "\n".join([found, *([""] if rows else []), *rows])
+
+
+async def _json_view(here: Connected, plan: str, full: bool) -> dict[str, Any]:
+    found = await runs.show(here.client, plan)
+    later = (await runs.links(here.client, plan)).resumed_by
+    live = await runs.live(here.client, plan)
+    running = {name: each.model_dump(mode="json", exclude_unset=True) for name, each in live.items()}
+    shown = await with_large_values(found, here.settings) if full else found
+    asked = [item.model_copy(update={"unusual": warnings_of(item)}) for item in shown.pending]
+    items = [item.model_dump(mode="json", exclude_unset=True) for item in asked]
+    more = {"resumedBy": later, "live": running}
+    return shown.to_json() | {"pending": items} | {name: each for name, each in more.items() if each}
+
+
+def _show_inside(plan: str, step: str, *, everything: bool, as_json: bool) -> None:
+    if as_json:
+        found = session.look(plan, "inside", lambda here: inside_json(here, plan, step, everything=everything))
+        output.show_json(found)
+    else:
+        output.show(session.look(plan, "inside", lambda here: inside_text(here, plan, step, everything=everything)))
 
 
 def watch(plan: Id, as_json: AsJson = False) -> None:
@@ -139,7 +159,7 @@ def pending(
     async def collect(here: Connected) -> list[tuple[Pending, Details]]:
         found = [each async for each in runs.pending(here.client, output.say, plan=plan)]
         if plan is not None and step is not None:
-            found = [each for each in found if each.step_id == step]
+            found = [each for each in found if covers(step, each.step_id)]
         if full:
             return [(await with_values(each, here.settings), {}) for each in found]
         return [(each, {} if as_json else await details(here, each)) for each in found]
@@ -150,7 +170,7 @@ def pending(
     elif not found:
         output.say(_nothing(plan, step))
     else:
-        output.page("\n".join(row for each, more in found for row in question(each.plan_id, each, more)))
+        output.page("\n".join(pending_rows(found, folds=step is None)))
 
 
 def _nothing(plan: str | None, step: str | None) -> str:

@@ -19,6 +19,7 @@ from temporalio.service import RPCError
 
 from client.ids import AGENT
 from client.rpc import RPC_TIMEOUT, describe, heartbeat_of, memo_of
+from plans.flow.ids import of_call
 from plans.views.live import LiveView, live_of
 
 MAX_AGENTS = 10
@@ -81,7 +82,7 @@ async def _activity(found: WorkflowExecutionDescription, info: PendingActivityIn
     waits = info.state == PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED and info.attempt > 1
     next_at = (_time(info.next_attempt_schedule_time) or _time(info.scheduled_time)) if waits else None
     tool = info.activity_type.name
-    step_id = "" if tool == LLM else info.activity_id.partition("#")[0]
+    step_id = "" if tool == LLM else of_call(info.activity_id)[0]
     return InFlight(f"{found.id}/{info.activity_id}", step_id, tool, live_of(details, next_at))
 
 

@@ -16,6 +16,7 @@ from client.errors import PlanNotFound
 from client.rpc import ask, describe, heartbeat_of
 from plans.activity_io import logs_of, time_of
 from plans.errors import PlanError
+from plans.flow.ids import covers, of_call
 from plans.run import Status
 from plans.views.live import LiveView, live_of
 from plans.views.progress.logs import LoggedAttempt, LoggedStep, LogsPage
@@ -95,7 +96,7 @@ class Attempts:
             return self._recorded[plan][1]
         found, since = list[LoggedStep](), 0
         while True:
-            asked = {"stepId": step} if step else {"since": since}
+            asked = {"stepId": step, "since": since} if step else {"since": since}
             page = LogsPage.model_validate(await ask(self._client, plan, "logs", asked))
             found += page.steps
             if step and not found:
@@ -113,15 +114,15 @@ async def _running(
     """The attempts of the calls in flight, those included that another one follows."""
     found, owners = list[Shown](), {each.step_id: each for each in steps}
     for pending in description.raw_description.pending_activities:
-        step, _, number = pending.activity_id.partition("#")
-        if only not in ("", step):
+        step, number = of_call(pending.activity_id)
+        if only and not covers(only, step):
             continue
         details = await heartbeat_of(description, pending)
         live = live_of(details)
         owner = owners.get(step) or LoggedStep(
             step_id=step, tool=pending.activity_type.name, status=Status.RUNNING, of=live.of or 1
         )
-        for attempt in _attempts(details, live, int(number) if number.isdecimal() else 1):
+        for attempt in _attempts(details, live, number):
             found.append(Shown(prefix + step, owner, attempt, runs=attempt.code is None))
     return found
 

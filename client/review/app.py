@@ -21,8 +21,8 @@ from client import runs
 from client.review.answering import answered
 from client.review.dialogs import Approve, AskText, Confirm, PickTool, Reading
 from client.review.external_editor import as_text, edits_of, let_edit
+from client.review.nested import why_not_edited
 from client.review.plan_screen import LivePlan
-from client.review.rows import may_edit
 from client.review.step_draft import Draft, new_step
 from client.review.step_form import EditScreen
 from client.runs import Choice
@@ -87,8 +87,8 @@ class ReviewApp(LivePlan):
         step = self.chosen
         if event.option_list.id != "steps" or step is None:
             return
-        if not may_edit(step):
-            self.say(f"Step '{step.id}' is {step.status}: only steps that have not started can be edited.")
+        if why := why_not_edited(step):
+            self.say(why)
             return
         draft = Draft(step, self.view.version, self.tools.get(step.tool))
         self.push_screen(EditScreen(draft, lambda: self.view, self._save))
@@ -201,9 +201,9 @@ class ReviewApp(LivePlan):
 
     def action_waiting(self) -> None:
         """Go to the next step awaiting approval."""
-        ids = [step.id for step in self.steps]
-        here = ids.index(self.chosen.id) if self.chosen else -1
-        waiting = sorted((ids.index(item.step_id) for item in self.view.pending), key=lambda at: (at <= here, at))
+        ids, chosen = [step.id for step in self.steps], self.chosen
+        here, asked = ids.index(chosen.id) if chosen else -1, {item.step_id for item in self.view.pending}
+        waiting = sorted((at for at, name in enumerate(ids) if name in asked), key=lambda at: (at <= here, at))
         self.choose(ids[waiting[0]]) if waiting else self.say("No step is awaiting approval.")
 
     @work(exclusive=True)
@@ -241,8 +241,8 @@ class ReviewApp(LivePlan):
         self.exit("left")
 
     def _moved(self, by: int) -> Change:
-        ids, name = [step.id for step in self.steps], self.chosen.id if self.chosen else ""
-        place = ids.index(name) + by if name else -1
+        ids, name = [step.id for step in self.view.steps], self.chosen.id if self.chosen else ""
+        place = ids.index(name) + by if name in ids else -1
         if not 0 <= place < len(ids):
             return None
         after = (ids[place - 1] if place else None) if by < 0 else ids[place]

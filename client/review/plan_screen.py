@@ -20,6 +20,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from client import runs
+from client.review.nested import shown_steps
 from client.review.rows import change_log, cut, detail, heading, rows
 from client.review.step_form import EditScreen
 from client.runs import PlanView
@@ -94,8 +95,8 @@ class LivePlan(App[str]):
 
     @property
     def steps(self) -> Sequence[StepView]:
-        """The steps in the plan's order."""
-        return self.view.steps
+        """The rows: the steps in the plan's order, and those inside them that need a look."""
+        return shown_steps(self.view)
 
     @property
     def chosen(self) -> StepView | None:

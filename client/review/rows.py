@@ -6,6 +6,7 @@ Every mark comes with a word, so that nothing depends on colour alone; texts of 
 from __future__ import annotations
 
 import json
+import string
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,12 +15,14 @@ from rich.table import Table
 from rich.text import Text
 
 from client.plan_file import races_among
+from client.review.nested import UNTOUCHED, inside_text, is_inside, shown_steps
 from plans.execution.tool_history import shorten
 from plans.model import Step, ToolSpec
 from plans.model.step_fields import On, aliases, names
 from plans.run import DENIED
 from plans.views.call_text import large_rows, proposal, warnings_of
 from plans.views.models import PendingView, PlanView, StepView
+from plans.views.nested.words import what
 from plans.views.pending import QUESTION
 from plans.views.safe_text import exact, line, safe
 
@@ -30,8 +33,9 @@ MARKS = {
 TASKS = {"done": "✓ done   ", "current": "▸ current", "open": "· open   "}
 """Mark and word for each status of an agent's task."""
 ASKING = ("?", "bold yellow")
-UNTOUCHED = ("pending", "blocked", "ready")
 LABEL = 12
+WORD = string.ascii_letters + string.digits + "_-"
+"""What the ids of authors consist of."""
 MAX_VALUE = 20_000
 """How many characters of a result are shown; arguments are shown in full."""
 
@@ -41,7 +45,8 @@ def heading(view: PlanView, width: int) -> Text:
     counts = view.counts
     done = sum(counts.get(status, 0) for status in ("completed", "skipped"))
     steps = f"{done} of {counts['total']} steps done" if done else f"{counts['total']} steps"
-    waiting, asks = len(view.pending), any(item.kind == QUESTION for item in view.pending)
+    waiting = len(view.pending) + sum(view.more_pending.values())
+    asks = any(item.kind == QUESTION for item in view.pending)
     tail = f"  {view.status}  version {view.version}  {steps}"
     tail += f"  ? {waiting} awaiting approval{' or answer' if asks else ''}" if waiting else ""
     title = cut(line(view.title or view.id), max(8, width - cell_len(tail)))
@@ -50,17 +55,17 @@ def heading(view: PlanView, width: int) -> Text:
 
 def rows(view: PlanView, width: int) -> list[Text]:
     """One row per step, each of at most `width` cells."""
-    steps = view.steps
-    name = min(18, max((cell_len(step.id) for step in steps), default=0))
+    steps = shown_steps(view)
+    name = min(18, max((cell_len(line(_name(step))) for step in steps), default=0))
     tool = min(14, max((cell_len(line(step.tool)) for step in steps), default=0))
     faulty = {problem.step_id for problem in view.problems}
     asked = {item.step_id for item in view.pending}
     number = len(str(len(steps)))
-    places = {step.id: index for index, step in enumerate(steps, 1)}
+    places = {step.id: index for index, step in enumerate(view.steps, 1)}
     after = {step.id: _after(step, places) for step in steps}
     needs = max(map(len, after.values()), default=0)
     widths = (number, name, tool, needs, width)
-    return [_row(step, places[step.id], after[step.id], widths, faulty, asked) for step in steps]
+    return [_row(step, places.get(step.id, ""), after[step.id], widths, faulty, asked) for step in steps]
 
 
 def detail(view: PlanView, step: StepView, tools: Mapping[str, ToolSpec]) -> Table:
@@ -111,15 +116,25 @@ def _after(step: StepView, places: Mapping[str, int]) -> str:
     return f"after {cut(found, 7)}" if found else ""
 
 
-def _row(step: StepView, index: int, after: str, widths: tuple[int, ...], faulty: set[Any], asked: set[Any]) -> Text:
+def _name(step: StepView) -> str:
+    """The id; of a step inside another one, the part that tells it from others: `[cat.png].thumb`."""
+    inner = step.id.lstrip(WORD)
+    return inner if is_inside(step) else step.id
+
+
+def _row(
+    step: StepView, index: int | str, after: str, widths: tuple[int, ...], faulty: set[Any], asked: set[Any]
+) -> Text:
     number, name, tool, needs, width = widths
     mark, style = ASKING if step.id in asked else MARKS[step.status]
     flags = _flags(step, faulty, asked)
-    head = f"{mark} {index:>{number}} {_fill(step.id, name)}  {_fill(line(step.tool), tool)}  {after:<{needs}}  "
+    head = (
+        f"{mark} {index:>{number}} {_fill(line(_name(step)), name)}  {_fill(line(step.tool), tool)}  {after:<{needs}}  "
+    )
     room = max(0, width - cell_len(head) - cell_len(flags) - 1)
-    what = f"{step.description[:200]}  {shorten(step.args)}".strip()
+    told = inside_text(step) or f"{step.description[:200]}  {shorten(step.args)}".strip()
     text = Text(head, style if mark not in "☐" else "", no_wrap=True)
-    text.append(_fill(line(what), room) + " ")
+    text.append(_fill(line(told), room) + " ")
     return text.append(flags, "bold" if step.id in faulty | asked else "")
 
 
@@ -157,10 +172,12 @@ def _facts(view: PlanView, step: StepView, tools: Mapping[str, ToolSpec]) -> Ite
         yield "awaiting", f"? {line(item.kind)}: {keys}", "bold yellow"
     if step.description:
         yield "step", exact(step.description), ""
+    if inside := inside_text(step):
+        yield "inside", inside, ""
     spec = tools.get(step.tool)
     is_asked = item is not None and item.kind != QUESTION
     approval = "⚠ needs approval" if step.requires_approval or is_asked else "no approval needed"
-    yield "tool", f"{line(step.tool)}, {approval}", ""
+    yield "tool", f"{line(what(step))}, {approval}", ""
     if not may_edit(step) or step.failure:
         yield from _fate(step)
     yield from _call(item or PendingView(step_id=step.id, kind="", tool=step.tool, args=step.args))
@@ -181,6 +198,8 @@ def _call(item: PendingView) -> Iterator[tuple[str, str, str]]:
         yield (name, shown, "") if is_short else (cut(line(name), LABEL), f"{exact(name)}:\n{shown}", "")
     for name, large in item.large.items():
         yield "large", "\n".join(large_rows(name, large, item.values.get(name))), ""
+    if item.item:
+        yield "item", exact(item.item), ""
     if item.queue:
         yield "queue", exact(item.queue), ""
 

@@ -19,8 +19,10 @@ from client.children.naming import below
 from client.errors import NoWorker
 from client.ids import plan_id
 from client.rpc import RPC_TIMEOUT, ask_view, describe, translated
+from plans.definition.scopes import walk_step
 from plans.errors import PlanError, Refused
 from plans.files.undo import ChangesReport, ChangesRequest
+from plans.flow.ids import template_of
 from plans.views.models import PlanView
 
 CEILING = timedelta(minutes=30)
@@ -45,7 +47,7 @@ async def undo(
     partly: bool = False,
     also: Sequence[str] = (),
 ) -> ChangesReport:
-    """Undo the file changes of an ended plan, or of one of its steps.
+    """Undo the file changes of an ended plan, or of one of its steps: of a loop, of an item `a[x]`, or `a[*].b`.
 
     If a file cannot be restored, for example because someone else has changed it since, it is listed in `refused` and
     nothing is undone; with `partly`, the other files are restored. `dry_run` only reports what would be done, also
@@ -72,8 +74,8 @@ async def ended(client: Client, plan: str) -> WorkflowExecutionDescription:
 
 async def _answer(client: Client, plan: str, request: ChangesRequest, workflow_id: str) -> ChangesReport:
     view = await ask_view(client, plan, PlanView, "plan")
-    steps = {step.id: step for step in view.steps}
-    if request.step_id is not None and request.step_id not in steps:
+    steps = {path: step for each in view.steps for path, step in walk_step(each)}
+    if request.step_id is not None and template_of(request.step_id) not in steps:
         name = plan_id(plan)
         raise Refused(f"plan '{name}' has no step '{request.step_id}'; `plan show {name}` lists them", "UNKNOWN_STEP")
     default = (await describe(client, plan)).task_queue
@@ -101,7 +103,7 @@ async def _answer(client: Client, plan: str, request: ChangesRequest, workflow_i
         raise _failure(error, plan) from error
     except RPCError as error:
         raise translated(error, plan) from error
-    tools = {name: step.tool for name, step in steps.items()}
+    tools = {path: step.tool for path, step in steps.items()}
     return _with_tools(ChangesReport.model_validate(result), tools)
 
 
@@ -117,7 +119,8 @@ async def _queues(client: Client, child: str) -> list[str | None]:
 def _with_tools(report: ChangesReport, tools: Mapping[str, str]) -> ChangesReport:
     """Fill in the tool of each call, which the effect log does not record."""
     calls = [
-        call if call.tool else call.model_copy(update={"tool": tools.get(call.step_id, "")}) for call in report.calls
+        call if call.tool else call.model_copy(update={"tool": tools.get(template_of(call.step_id), "")})
+        for call in report.calls
     ]
     return report.model_copy(update={"calls": calls})
 

@@ -17,6 +17,7 @@ from plans.change_log import logged, of_approver, stands_since
 from plans.definition.dependencies import dependencies
 from plans.definition.validation import call_problems
 from plans.errors import Refused
+from plans.execution.deciding import remembered
 from plans.execution.messages import Decide
 from plans.execution.tool_history import keep_asked, keep_proposed
 from plans.flow.ids import is_inside
@@ -41,10 +42,10 @@ def is_needed(run: Run, step: Step, call: StepCall) -> bool:
         return asks is True or _asks_by_default(run, step, call)
     if step.id in run.denied:
         return True
-    if run.options.approve_all:
+    if run.options.approve_all or remembered.by_item(run, step, call):
         return False
     if asks is None:
-        return _asks_by_default(run, step, call) and _kind(run, call) not in run.remembered
+        return _asks_by_default(run, step, call) and not remembered.by_tool(run, call)
     return asks
 
 
@@ -58,7 +59,9 @@ def is_waived(run: Run, step: Step, call: StepCall) -> bool:
     if run.facts.strict_approvals or step.id in run.denied:
         return False
     asks = stated(run, step)
-    return run.options.approve_all or asks is False or (asks is None and _kind(run, call) in run.remembered)
+    if run.options.approve_all or asks is False or remembered.by_item(run, step, call):
+        return True
+    return asks is None and remembered.by_tool(run, call)
 
 
 def stated(run: Run, step: Step) -> bool | None:
@@ -161,8 +164,10 @@ def _since(run: Run, step: Step) -> str:
     return f"was changed in version {last.version}{f' by {last.by}' if last.by else ''}"
 
 
-def decide(run: Run, message: Decide, now: datetime, source: Literal["signal", "update", "timeout"]) -> Decision:
-    """Record a decision. Raises Refused, with the run unchanged, if it cannot be accepted."""
+def decide(
+    run: Run, message: Decide, now: datetime, source: Literal["signal", "update", "timeout"], *, is_told: bool = True
+) -> Decision:
+    """Record a decision, with a log entry unless the caller has one. Raises Refused, with the run unchanged."""
     step = check(run, message)
     if message.args is not None:
         _take_args(run, step, message, now)
@@ -188,9 +193,10 @@ def decide(run: Run, message: Decide, now: datetime, source: Literal["signal", "
     )
     run.decisions[step.id] = decision
     keep_proposed(state)
-    run.note(LogKind.APPROVED if message.approved else LogKind.DENIED, sentence(step.id, decision), now, step.id)
+    if is_told:
+        run.note(LogKind.APPROVED if message.approved else LogKind.DENIED, sentence(step.id, decision), now, step.id)
     if message.remember and message.approved and not run.facts.strict_approvals and state.status is not Status.RUNNING:
-        _remember(run, _kind(run, call.call._replace(args=seen)), decision)
+        remembered.remember(run, step, call.call._replace(args=seen), decision, stated)
     return decision
 
 
@@ -219,34 +225,6 @@ def _take_args(run: Run, step: Step, message: Decide, now: datetime) -> None:
     what = f"the approver of '{step.id}' changed its arguments: {'; '.join(revision.diff[:-1])}"
     who = f" by {message.by}" if message.by else ""
     run.note(LogKind.EDITED, f"version {run.plan.version}{who}: {what}", now, subject=step.id)
-
-
-def _kind(run: Run, call: StepCall) -> str:
-    """What a remembered approval covers."""
-    if run.facts.binds_calls:
-        return call.kind
-    return f"{call.tool} with network" if call.network else call.tool
-
-
-def _remember(run: Run, kind: str, decision: Decision) -> None:
-    """Approve a kind of call for the rest of the run, including the steps that already await approval for it.
-
-    A step with its own `requiresApproval` still needs approval: its author asked for that.
-    """
-    run.remembered[kind] = decision.by
-    run.note(LogKind.REMEMBERED, f"{kind} is approved for the rest of this run", decision.time, subject=kind)
-    for name, state in run.steps.items():
-        if state.awaiting != "approval":
-            continue
-        step = run.outline.step(name)
-        if stated(run, step) is not None:
-            continue
-        if state.proposal is not None and run.facts.binds_calls:
-            continue  # it asks about a recovery, not about a call
-        seen = state.asked if state.asked is not None else run.args_of(step)
-        if _kind(run, upcoming(run, step).call._replace(args=seen)) == kind:
-            own = {"args": None, "args_hash": args_hash(seen), "digest": state.digest, "remembered": True}
-            run.decisions.setdefault(step.id, decision.model_copy(update=own))
 
 
 def covers(run: Run, step: Step, call: StepCall) -> bool:

@@ -45,6 +45,9 @@ class Approve(Value):
     args: dict[str, Any] | None = None
     version: int | None = Field(default=None, strict=True)
     digest: Digest | None = Field(default=None, description="The call that was decided about; another one is refused.")
+    digests: list[Digest] | None = Field(
+        default=None, max_length=200, description="Of a pattern: the calls that were decided about, and no others."
+    )
     remember: bool = Field(default=False, strict=True, description="Approve the tool for the rest of the run.")
     signature: Signature | None = Field(default=None, description="Where the worker asks for signed decisions.")
 
@@ -57,6 +60,9 @@ class Deny(Value):
     comment: str = Field(default="", max_length=2_000)
     version: int | None = Field(default=None, strict=True)
     digest: Digest | None = Field(default=None, description="The call that was decided about; another one is refused.")
+    digests: list[Digest] | None = Field(
+        default=None, max_length=200, description="Of a pattern: the calls that were decided about, and no others."
+    )
     signature: Signature | None = Field(default=None, description="Where the worker asks for signed decisions.")
 
 
@@ -106,6 +112,15 @@ class LogsAsked(Value):
 
     step_id: str = Field(default="", max_length=1_000)
     since: int = Field(default=0, ge=0)
+
+
+class InsideAsked(Value):
+    """Payload of the query for what is inside a block or loop: a step, a pattern; from number `since` on."""
+
+    step_id: str = Field(min_length=1, max_length=1_000)
+    since: int = Field(default=0, ge=0)
+    limit: int = Field(default=200, ge=1, le=500)
+    direct: bool = Field(default=False, strict=True, description="Only the items, not the steps inside them.")
 
 
 class AgentProgress(Value):
@@ -242,6 +257,6 @@ def _example(kind: type[Value]) -> str:
         return '{"edits": [{"op": "set", "stepId": "step_1", "path": "args.path", "value": "b.txt"}]}'
     if kind is Regenerate:
         return '{"feedback": "..."}'
-    if issubclass(kind, (Approve, Deny, StepAsked)):
+    if issubclass(kind, (Approve, Deny, StepAsked, InsideAsked)):
         return '{"stepId": "step_1"}'
     return str(getattr(kind, "EXAMPLE", "{}"))

@@ -133,6 +133,11 @@ class ReadinessIndex:
         lists = (self._ready, self._awaiting, self._recovering, self._expecting, self._begun)
         return not (self.running or any(lists))
 
+    @property
+    def containers(self) -> Containers:
+        """The counters of what is inside blocks and loops."""
+        return self._containers
+
     def step(self, step_id: str) -> Step:
         """The step with that id, also inside a block or loop."""
         return self.outline.step(step_id)

@@ -263,14 +263,14 @@ class Schedule(ReadinessIndex):
         state = self._state(step_id)
         if state.never or to not in STEP_MOVES.get(state.status, ()) or self.run.status in ENDED:
             raise IllegalMove(f"step '{step_id}' is {state.status} and cannot become {to}")
-        self.counts[state.status] -= 1
+        before, state.status = state.status, to
+        self.counts[before] -= 1
         self.counts[to] += 1
-        state.status = to
         state.changes.append(Change(seq=self.run.next_seq(), time=now, status=to))
         state.awaiting = None
         self._list(step_id)
-        if self.run.opened and to in DONE:
-            self._containers.ended(step_id)
+        if self.run.opened:
+            self._containers.moved(step_id, before, to)
 
 
 def conclude(run: Run, status: PlanStatus, reason: str, now: datetime) -> None:

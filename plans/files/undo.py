@@ -17,6 +17,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from plans.flow.ids import covers
 from plans.model import Queue, Value
 
 FOLDER = "folder"
@@ -37,9 +38,9 @@ def one_of(step_id: str, others: Sequence[str]) -> str:
 def is_of(name: str, step_id: str | None) -> bool:
     """Whether a call is of the step asked for, of one inside it, of its undo, or of the plan that it runs.
 
-    `each[a].write`, `deploy.undo` and `deploy/upload` are of `each` and `deploy`.
+    `each[a].write`, `deploy.undo` and `deploy/upload` are of `each` and `deploy`; the first of `each[*].write` as well.
     """
-    return step_id in (None, name) or name.startswith(tuple(f"{step_id}{mark}" for mark in "/.[#"))
+    return step_id is None or name.startswith(f"{step_id}/") or covers(step_id, name)
 
 
 class FileChange(Value):

@@ -19,6 +19,9 @@ from plans.step_state import DONE, Status, StepState
 MAX_AWAITING = 500
 """No further item begins while so many steps await a person: whoever decides is not flooded (FAULTS T13)."""
 
+MAX_FAILURES = 20
+"""Failed steps inside containers that are remembered for views."""
+
 
 class Containers:
     """The counters of one run."""
@@ -30,11 +33,34 @@ class Containers:
         self._active: set[str] = set()
         self._hungry: dict[str, None] = {}
         self._ended: dict[str, None] = {}
+        self.counts: dict[str, Counter[Status]] = {}
+        """By loop, the number of its items or rounds by status."""
+        self.nested: Counter[Status] = Counter()
+        """All steps inside containers by status."""
+        self.failures: dict[str, None] = {}
+        """The last of them that failed, newest last."""
 
     def add(self, node: Node) -> None:
         """Count a node that is new, or that of a run that is taken over."""
-        if node.parent is not None and not has_ended(self._steps[node.id]):
+        if node.parent is None:
+            return
+        status = self._steps[node.id].status
+        self._count(node.parent, status, 1)
+        if status is Status.FAILED:
+            self._note_failure(node.id)
+        if not has_ended(self._steps[node.id]):
             self._unfinished[node.parent] += 1
+
+    def moved(self, step_id: str, before: Status, to: Status) -> None:
+        """A step has taken another status."""
+        parent = self._outline.nodes[step_id].parent
+        if parent is not None:
+            self._count(parent, before, -1)
+            self._count(parent, to, 1)
+            if to is Status.FAILED:
+                self._note_failure(step_id)
+        if to in DONE:
+            self.ended(step_id)
 
     def began(self, step_id: str) -> None:
         """A container has begun, or got further; its new nodes are counted."""
@@ -106,6 +132,16 @@ class Containers:
             del self._ended[name]
             return name
         return None
+
+    def _count(self, parent: str, status: Status, by: int) -> None:
+        self.nested[status] += by
+        if self._outline.nodes[parent].kind in ("each", "repeat"):
+            self.counts.setdefault(parent, Counter())[status] += by
+
+    def _note_failure(self, step_id: str) -> None:
+        self.failures[step_id] = None
+        if len(self.failures) > MAX_FAILURES:
+            del self.failures[next(iter(self.failures))]
 
     def _check(self, step_id: str) -> None:
         running = self._steps[step_id].status is Status.RUNNING

@@ -15,6 +15,9 @@ _UNSAFE = re.compile(
     r"[\[\]%*\x00-\x20\x7f-\xa0\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2000-\u200f"
     r"\u2028-\u202f\u205f-\u206f\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff\ud800-\udfff]"
 )
+_PLAIN = re.compile(r"[A-Za-z0-9_-]+")
+_LIKE_CALL = re.compile(r"([A-Za-z0-9_-]+)#(\d+)")
+_CALL = re.compile(r"(.*)@(\d+)", re.DOTALL)
 _NOT_PLAIN = re.compile(r"[^A-Za-z0-9_-]+")
 _LAST = re.compile(r"(?:\[[^\]]*\]|#\d+|\.[^.\[\]#]+)\Z")
 
@@ -62,6 +65,34 @@ def is_pattern(text: str) -> bool:
     return "[*]" in text
 
 
+def pattern_of(step_id: str) -> str:
+    """The pattern that an instance fits with those beside it: `resize[*].thumb` of `resize[cat.png].thumb`."""
+    return re.sub(r"\[[^\]]*\]", "[*]", step_id)
+
+
+def covers(asked: str, step_id: str) -> bool:
+    """Whether what a person names is a step: its id, a pattern that it fits, or that of something around it."""
+    if asked.count("[") != asked.count("]"):
+        return asked == step_id
+    return _pattern(asked, inside=True).fullmatch(step_id) is not None
+
+
+def call_name(step_id: str, number: int) -> str:
+    """The name of a step's call, from 1: the id of its activity. Usually the step's id, `write#2` for a second call.
+
+    With `@` where `#` would name a round: `poll#3@1` is the first call of the third round, `a[x]@2` a second call.
+    """
+    if _PLAIN.fullmatch(step_id):
+        return step_id if number == 1 else f"{step_id}#{number}"
+    return step_id if number == 1 and not _LIKE_CALL.fullmatch(step_id) else f"{step_id}@{number}"
+
+
+def of_call(name: str) -> tuple[str, int]:
+    """The step and the number of a call, by its name."""
+    found = _LIKE_CALL.fullmatch(name) or _CALL.fullmatch(name)
+    return (found[1], int(found[2])) if found is not None else (name, 1)
+
+
 def lineage(step_id: str) -> Iterator[str]:
     """An id, and those of everything that contains it, innermost first: `b[x].y`, `b[x]`, `b`."""
     while step_id:
@@ -82,8 +113,10 @@ def template_of(step_id: str) -> str:
 
 
 @lru_cache(maxsize=100)
-def _pattern(pattern: str) -> re.Pattern[str]:
-    return re.compile(r"\[[^\]]*\]".join(re.escape(part) for part in pattern.split("[*]")))
+def _pattern(pattern: str, inside: bool = False) -> re.Pattern[str]:
+    """The pattern as a regular expression. `inside`: also of what is inside the steps that fit it."""
+    whole = r"\[[^\]]*\]".join(re.escape(part) for part in pattern.split("[*]"))
+    return re.compile(whole + r"(?:[\[.#].*)?" if inside else whole, re.DOTALL)
 
 
 def _hash(text: str) -> str:

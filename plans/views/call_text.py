@@ -32,6 +32,7 @@ def call_rows(item: PendingView, extra: Mapping[str, str] | None = None) -> list
     rows += value_rows("tool", item.tool) if not proposed else []
     rows += [row for name, value in proposed for row in value_rows(name, value)]
     rows += value_rows("what", item.description) if item.description else []
+    rows += value_rows("item", item.item) if item.item else []
     rows += value_rows("queue", item.queue) if item.queue else []
     rows += value_rows("workspace", item.workspace) if item.workspace else []
     rows += args_rows(item.args, extra) if not proposed else []

@@ -10,6 +10,9 @@ from plans.agents.order import agent_of_step
 from plans.children.view import rows as child_rows
 from plans.model import Step
 from plans.run import Decision, Result, Run, Status, StepState
+from plans.views.nested.counting import Census
+from plans.views.nested.values import value_of
+from plans.views.nested.words import quoted
 from plans.views.safe_text import line
 from plans.views.views import counts, created
 from plans.waiting.records import Answer
@@ -34,7 +37,7 @@ def of_plan(run: Run) -> list[str]:
     used = run.ledger.total
     rows += [f"Tokens: {used.in_words()}"] if used.calls else []
     rows += [f"Step of: {line(run.parent.plan_id)}, {line(run.parent.step_id)}"] if run.parent else []
-    rows += [f"Value: {_value(plan.id or '', run.value)}"] if run.value and run.value.ok else []
+    rows += [f"Value: {_value(plan.id or '', run.value, run)}"] if run.value and run.value.ok else []
     return rows + ([f"Stopped: {line(run.stopped)}"] if run.stopped else [])
 
 
@@ -48,8 +51,8 @@ def _inputs(run: Run) -> str:
 
 def in_words(run: Run) -> dict[str, int]:
     """The steps by status, each counted once: one that awaits a decision is not called ready as well."""
-    found = {name: count for name, count in counts(run).items() if name != "total"}
-    for state in run.steps.values():
+    found, inner = {name: count for name, count in counts(run).items() if name != "total"}, Census(run)
+    for _, state in inner.top():
         if state.awaiting:
             found[state.status.value] -= 1
             found[f"awaiting {state.awaiting}"] = found.get(f"awaiting {state.awaiting}", 0) + 1
@@ -65,7 +68,7 @@ def end(run: Run, step: Step) -> str:
 def of_step(run: Run, step: Step) -> list[str]:
     """The rows about a step: its value, the decision about it, its agent, the files of others among its own."""
     state, name = run.steps[step.id], run.plan.id or ""
-    rows = [f"Value: {_value(name, state.result)}"] if state.result and state.result.ok else []
+    rows = [f"Value: {_value(name, state.result, run, step.id)}"] if state.result and state.result.ok else []
     rows += [_decided(run.decisions[step.id])] if step.id in run.decisions else []
     rows += [_answered(answer)] if (answer := run.waiting.answers.get(step.id)) else []
     rows += [f"Recovered: {line(state.mended)}"] if state.mended else []
@@ -93,12 +96,13 @@ def _how(state: StepState) -> str:
     return "" if state.status is Status.PENDING or state.awaiting else state.status.value
 
 
-def _value(plan: str, result: Result | None) -> str:
-    if result is None:
-        return "-"
+def _value(plan: str, result: Result, run: Run, step_id: str = "") -> str:
     if result.large:
         return f"{line(result.large.preview)}… {result.large.bytes:,} bytes; all of it: plan show {plan} --full --json"
-    text = result.value if isinstance(result.value, str) else json.dumps(result.value, ensure_ascii=False)
+    value, is_whole = value_of(run, step_id, result)
+    if not is_whole:
+        return f"put together from those of its steps: plan show {plan} {quoted(step_id)}"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     if len(text) <= VALUE:
         return line(text) or "(empty)"
     return f"{line(text[:VALUE])}… {len(text):,} characters; all of it: plan show {plan} --json"

@@ -18,6 +18,9 @@ from plans.run import PlanStatus, Run, Status, StepState
 from plans.views.agent_progress import position, tasks_of
 from plans.views.call_text import call_rows, characters
 from plans.views.models import PendingView, StepView
+from plans.views.nested.listing import root_of
+from plans.views.nested.standing import Standing, failures, folded_ids, is_inside, top_counts, top_denied
+from plans.views.nested.words import folded_line, what
 from plans.views.pending import asked
 from plans.views.progress.closing import undo_text
 from plans.views.safe_text import line
@@ -37,7 +40,7 @@ def markdown(plan: Plan) -> str:
     """A plan as a Markdown list, for the static details of a workflow."""
     rows = [f"**{md(plan.title or plan.id or 'plan')}**", ""]
     rows += [
-        f"{index + 1}. `{step.id}` {md(step.description)} — {md(step.tool)}"
+        f"{index + 1}. `{step.id}` {md(step.description)} — {md(what(step))}"
         for index, step in enumerate(plan.steps[:200])
     ]
     return "\n".join([*rows, *_rest(len(plan.steps) - 200), *_END])
@@ -55,23 +58,37 @@ def details(run: Run, schedule: ReadinessIndex) -> str:
     if run.problems:
         rows += [f"Fix before the plan can begin: {md(run.problems[0].text[:300])}", ""]
     if schedule.awaiting and run.status is not PlanStatus.REVIEW:
-        for what, names in _asking(schedule):
-            rows += [f"Awaiting {what}: " + ", ".join(f"`{name}`" for name in names[:10]), ""]
+        for what_for, names in _asking(schedule):
+            rows += [f"Awaiting {what_for}: " + ", ".join(map(code, folded_ids(names, 10))), ""]
         rows += _calls(run, schedule)
-    shown = [schedule.step(name) for name in schedule.moving(DETAIL_STEPS)]
-    if len(run.steps) <= DETAIL_STEPS:
-        shown = shown_steps(run)
+    moving = (name for name in schedule.moving(DETAIL_STEPS) if not is_inside(schedule, name))
+    shown = [schedule.step(name) for name in moving]
+    if len(run.plan.steps) <= DETAIL_STEPS:
+        shown = shown_steps(run)[: 2 * DETAIL_STEPS]
+    standing, inner = Standing(schedule), _failures(run, schedule)
     for step in shown:
         state = run.steps[step.id]
         note = state.reason or (state.result.error if state.result and state.result.error else "")
         rows.append(
-            f"- [{MARKS[state.status.value]}] `{step.id}` {md(step.description or step.tool)}"
+            f"- [{MARKS[state.status.value]}] `{step.id}` {md(step.description or what(step))}"
             + (f" · awaiting {state.awaiting}" if state.awaiting else f" · {status_of(state)}")
             + (f" · {md(position(tasks_of(state))[:200])}" if state.tasks else "")
+            + (f" · {md(inside)}" if (inside := standing.line(step.id)) else "")
             + (f" · {md(note[:200])}" if note else "")
             + (f" · {md(undo)}" if (undo := undo_text(run, step)) else "")
         )
-    return "\n".join([*rows, *_rest(len(run.steps) - len(shown)), *_END])
+        rows += inner.get(step.id, ())
+    return "\n".join([*rows, *_rest(len(shown_steps(run)) - len(shown)), *_END])
+
+
+def _failures(run: Run, schedule: ReadinessIndex) -> dict[str, list[str]]:
+    """The last steps inside blocks and loops that failed, by the step of the plan."""
+    rows: dict[str, list[str]] = {}
+    for name in failures(schedule) if run.opened else ():
+        result = run.steps[name].result
+        text = f"    - [{MARKS['failed']}] {code(name)} · {md((result.error or '')[:200]) if result else ''}"
+        rows.setdefault(root_of(run, name), []).append(text)
+    return rows
 
 
 def status_of(state: StepState) -> str:
@@ -81,12 +98,14 @@ def status_of(state: StepState) -> str:
 
 def _counts(schedule: ReadinessIndex) -> str:
     """The number of steps by status. One that awaits a decision is not called ready as well."""
-    number = dict(schedule.counts)
+    number = dict(top_counts(schedule))
     for name in (*schedule.awaiting, *schedule.recovering, *schedule.expecting):
-        number[schedule.run.steps[name].status] -= 1
-    number[Status.SKIPPED] = number.get(Status.SKIPPED, 0) - schedule.denied
+        if not is_inside(schedule, name):
+            number[schedule.run.steps[name].status] -= 1
+    denied = top_denied(schedule)
+    number[Status.SKIPPED] = number.get(Status.SKIPPED, 0) - denied
     parts = [(number.get(status, 0), status.value) for status in Status]
-    parts += [(schedule.denied, "denied"), *((len(names), f"awaiting {what}") for what, names in _asking(schedule))]
+    parts += [(denied, "denied"), *((len(names), f"awaiting {what}") for what, names in _asking(schedule))]
     parts += [(len(schedule.expecting), "awaiting event"), (len(schedule.recovering), "awaiting recovery")]
     return ", ".join(f"{count} {name}" for count, name in parts if count)
 
@@ -133,18 +152,24 @@ class Node(NamedTuple):
     id: str
     text: str
     needs: Sequence[str]
-    status: Status | None = None
+    status: str | None = None
     inside: Sequence[Node] = ()
+    folded: str = ""
+    """What is inside a block or loop of a started plan, in one line."""
 
     @classmethod
     def of(cls, step: StepView) -> Node:
-        """The node of a step of a started plan."""
-        text = step.description or step.tool
-        if step.child is not None and (
-            folded := in_words(step.child.status, step.child.counts, len(step.child.pending))
-        ):
-            text = f"{text} ({folded})"
-        return cls(step.id, text, step.needs, step.status)
+        """The node of a step of a started plan; a block or loop is one node, marked if something in it needs a look."""
+        text, inside = step.description or what(step), step.inside
+        if step.child is not None and (told := in_words(step.child.status, step.child.counts, len(step.child.pending))):
+            text = f"{text} ({told})"
+        if inside is None:
+            return cls(step.id, text, step.needs, step.status)
+        status, told = step.status.value, folded_line("", inside).removeprefix(": ").strip()
+        asks = any(word.startswith("awaiting ") for word in inside.counts)
+        if step.status is not Status.FAILED and (asks or inside.counts.get("failed")):
+            status, told = ("waiting", f"? {told}") if asks else ("troubled", f"✗ {told}")
+        return cls(step.id, text, step.needs, status, folded=told)
 
 
 def mermaid(nodes: Sequence[Node]) -> str:
@@ -155,7 +180,8 @@ def mermaid(nodes: Sequence[Node]) -> str:
         rows += _mermaid_rows(node, names, "    ")
     for before, after in _edges(nodes):
         rows.append(f"    {names[before]} --> {names[after]}")
-    colours = {"completed": "#bfb", "failed": "#fbb", "running": "#bdf", "skipped": "#ddd", "blocked": "#fed"}
+    colours = {"completed": "#bfb", "failed": "#fbb", "running": "#bdf", "skipped": "#ddd", "blocked": "#fed",
+               "waiting": "#ff9", "troubled": "#fca"}  # fmt: skip
     used = {node.status for node in _all(nodes)}
     return "\n".join(rows + [f"    classDef {name} fill:{colour}" for name, colour in colours.items() if name in used])
 
@@ -178,7 +204,8 @@ def _all(nodes: Sequence[Node]) -> Iterator[Node]:
 
 
 def _mermaid_rows(node: Node, names: Mapping[str, str], indent: str) -> list[str]:
-    label = f'{names[node.id]}["{_MERMAID.sub(_entity, line(f"{node.id}: {node.text}"))}"]'
+    folded = f"<br/>{_MERMAID.sub(_entity, line(node.folded))}" if node.folded else ""
+    label = f'{names[node.id]}["{_MERMAID.sub(_entity, line(f"{node.id}: {node.text}"))}{folded}"]'
     if not node.inside:
         return [f"{indent}{label}{f':::{node.status}' if node.status else ''}"]
     inner = [row for each in node.inside for row in _mermaid_rows(each, names, f"{indent}    ")]
@@ -186,7 +213,8 @@ def _mermaid_rows(node: Node, names: Mapping[str, str], indent: str) -> list[str
 
 
 def _dot_rows(node: Node, indent: str) -> list[str]:
-    label = f"label={_dot(f'{node.id}: {node.text}')}"
+    told = " · ".join(filter(None, (f"{node.id}: {node.text}", node.folded)))
+    label = f"label={_dot(told)}"
     if not node.inside:
         return [f"{indent}{_dot(node.id)} [{label}];"]
     inner = [row for each in node.inside for row in _dot_rows(each, f"{indent}  ")]

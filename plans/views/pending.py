@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime
 from typing import Any
 
 from plans.execution import approvals
 from plans.expressions.opaque import scanned
 from plans.expressions.references import find
+from plans.flow.ids import pattern_of
 from plans.model import Step
 from plans.run import Run
 from plans.step_call import digest_of, upcoming
+from plans.views.nested.listing import item_text
 from plans.waiting import answers
 from plans.waiting.questions import ASK
+
+LISTED = 200
+"""Pending decisions inside loops that a view has with their calls; further ones are counted."""
 
 QUESTION = "question"
 """Kind of a pending decision that is an answer; its `args` are the question with all that belongs to it."""
@@ -22,16 +28,32 @@ ASKING = ("approval", "answer")
 
 def pending(run: Run) -> list[dict[str, Any]]:
     """The pending decisions (PendingViews), oldest first."""
-    waiting = [run.outline.step(name) for name, state in run.steps.items() if state.awaiting in ASKING]
-    waiting.sort(key=lambda step: run.steps[step.id].changes[-1].seq)
     return [
         {
             **asked(run, step),
             "since": (run.steps[step.id].proposal or {}).get("since") or iso(run.steps[step.id].changes[-1].time),
             "deadline": iso(run.steps[step.id].deadline),
         }
-        for step in waiting
+        for step in _waiting(run)[0]
     ]
+
+
+def more_pending(run: Run) -> dict[str, Any]:
+    """Those that `pending` has no room for, counted by pattern, under `morePending`; empty if there are none."""
+    number = Counter(pattern_of(step.id) for step in _waiting(run)[1])
+    return {"morePending": dict(number)} if number else {}
+
+
+def _waiting(run: Run) -> tuple[list[Step], list[Step]]:
+    """The steps that await a decision, oldest first; apart, those in loops that there is no room for."""
+    names = [name for name, state in run.steps.items() if state.awaiting in ASKING]
+    steps = [step for name in names if (step := run.step_of(name)) is not None]
+    steps.sort(key=lambda step: run.steps[step.id].changes[-1].seq)
+    if len(steps) <= LISTED or not run.opened:
+        return steps, []
+    inner = [step for step in steps if run.outline.nodes[step.id].parent is not None]
+    left = {step.id for step in inner[LISTED:]}
+    return [step for step in steps if step.id not in left], inner[LISTED:]
 
 
 def call_view(run: Run, step_id: str) -> dict[str, Any]:
@@ -67,6 +89,7 @@ def _shown(run: Run, step: Step, args: dict[str, Any]) -> dict[str, Any]:
     return {
         **({"large": large} if large else {}),
         "stepId": step.id,
+        **({"item": item} if (item := item_text(run, step.id)) else {}),
         "tool": step.tool,
         "description": step.description,
         "args": args,

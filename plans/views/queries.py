@@ -10,11 +10,12 @@ from types import MappingProxyType
 from typing import Any
 
 from plans.execution import file_tracking
-from plans.execution.messages import FilesAsked, LogsAsked, Shown, Since, StepAsked, read
+from plans.execution.messages import FilesAsked, InsideAsked, LogsAsked, Shown, Since, StepAsked, read
 from plans.execution.readiness import ReadinessIndex
 from plans.run import Run
 from plans.views import text as display
 from plans.views import views
+from plans.views.nested import page as nested
 from plans.views.pending import call_view
 from plans.views.progress import events as progress
 from plans.views.progress.logs import logs_page
@@ -56,6 +57,11 @@ def call(run: Run, arguments: Sequence[Any]) -> dict[str, Any]:
     return call_view(run, read(StepAsked, arguments).step_id)
 
 
+def inside(run: Run, arguments: Sequence[Any]) -> dict[str, Any]:
+    """The steps inside a block or loop, or those that fit a pattern, from number `since` on."""
+    return nested.inside_page(run, read(InsideAsked, arguments), views.brief_step)
+
+
 def state(run: Run) -> dict[str, Any]:
     """The complete Run as JSON data, from which it can be resumed."""
     return run.model_dump(mode="json", exclude_defaults=True)
@@ -90,5 +96,6 @@ QUERIES: Mapping[str, Callable[[Run, Sequence[Any]], Any]] = MappingProxyType({
     "file": lambda run, _: file(run),
     "tools": lambda run, _: tools(run),
     "logs": logs,
+    "inside": inside,
 })  # fmt: skip
 """The queries that can be answered from a Run alone."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
 from pydantic import Field
@@ -14,11 +15,16 @@ from pydantic import Field
 from plans.agents.order import AGENT_PREFIX
 from plans.definition.scopes import FINALLY
 from plans.execution.approvals import DENIED
+from plans.flow.ids import template_of
 from plans.flow.undone import outcomes, shown_steps
 from plans.model import Step, Value
 from plans.run import ENDED, PlanStatus, Run, Status, StepState
 from plans.views.markdown import code, md
 from plans.views.models import TokensView, View
+from plans.views.models.nested import InsideView
+from plans.views.nested.counting import Census
+from plans.views.nested.listing import is_cause
+from plans.views.nested.words import folded_line, quoted
 from plans.views.pending import ASKING
 from plans.views.views import counts, created, duration, tokens
 
@@ -77,6 +83,9 @@ class Summary(View):
     denied: list[Denial] = Field(default_factory=list)
     awaiting: list[str] = Field(default_factory=list, description="Steps that await a person's decision.")
     blocked: list[Reason] = Field(default_factory=list)
+    inside: dict[str, InsideView] = Field(
+        default_factory=dict, description="What is inside blocks and loops, by step; omitted if there are none."
+    )
     undone: list[UndoneStep] = Field(default_factory=list, description="Steps to undo, the last completed first.")
     closing: list[Failure] = Field(default_factory=list, description="Steps of `finally` that failed.")
 
@@ -88,12 +97,15 @@ class Summary(View):
     def to_json(self) -> dict[str, Any]:
         """The summary as JSON data with all fields, less unset ones of `tokens`, and what closed no plan."""
         tokens = self.tokens.model_dump(mode="json", exclude_unset=True)
-        empty = {name for name in ("undone", "closing") if not getattr(self, name)}
-        return self.model_dump(mode="json", exclude=empty) | {"tokens": tokens}
+        empty = [name for name in ("undone", "closing") if not getattr(self, name)]
+        view = self.model_dump(mode="json", exclude={"inside", *sorted(empty)})
+        inside = {name: each.model_dump(mode="json", exclude_unset=True) for name, each in self.inside.items()}
+        return view | {"tokens": tokens} | ({"inside": inside} if inside else {})
 
 
 def summary_of(run: Run) -> Summary:
     """Summarise a run (REQUIREMENTS B9)."""
+    census = Census(run)
     return Summary(
         plan_id=run.plan.id or "",
         task_id=run.plan.task_id or run.plan.id or "",
@@ -108,11 +120,12 @@ def summary_of(run: Run) -> Summary:
         files_written=list(dict.fromkeys(_files_left(run)))[:1_000],
         tokens=TokensView(**tokens(run)),
         stopped=run.stopped,
-        failed=[_failure(step, state) for step, state in _those(run, Status.FAILED)][:100],
+        failed=[_failure(step, state) for step, state in islice(_failed(run, census), 100)],
         skipped=[_reason(step, state) for step, state in _those(run, Status.SKIPPED) if not state.is_denied][:100],
-        denied=[_denial(run, step) for step, state in _those(run, Status.SKIPPED) if state.is_denied][:100],
+        denied=[_denial(run, step) for step, state in islice(_denied(run, census), 100)],
         awaiting=[name for name, state in run.steps.items() if state.awaiting in ASKING][:100],
         blocked=[_reason(step, state) for step, state in _those(run, Status.BLOCKED)][:100],
+        inside={step.id: InsideView(**inside) for step in run.plan.steps if (inside := census.inside(step.id))},
         undone=_undone(run)[:100],
         closing=[
             _failure(step, run.steps[step.id])
@@ -126,6 +139,25 @@ def _those(run: Run, status: Status) -> Iterator[tuple[Step, StepState]]:
     """The steps with a status, in the plan's order."""
     pairs = ((step, run.steps[step.id]) for step in run.plan.steps)
     return ((step, state) for step, state in pairs if state.status is status)
+
+
+def _failed(run: Run, census: Census) -> Iterator[tuple[Step, StepState]]:
+    """The steps that failed, those inside a block or loop before it; there only those that failed by themselves."""
+    for step in run.plan.steps:
+        for name in census.walk(step.id):
+            if is_cause(census, run, name):
+                yield run.outline.step(name), run.steps[name]
+        if run.steps[step.id].status is Status.FAILED:
+            yield step, run.steps[step.id]
+
+
+def _denied(run: Run, census: Census) -> Iterator[tuple[Step, StepState]]:
+    """The steps that a person denied, those inside blocks and loops included, without the blocks around them."""
+    for step in run.plan.steps:
+        for name in (*census.walk(step.id), step.id):
+            inner = (run.steps[child] for child in census.children(name))
+            if run.steps[name].is_denied and not any(each.is_denied for each in inner):
+                yield (run.outline.step(name) if name != step.id else step), run.steps[name]
 
 
 def _undone(run: Run) -> list[UndoneStep]:
@@ -143,7 +175,9 @@ def _undone(run: Run) -> list[UndoneStep]:
 
 def _files_left(run: Run) -> list[str]:
     """The files that steps wrote, except those that a later step deleted."""
-    states = [run.steps[step.id] for step in shown_steps(run)]
+    census = Census(run)
+    names = dict.fromkeys(name for step in shown_steps(run) for name in (step.id, *census.walk(step.id)))
+    states = [run.steps[name] for name in names]
     deleted = {path: _end(state) for state in states for path in state.deleted}
     return [path for state in states for path in state.wrote if path not in deleted or _end(state) > deleted[path]]
 
@@ -188,13 +222,14 @@ def next_commands(summary: Summary) -> list[tuple[str, str]]:
         return (asks if summary.awaiting else []) + (paused if summary.status is PlanStatus.PAUSED else [])
     if summary.status is PlanStatus.COMPLETED:
         return []
-    first = summary.failed[0].step_id if summary.failed else ""
+    first = quoted(summary.failed[0].step_id) if summary.failed else ""
     what = "the attempts of the failed step and what they wrote"
     found = [(f"plan logs {name} {first}", what)] if first and not is_agent else []
     again = " and asks again about what was denied" if summary.denied else ""
     found += [(f"plan resume {name}", f"runs what is not done{again}; keeps the rest")]
     if first and not is_agent:
-        found += [(f"plan rerun {name} --from {first}", f"runs '{first}' and what depends on it again")]
+        outer = template_of(summary.failed[0].step_id).partition(".")[0]
+        found += [(f"plan rerun {name} --from {outer}", f"runs '{outer}' and what depends on it again")]
     return found
 
 
@@ -213,6 +248,7 @@ def summary_markdown(summary: Summary, steps: str = "") -> str:
         f"- Started: {shown['startedAt'] or '-'}",
         f"- Ended: {shown['endedAt'] or '-'}",
     ]
+    rows += _section("Blocks and loops", [md(folded_line(name, each)) for name, each in summary.inside.items()])
     rows += _section("Failed", [f"`{each.step_id}`: {md(each.error)}" for each in summary.failed])
     rows += _section("Denied", [f"`{each.step_id}`: {md(why_denied(each))}" for each in summary.denied])
     rows += _section("Skipped", [f"`{each.step_id}`: {md(each.reason)}" for each in summary.skipped])

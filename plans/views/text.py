@@ -18,13 +18,18 @@ from plans.flow.undone import shown_steps
 from plans.model import Step
 from plans.run import Run, Status, StepState
 from plans.views import details
-from plans.views.abridged import folded, foremost, rank
+from plans.views.abridged import folded as counted
+from plans.views.abridged import foremost, rank
 from plans.views.agent_progress import MARKS as TASK_MARKS
 from plans.views.agent_progress import notes_of, tasks_of
 from plans.views.call_text import CALL_CHARACTERS, call_rows, characters
 from plans.views.live import ended_text
 from plans.views.markdown import MARKS
 from plans.views.models import PendingView
+from plans.views.nested.counting import Census
+from plans.views.nested.listing import troubled
+from plans.views.nested.rows import files_row, folded, nested_rows
+from plans.views.nested.words import quoted
 from plans.views.pending import ASKING, QUESTION, asked
 from plans.views.progress.closing import undo_text
 from plans.views.safe_text import line
@@ -39,9 +44,9 @@ def text(run: Run, limit: int | None = None, *, detailed: bool = False) -> str:
 
     `limit`: maximum number of steps; the others are counted on one line. `detailed`: with what the seed does not show.
     """
-    states = [run.steps[step.id] for step in run.plan.steps]
+    states, census = [run.steps[step.id] for step in run.plan.steps], Census(run)
     done = sum(is_done(state) for state in states)
-    percent = 100 * done / len(states) if states else 0.0
+    percent = 100 * sum(census.share(step.id) for step in run.plan.steps) / len(states) if states else 0.0
     head = [
         f"Plan: {line(run.plan.title or run.plan.id or '')}",
         "=" * 40,
@@ -53,7 +58,15 @@ def text(run: Run, limit: int | None = None, *, detailed: bool = False) -> str:
     ]
     positions = {step.id: index for index, step in enumerate(shown_steps(run))}
     shown = range(len(states)) if limit is None or len(states) <= limit else foremost(_ranks(run), limit)
-    rows = [row for index in shown for row in _step_rows(run, run.plan.steps[index], positions, detailed)]
+    steps, inner = [run.plan.steps[index] for index in shown], troubled(census, run) if census.has_any else {}
+    rows = [
+        row
+        for step in steps
+        for row in (
+            *_step_rows(run, step, positions, detailed),
+            *nested_rows(census, run, inner.get(step.id, ()), MARKS, _asked),
+        )
+    ]
     return "\n".join(head + rows + _hidden(run, set(shown)) + _closing_rows(run, positions, limit, detailed))
 
 
@@ -70,7 +83,7 @@ def _ranks(run: Run) -> list[tuple[int, float]]:
 def _hidden(run: Run, shown: Set[int]) -> list[str]:
     """The line that counts the steps not shown, if any."""
     hidden = [run.steps[step.id].status.value for index, step in enumerate(run.plan.steps) if index not in shown]
-    return [f"  {folded(hidden)}"] if hidden else []
+    return [f"  {counted(hidden)}"] if hidden else []
 
 
 def _closing_rows(run: Run, positions: Mapping[str, int], limit: int | None, detailed: bool) -> list[str]:
@@ -92,6 +105,9 @@ def _step_rows(run: Run, step: Step, positions: Mapping[str, int], detailed: boo
         needs = sorted({positions[name] for name in needed(run, step) if name in positions})
         rows = [row + (f" (depends on: {needs})" if needs else "") + (details.end(run, step) if detailed else "")]
         return rows + ([f"      Notes: {notes}"] if notes else []) + _asked(run, step) + more
+    if inside := folded(census := Census(run), step.id):
+        head = [row + (details.end(run, step) if detailed else ""), f"      {inside}"]
+        return [*head, *([f"      Notes: {notes}"] if notes else []), *files_row(census, run, step.id), *more]
     return [
         row + (details.end(run, step) if detailed else ""),
         *(f"      [{TASK_MARKS[task.status]}] {line(task.objective)}" for task in tasks_of(state)),
@@ -120,7 +136,7 @@ def _long_output(run: Run, step: Step, state: StepState) -> list[str]:
     large = state.result.large if state.result else None
     if large is None or not large.streams:
         return []
-    return [f"      Output: {sum(large.streams.values()):,} bytes: plan logs {run.plan.id} {step.id}"]
+    return [f"      Output: {sum(large.streams.values()):,} bytes: plan logs {run.plan.id} {quoted(step.id)}"]
 
 
 def _whose(step: Step, state: StepState, path: str) -> str:
@@ -136,7 +152,7 @@ def _asked(run: Run, step: Step) -> list[str]:
     if item.kind == QUESTION:
         return ["      Question:", *(f"        {row}" for row in call_rows(item))]
     if characters(item) > CALL_CHARACTERS:
-        return [f"      Call: too long to show here; all of it: plan pending {run.plan.id} {step.id}"]
+        return [f"      Call: too long to show here; all of it: plan pending {run.plan.id} {quoted(step.id)}"]
     return ["      Call:", *(f"        {row}" for row in call_rows(item))]
 
 

@@ -19,13 +19,16 @@ from plans.children.view import child_view
 from plans.execution import approvals
 from plans.execution.readiness import ReadinessIndex
 from plans.execution.tool_history import last_record
-from plans.files.undo import one_of
 from plans.flow.undone import shown_steps, undone
 from plans.model import Step
 from plans.run import Decision, Result, Run, Status, StepState
 from plans.step_call import carries
 from plans.views.agent_progress import notes_of, tasks_of
-from plans.views.pending import iso, pending
+from plans.views.nested.counting import Census
+from plans.views.nested.records import by_index, calls_by_index, shared_by_index
+from plans.views.nested.values import result_with_value
+from plans.views.nested.views import inside_views, with_inside
+from plans.views.pending import iso, more_pending, pending
 from plans.views.progress.closing import closing_view, undo_view
 from plans.views.progress.events import asks, result_view
 
@@ -38,7 +41,11 @@ _IF_SET = ("outputs", "rollback", "owns", "finally_")
 def plan_view(run: Run, schedule: ReadinessIndex) -> dict[str, Any]:
     """The full view (a PlanView): the plan joined with what happened."""
     plan = run.plan
-    steps = [step_view(run, schedule, index, step) for index, step in enumerate(shown_steps(run))]
+    inside = inside_views(run, brief_step)
+    steps = [
+        {**step_view(run, schedule, index, step), **inside.get(step.id, {})}
+        for index, step in enumerate(shown_steps(run))
+    ]
     unset = [name for name in _IF_SET if not getattr(plan, name)]
     head = plan.model_dump(mode="json", exclude={"steps", *sorted(unset)}, exclude_none=True)
     return head | {
@@ -58,6 +65,7 @@ def plan_view(run: Run, schedule: ReadinessIndex) -> dict[str, Any]:
         "counts": counts(run),
         "steps": steps,
         "pending": pending(run),
+        **more_pending(run),
         "request": run.request,
         "problems": [problem.model_dump(mode="json", exclude_none=True) for problem in run.problems],
         "draft": run.draft,
@@ -82,6 +90,7 @@ def brief_view(run: Run) -> dict[str, Any]:
 
     Arguments are included only for steps that requested approval; `seq` of a step is the number of its last event.
     """
+    steps = [brief_step(run, step) for step in shown_steps(run)]
     return {
         "id": run.plan.id,
         **origin(run),
@@ -93,8 +102,10 @@ def brief_view(run: Run) -> dict[str, Any]:
         "endedAt": iso(run.ended),
         "counts": counts(run),
         **closing_view(run),
-        "steps": [_brief_step(run, step) for step in shown_steps(run)],
+        "steps": steps,
+        **with_inside(run, steps, brief_step),
         "pending": pending(run),
+        **more_pending(run),
         **({"tokens": used} if (used := tokens(run)) else {}),
         "log": [entry.model_dump(mode="json", exclude_none=True) for entry in run.log],
     }
@@ -156,7 +167,7 @@ def step_view(run: Run, schedule: ReadinessIndex, index: int, step: Step) -> dic
     if state.child is not None:
         view["child"] = child_view(state.child)
     if state.result:
-        view["result"] = result_view(state.result)
+        view["result"] = result_with_value(run, step.id, result_view(state.result))
     return view | _times(state)
 
 
@@ -170,39 +181,35 @@ def needs_mark(run: Run, step: Step) -> bool:
 
 
 def counts(run: Run) -> dict[str, int]:
-    """Number of the plan's steps by status, without zeros, and in total. Denied steps are `denied`, not `skipped`."""
-    states = (state for state in run.steps.values() if not state.closes)
+    """Number of the plan's steps by status, without zeros, and in total. Denied steps are `denied`, not `skipped`.
+
+    A block or loop is one step, whatever is inside it.
+    """
+    states = (state for _, state in Census(run).top() if not state.closes)
     number = Counter(DENIED_COUNT if state.is_denied else state.status.value for state in states)
     names = [*(status.value for status in Status), DENIED_COUNT]
     return {"total": number.total()} | {name: number[name] for name in names if number[name]}
 
 
 def tool_history(run: Run) -> dict[str, list[dict[str, Any]]]:
-    """The tool calls by step index."""
-    history: dict[str, list[dict[str, Any]]] = {}
-    for index, step in enumerate(shown_steps(run)):
-        last = last_record(run, step)
-        calls = [_call(call) for call in (*run.steps[step.id].past, last) if call is not None]
-        if calls:
-            history[str(index)] = calls
-    return history
+    """The tool calls by step index; one of a step inside has the `stepId` of the instance."""
+    return calls_by_index(run, _calls)
 
 
 def step_files(run: Run) -> dict[str, list[str]]:
     """The files and directories written, by step index; each once."""
-    steps = enumerate(shown_steps(run))
-    return {str(index): list(run.steps[step.id].wrote) for index, step in steps if run.steps[step.id].wrote}
+    return by_index(run, lambda state: state.wrote)
 
 
 def _step_files_shared(run: Run) -> dict[str, Any]:
     """Of `step_files`, those that may be another step's: by step index and path, whose; omitted if there are none."""
-    steps = [(index, step.id, run.steps[step.id]) for index, step in enumerate(shown_steps(run))]
-    shared = {
-        str(index): {path: one_of(step_id, state.shared_with) for path in state.shared if path in state.wrote}
-        for index, step_id, state in steps
-        if state.shared_with
-    }
+    shared = shared_by_index(run)
     return {"step_files_shared": shared} if any(shared.values()) else {}
+
+
+def _calls(run: Run, step: Step) -> list[dict[str, Any]]:
+    """The tool calls of one step."""
+    return [_call(call) for call in (*run.steps[step.id].past, last_record(run, step)) if call is not None]
 
 
 def _call(call: PastCall) -> dict[str, Any]:
@@ -227,7 +234,8 @@ def _left(state: StepState) -> dict[str, Any]:
     return {name: value for name, value in left.items() if value}
 
 
-def _brief_step(run: Run, step: Step) -> dict[str, Any]:
+def brief_step(run: Run, step: Step) -> dict[str, Any]:
+    """The fields of one step that a list shows (a BriefStep)."""
     state = run.steps[step.id]
     view: dict[str, Any] = {
         "id": step.id,

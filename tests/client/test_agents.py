@@ -37,6 +37,7 @@ ENDINGS: dict[str, tuple[Ending, str, float | None]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", WORKFLOWS)
 async def test_a_run_is_found_in_the_servers_record_as_it_ended(
     environ: dict[str, str], temporal_client: Client, queue: str, kind: str

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pytest
 from temporalio.client import Client
 from temporalio.worker import Worker
 
@@ -81,6 +82,7 @@ async def test_no_such_plan_is_exit_code_4(environ: dict[str, str], worker: Work
     assert (await plan(environ, "watch-files", "nowhere")).code == 4
 
 
+@pytest.mark.slow
 async def test_a_name_that_is_not_utf_8_does_not_end_the_watching(
     temporal_client: Client, worker: Worker, queue: str, workspace: Path
 ) -> None:

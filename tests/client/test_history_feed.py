@@ -68,6 +68,7 @@ async def mortal(temporal_binary: Path, tmp_path: Path) -> AsyncIterator[Mortal]
     await server.kill()
 
 
+@pytest.mark.slow
 async def test_a_watcher_misses_nothing_when_the_server_dies_and_comes_back(
     mortal: Mortal, settings: Settings, workspace: Path, tmp_path: Path, queue: str
 ) -> None:

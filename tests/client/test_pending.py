@@ -23,6 +23,7 @@ from workflows.plan import PlanWorkflow
 GATED = {"title": "Gated", "steps": [{"id": "gate", "tool": "sleep", "args": {"seconds": 0}, "requiresApproval": True}]}
 
 
+@pytest.mark.slow
 async def test_plans_whose_worker_has_gone_keep_nobody_from_seeing_the_others(
     temporal_client: Client, settings: Settings, queue: str
 ) -> None:

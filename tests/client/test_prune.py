@@ -103,6 +103,7 @@ async def test_what_no_workflow_refers_to_goes_and_what_a_plan_needs_stays(
     assert (workspace / "copy.txt").read_text() == plans.queue + BIG
 
 
+@pytest.mark.slow
 async def test_output_of_a_command_that_still_runs_stays(
     plans: Plans, client: Client, settings: Settings, workspace: Path
 ) -> None:

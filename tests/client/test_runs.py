@@ -143,6 +143,7 @@ async def test_watching_follows_a_plan_into_the_next_run_and_adds_nothing_to_its
     assert (await temporal_client.get_workflow_handle(f"plan-{plan}").describe()).history_length == before
 
 
+@pytest.mark.slow
 async def test_a_watcher_waits_for_a_worker_and_is_told_so(
     temporal_client: Client, settings: Settings, start: Start
 ) -> None:
@@ -163,6 +164,7 @@ async def _told(client: Client, plan: str, said: list[str]) -> list[EventView]:
     return [event async for event in runs.watch(client, plan, say=said.append)]
 
 
+@pytest.mark.slow
 async def test_without_a_worker_a_question_is_answered_with_what_to_do(
     temporal_client: Client, start: Start, queue: str
 ) -> None:

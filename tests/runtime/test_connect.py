@@ -45,6 +45,7 @@ async def test_a_server_that_is_down_is_named_with_what_to_do(tmp_path: Path) ->
     assert caught.value.code == "NOT_CONNECTED"
 
 
+@pytest.mark.slow
 async def test_a_server_that_never_answers_is_given_up_after_ten_seconds(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"

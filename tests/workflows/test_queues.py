@@ -88,6 +88,7 @@ async def test_an_edit_is_judged_by_the_workers_of_the_queue_it_names(plans: Pla
     assert (await plan.ended())["status"] == "completed"
 
 
+@pytest.mark.slow
 @pytest.mark.modes("plain")
 async def test_a_queue_that_no_worker_serves_is_refused_in_seconds(plans: Plans) -> None:
     plan = await in_review(plans, work("a"))

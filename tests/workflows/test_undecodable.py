@@ -138,6 +138,7 @@ async def test_a_replay_waits_for_content_that_was_there_the_first_time(
     await replayer(plans.client).replay_workflow(history)
 
 
+@pytest.mark.slow
 @pytest.mark.modes("plain")
 async def test_a_start_waits_for_a_storage_that_is_out_of_reach(
     make_worker: MakeWorker, idle: Plans, tmp_path: Path

@@ -26,8 +26,8 @@ class Digest:
     def __init__(self, plan: str, view: BriefView) -> None:
         self._plan = plan
         self._lines = Lines(plan, view)
-        self._total = len(view.steps)
-        self._ended: Counter[str] = Counter()
+        self._total = _total(view)
+        self._ended = _ended_before(view)
         self._printed: Counter[str] = Counter()
 
     @property
@@ -38,11 +38,13 @@ class Digest:
     def learn(self, view: BriefView) -> None:
         """Take over the steps of a newer view."""
         self._lines.learn(view)
-        self._total = len(view.steps)
+        self._total = _total(view)
 
     def knows(self, event: EventView) -> bool:
         """Whether the event can be printed without a newer view."""
-        return self._lines.knows(event)
+        if self.is_big:
+            return self._printed["ready"] > EACH or self._lines.knows(event)
+        return self._lines.knows(event) and not self._lines.opens(event)
 
     def of(self, event: EventView) -> list[str]:
         """Lines to print for an event; for a big plan often none."""
@@ -67,6 +69,7 @@ class Digest:
     def _progress(self, event: EventView) -> list[str]:
         if event.logs or event.status not in ("completed", "failed", "skipped"):
             return []
+        self._total = max(self._total, self._ended.total() + 1)  # more steps than were known to come
         before = self._ended.total() * SHARES // self._total
         self._ended[event.status] += 1
         done = self._ended.total()
@@ -74,3 +77,20 @@ class Digest:
             return []
         counts = ", ".join(f"{count:,} {status}" for status, count in self._ended.items())
         return [f"{self._lines.clock(event)}    {done:,} of {self._total:,} steps: {counts}"]
+
+
+def _total(view: BriefView) -> int:
+    """The number of steps, those inside others included, as far as it is known."""
+    return len(view.steps) + view.inside.get("total", 0)
+
+
+def _ended_before(view: BriefView) -> Counter[str]:
+    """The steps inside others that have ended and are not in the view one by one."""
+    listed = Counter(each.status.value for step in view.steps for each in step.instances)
+    return Counter(
+        {
+            word: number
+            for word in ("completed", "failed", "skipped")
+            if (number := view.inside.get(word, 0) - listed[word]) > 0
+        }
+    )

@@ -21,6 +21,8 @@ from plans.run import DENIED
 from plans.views.abridged import chosen, folded
 from plans.views.live import attempt_text
 from plans.views.models import BriefStep, BriefView, ResultView, TaskView
+from plans.views.nested.counting import share_of
+from plans.views.nested.words import folded_line
 from plans.views.pending import QUESTION
 from plans.views.safe_text import line
 
@@ -100,10 +102,11 @@ def _head(view: BriefView, now: datetime) -> RenderableType:
 def _bar(view: BriefView) -> RenderableType:
     counts = view.counts
     done = sum(counts.get(status, 0) for status in ("completed", "skipped"))
+    within = sum(share_of(step.inside) for step in view.steps if step.inside and step.status == "running")
     grid = Table.grid(expand=True, padding=(0, 1))
     grid.add_column(ratio=1)
     grid.add_column(justify="right", no_wrap=True)
-    grid.add_row(ProgressBar(total=counts["total"], completed=done), f"{done}/{counts['total']}")
+    grid.add_row(ProgressBar(total=counts["total"], completed=done + within), f"{done}/{counts['total']}")
     return grid
 
 
@@ -124,7 +127,7 @@ def _rows(steps: Sequence[BriefStep], now: datetime, spare: int) -> RenderableTy
             Text(step.id, style=quiet),
             Text(line(step.tool), style="dim"),
             Text(
-                line(error or (step.live.line if step.live else "") or step.description),
+                line(error or (step.live.line if step.live else "") or _inside(step) or step.description),
                 style="red" if error else quiet,
             ),
             Text(line(remark(step, now)), style=style),
@@ -134,7 +137,20 @@ def _rows(steps: Sequence[BriefStep], now: datetime, spare: int) -> RenderableTy
             spare -= len(tasks)
             for task in tasks:
                 table.add_row("", "", "", _task(task))
+        for each in step.instances[: max(0, spare)]:
+            spare -= 1
+            sign, style = mark(each)
+            what = Text(line(_error(each) or each.item or each.description), style="red" if _error(each) else "")
+            name = Text.assemble((f"{sign} ", style), line(each.id.removeprefix(step.id)))
+            table.add_row(
+                "", name, Text(line(each.tool), style="dim"), what, Text(line(remark(each, now)), style=style)
+            )
     return table
+
+
+def _inside(step: BriefStep) -> str:
+    """What is inside a block or loop, in one line; its description comes first in an error, or before it begins."""
+    return "" if step.inside is None else folded_line("", step.inside).removeprefix(": ").strip()
 
 
 def _error(step: BriefStep) -> str | None:
@@ -153,7 +169,8 @@ def _counts(view: BriefView) -> RenderableType:
     counts = view.counts
     text = Text()
     questions = sum(item.kind == QUESTION for item in view.pending)
-    waits = Counter(step.awaiting for step in view.steps)
+    waits = Counter(each.awaiting for step in view.steps for each in (step, *step.instances))
+    waits["approval"] = len(view.pending) - questions + sum(view.more_pending.values())
     asking = Counter(step.status.value for step in view.steps if step.awaiting)
     for status in ("running", "completed", "failed", "skipped", "denied", "ready", "blocked", "pending"):
         number = counts.get(status, 0) - asking[status]

@@ -23,12 +23,19 @@ def past(view: BriefView) -> list[EventView]:
 
 
 def _of_steps(view: BriefView) -> Iterator[EventView]:
-    for step in view.steps:
+    for step in _listed(view):
         if step.seq and not step.awaiting and (step.status in DONE or step.status in (Status.RUNNING, Status.READY)):
             found = EventView(
                 seq=step.seq, time=_time(view, step), task_id=view.id, step_id=step.id, status=step.status
             )
             yield found.model_copy(update={"progress": 100, "result": step.result}) if step.result else found
+
+
+def _listed(view: BriefView) -> Iterator[BriefStep]:
+    """The steps of the plan, and those inside them that the view has."""
+    for step in view.steps:
+        yield step
+        yield from step.instances
 
 
 def _time(view: BriefView, step: BriefStep) -> datetime:
@@ -38,9 +45,11 @@ def _time(view: BriefView, step: BriefStep) -> datetime:
 
 
 def _questions(view: BriefView) -> Iterator[EventView]:
-    steps = {step.id: step for step in view.steps if step.awaiting}
+    steps = {step.id: step for step in _listed(view) if step.awaiting}
     for item in view.pending:
-        step = steps[item.step_id]
+        step = steps.get(item.step_id)
+        if step is None:  # one of many items: the first of them are in the view
+            continue
         time = item.since or _time(view, step)
         yield EventView(
             seq=step.seq, time=time, task_id=view.id, step_id=step.id, status=Status.READY,

@@ -14,10 +14,12 @@ from client.cli.follow.board import MARKS
 from client.cli.output import seconds
 from client.live.feed import PROGRESS
 from client.runs import BriefView, EventView
+from plans.flow.ids import template_of
 from plans.log import LogKind
 from plans.views.call_text import call_rows
 from plans.views.live import ended_text
 from plans.views.models import BriefStep, PendingView, ResultView
+from plans.views.nested.words import quoted
 from plans.views.pending import ASKING, QUESTION
 from plans.views.safe_text import line
 
@@ -43,14 +45,33 @@ class Lines:
         """Take over steps and open approvals of a newer view (an agent adds steps, edits change them)."""
         self._seen = view.seq
         self._asked = {item.step_id: item for item in view.pending}
-        self._steps = {step.id: step for step in view.steps}
-        self._width = min(24, max([len("plan"), *map(len, self._steps)]))
+        self._templates = {step.id: step for step in view.templates}
+        self._steps = {each.id: each for step in view.steps for each in (step, *step.instances)}
+        nested = any(step.kind != "call" for step in view.steps)
+        self._width = 24 if nested else min(24, max([len("plan"), *map(len, self._steps)]))
 
     def knows(self, event: EventView) -> bool:
         """Whether the event can be printed with the view learned last: a known step, and not a newer approval."""
         if self._asks(event) and event.seq > self._seen:
             return False
-        return not event.step_id or event.step_id in self._steps or _INSIDE.split(event.step_id)[0] in self._steps
+        return not event.step_id or self._known(event.step_id) is not None
+
+    def opens(self, event: EventView) -> bool:
+        """Whether a loop begins with this, after the view learned last: how many items it has is not known."""
+        if event.logs or event.status != "running" or event.seq <= self._seen or event.step_id.endswith("]"):
+            return False
+        step = self._known(event.step_id)
+        return step is not None and step.kind == "each"
+
+    def _known(self, step_id: str) -> BriefStep | None:
+        """What is known of a step; of an instance that is not listed, what the plan says of all of them."""
+        path = template_of(step_id)
+        found = self._steps.get(step_id) or self._templates.get(path)
+        if found is None and path.partition(".")[0] in self._steps:
+            outer = self._steps[path.partition(".")[0]]
+            is_call = path == outer.id and (outer.tool or path == step_id)
+            found = outer if is_call else BriefStep(id=step_id, tool="", kind="block")
+        return found
 
     def clock(self, event: EventView) -> str:
         """Time of an event, the start of each line."""
@@ -66,7 +87,7 @@ class Lines:
 
     def _moved(self, event: EventView, asks: bool) -> list[str]:
         """Lines about a change of a step's status."""
-        step = self._steps.get(event.step_id) or BriefStep(id=event.step_id, tool="")
+        step = self._known(event.step_id) or BriefStep(id=event.step_id, tool="")
         if event.status == "ready":
             return self._question(event, step) if asks else []
         if event.status == "running":
@@ -110,22 +131,24 @@ class Lines:
 
     def _question(self, event: EventView, step: BriefStep) -> list[str]:
         """What was asked then: whole if it is still asked, or was asked last; of what came before, as events tell."""
-        ways = f"plan approve {self._plan} {event.step_id}   or: plan deny {self._plan} {event.step_id}"
+        name = quoted(event.step_id)
+        ways = f"plan approve {self._plan} {name}   or: plan deny {self._plan} {name}"
         item, asked, more = self._asked.get(event.step_id), event.asked, []
         if item is None or (event.digest and item.digest != event.digest):  # decided, or it has asked again since
             args, kind = step.args or {}, QUESTION if event.awaiting == "answer" else "approval"
             if asked is not None and (not step.digest or step.digest != event.digest):
                 args, kind = asked.args, asked.kind
                 more = [f"(cut: {asked.length or 0:,} characters in all)"] if asked.cut else []
-            item = PendingView(step_id=step.id, kind=kind, tool=step.tool, args=args)
+            item = PendingView(step_id=event.step_id, kind=kind, tool=step.tool, args=args)
         call = [self._row(event, " ", row) for row in [*call_rows(item), *more]]
         if item.kind == QUESTION:
-            ways = f"plan answer {self._plan} {event.step_id} VALUE"
+            ways = f"plan answer {self._plan} {name} VALUE"
         what = "an answer" if item.kind == QUESTION else "approval"
         return [self._row(event, MARK[0], f"awaiting {what}:"), *call, self._row(event, " ", ways)]
 
     def _what(self, step: BriefStep) -> str:
-        return line(" · ".join(part for part in (step.tool, step.description) if part))
+        kind = step.kind if not step.tool and step.kind != "call" else ""
+        return line(" · ".join(part for part in (step.tool or kind, step.description) if part))
 
     def _how(self, event: EventView) -> str:
         result = event.result or ResultView(ok=False)

@@ -35,6 +35,7 @@ from client.runs import BriefView, Choice, EventView
 from plans.errors import PlanError
 from plans.views.live import LiveView
 from plans.views.models import PendingView
+from plans.views.nested.words import quoted
 from plans.views.pending import QUESTION
 from plans.views.safe_text import line
 
@@ -107,12 +108,15 @@ class Screen:
     async def _update(self) -> None:
         """Bring the view up to date."""
         start = time.monotonic()
-        if self._progress is None or len(self._progress.view.steps) <= SMALL_STEPS:
+        view = self._view
+        is_small = view is None or len(view.steps) + view.inside.get("total", 0) <= SMALL_STEPS
+        if is_small or self._progress is None or self._progress.view.inside:
             self._progress = Progress(await runs.brief(self._client, self._plan, self._say))
         else:
             while found := await self._events(self._progress.view.seq):
                 if not self._progress.apply(found):
                     self._progress = Progress(await runs.brief(self._client, self._plan, self._say))
+        if not is_small:
             await asyncio.sleep(min(LAG_SECONDS, SHARE * (time.monotonic() - start)))
 
     async def _events(self, since: int) -> list[EventView]:
@@ -145,7 +149,7 @@ class Screen:
 
     def _asking(self, question: Question) -> list[Text]:
         """The question: as much of the call as there is room for, and the keys."""
-        number = len(self._view.pending) if self._view else 0
+        number = len(self._view.pending) + sum(self._view.more_pending.values()) if self._view else 0
         more = f"  ({number - 1} more)" if number > 1 else ""
         call, place = question.window(self._console.width - 1, _height(self._console) - AROUND_LINES)
         verb = "Answer" if question.item.kind == QUESTION else "Approve"
@@ -186,17 +190,21 @@ class Screen:
             if key in "aA":
                 self._question = None
                 self._start(self._answer(item))
-        elif key in "yY" and not self._question.is_read:
+        elif (key in "yY" or self._is_for_all(key)) and not self._question.is_read:
             self._say("The call is longer than the screen: first read the rest of it, with the space bar.")
-        elif key in "yYnN":
-            self._question = None
-            choice = Choice(step_id=item.step_id, by=self._who).naming(item)
-            self._start(self._decide(choice, approved=key in "yY"))
+        elif key in "yYnN" or self._is_for_all(key):
+            every, self._question = self._is_for_all(key), None
+            choice = Choice(step_id=item.step_id, by=self._who, remember=every).naming(item)
+            self._start(self._decide(choice, approved=key not in "nN"))
 
     def _start(self, sending: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(sending)
         self._sending.add(task)
         task.add_done_callback(self._sending.discard)
+
+    def _is_for_all(self, key: str) -> bool:
+        """Whether a key approves the step for all items of its loop."""
+        return key in "aA" and self._question is not None and bool(self._question.item.item)
 
     async def _decide(self, choice: Choice, *, approved: bool) -> None:
         try:
@@ -231,13 +239,15 @@ class Screen:
         self._ask()
 
     def _answers(self, item: PendingView) -> str:
-        keys = "[a]nswer   [l]ater" if item.kind == QUESTION else "[y]es   [n]o   [l]ater"
+        every = "   [a]ll items like this one" if item.item else ""
+        keys = "[a]nswer   [l]ater" if item.kind == QUESTION else f"[y]es   [n]o{every}   [l]ater"
         return keys if sys.stdin.isatty() else self._commands(item)
 
     def _commands(self, item: PendingView) -> str:
+        step = quoted(item.step_id)
         if item.kind == QUESTION:
-            return f"plan answer {self._plan} {item.step_id} VALUE"
-        return f"plan approve {self._plan} {item.step_id}   or: plan deny {self._plan} {item.step_id}"
+            return f"plan answer {self._plan} {step} VALUE"
+        return f"plan approve {self._plan} {step}   or: plan deny {self._plan} {step}"
 
     def _say(self, sentence: str) -> None:
         self._notice, self._noticed = sentence, time.monotonic()

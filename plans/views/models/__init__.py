@@ -5,8 +5,19 @@ what was read. Worker and client may have different versions: unknown fields are
 worker may omit has a default.
 """
 
+from plans.views.models.nested import InsideView
 from plans.views.models.pending import CallView, PendingView
-from plans.views.models.plan import BriefStep, BriefView, DecisionView, PlanView, ResultView, StepView, TaskView
+from plans.views.models.plan import (
+    BriefStep,
+    BriefView,
+    DecisionView,
+    InnerStep,
+    InsidePage,
+    PlanView,
+    ResultView,
+    StepView,
+    TaskView,
+)
 from plans.views.models.records import AgentView, ChangeView, ChildView, EntryView, NoteView, TokensView, ToolCallView
 from plans.views.models.view import View
 
@@ -19,6 +30,9 @@ __all__ = [
     "ChildView",
     "DecisionView",
     "EntryView",
+    "InnerStep",
+    "InsidePage",
+    "InsideView",
     "NoteView",
     "PendingView",
     "PlanView",

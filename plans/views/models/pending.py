@@ -19,6 +19,7 @@ class PendingView(Value):
     kind: str
     tool: str
     description: str = ""
+    item: str = Field(default="", description="The items of the loops around the step, cut: `cat.png, item 3 of 20`.")
     args: dict[str, Any] = Field(default_factory=dict, description="Arguments, references filled in, never cut.")
     queue: str | None = Field(default=None, description="Task queue whose workers make the call.")
     workspace: str = Field(default="", description="Directory it works in.")

@@ -11,6 +11,7 @@ from plans.large_value import LargeValue
 from plans.model import Budget, Defaults, Problem, Step, Undo, Value
 from plans.run import PlanStatus, Status
 from plans.views.live import LiveView
+from plans.views.models.nested import InsideView
 from plans.views.models.pending import PendingView
 from plans.views.models.records import (
     AgentView,
@@ -111,12 +112,15 @@ class StepView(Step):
     tasks: list[TaskView] = Field(default_factory=list, description="Task list of the agent that works on it.")
     child: ChildView | None = Field(default=None, description="The plan that it runs.")
     result: ResultView | None = None
+    inside: InsideView | None = Field(default=None, description="What is inside it, once it has begun.")
+    instances: list[BriefStep] = Field(default_factory=list, description="Steps inside it; first those in trouble.")
+    more_instances: int = Field(default=0, description="Number of the others: the query `inside` lists them.")
     started_at: datetime | None = None
     ended_at: datetime | None = None
 
 
 class BriefStep(Value):
-    """The fields of a step that a list of steps shows."""
+    """The fields of a step that a list of steps shows. Of a step inside a loop, `id` names the instance."""
 
     id: str
     tool: str
@@ -133,9 +137,29 @@ class BriefStep(Value):
     child: ChildView | None = None
     until: datetime | None = Field(default=None, description="When its sleep ends.")
     live: LiveView | None = Field(default=None, description="What clients add about its running attempt.")
+    kind: str = Field(default="call", description="call; or what is inside: block, switch, each or repeat.")
+    item: str = Field(default="", description="The items of the loops around it, cut.")
+    inside: InsideView | None = Field(default=None, description="What is inside it, once it has begun.")
+    instances: list[BriefStep] = Field(default_factory=list, description="A few of the steps inside it.")
+    more_instances: int = Field(default=0, description="Number of the others.")
     result: ResultView | None = None
     started_at: datetime | None = None
     ended_at: datetime | None = None
+
+
+class InnerStep(BriefStep):
+    """A step inside a block or loop, with its whole result."""
+
+    reason: str = Field(default="", description="Why it is permanently blocked, or was skipped.")
+    files: list[str] = Field(default_factory=list, description="Files and directories it created or changed.")
+
+
+class InsidePage(View):
+    """What is inside a block or loop: the answer to the query `inside`."""
+
+    step: InnerStep | None = Field(default=None, description="The step that was asked for; none for a pattern.")
+    steps: list[InnerStep] = Field(description="The steps inside it, or those that fit the pattern.")
+    next: int | None = Field(default=None, description="`since` of the query for the others.")
 
 
 class BriefView(View):
@@ -153,7 +177,14 @@ class BriefView(View):
     counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, `denied` ones apart; `total`.")
     closing: ClosingView | None = Field(default=None, description="Once it is being closed.")
     steps: list[BriefStep] = Field(default_factory=list)
+    templates: list[BriefStep] = Field(default_factory=list, description="Steps inside others, as the plan has them.")
+    inside: dict[str, int] = Field(
+        default_factory=dict, description="Steps inside others by status; `total`: with those known to come."
+    )
     pending: list[PendingView] = Field(default_factory=list, description="Pending decisions, oldest first.")
+    more_pending: dict[str, int] = Field(
+        default_factory=dict, description="Number of further ones by pattern, as in `resize[*]`."
+    )
     tokens: TokensView = Field(default_factory=TokensView, description="LLM usage so far.")
     log: list[EntryView] = Field(default_factory=list)
     agent: AgentView | None = Field(default=None, description="For an agent's run: its state.")
@@ -192,6 +223,9 @@ class PlanView(View):
     rollback: bool = False
     owns: list[str] = Field(default_factory=list)
     pending: list[PendingView] = Field(default_factory=list, description="Pending decisions, oldest first.")
+    more_pending: dict[str, int] = Field(
+        default_factory=dict, description="Number of further ones by pattern, as in `resize[*]`."
+    )
     request: str = Field(default="", description="The user's request, if the LLM wrote the plan.")
     problems: list[Problem] = Field(default_factory=list, description="Problems that keep a draft from starting.")
     draft: str = Field(default="", description="The LLM's last answer, if it was not a valid plan.")

@@ -65,6 +65,7 @@ class ToolCallView(Value):
     plan_id: str | None = Field(default=None, description="The earlier plan that made the call.")
     agent: str | None = Field(default=None, description="The agent that made the call.")
     call: int | None = Field(default=None, description="Its number among the calls of that agent.")
+    step_id: str | None = Field(default=None, description="The step inside a block or loop that made the call.")
 
 
 class AskedView(Value):

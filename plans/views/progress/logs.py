@@ -6,6 +6,9 @@ an agent are steps of its own workflow.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
+
 from pydantic import AwareDatetime, Field
 
 from plans.activity_io import Logs, PastCall
@@ -13,6 +16,7 @@ from plans.agents.as_plan import TOOL as AGENT
 from plans.agents.order import agent_of_step
 from plans.execution.messages import LogsAsked
 from plans.execution.tool_history import last_call
+from plans.flow.ids import covers
 from plans.flow.undone import shown_steps
 from plans.large_value import LargeValue
 from plans.model import Retry, Step, Value
@@ -57,19 +61,31 @@ class LogsPage(Value):
 
 
 def logs_page(run: Run, asked: LogsAsked) -> LogsPage:
-    """The steps from number `asked.since` on, or the one that is asked for, if there is one."""
+    """The steps from number `asked.since` on; only those that are asked for, if any: a step, or a loop, or `a[*].b`."""
     found, size = list[LoggedStep](), 0
-    for number, step in enumerate(shown_steps(run)[asked.since :], asked.since):
-        if asked.step_id not in ("", step.id):
+    for number, step in enumerate(islice(_steps(run), asked.since, None), asked.since):
+        if asked.step_id and not covers(asked.step_id, step.id):
             continue
         each = _step(run, step)
-        if not (each.attempts or each.agents or asked.step_id):
+        runs = each.status is Status.RUNNING and step.id not in run.opened
+        if not (each.attempts or each.agents or runs or asked.step_id == step.id):
             continue
         size += len(each.model_dump_json(exclude_defaults=True))
         if found and size > PAGE_BYTES:
             return LogsPage(steps=found, next=number)
         found.append(each)
     return LogsPage(steps=found)
+
+
+def _steps(run: Run) -> Iterator[Step]:
+    """The steps of the plan in its order, then those inside them in the order in which they begun: nothing moves."""
+    first = shown_steps(run)
+    yield from first
+    known = {step.id for step in first}
+    for name in run.steps if run.opened else ():
+        node = run.outline.nodes.get(name)
+        if node is not None and node.parent is not None and name not in known:
+            yield node.step
 
 
 def _step(run: Run, step: Step) -> LoggedStep:

@@ -19,6 +19,7 @@ ASKS = {"steps": [
 ]}  # fmt: skip
 
 
+@pytest.mark.slow
 async def test_a_schedule_from_its_creation_to_its_end(
     environ: dict[str, str], worker: Worker, tmp_path: Path, queue: str
 ) -> None:

@@ -20,6 +20,7 @@ from tests.waiting import until
 WRITE = {"id": "write", "tool": "write_file", "args": {"path": "a.txt", "content": "hello"}}
 
 
+@pytest.mark.slow
 async def test_the_worker_command_is_the_worker_with_its_flags_and_signals(environ: dict[str, str]) -> None:
     async with running(environ, "worker", "--max-activities", "2") as process:
         assert environ["PLANS_TASK_QUEUE"] in await line_with(process, "Listening")

@@ -205,6 +205,7 @@ async def test_ctrl_c_says_how_to_follow_again(
     await plan(environ, "watch", name)
 
 
+@pytest.mark.slow
 async def test_a_resumed_plan_shows_the_output_of_the_steps_it_keeps(
     environ: Environ, worker: Worker, tmp_path: Path, workspace: Path
 ) -> None:

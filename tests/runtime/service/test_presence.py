@@ -31,6 +31,7 @@ async def own_server(embedded: Settings, environ: dict[str, str]) -> AsyncIterat
     yield running, environ | {"TEMPORAL_ADDRESS": running.address}
 
 
+@pytest.mark.slow
 async def test_server_and_background_worker_end_when_their_state_directory_is_gone(embedded: Settings) -> None:
     running = await server.ensure(embedded)
     worker = await ensure_worker(embedded, await reach(embedded))
@@ -53,6 +54,7 @@ async def test_another_directory_in_its_place_is_not_theirs(embedded: Settings) 
     await until(lambda: not worker.is_alive() and not running.is_alive(), "both have ended")
 
 
+@pytest.mark.slow
 async def test_a_background_worker_ends_when_its_server_stays_away(embedded: Settings, environ: dict[str, str]) -> None:
     async with own_server(embedded, environ) as (_, own), worker_process(own, "--patience", "3") as process:
         await line(process)

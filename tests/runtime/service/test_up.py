@@ -159,6 +159,7 @@ async def test_what_the_unit_says_continues_a_plan_after_everything_was_killed(
         assert await asyncio.wait_for(process.wait(), 90) == 0
 
 
+@pytest.mark.slow
 async def test_doctor_says_whether_the_service_runs_this_code(own: dict[str, str], tmp_path: Path) -> None:
     """With a program in place of systemctl, which notes what it is told: the manager of a user needs a machine."""
     programs, told = tmp_path / "bin", tmp_path / "told"

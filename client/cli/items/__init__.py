@@ -1,0 +1,1 @@
+"""What commands print about the steps inside blocks and loops."""

@@ -1,0 +1,86 @@
+"""`plan show ID STEP`: one step, and what is inside it one by one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from client import runs
+from client.cli.output import seconds
+from client.cli.session import Connected
+from client.ids import plan_id
+from plans.run import DENIED
+from plans.views.markdown import MARKS
+from plans.views.models import InnerStep, InsidePage
+from plans.views.nested.words import folded_line, quoted
+from plans.views.safe_text import line
+
+SHOWN = 100
+"""Steps that are listed unless all of them are asked for."""
+VALUE = 300
+"""Characters of a value that are shown; `--json` has the rest."""
+
+
+async def inside_text(here: Connected, plan: str, step: str, *, everything: bool) -> str:
+    """The step as text, with the first steps inside it, or all of them."""
+    page = await runs.inside(here.client, plan, step, limit=SHOWN)
+    rows = [*_head(page.step)] if page.step is not None else []
+    steps = [each async for each in runs.all_inside(here.client, plan, step)] if everything else page.steps
+    if page.step is None and not steps:
+        return f"No step that fits '{line(step)}' has begun; see: plan show {plan_id(plan)}"
+    rows += [row for each in steps for row in _row(each)]
+    if page.next is not None and not everything:
+        rows.append(f"  … and more: plan show {plan_id(plan)} {quoted(step)} --all")
+    return "\n".join(rows)
+
+
+async def inside_json(here: Connected, plan: str, step: str, *, everything: bool) -> dict[str, Any]:
+    """As `inside_text`, as JSON: `{step, steps, next?}`."""
+    page = await runs.inside(here.client, plan, step, limit=SHOWN)
+    if everything:
+        steps = [each async for each in runs.all_inside(here.client, plan, step)]
+        page = InsidePage(step=page.step, steps=steps) if page.step else InsidePage(steps=steps)
+    return page.to_json()
+
+
+def _head(step: InnerStep) -> Iterator[str]:
+    yield f"{line(step.id)}{f': {line(step.description)}' if step.description else ''} · {how(step)}"
+    found = [("Item", step.item), ("Inside", folded_line(step.id, step.inside) if step.inside else "")]
+    if step.tool:
+        found += [("Tool", step.tool), ("Args", _text(step.args))]
+    result = step.result
+    if result is not None and result.error:
+        found.append(("Error", result.error))
+    elif result is not None and result.ok:
+        found.append(("Value", "put together from those of its steps" if result.cut else _text(result.value)))
+    found += [("Reason", step.reason), ("Files", ", ".join(step.files[:SHOWN]))]
+    yield from (f"  {name}: {line(text)}" for name, text in found if text)
+
+
+def _row(step: InnerStep) -> Iterator[str]:
+    mark = MARKS[step.status] if step.status != "ready" or step.awaiting else " "
+    inside = folded_line("", step.inside).removeprefix(":").strip() if step.inside is not None else ""
+    result = step.result
+    what = result.error if result is not None and result.error else step.reason
+    if result is not None and result.ok and step.inside is None:
+        what = _text(result.value)
+    parts = [how(step), inside, line(what or "")[:VALUE]]
+    yield f"  [{mark}] {line(step.id)} · " + " · ".join(part for part in parts if part)
+
+
+def how(step: InnerStep) -> str:
+    """How a step stands, in words."""
+    result = step.result
+    if step.awaiting:
+        return f"awaiting {step.awaiting}"
+    if result is not None and result.code == DENIED:
+        return "denied"
+    code = f" ({result.code})" if result is not None and result.code else ""
+    took = f" in {seconds(result.duration / 1000)}" if result is not None and result.duration else ""
+    return f"{step.status.value}{code}{took}"
+
+
+def _text(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= VALUE else f"{text[:VALUE]}… {len(text):,} characters"

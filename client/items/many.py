@@ -1,0 +1,65 @@
+"""Decides about all items of a loop that await approval now, each with the digest of the call that was shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from temporalio.client import Client
+
+from client.decisions import Choice
+from client.edits import update
+from client.ids import plan_id
+from client.rpc import ask_view
+from plans.errors import Refused
+from plans.flow.ids import covers, matches, pattern_of
+from plans.views.models import BriefView, PendingView
+from plans.views.nested.words import quoted
+from plans.views.queries import BRIEF
+
+AT_ONCE = 150
+"""Decisions in one message, which has at most 16 KiB."""
+ROUNDS = 100
+"""Views that are read at most: each shows the calls of up to 200 items."""
+
+
+async def decide_all(
+    client: Client, plan: str, choice: Choice, *, approved: bool, show: Callable[[Sequence[PendingView]], None]
+) -> tuple[int, dict[str, str]]:
+    """Decide about every step that fits the pattern `choice.step_id` and awaits approval now.
+
+    `show` gets the calls before they are decided about; what begins to await meanwhile is left alone, unless it was
+    shown. Returns the number of decisions, and why some were refused, by step. Raises Refused (NONE_AWAITS), NoWorker.
+    """
+    count, refused, seen = 0, dict[str, str](), set[str]()
+    for _ in range(ROUNDS):
+        view = await ask_view(client, plan, BriefView, "plan", BRIEF)
+        items = [item for item in view.pending if _is_meant(choice, item) and item.digest not in seen]
+        if not items:
+            break
+        show(items)
+        seen |= {item.digest for item in items}
+        for start in range(0, len(items), AT_ONCE):
+            number, why = await _decide(client, plan, choice, items[start : start + AT_ONCE], approved)
+            count, refused = count + number, refused | why
+        if not view.more_pending:
+            break
+    if not count and not refused:
+        names = (item.step_id for item in view.pending if covers(choice.step_id, item.step_id))
+        inside = dict.fromkeys(map(pattern_of, names))
+        others = f"; inside: {', '.join(map(quoted, inside))}" if inside else ""
+        text = f"no step of plan '{plan_id(plan)}' that fits '{choice.step_id}' awaits approval now{others}"
+        raise Refused(text, "NONE_AWAITS")
+    return count, refused
+
+
+def _is_meant(choice: Choice, item: PendingView) -> bool:
+    return item.kind == "approval" and matches(choice.step_id, item.step_id)
+
+
+async def _decide(
+    client: Client, plan: str, choice: Choice, items: Sequence[PendingView], approved: bool
+) -> tuple[int, dict[str, str]]:
+    digests = list(dict.fromkeys(item.digest for item in items))
+    answer = await update(client, plan, "decide", choice.message() | {"approved": approved, "digests": digests})
+    refused = answer.get("refused") or {}
+    return int(answer.get("count", 0)), {str(name): str(why) for name, why in refused.items()}

@@ -1,0 +1,66 @@
+"""The rows of the review screen: the plan's steps, and below a block or loop the steps inside it that need a look.
+
+Steps inside others are decided about here, not edited: an edit of the step itself changes all items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from plans.flow.ids import template_of
+from plans.run import Status
+from plans.views.models import BriefStep, PendingView, PlanView, StepView
+from plans.views.nested.words import folded_line
+
+UNTOUCHED = ("pending", "blocked", "ready")
+"""Statuses of steps that have not started."""
+ROWS = 30
+"""Steps inside one step that have a row."""
+
+
+def shown_steps(view: PlanView) -> list[StepView]:
+    """The plan's steps, each followed by the steps inside it that await something or failed."""
+    waiting = {item.step_id: item for item in view.pending}
+    return [each for step in view.steps for each in (step, *_inner(step, waiting))]
+
+
+def is_inside(step: StepView) -> bool:
+    """Whether the row is of a step inside a block or loop."""
+    return template_of(step.id) != step.id or "." in step.id
+
+
+def why_not_edited(step: StepView) -> str:
+    """Why a step cannot be edited; empty if it can, according to this view. The plan itself decides."""
+    if is_inside(step):
+        return f"Step '{step.id}' is inside a block or loop: edit the step itself, or decide with y or n."
+    if step.status in UNTOUCHED or step.status == Status.SKIPPED:
+        return ""
+    return f"Step '{step.id}' is {step.status}: only steps that have not started can be edited."
+
+
+def inside_text(step: StepView) -> str:
+    """What is inside a step, in one line; empty if nothing is, or it has not begun."""
+    return "" if step.inside is None else folded_line("", step.inside).removeprefix(": ").strip()
+
+
+def _inner(step: StepView, waiting: Mapping[str, PendingView]) -> Iterator[StepView]:
+    if step.inside is None:
+        return
+    troubled = [each for each in step.instances if each.awaiting or (each.status is Status.FAILED and not each.inside)]
+    listed = {each.id for each in troubled}
+    for each in troubled[:ROWS]:
+        yield _row_of(each, waiting.get(each.id))
+    start = (f"{step.id}[", f"{step.id}.", f"{step.id}#")
+    more = [item for name, item in waiting.items() if name not in listed and name.startswith(start)]
+    for item in more[: max(0, ROWS - len(troubled))]:
+        found = BriefStep(id=item.step_id, tool=item.tool, status=Status.READY, awaiting="approval", item=item.item)
+        yield _row_of(found, item)
+
+
+def _row_of(step: BriefStep, item: PendingView | None) -> StepView:
+    """A step inside another one as a row. Its id is not one that an author may write, so it is not validated."""
+    return StepView.model_construct(
+        id=step.id, tool=step.tool, description=step.item or step.description, status=step.status,
+        args=item.args if item is not None else step.args or {}, awaiting=step.awaiting, result=step.result,
+        never=step.never, started_at=step.started_at, ended_at=step.ended_at,
+    )  # fmt: skip

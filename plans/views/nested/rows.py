@@ -1,0 +1,69 @@
+"""A block or loop as rows of text: what is inside it in one line, and the steps in it that need a look."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+
+from plans.model import Step
+from plans.run import Run, Status, StepState
+from plans.views.models.nested import InsideView
+from plans.views.nested.counting import Census
+from plans.views.nested.listing import item_text, listed
+from plans.views.nested.words import folded_line
+from plans.views.safe_text import line
+
+FILES = 20
+"""Files of a block or loop that one row lists."""
+CALLS = 5
+"""Calls of steps inside a block or loop that are listed in full."""
+RowsOf = Callable[[Run, Step], list[str]]
+"""Further rows about one step."""
+
+
+def folded(census: Census, step_id: str) -> str:
+    """What is inside a step in one line; empty for a step that has nothing inside, or has not begun."""
+    inside = census.inside(step_id)
+    return "" if inside is None else folded_line(step_id, InsideView.model_validate(inside))
+
+
+def nested_rows(census: Census, run: Run, names: Sequence[str], marks: dict[str, str], asked: RowsOf) -> list[str]:
+    """One row for each of these steps, and the calls that the first of them ask for."""
+    rows, calls = list[str](), 0
+    for name in names:
+        state = run.steps[name]
+        mark = marks[state.status] if state.status is not Status.READY or state.awaiting else " "
+        rows.append(f"        [{mark}] {line(name)}{_how(census, run, name, state)}")
+        if state.awaiting and calls < CALLS:
+            calls += 1
+            rows += [f"      {row}" for row in asked(run, run.outline.step(name))]
+    return rows
+
+
+def shown_inside(census: Census, run: Run, step_id: str, troubled: Sequence[str], limit: int | None) -> list[str]:
+    """The steps inside a step that have a row: those in trouble, or without a `limit` of 0 the first ones of all."""
+    return list(troubled) if limit == 0 else listed(census, run, step_id, limit or 10**9)[0]
+
+
+def files_row(census: Census, run: Run, step_id: str) -> list[str]:
+    """The files that the steps inside a step wrote, on one row."""
+    paths = (path for name in census.walk(step_id) for path in run.steps[name].wrote)
+    seen = dict.fromkeys(paths)
+    more = len(seen) - FILES
+    text = ", ".join(line(path) for path in islice(seen, FILES)) + (f" and {more:,} more" if more > 0 else "")
+    return [f"      Files: {text}"] if seen else []
+
+
+def _how(census: Census, run: Run, step_id: str, state: StepState) -> str:
+    """How a step inside another one stands: its status, its item, its error, what is inside it."""
+    inside = folded(census, step_id).removeprefix(f"{line(step_id)}").removeprefix(": ")
+    parts = [census.word(step_id), line(item_text(run, step_id)) if state.awaiting else "", inside.strip()]
+    error = next(_errors(state), "")
+    return " · " + " · ".join(part for part in parts if part) + (f": {error}" if error else "")
+
+
+def _errors(state: StepState) -> Iterator[str]:
+    if state.result is not None and state.result.error and not state.is_denied:
+        yield line(f"{state.result.code or 'FAILED'} {state.result.error}")[:300]
+    elif state.reason:
+        yield line(state.reason)[:300]

@@ -1,0 +1,109 @@
+"""Following plans with loops: a line per item of a small one, a bounded number of lines for a big one."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from rich.console import Console
+
+from client.cli.follow.big_plan_lines import Digest
+from client.cli.follow.board import board
+from client.cli.follow.catch_up import past
+from client.review.nested import shown_steps
+from client.review.rows import detail, rows
+from plans.views import queries
+from plans.views.models import BriefView, PlanView
+from plans.views.progress.events import EventView, events
+from tests.plans.building import NOW
+from tests.plans.flow.player import Player, broken
+from tests.plans.views.test_nested import big, troubled
+
+
+def brief(player: Player) -> BriefView:
+    return BriefView.read(queries.view(player.run, [queries.BRIEF]))
+
+
+def lines(player: Player, view: BriefView, since: int = 0) -> tuple[list[str], int]:
+    """The lines of all events, and how often the view had to be queried again."""
+    digest, queried, found = Digest("p", view), 0, list[str]()
+    for event in map(EventView.read, events(player.run, since)):
+        if not digest.knows(event):
+            queried += 1
+            digest.learn(brief(player))
+        found += digest.of(event)
+    return found, queried
+
+
+def before_it_begins(player: Player) -> BriefView:
+    """What a watcher saw of the plan at its start."""
+    view = brief(Player(player.run.model_copy(deep=True)))
+    steps = [step.model_copy(update={"inside": None, "instances": []}) for step in view.steps]
+    return view.model_copy(update={"seq": 0, "steps": steps, "inside": {}, "pending": []})
+
+
+def test_each_item_has_its_lines_in_a_small_loop() -> None:
+    player = troubled()
+    found, _ = lines(player, before_it_begins(player))
+    text = "\n".join(found)
+    assert "✗ resize[dog].thumb" in text
+    assert "item         │ cow, item 3 of 3" in text
+    assert "plan approve p 'resize[cow].clean'   or: plan deny p 'resize[cow].clean'" in text
+
+
+def test_a_loop_of_thousands_of_items_is_told_in_few_lines_and_queries() -> None:
+    player = big(3_000)
+    found, queried = lines(player, before_it_begins(player))
+    assert len(found) < 40
+    assert queried <= 2
+    assert any("of 3,001 steps" in row for row in found)
+    assert any("each[0]" in row for row in found)  # it failed
+
+
+def test_a_late_watcher_of_a_big_loop_gets_what_matters() -> None:
+    player = big(3_000)
+    view = brief(player)
+    digest = Digest("p", view)
+    found = [row for event in past(view) for row in digest.of(event)]
+    assert digest.is_big
+    assert any("each[0]" in row for row in found)
+    assert len(found) < 40
+
+
+def drawn(player: Player, height: int = 30) -> str:
+    console = Console(width=120, height=height, record=True, file=None, force_terminal=False)
+    with console.capture() as capture:
+        console.print(board(brief(player), NOW + timedelta(seconds=5), height))
+    return capture.get()
+
+
+def test_the_board_unfolds_what_failed_and_what_waits() -> None:
+    text = drawn(troubled())
+    assert "x 3: 1 done, 1 failed, 1 awaiting approval" in text
+    assert "? [cow].clean" in text
+    assert "✗ [dog].thumb" in text
+
+
+def test_the_board_has_room_for_a_big_loop() -> None:
+    assert len(drawn(big(1_000), 20).split("\n")) <= 20
+
+
+def test_the_review_screen_has_a_row_for_each_item_that_needs_a_look() -> None:
+    player = troubled()
+    view = PlanView.read(queries.view(player.run, []))
+    names = [step.id for step in shown_steps(view)]
+    assert names == ["before", "resize", "resize[dog].thumb", "resize[cow].clean", "after"]
+    shown = [row.plain for row in rows(view, 100)]
+    assert "? approve: y/n" in shown[3]
+    console = Console(width=80)
+    with console.capture() as capture:
+        console.print(detail(view, shown_steps(view)[3], {}))
+    assert "cow, item 3 of 3" in capture.get()
+
+
+def test_a_plan_whose_catch_runs_is_followed_without_queries() -> None:
+    player = Player(troubled().run.model_copy(deep=True), broken("resize[dog].thumb"))
+    digest = Digest("p", brief(player))
+    head = {"seq": 10**6, "time": NOW, "taskId": "p", "status": "running"}
+    assert digest.knows(EventView.read(head | {"stepId": "resize[dog].catch"}))
+    assert digest.knows(EventView.read(head | {"stepId": "resize[new]"}))
+    assert not digest.knows(EventView.read(head | {"stepId": "resize"}))
