@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from temporalio.service import RPCError
+
 from client import resume
 from client.children.naming import located
+from plans.children.orders import child_id
 from plans.execution.resume import Replacement
-from tests.driving import WAITS, Plans, Started, View, step, work
+from tests.driving import WAITS, Plans, Started, step, work
 from tests.waiting import until
 
 
@@ -23,15 +26,24 @@ def entered(plans: Plans) -> list[str]:
     return sorted(line[1] for line in plans.ledger if line[0] == "start")
 
 
+def child_of(plan: Started, batch: str) -> Started:
+    """The child plan of a batch."""
+    return Started(plan.client, f"plan-{child_id(plan.id.removeprefix('plan-'), batch, 1)}")
+
+
 async def until_asked(plan: Started, path: str) -> Started:
     """The plan in which a step below is decided, once it waits for a person."""
-    first = path.split("/")[0]
+    child = child_of(plan, path.split("/")[0])
 
-    def asks(view: View) -> bool:
-        return any(each["id"] == first and each.get("child", {}).get("pending") for each in view["steps"])
+    async def asks() -> bool:
+        try:
+            return path.split("/")[1] in str((await child.view())["pending"])
+        except RPCError:
+            return False  # it has not begun
 
-    await plan.until(asks, f"{path} waits")
-    return Started(plan.client, (await located(plan.client, plan.id, path))[0])
+    await until(asks, f"{path} waits")
+    assert await located(plan.client, plan.id, path) == (child.id.removeprefix("plan-"), path.split("/")[1])
+    return child
 
 
 async def test_items_in_child_plans_have_their_keys_places_and_values_in_item_order(plans: Plans) -> None:
@@ -54,11 +66,9 @@ async def test_items_in_child_plans_have_their_keys_places_and_values_in_item_or
     assert view["status"] == "completed", view
     values = [None if number == 4 else f"k{number} {number} k{number} seen yes" for number in range(7)]
     assert json.loads((plans.workspace / "all.json").read_text()) == values
-    assert [each["id"] for each in view["steps"] if each["id"].startswith("each[")] == [
-        "each[0..2]", "each[3..5]", "each[6..6]"
-    ]  # fmt: skip
-    child = Started(plan.client, (await located(plan.client, plan.id, "each[3..5]/each[k5]"))[0])
-    assert step(await child.view(), "each[k5]")["status"] == "completed"
+    assert view["steps"][2]["inside"]["counts"] == {"completed": 3}
+    child = child_of(plan, "each[3..5]")
+    assert [each["id"] for each in (await child.view())["steps"]] == ["other", "each"]
 
 
 def reading(items: list[Any], **rule: Any) -> dict[str, Any]:
@@ -153,8 +163,7 @@ async def test_an_interrupted_loop_is_resumed_with_the_items_that_are_left(plans
     await until(lambda: len(entered(plans)) == 2, "two items are in progress")
     await plan.signal("interrupt")
     for place in ("each[0..2]", "each[3..5]"):
-        child = Started(plans.client, (await located(plans.client, plan.id, f"{place}/x"))[0])
-        await child.until(lambda view: view["stopped"], "the child is interrupted")
+        await child_of(plan, place).until(lambda view: view["stopped"], "the child is interrupted")
     plans.go()
     view = await plan.ended()
     assert view["status"] == "cancelled"
