@@ -17,6 +17,7 @@ from plans.children import starting
 from plans.children.state import OutputsRequest
 from plans.definition.dependencies import dependencies
 from plans.execution import resume
+from plans.execution.schedule import left_out
 from plans.expressions.references import INPUTS
 from plans.flow.batches.outcome import ITEMS
 from plans.flow.batches.part import Batch
@@ -113,19 +114,19 @@ def _found(parent: Run, loop: Node, root: str, now: datetime) -> tuple[StepState
     if found is None:
         return None
     if found.step_id is None:
-        return StepState(status=Status.COMPLETED, result=Result(ok=True, value=found.value, timestamp=now)), None
+        return left_out("", Result(ok=True, value=found.value, timestamp=now)), None
     state = parent.steps.get(found.step_id)
     if state is None or state.status not in (Status.COMPLETED, Status.SKIPPED):
         text = state.reason if state is not None else "it has not run"
-        return StepState(status=Status.SKIPPED, reason=text), None
+        return left_out(text), None
     result = state.result
     if result is None or not result.composed:
-        return StepState(status=state.status, result=result, reason=state.reason), None
+        return left_out(state.reason, result), None
     composed = Composer(parent.outline, parent.opened, parent.steps).composed(found.step_id)
     if composed.parts:
-        return StepState(status=state.status, result=result), composed
+        return left_out("", result), composed
     plain = result.model_copy(update={"composed": False, "value": composed.value})
-    return StepState(status=state.status, result=plain), None
+    return left_out("", plain), None
 
 
 def _stub(root: str) -> dict[str, Any]:

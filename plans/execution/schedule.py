@@ -288,8 +288,9 @@ def reset_to_draft(run: Run) -> None:
 
 
 def left_out(reason: str, result: Result | None = None, opens: bool = True) -> StepState:
-    """The state of a step that is skipped from the start of a new run."""
-    return StepState(status=Status.SKIPPED, reason=reason, result=result, never=not opens)
+    """The state of a step that is skipped from the start of a new run; completed, if it is given a value."""
+    status = Status.COMPLETED if result is not None and result.ok else Status.SKIPPED
+    return StepState(status=status, reason=reason, result=result, never=not opens)
 
 
 def _turn(run: Run, to: PlanStatus) -> None:
