@@ -38,6 +38,9 @@ class Part(Value):
 
     place: list[str | int] = Field(description="Where it belongs: keys and indexes, outermost first.")
     large: LargeValue
+    spread: int = Field(
+        default=0, ge=0, description="It holds a list of so many `items`, which belong there and after it, one by one."
+    )
 
 
 class Composed(Value):

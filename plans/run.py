@@ -22,6 +22,7 @@ from plans.budget import Ledger
 from plans.change_log import Revision
 from plans.children.state import Hashes, ParentLink
 from plans.file_stamps import FileTracker
+from plans.flow.batches.part import Batch
 from plans.flow.closing_state import Closing
 from plans.flow.opened import Kept, Opened
 from plans.flow.outline import Drawn, Outline
@@ -154,6 +155,7 @@ class Run(State):
     waiting: Waiting = Field(default_factory=Waiting, description="Answers to questions, and events.")
     agents: dict[str, dict[str, Any]] = Field(default_factory=dict, description="By step, the child's run to resume.")
     parent: ParentLink | None = Field(default=None, description="The plan that it runs for, as a step of it.")
+    batch: Batch | None = Field(default=None, description="The part of its parent's loop that it runs.")
     value: Result | None = Field(default=None, description="Its value: `outputs`; of a child plan also without them.")
     _drawn: Drawn = PrivateAttr(default_factory=Drawn)
 

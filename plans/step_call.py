@@ -153,7 +153,8 @@ class StepValues:
         return Found(name) if name in self._run.steps else None
 
     def _add_composed(self, name: str, step_id: str) -> None:
-        found = Composer(self._run.outline, self._run.opened, self._run.steps).composed(step_id)
+        given = self._run.batch.composed.get(step_id) if self._run.batch is not None else None
+        found = given or Composer(self._run.outline, self._run.opened, self._run.steps).composed(step_id)
         if found.parts:
             self.composed[name] = found
         else:

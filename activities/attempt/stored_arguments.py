@@ -15,6 +15,7 @@ from plans.activity_io import Call
 from plans.errors import ToolError
 from plans.expressions.conditions import field_of
 from plans.expressions.references import Reference, fill_at, in_text
+from plans.flow.batches.outcome import ITEMS
 from plans.large_value import Composed, LargeValue
 from runtime.value_store import StoredText, ValueStore
 
@@ -55,7 +56,12 @@ async def whole_value(composed: Composed, values: ValueStore) -> Any:
         target, place = cast("Any", whole), ["", *part.place]
         for key in place[:-1]:
             target = target[key]
-        target[place[-1]] = await values.get(part.large)
+        found = await values.get(part.large)
+        if part.spread:
+            first = cast("int", place[-1])
+            target[first : first + part.spread] = found[ITEMS]
+        else:
+            target[place[-1]] = found
     return whole[""]
 
 

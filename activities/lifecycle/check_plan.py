@@ -20,6 +20,8 @@ from plans.activity_io import CheckRequest, Facts
 from plans.definition.scopes import walk
 from plans.definition.template_calls import template_problems
 from plans.definition.validation import bounded, calls_of, input_values, problems
+from plans.expressions.opaque import PLAN
+from plans.flow.batches.split import is_split
 from plans.model import Plan, Problem, Step, ToolSpec
 from runtime.templates.find import find_template
 
@@ -56,6 +58,8 @@ class PlanChecker:
         wrong += input_values(plan, request.inputs)[1]
         wrong += self._templates(request, plan)
         called = dict.fromkeys(call.tool for step in here for call in calls_of(step))
+        if any(is_split(step.for_each) for step in here):
+            called[PLAN] = None  # its batches run as plan steps
         named = {name: self.tools[name] for name in called if name in self.tools}
         return self._facts(request, wrong, self.tools if request.all_tools else named, plan.workspace)
 

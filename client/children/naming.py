@@ -10,7 +10,7 @@ from client.ids import plan_id, recorded_id
 from client.rpc import ask_view
 from plans.children.state import MAX_NESTING
 from plans.errors import PlanError, Refused
-from plans.views.models import BriefStep, BriefView, StepView
+from plans.views.models import BriefStep, BriefView, InsidePage, StepView
 from plans.views.queries import BRIEF
 from plans.views.safe_text import line
 
@@ -38,6 +38,9 @@ async def located(client: Client, plan: str, path: str) -> tuple[str, str]:
             raise Refused(f"no plan is nested {number} deep", "UNKNOWN_STEP")
         view = await ask_view(client, plan, BriefView, "plan", BRIEF)
         child = next((step.child for step in view.steps if step.id == name), None)
+        if child is None and "[" in name:  # inside a loop: views have a few of those only
+            page = await ask_view(client, plan, InsidePage, "inside", {"stepId": name, "limit": 1})
+            child = page.step.child if page.step else None
         found = recorded_id(child.plan_id) if child else None
         if found is None:
             text = (

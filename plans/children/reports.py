@@ -29,7 +29,9 @@ def report_of(run: Run, standing: ReadinessIndex) -> ChildReport:
     if standing.denied:
         counts |= {"skipped": counts.get("skipped", 0) - standing.denied, "denied": standing.denied}
     counts = {"total": len(run.steps), **{name: number for name, number in counts.items() if number}}
-    return ChildReport(status=run.status.value, counts=counts, pending=asked, more=more)
+    opened = run.opened.get(run.batch.step_id) if run.batch is not None else None
+    failed = opened.failed if opened is not None else 0
+    return ChildReport(status=run.status.value, counts=counts, pending=asked, more=more, failed_items=failed)
 
 
 def asked_of(run: Run, standing: ReadinessIndex) -> tuple[list[Asked], int]:

@@ -23,6 +23,8 @@ from plans.execution import resume
 from plans.execution.file_tracking import stamps_for
 from plans.expressions.opaque import PLAN, STEPS
 from plans.file_stamps import Stamp
+from plans.flow.batches.split import loop_of
+from plans.flow.ids import is_inside
 from plans.model import Plan, Problem, Step
 from plans.run import Options, Run
 
@@ -111,8 +113,11 @@ def waivers_count(parent: Run, step: Step) -> bool:
     child = parent.steps[step.id].child
     if not parent.options.waivers or parent.request or step.id in parent.edited or child is None:
         return False
+    is_of_loop = loop_of(parent.outline, step.id) is not None
+    if is_of_loop and is_inside(step.id, parent.edited):
+        return False
     if child.kind == "inline":
-        is_written = step.tool != PLAN or isinstance(step.args.get(STEPS), list)  # or the items of the plan's own loop
+        is_written = step.tool != PLAN or isinstance(step.args.get(STEPS), list) or is_of_loop
         return is_written and parent.steps[step.id].args is None
     return child.sha256 in parent.options.known_plans
 

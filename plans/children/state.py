@@ -53,6 +53,7 @@ class ChildReport(Value):
     )
     pending: list[Asked] = Field(default_factory=list, max_length=MAX_ASKED, description="Decisions that it awaits.")
     more: int = Field(default=0, ge=0, le=10**9, description="Number of further ones.")
+    failed_items: int = Field(default=0, ge=0, le=10**9, description="Of a batch of a loop: how many items failed.")
 
 
 class ChildPlan(Value):
@@ -66,6 +67,8 @@ class ChildPlan(Value):
     plan_id: str = Field(default="", description="Id of the child plan, once it has started.")
     title: str = ""
     report: ChildReport | None = Field(default=None, description="As last reported.")
+    value: Any = Field(default=None, description="Of a batch in which items failed: the values of all of them.")
+    large: LargeValue | None = Field(default=None, description="The same, if it is stored outside history.")
 
 
 class ParentLink(Value):

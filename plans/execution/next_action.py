@@ -23,6 +23,7 @@ from plans.expressions.evaluation import MAX_ARGS_CHARACTERS, Budget
 from plans.expressions.items import roots_of_items
 from plans.expressions.opaque import PLAN
 from plans.expressions.references import Filled
+from plans.flow.batches.split import loop_of
 from plans.flow.opened import Opened
 from plans.flow.outline import when_of_whole
 from plans.flow.progress import case_of, items_of
@@ -138,6 +139,8 @@ def next_action(schedule: ReadinessIndex, step_id: str, budget: Budget | None = 
             return Skip(f"condition not met: {condition}")
         if schedule.is_container(step_id):
             return _opening(schedule, step, values, budget)
+        if loop_of(run.outline, step_id) is not None:
+            return Delegate({})  # the items in it ask for themselves
         filled = filled_args(run, step, values, budget=budget)
         _check_args(run.facts.tools[step.tool], filled)
     except (BadReference, BadExpression) as error:
@@ -174,6 +177,8 @@ def _opening(
     """Begin a block or a loop. A block may need approval as a whole; of a loop, each item asks for itself."""
     run = schedule.run
     if step.for_each is not None:
+        if (batch := run.batch) is not None and batch.step_id == step.id:
+            return Open(batch.opened)
         names = roots_of_items(step.for_each.items)
         values.add(names)
         if any(name in values.stored for name in names):

@@ -14,6 +14,7 @@ from itertools import islice
 from plans.definition.dependencies import dependencies
 from plans.definition.scopes import FINALLY, UNDO
 from plans.errors import IllegalMove
+from plans.flow.batches.outcome import has_denied
 from plans.flow.closing_state import Closing
 from plans.flow.containers import Containers
 from plans.flow.outline import Node
@@ -224,7 +225,7 @@ class ReadinessIndex:
             return PlanStatus.FAILED
         whole = (self.run.steps[step.id] for step in self.run.plan.steps)
         complete = all(state.status in (Status.COMPLETED, Status.SKIPPED) for state in whole)
-        denied = any(state.is_denied for state in self.run.steps.values())
+        denied = any(state.is_denied or has_denied(state) for state in self.run.steps.values())
         return PlanStatus.COMPLETED if complete and not denied else PlanStatus.PARTIAL
 
     def _why_not(self, name: str) -> str:

@@ -6,8 +6,7 @@ Rules (DESIGN 2.5)
 - A completed step opens its dependents. So does a step skipped by a reviewer or a condition, except for those that
   reference its value. Dependents of a denied or failed step are permanently blocked, and theirs as well.
 - A failed critical step stops the plan: running steps may finish, all others are permanently blocked.
-- The plan ends when no step is running and none can start; then no step is running, ready or pending.
-- An illegal move raises IllegalMove and changes nothing.
+- The plan ends when no step is running and none can start. An illegal move raises IllegalMove and changes nothing.
 
 `plans.transitions` lists every legal move; ARCHITECTURE.md draws them.
 
@@ -290,8 +289,9 @@ def reset_to_draft(run: Run) -> None:
 
 
 def left_out(reason: str, result: Result | None = None, opens: bool = True) -> StepState:
-    """The state of a step that is skipped from the start of a new run."""
-    return StepState(status=Status.SKIPPED, reason=reason, result=result, never=not opens)
+    """The state of a step that is skipped from the start of a new run; completed, if it is given a value."""
+    status = Status.COMPLETED if result is not None and result.ok else Status.SKIPPED
+    return StepState(status=status, reason=reason, result=result, never=not opens)
 
 
 def _turn(run: Run, to: PlanStatus) -> None:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from plans.definition.dependencies import dependencies
 from plans.definition.scopes import KEY
+from plans.flow.batches.outcome import has_denied
 from plans.flow.opened import Kept
 from plans.flow.outline import Node, Outline
 from plans.model import Step
@@ -48,10 +49,11 @@ def unfinished(run: Run, is_done: Callable[[StepState], bool]) -> Again:
         state = run.steps[name]
         if state.closes:
             continue
-        if is_done(state) or not (node.parent is None or node.parent in found.within or state.is_denied):
+        denied = state.is_denied or has_denied(state)
+        if is_done(state) or not (node.parent is None or node.parent in found.within or denied):
             continue
         (found.within if name in run.opened else found.whole).add(name)
-        if state.is_denied:
+        if denied:
             found.within.update(each.id for each in run.outline.ancestors(name))
     return found
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
+from plans.flow.batches.outcome import failures_in
+from plans.flow.batches.split import is_split, window_of
 from plans.flow.opened import Opened
 from plans.flow.outline import Node, Outline
 from plans.flow.progress import may_begin_more
@@ -77,7 +79,7 @@ class Containers:
         self._unfinished[parent] -= 1
         node, opened = self._outline.nodes[parent], self._opened[parent]
         if node.kind == "each" and self._steps[step_id].status is Status.FAILED:
-            opened.failed += 1
+            opened.failed += failures_in(self._steps[step_id]) if is_split(node.step.for_each) else 1
             if not may_begin_more(node.step, opened):
                 self._hungry.pop(parent, None)
         self._check(parent)
@@ -113,6 +115,8 @@ class Containers:
         for name in self._hungry:
             rule = self._outline.step(name).for_each
             window = (rule.max_parallel if rule is not None else None) or limit or DEFAULT_PARALLEL
+            if rule is not None and is_split(rule):
+                window = window_of(rule, limit or DEFAULT_PARALLEL).plans
             if self._busy[name] < window:
                 del self._hungry[name]
                 self._hungry[name] = None

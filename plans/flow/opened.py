@@ -21,6 +21,8 @@ class Opened(State):
     handler: int | None = Field(default=None, description="The `catch` that runs or ran.")
     closing: bool = Field(default=False, description="Its `finally` runs or ran.")
     cancelled: bool = Field(default=False, description="Its `finally` runs because the plan was cancelled.")
+    first: int = Field(default=0, description="Of a batch of another plan's loop: the place of its first item there.")
+    part: bool = Field(default=False, description="It is such a batch: it fails at its end if an item has failed.")
 
     def key(self, index: int) -> str:
         """The key of an item, as in ids."""

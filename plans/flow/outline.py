@@ -14,6 +14,9 @@ from typing import Any, Literal, NamedTuple
 
 from plans.definition.scopes import CATCH, ERROR, FINALLY, INDEX, KEY, ROUND, STATUS, UNDO, VALUE, item_names
 from plans.expressions.conditions import roots_of
+from plans.expressions.opaque import PLAN
+from plans.flow.batches.outcome import ITEMS
+from plans.flow.batches.split import batch_key, bounds, is_split
 from plans.flow.closing_state import Closing
 from plans.flow.ids import inner_id, instance_id, round_id
 from plans.flow.opened import Opened
@@ -184,12 +187,26 @@ class Outline:
 
     def _instances(self, node: Node, opened: Opened) -> Iterator[Node]:
         rule = node.step.for_each or ForEach(items=[])
+        if is_split(rule):
+            yield from self._batches(node, opened, rule)
+            return
         proto = self._prototype(node.id, node.step, {"for_each": None, "when": when_of_item(node.step)})
         for index in range(len(node.children), opened.began):
             key = opened.key(index)
             item = opened.items[index] if opened.items is not None else None
-            bindings = {rule.as_: item, INDEX: index, KEY: key}
+            bindings = {rule.as_: item, INDEX: opened.first + index, KEY: key}
             yield self._own(proto, instance_id(node.id, key), node.id, bindings=bindings)
+
+    def _batches(self, node: Node, opened: Opened, rule: ForEach) -> Iterator[Node]:
+        """The batches of a loop: steps that run child plans, which `plans.children.of_items` makes."""
+        items = opened.items or []
+        proto = Step(id=ITEMS, tool=PLAN, queue=node.step.queue, critical=False, on_failure="block")
+        for number in range(len(node.children), opened.began):
+            first, end = bounds(rule, number, len(items))
+            key, text = batch_key(first, end), f"{end - first} of {len(items)} items"
+            step = proto.model_copy(update={"id": instance_id(node.id, key), "description": text})
+            part = [items[first:end], [opened.key(index) for index in range(first, end)]]
+            yield Node(step, node.id, bindings={"": part, KEY: key})
 
     def _rounds(self, node: Node, opened: Opened) -> Iterator[Node]:
         outer: dict[str, Any] = {"repeat": None, "catch": None, "finally_": None, "undo": None, "when": None}

@@ -25,6 +25,8 @@ from plans.expressions.conditions import holds, search
 from plans.expressions.evaluation import Budget
 from plans.expressions.items import list_expression
 from plans.expressions.references import describe, fill_text
+from plans.flow.batches.outcome import Failures, failures_of
+from plans.flow.batches.split import MAX_BATCHED, begun_items, is_split, units_of
 from plans.flow.ids import inner_id, item_key
 from plans.flow.opened import Opened
 from plans.flow.outline import Node, Outline
@@ -66,8 +68,8 @@ def items_of(rule: ForEach, values: Mapping[str, Any], budget: Budget | None = N
         found = [fill_text(each, values, None, budget) if isinstance(each, str) else each for each in found]
     if not isinstance(found, list):
         raise BadReference(f"forEach: a list is needed; '{rule.items}' is {describe(found)}", NO_LIST)
-    if len(found) > MAX_ITEMS:
-        text = f"forEach: {len(found)} items; {MAX_ITEMS} can run in one plan. Use `mode: plans` with `batch`"
+    if len(found) > (MAX_BATCHED if is_split(rule) else MAX_ITEMS):
+        text = f"forEach: {len(found)} items; {MAX_ITEMS} can run in one plan, {MAX_BATCHED} with `mode: plans`"
         raise BadReference(text, TOO_MANY)
     keys = None if rule.key is None else [_key(rule.key, item, budget) for item in found]
     if keys is not None and len(set(keys)) < len(keys):
@@ -96,7 +98,9 @@ def tolerated(rule: ForEach, items: int) -> int:
 
 def may_begin_more(step: Step, opened: Opened) -> bool:
     """Whether further items of a loop are begun."""
-    if step.for_each is None or opened.items is None or opened.began >= len(opened.items):
+    if step.for_each is None or opened.items is None:
+        return False
+    if opened.began >= units_of(step.for_each, len(opened.items)):
         return False
     return opened.failed <= tolerated(step.for_each, len(opened.items))
 
@@ -156,15 +160,24 @@ class Progress:
 
     def _items(self, node: Node, opened: Opened, now: datetime) -> Outcome:
         rule, total = node.step.for_each or ForEach(items=[]), len(opened.items or [])
-        failed = [child for child in node.children if self._steps[child].status is Status.FAILED]
-        if len(failed) > tolerated(rule, total):
-            first = self._steps[failed[0]].result
-            why = f"'{failed[0]}' {first.code}: {first.error}" if first is not None else f"'{failed[0]}'"
-            left = f"; {total - opened.began} were not begun" if opened.began < total else ""
-            return _failed(ITEMS_FAILED, f"{len(failed)} of {total} items failed{left}; the first: {why}"[:2_000], now)
-        if opened.began < total or any(self._steps[child].status is Status.BLOCKED for child in node.children):
+        failed, first_failed, lost = self._failures(node, rule)
+        begun = begun_items(rule, opened.began, total)
+        if lost and self._stopped:
+            return self._unfinished(now)
+        if lost or failed > (0 if opened.part else tolerated(rule, total)):
+            first = self._steps[first_failed or ""].result
+            why = f"'{first_failed}' {first.code}: {first.error}" if first is not None else f"'{first_failed}'"
+            left = f"; {total - begun} were not begun" if begun < total else ""
+            return _failed(ITEMS_FAILED, f"{failed} of {total} items failed{left}; the first: {why}"[:2_000], now)
+        if begun < total or any(self._steps[child].status is Status.BLOCKED for child in node.children):
             return self._unfinished(now)
         return _completed(now)
+
+    def _failures(self, node: Node, rule: ForEach) -> Failures:
+        if is_split(rule):
+            return failures_of(node.children, self._steps)
+        failed = [child for child in node.children if self._steps[child].status is Status.FAILED]
+        return Failures(len(failed), failed[0] if failed else None, lost=False)
 
     def _rounds(self, node: Node, opened: Opened, now: datetime) -> Outcome | Further:
         rule, last = node.step.repeat, node.children[-1]

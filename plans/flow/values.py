@@ -10,10 +10,13 @@ from typing import Any
 
 from plans.definition.scopes import CATCH
 from plans.expressions.conditions import search
+from plans.flow.batches.outcome import list_of
+from plans.flow.batches.split import bounds, is_split
 from plans.flow.ids import inner_id
 from plans.flow.opened import Opened
 from plans.flow.outline import Node, Outline
 from plans.large_value import Composed, Part
+from plans.model import ForEach
 from plans.step_state import Status, StepState
 
 Place = tuple[str | int, ...]
@@ -31,6 +34,11 @@ class Composer:
         self._parts = []
         return Composed(value=self.value(step_id), parts=self._parts)
 
+    def whole(self, step_id: str) -> Composed:
+        """The value of a container whose steps have ended, whatever its own status, with the large ones inside it."""
+        self._parts = []
+        return Composed(value=self.inside(step_id), parts=self._parts)
+
     def value(self, step_id: str, place: Place = ()) -> Any:
         """The value of a step; null if it has none."""
         state = self._steps.get(step_id)
@@ -46,11 +54,21 @@ class Composer:
         node, opened = self._outline.nodes[step_id], self._opened.get(step_id)
         if opened is not None and opened.handler is not None:
             return self.inside(inner_id(step_id, CATCH), place)
+        if node.kind == "each" and opened is not None and is_split(node.step.for_each):
+            return self._batches(node, opened, place)
         if node.kind == "each":
             return [self.value(child, (*place, index)) for index, child in enumerate(node.children)]
         if node.kind == "repeat":
             return self._rounds(node, place)
         return self._block(node, place)
+
+    def _batches(self, node: Node, opened: Opened, place: Place) -> list[Any]:
+        rule, total = node.step.for_each or ForEach(items=[]), len(opened.items or [])
+        found: list[Any] = []
+        for number, child in enumerate(node.children):
+            first, end = bounds(rule, number, total)
+            found += list_of(self._steps[child], end - first, (*place, first), self._parts)
+        return found + [None] * (total - len(found))
 
     def _rounds(self, node: Node, place: Place) -> Any:
         rounds = [child for child in node.children if child.startswith(f"{node.id}#")]

@@ -21,13 +21,15 @@ from temporalio.exceptions import (
 )
 
 from plans.agents.reports import accounts
-from plans.children import results, starting
+from plans.children import of_items, results, starting
 from plans.children.files import placed
 from plans.children.orders import Source, child_id, inline_data, inputs_of, must_load, source_of
 from plans.children.state import ChildPlan, ChildReport, LoadedPlan, LoadRequest
 from plans.errors import BadReference, InvalidPlan, PlanError
 from plans.execution import approvals
 from plans.execution.schedule import Schedule
+from plans.flow.batches.split import loop_of
+from plans.large_value import LargeValue
 from plans.log import LogKind
 from plans.model import Step
 from plans.run import PlanStatus, Run, text_of
@@ -51,17 +53,14 @@ class ChildPlans:
         The task returns what a tool's activity would; raises ApplicationError, APPROVAL_REQUIRED if a person must be
         asked now that the content is known.
         """
+        if self._is_batch(step):
+            self._run.steps[step.id].child = ChildPlan(kind="inline")
+            return asyncio.create_task(self._run_child(step, None, {}))
         return asyncio.create_task(self._work(step, args))
 
-    def start_data(
-        self, step: Step, data: Mapping[str, Any], inputs: Mapping[str, Any], name: str = ""
-    ) -> asyncio.Task[dict[str, Any]]:
-        """Start a plan given as data, as `forEach` with `mode: plans` does for a batch of items. Returns as `start`.
-
-        `name`: the end of its id, if other than the step's number of calls.
-        """
-        self._run.steps[step.id].child = ChildPlan(kind="inline")
-        return asyncio.create_task(self._run_child(step, dict(data), dict(inputs), name))
+    def _is_batch(self, step: Step) -> bool:
+        """Whether it is some items of a loop with `mode: plans`."""
+        return loop_of(self._run.outline, step.id) is not None
 
     def _state(self, step: Step) -> ChildPlan:
         return self._run.steps[step.id].child or ChildPlan(kind="inline")
@@ -80,7 +79,7 @@ class ChildPlans:
                 await self._load(step, source)
             self._require_approval(step)
             data = self._state(step).data
-        return await self._run_child(step, data, inputs, "", args.get("id"))
+        return await self._run_child(step, data, inputs, args.get("id"))
 
     async def _load(self, step: Step, source: Source) -> None:
         request = LoadRequest(workspace=self._run.workspace_of(step), **{source.kind: source.value})
@@ -127,11 +126,11 @@ class ChildPlans:
         raise ApplicationError(f"it would run the plan {source.source} (SHA-256 {source.sha256[:12]}…)", type=APPROVAL)
 
     async def _run_child(
-        self, step: Step, data: Any, inputs: dict[str, Any], name: str, chosen: str | None = None
+        self, step: Step, data: Any, inputs: dict[str, Any], chosen: str | None = None
     ) -> dict[str, Any]:
         began, state = workflow.now(), self._run.steps[step.id]
         state.calls += 1
-        plan_id = child_id(self._run.plan.id or "", step.id, state.calls, chosen) + name
+        plan_id = child_id(self._run.plan.id or "", step.id, state.calls, chosen)
         child = self._child(step, data, inputs, plan_id)
         earlier = f", resuming '{child.resumes}'" if child.resumes else ""
         state.child = self._state(step).model_copy(
@@ -158,6 +157,8 @@ class ChildPlans:
     def _child(self, step: Step, data: Any, inputs: dict[str, Any], plan_id: str) -> Run:
         run = self._run
         try:
+            if self._is_batch(step):
+                return of_items.batch_run(run, step, run.agents.get(step.id), plan_id, workflow.now())
             earlier = starting.resumed_run(run, step, run.agents.get(step.id), inputs, plan_id, workflow.now())
             return earlier or starting.child_run(run, step, data, inputs, plan_id)
         except InvalidPlan as error:
@@ -218,6 +219,11 @@ class ChildPlans:
         state = self._run.steps[step.id]
         report = ChildReport.model_validate(found["report"])
         state.child = self._state(step).model_copy(update={"report": report})
+        if found.get("code") and self._is_batch(step):  # the values of the items that did not fail
+            state.child = state.child.model_copy(
+                update={"value": found.get("value"), "large": LargeValue.model_validate(found["large"])}
+                if "large" in found else {"value": found.get("value")}
+            )  # fmt: skip
         text = f"plan '{child.plan.id}' ended as {found['status']}"
         self._run.note(LogKind.CHILD, text, workflow.now(), step.id, subject=child.plan.id)
         return placed(found, child.options.workspace or "", self._run.workspace_of(step))

@@ -7,7 +7,7 @@ from typing import Any
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, is_cancelled_exception
 
-from plans.children import outputs
+from plans.children import of_items, outputs
 from plans.children.results import KEY, result_of
 from plans.errors import BadExpression
 from plans.expressions.evaluation import Budget
@@ -23,7 +23,10 @@ async def set_value(run: Run) -> None:
     An output that cannot be evaluated becomes a warning in the log; the value is then a failure with BAD_OUTPUT.
     """
     is_child = run.parent is not None
-    request = outputs.wanted(run, is_child=is_child) if run.status in _with_value(is_child) else None
+    if run.batch is not None:  # it has values although an item has failed
+        request = of_items.wanted(run) if run.status is not PlanStatus.CANCELLED else None
+    else:
+        request = outputs.wanted(run, is_child=is_child) if run.status in _with_value(is_child) else None
     if request is None:
         return
     now, found = workflow.now(), dict[str, Any]()

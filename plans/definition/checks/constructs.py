@@ -9,7 +9,7 @@ from typing import Any, Literal
 from plans.definition.checks.codes import STEP_CODES
 from plans.definition.checks.scope import Meaning, Scope
 from plans.definition.near_names import Hints
-from plans.definition.scopes import item_names
+from plans.definition.scopes import item_names, walk_step
 from plans.errors import BadExpression
 from plans.expressions.conditions import roots_of, search
 from plans.expressions.evaluation import Budget
@@ -62,6 +62,9 @@ def _loop(step: Step, scope: Scope) -> Iterator[_Found]:
         return
     if rule.batch is not None and rule.mode != "plans":
         yield _error("forEach.batch", "`batch` needs `mode: plans`: it is the number of items per child plan")
+    if rule.mode == "plans" and any(each.undo is not None for _, each in walk_step(step)):
+        text = "`undo` is not carried out for items in child plans: use `mode: steps`, or remove `undo`"
+        yield _error("forEach.mode", text)
     for name in sorted(item_names(step)):
         if scope.meaning(name, step.id) in (Meaning.STEP, Meaning.ITSELF):
             field = "forEach.as" if name == rule.as_ else "forEach"
