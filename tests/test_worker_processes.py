@@ -28,6 +28,7 @@ async def pids(client: Client, queue: str) -> set[int]:
     return {pid for pid in found if daemon.began(pid)}
 
 
+@pytest.mark.slow
 async def test_several_processes_share_a_queue_and_one_that_dies_is_replaced(
     environ: dict[str, str], temporal_client: Client, queue: str
 ) -> None:

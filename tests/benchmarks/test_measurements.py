@@ -17,6 +17,7 @@ def bench() -> Bench:
     return Bench(repeats=1, quick=True, say=print)
 
 
+@pytest.mark.slow
 async def test_a_plan_and_the_workflow_by_hand_do_the_same_steps(tmp_path: Path, temporal_binary: Path) -> None:
     async with Stand(tmp_path / "stand", durable=False) as stand:
         ours = await stand.run("plan", [graphs.layered(60)])

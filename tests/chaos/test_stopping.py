@@ -48,6 +48,7 @@ async def test_a_step_that_takes_longer_is_handed_back_with_nothing_left_running
     assert step(view, "long")["result"]["attempt"] == 1
 
 
+@pytest.mark.slow
 async def test_a_killed_worker_takes_its_commands_with_it(chaos: Chaos) -> None:
     nap = a_nap()
     command = f"(setsid sh -c 'exec {nap}' &); [ -e go ] || {nap}"

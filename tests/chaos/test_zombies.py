@@ -18,7 +18,7 @@ import pytest_asyncio
 from tests.chaos.conftest import Chaos, WorkerProcess
 from tests.chaos.faults import command
 from tests.driving import Started, statuses
-from tests.nightly import sampled
+from tests.nightly import only_nightly
 from tests.waiting import until
 
 FREE: dict[str, Any] = {"requiresApproval": False}
@@ -95,7 +95,7 @@ LATE = {
 """What the frozen worker was about to do, what the other does after it, and what must be there in the end."""
 
 
-@pytest.mark.parametrize("tool", sampled(LATE, 1))
+@pytest.mark.parametrize("tool", [only_nightly(tool) for tool in LATE])
 async def test_a_worker_that_wakes_up_late_undoes_nothing_that_was_done_since(two: Two, tool: str) -> None:
     steps, following, expected = LATE[tool]
     (two.chaos.plans.workspace / "old").write_text("-a-\n")

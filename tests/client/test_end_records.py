@@ -58,6 +58,7 @@ async def test_every_query_is_answered_without_a_worker_as_the_workflow_answers_
     assert late == events[3:]
 
 
+@pytest.mark.slow
 async def test_a_terminated_plan_left_no_record_and_needs_a_worker(
     temporal_client: Client, settings: Settings, workspace: Path, queue: str
 ) -> None:

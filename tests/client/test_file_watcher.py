@@ -62,6 +62,7 @@ async def test_changes_by_others_are_told_and_the_plan_s_own_are_not(
     assert (await runs.stamps(temporal_client, started.id))["y"].state == "known"
 
 
+@pytest.mark.slow
 async def test_the_command_tells_a_deleted_file(
     environ: dict[str, str], temporal_client: Client, worker: Worker, queue: str, workspace: Path
 ) -> None:

@@ -62,6 +62,7 @@ class Broken:
         raise RuntimeError("broken")
 
 
+@pytest.mark.slow
 async def test_a_plan_that_nobody_gets_on_with_is_named_and_the_others_of_its_queue_are_asked(
     temporal_client: Client, settings: Settings, queue: str
 ) -> None:

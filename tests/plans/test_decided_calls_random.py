@@ -240,6 +240,7 @@ def test_no_call_runs_that_nobody_approved(count: int) -> None:
     assert min(ran.values()) >= count // 20, f"too few ran for this to show anything: {ran}"
 
 
+@pytest.mark.slow
 def test_the_control_a_binding_to_arguments_alone_is_found() -> None:
     broken = [seed for seed in range(300) if played(seed, binds_calls=False).unapproved]
     assert len(broken) >= 30, f"only {len(broken)} of 300"

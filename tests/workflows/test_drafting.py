@@ -217,6 +217,7 @@ async def test_a_plan_that_temporal_itself_started_is_found_by_the_title_the_llm
         await until(partial(count, idle.client, renamed), "found by its second title")
 
 
+@pytest.mark.slow
 @pytest.mark.crosses_runs
 async def test_an_edit_made_while_the_llm_regenerates_is_not_lost(idle: Plans, make_worker: MakeWorker) -> None:
     async with talking(make_worker, GOOD, {**GOOD, "delay": 4.0}) as llm:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from temporalio.worker import Worker
 
 from tests.client.cli.command import Ended, plan, written
@@ -38,6 +39,7 @@ def refused(ended: Ended) -> tuple[int, str]:
     return ended.code, ended.err.split(":")[0].splitlines()[-1] if ended.err else ""
 
 
+@pytest.mark.slow
 async def test_questions_are_listed_and_answered_and_events_are_sent_by_command(
     environ: Environ, worker: Worker, tmp_path: Path, workspace: Path
 ) -> None:

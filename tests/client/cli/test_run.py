@@ -9,6 +9,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import pytest
 from temporalio.client import Client
 from temporalio.worker import Worker
 
@@ -72,6 +73,7 @@ async def test_a_tool_that_only_the_worker_may_know_is_the_workers_to_judge(
     assert "1 problem" in ended.err
 
 
+@pytest.mark.slow
 async def test_the_workspace_is_this_directory_unless_the_plan_names_one_beside_its_file(
     environ: Environ, worker: Worker, tmp_path: Path
 ) -> None:
@@ -110,6 +112,7 @@ async def test_an_id_is_used_once(environ: Environ, worker: Worker, tmp_path: Pa
     assert "PLAN_EXISTS" in again.err
 
 
+@pytest.mark.slow
 async def test_a_person_is_asked_and_answers_from_another_command(
     environ: Environ, worker: Worker, tmp_path: Path, workspace: Path
 ) -> None:
@@ -287,6 +290,7 @@ async def test_a_command_keeps_a_worker_for_its_plans(environ: Environ, tmp_path
     assert "worker" in stopped.out
 
 
+@pytest.mark.slow
 async def test_what_an_ended_plan_left_is_shown_without_starting_a_worker(environ: Environ, tmp_path: Path) -> None:
     try:
         assert (await plan(environ, "run", file_of(tmp_path, WRITE), "--id", "left-behind")).code == 0

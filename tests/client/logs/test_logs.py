@@ -171,6 +171,7 @@ async def test_steps_without_output_say_so(environ: Environ, worker: Worker, tmp
     assert (unknown.code, unknown.json["error"]["code"]) == (2, "UNKNOWN_STEP")
 
 
+@pytest.mark.slow
 async def test_output_is_followed_while_it_is_written_and_to_the_end_of_the_plan(
     environ: Environ, worker: Worker, tmp_path: Path, workspace: Path
 ) -> None:

@@ -58,6 +58,7 @@ async def test_a_killed_server_comes_back_on_its_recorded_ports_and_so_does_a_st
     assert (third.address, third.ui, third.is_stopped) == (first.address, first.ui, False)
 
 
+@pytest.mark.slow
 async def test_taken_ports_are_said_and_the_new_ones_recorded(embedded: Settings) -> None:
     first = await server.ensure(embedded)
     await killed(first)
@@ -92,6 +93,7 @@ async def test_a_damaged_record_means_the_usual_ports_or_others(embedded: Settin
     assert (await server.ensure(embedded)).accepts()
 
 
+@pytest.mark.slow
 async def test_a_client_that_waits_finds_the_server_on_other_ports(embedded: Settings) -> None:
     first = await server.ensure(embedded)
     client = (await reach(embedded)).client
