@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from client.plan_file import PlanFile
-from plans.definition.template_calls import template_problems
 from plans.errors import PlanError
-from plans.model import Plan, Problem
 from plans.model.template import Template
 from runtime.settings import Settings
 from runtime.templates.find import find_template, project_store, stores, user_store
@@ -57,16 +55,6 @@ def plan_file_of(template: Template, settings: Settings, workspace: str | None) 
     """A template as the plan file that it was saved from; a workspace that it names is relative to the project."""
     base = Known.of(settings, workspace).workspace.resolve()
     return PlanFile(template.label, template.text, template.data, base, template.name)
-
-
-def call_problems(plan: Plan, file: PlanFile, settings: Settings, workspace: str | None = None) -> list[Problem]:
-    """The problems of the steps that run templates, as a worker on this machine would see them.
-
-    `workspace`: that of the flag; else the plan's own counts, relative to its file, else as in `Known.of`.
-    """
-    if workspace is None and plan.workspace is not None:
-        workspace = str(file.directory / Path(plan.workspace).expanduser())
-    return template_problems(plan, lambda name: Known.of(settings, workspace).find(name))
 
 
 def completed(incomplete: str, environ: Mapping[str, str]) -> list[str]:

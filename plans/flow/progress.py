@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from plans.definition.scopes import CATCH, FINALLY
 from plans.errors import BadExpression, BadReference
-from plans.expressions.conditions import holds, search
+from plans.expressions.conditions import holds, is_true, search
 from plans.expressions.evaluation import Budget
 from plans.expressions.items import list_expression
 from plans.expressions.references import describe, fill_text
@@ -183,7 +183,7 @@ class Progress:
         rule, last = node.step.repeat, node.children[-1]
         if rule is None or self._steps[last].status is not Status.COMPLETED:
             return self._worst([last], now) or self._unfinished(now)
-        if holds_of(rule.until, self._composer().value(last)):
+        if is_true(search(rule.until, self._composer().value(last))):
             return _completed(now)
         if opened.began >= rule.limit:
             text = f"`until` did not hold after {opened.began} rounds: {rule.until}"
@@ -245,12 +245,6 @@ class Progress:
 
     def _composer(self) -> Composer:
         return Composer(self._outline, self._opened, self._steps)
-
-
-def holds_of(expression: str, value: Any) -> bool:
-    """Whether a condition about a value holds, by JMESPath's rule. Raises BadExpression."""
-    found = search(expression, value)
-    return found not in (None, False, "", [], {}) or (found == 0 and found is not False)
 
 
 def _key(expression: str, item: Any, budget: Budget | None) -> str:

@@ -9,7 +9,7 @@ from plans.model import Step
 from plans.run import Run, Status, StepState
 from plans.views.models.nested import InsideView
 from plans.views.nested.counting import Census
-from plans.views.nested.listing import item_text, listed
+from plans.views.nested.listing import item_text
 from plans.views.nested.words import folded_line
 from plans.views.safe_text import line
 
@@ -38,11 +38,6 @@ def nested_rows(census: Census, run: Run, names: Sequence[str], marks: dict[str,
             calls += 1
             rows += [f"      {row}" for row in asked(run, run.outline.step(name))]
     return rows
-
-
-def shown_inside(census: Census, run: Run, step_id: str, troubled: Sequence[str], limit: int | None) -> list[str]:
-    """The steps inside a step that have a row: those in trouble, or without a `limit` of 0 the first ones of all."""
-    return list(troubled) if limit == 0 else listed(census, run, step_id, limit or 10**9)[0]
 
 
 def files_row(census: Census, run: Run, step_id: str) -> list[str]:
