@@ -72,8 +72,8 @@ async def list_plans(
     """The plans of the server, newest first if the server sorts them; those that run as steps of others are left out.
 
     `running`: only plans that have not ended. `limit`: at most this many. `agents`: with agents, and plans that run as
-    steps. `schedule`: only those that the schedule of this name started. `awaiting`: only those that may await a person,
-    if the server has the search attributes that tell. Raises NotConnected, BadPlanId for what cannot be a name.
+    steps. `schedule`: only those that the schedule of this name started. `awaiting`: only those that may await a
+    person, if the server has the search attributes that tell. Raises NotConnected, BadPlanId for what cannot be a name.
     """
     query = (AGENTS_TOO if agents else PLANS) + (" AND ExecutionStatus = 'Running'" if running else "")
     query += f" AND {_SCHEDULE.name} = '{_name(schedule)}'" if schedule is not None else ""

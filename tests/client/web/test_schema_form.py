@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import re
 from html.parser import HTMLParser
-from pathlib import Path
 from typing import Any
 
 import pytest
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-import client.web
 from client.forms.texts import ABSENT
 from client.local_tools import known_tools
+from client.web.rendering import environment
 from client.web.schema_form import MORE, Field, Read, SchemaForm, schema_of_inputs
 from plans.model.rules import Input
 from runtime.settings import Settings
@@ -259,10 +257,7 @@ def test_inputs_of_a_plan_become_a_schema() -> None:
 
 
 def drawn(field: Field) -> str:
-    places = FileSystemLoader(Path(client.web.__file__).parent / "templates")
-    page = Environment(loader=places, autoescape=True, undefined=StrictUndefined).from_string(
-        '{% from "_schema_fields.html" import schema_field %}{{ schema_field(field) }}'
-    )
+    page = environment().from_string('{% from "_schema_fields.html" import schema_field %}{{ schema_field(field) }}')
     return page.render(field=field)
 
 
