@@ -38,9 +38,9 @@ async def decide_all(
             break
         show(items)
         seen |= {item.digest for item in items}
-        for start in range(0, len(items), AT_ONCE):
-            number, why = await _decide(client, plan, choice, items[start : start + AT_ONCE], approved)
-            count, refused = count + number, refused | why
+        digests = list(dict.fromkeys(item.digest for item in items))
+        number, why = await decide_these(client, plan, choice, digests, approved=approved)
+        count, refused = count + number, refused | why
         if not view.more_pending:
             break
     if not count and not refused:
@@ -56,10 +56,23 @@ def _is_meant(choice: Choice, item: PendingView) -> bool:
     return item.kind == "approval" and matches(choice.step_id, item.step_id)
 
 
-async def _decide(
-    client: Client, plan: str, choice: Choice, items: Sequence[PendingView], approved: bool
+async def decide_these(
+    client: Client, plan: str, choice: Choice, digests: Sequence[str], *, approved: bool
 ) -> tuple[int, dict[str, str]]:
-    digests = list(dict.fromkeys(item.digest for item in items))
+    """Decide about the steps that fit the pattern `choice.step_id` and await approval of the calls with these digests.
+
+    Returns as `decide_all`. Raises Refused (NONE_AWAITS, STALE_DIGEST), NoWorker.
+    """
+    count, refused = 0, dict[str, str]()
+    for start in range(0, len(digests), AT_ONCE):
+        number, why = await _decide(client, plan, choice, digests[start : start + AT_ONCE], approved)
+        count, refused = count + number, refused | why
+    return count, refused
+
+
+async def _decide(
+    client: Client, plan: str, choice: Choice, digests: Sequence[str], approved: bool
+) -> tuple[int, dict[str, str]]:
     answer = await update(client, plan, "decide", choice.message() | {"approved": approved, "digests": digests})
     refused = answer.get("refused") or {}
     return int(answer.get("count", 0)), {str(name): str(why) for name, why in refused.items()}
