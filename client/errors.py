@@ -13,6 +13,7 @@ PlanError                 plans/errors.py
 ├── Refused               the plan rejected a message; plans/errors.py
 ├── SettingError          an invalid setting; runtime/settings.py
 ├── PlanFileError         a plan file that cannot be opened; client/plan_file.py
+├── NoProject             the directory for a new project cannot be used; client/first_project/create.py
 ├── ImportRefused         a document of which no plan can be made; client/importers/document.py
 ├── PruneRefused          nothing was removed; client/prune.py
 ├── Forbidden             somebody on the web page may not do this; client/web/access/people.py

@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperCommand
 
 COMMANDS: dict[str, tuple[str, str]] = {
+    "init": ("sources.init:init", "Make a project: a first plan, a tool and its test."),
     "run": ("run:run", "Start a plan and follow it to its end."),
     "start": ("run:start", "Start a plan and return; it runs in the background."),
     "make": ("make:make", "Have the LLM write a plan."),
