@@ -188,8 +188,8 @@ def _ascending(paths: Sequence[str], place: Mapping[str, int]) -> set[str]:
         previous[path] = last[at - 1] if at else None
         ends[at:], last[at:] = [place[path], *ends[at + 1 :]], [path, *last[at + 1 :]]
     kept: set[str] = set()
-    path: str | None = last[-1] if last else None
-    while path is not None:
-        kept.add(path)
-        path = previous[path]
+    end: str | None = last[-1] if last else None
+    while end is not None:
+        kept.add(end)
+        end = previous[end]
     return kept
