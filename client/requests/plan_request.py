@@ -16,6 +16,7 @@ from client.children.checking import check_children
 from client.errors import PlanRefused
 from client.local_tools import known_tools
 from client.plan_file import PlanFile, check, load
+from client.requests.workspaces import checked, directory_of, named
 from plans.definition.validation import errors, input_values
 from plans.errors import PlanError
 from plans.model import Plan, Problem
