@@ -109,7 +109,8 @@ def regenerate(
     if not feedback.strip():
         raise PlanError("the feedback is empty; say what the LLM should change", "BAD_REQUEST")
     found, diff = session.run(
-        lambda here: editing.regenerated(here.client, plan, feedback, expect_version=expect, by=by or who())
+        lambda here: editing.regenerated(here.client, plan, feedback, expect_version=expect, by=by or who()),
+        starts=True,
     )
     _report(plan, found, as_json, None if as_json else plan_rows(diff) or ["No changes."])
     if not as_json:

@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from client.review.schema_form import Field
 from client.review.step_draft import Draft, Unwritable
 from client.web.drafts.reviewed import Reviewed
 from plans.edits import AddStep, Edit, SetField
@@ -23,6 +24,8 @@ from plans.views.safe_text import safe
 from runtime.plan_files.yaml_reader import parse_yaml
 
 MORE = "more"
+TOOL = "tool"
+"""Among the other fields only if a person wants another one."""
 _IN_FORM = frozenset(("args", "description", "dependsOn", "requiresApproval"))
 
 
@@ -64,6 +67,7 @@ class StepForm:
             return [_with_more(each, more) for each in edits]
         names = dict.fromkeys([*self.rest, *more])
         step_id = self.draft.step.id
+        names.pop(TOOL if more.get(TOOL) == self.draft.step.tool else "", None)
         return edits + [
             SetField(op="set", step_id=step_id, path=name, value=more.get(name))
             for name in names
@@ -103,7 +107,7 @@ def form_of_step(found: Reviewed, name: str) -> StepForm:
     """The form of a step as the plan has it now. Raises Refused UNKNOWN_STEP."""
     step = found.step(name)
     data = step.model_dump(mode="json", exclude_none=True, exclude_defaults=True, exclude={"id", "order"})
-    rest = {key: value for key, value in data.items() if key not in _IN_FORM}
+    rest = {key: value for key, value in data.items() if key not in _IN_FORM and key != TOOL}
     return StepForm(Draft(_view(step, name), found.version, found.tools.get(step.tool)), rest, {})
 
 
@@ -117,6 +121,11 @@ def unused_id(found: Reviewed) -> str:
     """An id that no step of the plan has."""
     taken = set(found.run.steps) | {step.id for step in found.run.plan.steps}
     return next(f"step_{number}" for number in range(1, len(taken) + 2) if f"step_{number}" not in taken)
+
+
+def choices_of(each: Field) -> list[tuple[str, str]]:
+    """The choices of a field: the text that is sent, and the word for people."""
+    return [(replace(each, value=value).text, str(value)) for value in each.choices]
 
 
 def yaml_of(data: Any) -> str:

@@ -7,6 +7,7 @@ the form again with what the person typed.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from urllib.parse import quote
 
 from starlette.datastructures import FormData
@@ -21,7 +22,7 @@ from client.web.drafts.memory import loaded, memory_of
 from client.web.drafts.review_page import number_of
 from client.web.drafts.reviewed import Reviewed
 from client.web.drafts.rows import Row, rows_of, why_not_edited
-from client.web.drafts.step_form import StepForm, form_of_new, form_of_step, unused_id
+from client.web.drafts.step_form import StepForm, choices_of, form_of_new, form_of_step, unused_id
 from client.web.drafts.versions import Since
 from client.web.forms import done, form_of, text_of
 from client.web.rendering import page
@@ -35,6 +36,16 @@ from runtime.plan_files.text import data_of
 FIELD = "field."
 """Before the names of the step's fields in the form."""
 STALE = "STALE_VERSION"
+
+
+@dataclass(frozen=True)
+class Typed:
+    """What a person typed beside the fields of a step to add."""
+
+    place: str = ""
+    text: str = ""
+    """The step as YAML or JSON."""
+    why: str = ""
 
 
 @needs(Role.OPERATOR)
@@ -73,7 +84,7 @@ async def add_page(request: Request) -> Response:
     found, query = await loaded(request), request.query_params
     tool = query.get("tool", "")
     form = form_of_new(found, tool, found.tools.get(tool), unused_id(found), {})
-    return _add_page(request, found, form, place=query.get("place", ""))
+    return _add_page(request, found, form, typed=Typed(query.get("place", "")))
 
 
 @needs(Role.OPERATOR)
@@ -83,21 +94,21 @@ async def add(request: Request) -> Response:
     found, version = await loaded(request), number_of(text_of(form, "version"))
     tool, place, text = text_of(form, "tool"), text_of(form, "place"), text_of(form, "text")
     filled = form_of_new(found, tool, found.tools.get(tool), unused_id(found), {}).with_texts(_texts(form))
-    context = {"place": place, "text": text, "why": text_of(form, "why")}
+    typed = Typed(place, text, text_of(form, "why"))
     since = memory_of(request).versions.since(found, version) if version is not None else None
     if since is not None:
         error: PlanError = Refused(f"The plan is at version {found.version} now. Nothing was added.", STALE)
-        return _add_page(request, found, filled, error=error, since=since, status=409, **context)
+        return _add_page(request, found, filled, error=error, since=since, status=409, typed=typed)
     try:
         [step] = filled.edits() if tool else [_of_text(text)]
     except Unwritable as wrong:
-        return _add_page(request, found, _marked(filled, wrong), status=422, **context)
+        return _add_page(request, found, _marked(filled, wrong), status=422, typed=typed)
     except PlanError as wrong_text:
-        return _add_page(request, found, filled, error=wrong_text, status=422, **context)
+        return _add_page(request, found, filled, error=wrong_text, status=422, typed=typed)
     try:
-        edited = await _send(request, [_placed(step, place)], found.version, context["why"])
+        edited = await _send(request, [_placed(step, place)], found.version, typed.why)
     except PlanError as problem:
-        return _add_page(request, await loaded(request), filled, error=problem, status=409, **context)
+        return _add_page(request, await loaded(request), filled, error=problem, status=409, typed=typed)
     return _saved(request, edited, found.version)
 
 
@@ -139,7 +150,7 @@ def _step_page(
     name = request.path_params["step_id"]
     context = {"plan": found.view, "found": found, "form": form, "error": error, "since": since, "why": why}
     return page(
-        request, "drafts/step.html", status=status, nav="plans", step_id=name, field=FIELD,
+        request, "drafts/step.html", status=status, nav="plans", step_id=name, field=FIELD, choices_of=choices_of,
         why_not=why_not_edited(found, name), problems=_problems(found, name, error), asked=None,
         asks=[each for each in found.asking if each.step_id == name], **context,
     )  # fmt: skip
@@ -150,17 +161,15 @@ def _add_page(
     found: Reviewed,
     form: StepForm,
     *,
-    place: str = "",
-    text: str = "",
+    typed: Typed,
     error: PlanError | None = None,
     since: Since | None = None,
     status: int = 200,
-    why: str = "",
 ) -> Response:
     return page(
-        request, "drafts/add.html", status=status, nav="plans", plan=found.view, found=found, form=form, place=place,
-        text=text, error=error, since=since, why=why, field=FIELD, places=_places(found), tools=sorted(found.tools),
-        problems=error.problems if isinstance(error, InvalidPlan) else [], asked=None,
+        request, "drafts/add.html", status=status, nav="plans", plan=found.view, found=found, form=form,
+        place=typed.place, text=typed.text, why=typed.why, error=error, since=since, field=FIELD, choices_of=choices_of,
+        places=_places(found), tools=sorted(found.tools), asked=None,
     )  # fmt: skip
 
 
