@@ -99,19 +99,24 @@ def edited_outline(run: Run, plan: Plan, overrides: Mapping[str, Step]) -> Outli
     return Outline(plan, run.opened, {**run.pins, **run.overrides, **overrides})
 
 
-def effect_of(run: Run, plan: Plan, overrides: Mapping[str, Step], has_begun: Callable[[str], bool]) -> Effect:
-    """What the edited plan, and the edited instances, mean for the steps inside blocks and loops."""
+def effect_of(
+    run: Run, plan: Plan, overrides: Mapping[str, Step], drawn: Outline | None, has_begun: Callable[[str], bool]
+) -> Effect:
+    """What the edited plan, and the edited instances, mean for the steps inside blocks and loops.
+
+    `drawn`: the outline of the run with them, if there is one already: of a big loop it takes a second to make.
+    """
     if not run.opened:
         return Effect({}, {})
-    old, new = run.outline, edited_outline(run, plan, overrides)
-    pinned, changed = dict[str, Step](), dict[str, Step]()
+    old, new = run.outline, drawn or edited_outline(run, plan, overrides)
+    pinned, changed, bare = dict[str, Step](), dict[str, Step](), dict[int, Step]()
     for was, node in others(old, new):
         if node.parent is None:
             continue
         if was is None or not has_begun(node.id):
             changed[node.id] = node.step
         elif node.kind == "call" and node.id not in overrides:
-            pinned[node.id] = was.step.model_copy(update={"id": "step"})
+            pinned[node.id] = bare.setdefault(id(was.source), _bare(was.source))  # one for all items
     return Effect(pinned, changed)
 
 
