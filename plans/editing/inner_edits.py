@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from plans.definition.checks.names import size_problem
 from plans.definition.scopes import CATCH, FINALLY, UNDO
 from plans.errors import InvalidPlan, Refused
+from plans.flow.batches.split import loop_of
 from plans.flow.ids import inner_id
 from plans.flow.outline import Node, Outline
 from plans.model import Plan, Problem, Step
@@ -38,8 +39,17 @@ def is_inner(run: Run, step_id: str) -> bool:
 
 
 def require_open(run: Run, step_id: str) -> None:
-    """Raise Refused if something around a step has ended: whatever is edited there would never run."""
+    """Raise Refused if something around a step has ended: whatever is edited there would never run.
+
+    So for a batch of a loop with `mode: plans`: what it runs is made from the loop when it begins.
+    """
     outline, inside = run.outline, step_id
+    if (loop := loop_of(outline, step_id)) is not None:
+        raise Refused(
+            f"'{step_id}' is a batch: its items run in a child plan. Edit a step of '{loop.id}' for batches that have"
+            f" not begun, or a step of that child plan (`plan show ID '{step_id}'` names it)",
+            "IN_CHILD_PLAN",
+        )
     for node in outline.ancestors(step_id):
         state, opened = run.steps[node.id], run.opened.get(node.id)
         closes = inside in (inner_id(node.id, CATCH), inner_id(node.id, FINALLY))
