@@ -38,6 +38,7 @@ from workflows.children.value import set_value, with_result
 from workflows.completion import carried, failure_of, recorded
 from workflows.execution import Execution
 from workflows.inputs import PlanRequest, invalid, read_request
+from workflows.notify.telling import Teller
 from workflows.waiting.handlers import WaitingHandlers
 from workflows.worker_facts import facts_about
 
@@ -50,7 +51,7 @@ class PlanWorkflow(WaitingHandlers):
     def __init__(self, *arguments: Any) -> None:
         self._index = search_attributes.Index()
         self._patience: asyncio.Task[None] | None = None
-        self._reporter = parent.Reporter()
+        self._reporter, self._teller = parent.Reporter(), Teller()
         self._resumed = False
         try:
             self._open(read_request(arguments))
@@ -215,6 +216,7 @@ class PlanWorkflow(WaitingHandlers):
     async def _continue_as_new(self) -> None:
         """Continue as new with the Run as the only state; handlers finish first, as their answers would be lost."""
         await workflow.wait_condition(workflow.all_handlers_finished)
+        await self._teller.rest()
         workflow.continue_as_new(args=[carried(self._started().run)])
 
     async def _summarize(self, cancelled: bool = False) -> dict[str, Any]:
@@ -226,6 +228,7 @@ class PlanWorkflow(WaitingHandlers):
         summary = with_result(execution.run, summary)
         self._publish()
         await self._reporter.sent()
+        await self._teller.end(execution.schedule)
         if text := failure_of(execution.run):
             raise ApplicationError(text, summary, type="PLAN_FAILED", category=ApplicationErrorCategory.BENIGN)
         return summary
@@ -235,6 +238,7 @@ class PlanWorkflow(WaitingHandlers):
         execution = self._started()
         run = execution.run
         self._reporter.report(execution.schedule)
+        self._teller.look(execution.schedule)
         workflow.set_current_details(markdown.details(run, execution.schedule))
         known = run.facts.search_attributes
         awaiting = folded_ids(execution.schedule.awaiting)
