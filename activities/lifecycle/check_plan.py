@@ -24,7 +24,6 @@ from plans.definition.validation import bounded, calls_of, input_values, problem
 from plans.expressions.opaque import PLAN
 from plans.flow.batches.split import is_split
 from plans.model import Plan, Problem, Step, ToolSpec
-from plans.model.notify import rules_of
 from runtime.templates.find import find_template
 
 
@@ -61,7 +60,7 @@ class PlanChecker:
         wrong = problems(plan, self.tools, elsewhere)
         wrong += input_values(plan, request.inputs)[1]
         wrong += self._templates(request, plan)
-        wrong += self.targets.problems(rules_of(plan.notify))
+        wrong += self.targets.problems(plan.notify)
         called = dict.fromkeys(call.tool for step in here for call in calls_of(step))
         if any(is_split(step.for_each) for step in here):
             called[PLAN] = None  # its batches run as plan steps

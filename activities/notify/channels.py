@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import logging
 import re
 from typing import Any
 
@@ -59,7 +60,7 @@ class Channel:
         """None if it was sent, else why not."""
         sender = self._apprise.Apprise()
         sender.add(self._plugin)
-        with self._apprise.LogCapture(level=self._apprise.logging.WARNING) as said:
+        with self._apprise.LogCapture(level=logging.WARNING, fmt="%(message)s") as said:
             done = sender.notify(body=body, title=title, body_format=self.markup)
             last = (said.getvalue().strip().splitlines() or [""])[-1]
         return None if done else f": {self._without_secrets(last)[:300]}" if last else ""

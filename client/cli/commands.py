@@ -55,6 +55,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "history": ("agent:history", "Show the agent runs on this machine."),
     "tools": ("check:tools", "List the tools that steps may call."),
     "schema": ("check:schema", "Print the JSON Schema of plan files, for editors."),
+    "notify": ("notify.group:app", "List the targets of notifications, and test one."),
     "up": ("services:up", "Run server, Temporal UI and worker in the foreground."),
     "down": ("services:down", "Stop the server and the worker in the background."),
     "doctor": ("services:doctor", "Check this machine: what is installed and what is missing."),

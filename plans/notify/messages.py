@@ -128,6 +128,7 @@ def _sentence(delivery: Delivery, items: Sequence[Item]) -> str:
         if delivery.event == "budget":
             return f"Plan {first.subject.plan_id}: its LLM budget."
         how = {"partial": "ended, but not every step completed", "cancelled": "was cancelled", "failed": "failed"}
+        how["test"] = "does not exist: a test"
         return f"Plan {first.subject.plan_id} {how.get(delivery.event, 'completed')}."
     late = {"first": "", "reminder": " This still waits.", "escalation": " This has waited for long."}[delivery.stage]
     if len(items) == 1:

@@ -17,7 +17,7 @@ from pydantic import AwareDatetime, Field, StringConstraints
 
 from plans.log import LogKind
 from plans.model import PlanId, Value
-from plans.model.notify import WAITING, Event, NotifyRule, rules_of
+from plans.model.notify import WAITING, Event, NotifyRule
 from plans.run import ENDED, PlanStatus, Run
 from plans.step_state import Status, StepState
 
@@ -71,11 +71,9 @@ def effective(run: Run, is_child: bool) -> list[NotifyRule]:
 
     A child tells only what waits in it: its end is a step's of its parent.
     """
-    if run.plan.notify is None and not run.options.notify and not run.facts.notify:
-        return []
     found, seen = list[NotifyRule](), set[tuple[str, Event]]()
-    for rule in [*rules_of(run.plan.notify), *run.options.notify, *run.facts.notify]:
-        events = [each for each in rule.events if (rule.to, each) not in seen and (each in WAITING or not is_child)]
+    for rule in [*run.plan.notify, *run.options.notify, *run.facts.notify]:
+        events = [each for each in rule.on if (rule.to, each) not in seen and (each in WAITING or not is_child)]
         seen.update((rule.to, each) for each in events)
         if events:
             found.append(rule.model_copy(update={"on": events}))
@@ -125,7 +123,7 @@ def news_of(
     root: str,
 ) -> News | None:  # fmt: skip
     """What is new in a run that its rules want told; None if nothing is."""
-    wanted = {event for rule in rules for event in rule.events}
+    wanted = {event for rule in rules for event in rule.on}
     # A question about a budget is for those who want to know of either.
     waiting = waiting_in(run, awaiting) if wanted & set(WAITING) else []
     if "awaiting" not in wanted:

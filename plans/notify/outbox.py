@@ -34,6 +34,7 @@ SEEN = 2_000
 LINGER = timedelta(hours=1)
 """How long an outbox with nothing to do stays open: news that is handed over twice still meets it."""
 
+Said = Event | Literal["test"]
 Stage = Literal["first", "reminder", "escalation"]
 
 
@@ -52,7 +53,7 @@ class Notice(State):
 
     id: str = Field(description="Names what is said: the same for all targets and stages.")
     target: str
-    event: Event
+    event: Said
     stage: Stage = "first"
     number: int = Field(default=0, description="Of a reminder, from 1.")
     due: AwareDatetime = Field(description="When it is to be said.")
@@ -73,7 +74,7 @@ class Delivery(Value):
 
     id: str = Field(description="The same for all attempts; receivers tell by it what they have seen.")
     target: str
-    event: Event
+    event: Said
     stage: Stage
     number: int = Field(default=0, description="Of a reminder, from 1.")
     notices: list[Notice]
@@ -108,7 +109,7 @@ class Outbox(State):
                 self.seen.append(id)
                 told = set[str]()
                 for rule in news.rules:
-                    event = next((each for each in events if each in rule.events), None)
+                    event = next((each for each in events if each in rule.on), None)
                     if event and rule.to not in told:
                         told.add(rule.to)
                         self.notices += _for_rule(rule, notice.model_copy(update={"target": rule.to, "event": event}))

@@ -26,6 +26,7 @@ OTHER_NAMES = {
     "move": ("edit",),
     "skip": ("edit",),
     "unskip": ("edit",),
+    "notify": ("list_targets", "send_test"),
     "schedule": (
         "create_schedule",
         "update_schedule",
