@@ -42,7 +42,6 @@ from client.live.feed import with_live
 from client.live.in_flight import in_flight
 from client.live.steps import by_step
 from client.logs.feed import feed as logs
-from client.notifications.targets import ListedTarget, list_targets, send_test
 from client.pending import Pending, pending
 from client.prune import Pruned, prune
 from client.resume import Links, interrupt, links, rerun, resume
@@ -74,13 +73,13 @@ from plans.views.summary import Summary
 
 __all__ = [
     "BriefView", "ChangesReport", "Choice", "Decision", "Edited", "EventView", "InsidePage", "Links", "Listed",
-    "ListedSchedule", "ListedTarget", "LiveView", "Pending", "PlanView", "Pruned", "ScheduleView", "Started",
+    "ListedSchedule", "LiveView", "Pending", "PlanView", "Pruned", "ScheduleView", "Started",
     "Summary", "Triggered", "all_inside", "answer", "approve", "backfill_schedule", "begin", "brief", "call",
     "cancel", "changes", "clear_session", "compensate", "compensations", "create_schedule", "decide", "decide_all",
     "delete_schedule", "deny", "drafted", "edit", "event", "events", "file_changes", "files_changed", "history",
-    "inside", "interrupt", "links", "list_plans", "list_schedules", "list_targets", "live", "logs", "make", "pause",
+    "inside", "interrupt", "links", "list_plans", "list_schedules", "live", "logs", "make", "pause",
     "pause_schedule", "pending", "plan_file", "prune", "regenerate", "rerun", "resume", "resume_schedule",
-    "send_test", "show", "show_patiently", "show_schedule", "stamps", "start", "start_agent", "summary", "text",
+    "show", "show_patiently", "show_schedule", "stamps", "start", "start_agent", "summary", "text",
     "trigger_schedule", "undo", "unpause", "update_schedule", "wait", "watch",
 ]  # fmt: skip
 

@@ -42,7 +42,7 @@ class PlanChecker:
     state_dir: Path | None = None
     """The state directory, which has the user's templates."""
     targets: Targets = field(default_factory=Targets)
-    """Whom notifications reach, and who is told of all plans."""
+    """Whom notifications reach, and who is notified of all plans."""
 
     @activity.defn(name="check_plan")
     def check_plan(self, request: CheckRequest) -> Facts:

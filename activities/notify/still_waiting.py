@@ -19,7 +19,7 @@ from plans.views.queries import BRIEF
 
 TIMEOUT = timedelta(seconds=10)
 PATIENCE = 3
-"""Attempts in which a plan must answer; then people are told without its answer."""
+"""Attempts in which a plan must answer; then the message goes without its answer."""
 
 
 async def items_of(client: Client, notices: Sequence[Notice], attempt: int) -> list[Item]:

@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, SecretStr, StringConstraints, ValidationError
+from pydantic import Field, SecretStr, StringConstraints, ValidationError
 
 from plans.definition.near_names import Hints
 from plans.model import Problem, Value
@@ -45,8 +45,6 @@ Name = Annotated[str, StringConstraints(pattern=NAME)]
 class Target(Value):
     """One target. Exactly one of `apprise` and `webhook` is given."""
 
-    model_config = ConfigDict(alias_generator=None)
-
     apprise: SecretStr | list[SecretStr] | None = Field(default=None, description="Apprise URLs, or where they are.")
     webhook: SecretStr | None = Field(default=None, description="URL that takes CloudEvents, or where it is.")
     key: SecretStr | list[SecretStr] | None = Field(
@@ -66,8 +64,6 @@ class Target(Value):
 
 class Targets(Value):
     """The content of a notify.toml."""
-
-    model_config = ConfigDict(alias_generator=None)
 
     targets: dict[Name, Target] = Field(default_factory=dict)
     default: list[NotifyRule] = Field(default_factory=list, max_length=20)

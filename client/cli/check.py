@@ -10,12 +10,12 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from activities.notify.targets import read_targets
 from client.children.checking import check_children
 from client.cli import environment, output
 from client.cli.options import AsJson, File
 from client.cli.workspaces import asking_in, directory_of, own_workspace_problems
 from client.local_tools import known_tools
-from client.notifications.targets import notify_problems
 from client.plan_file import PlanFile, check, load
 from plans.definition.scopes import walk
 from plans.definition.validation import errors
@@ -42,7 +42,7 @@ def check_file(file: File, as_json: AsJson = False) -> None:
         raise typer.Exit(INVALID) from None
     plan, wrong = check(found.data, tools)
     if plan is not None and plan.notify:
-        wrong += notify_problems(settings, plan.notify)
+        wrong += read_targets(settings).problems(plan.notify)
     if plan is not None and plan.workspace is not None:
         wrong += own_workspace_problems(found, plan.workspace, settings)
     if plan is not None:

@@ -12,7 +12,7 @@ from activities.notify.deliver import Notifier
 from activities.notify.failures import NotDelivered
 from activities.notify.targets import Target, Targets, each, file_of, key_bytes, read_targets, secret_of
 from plans.errors import PlanError
-from plans.model import Problem, Value
+from plans.model import Value
 from plans.model.notify import Event, NotifyRule
 from plans.notify.messages import Item
 from plans.notify.outbox import Delivery, Notice, Subject
@@ -26,7 +26,7 @@ class ListedTarget(Value):
 
     name: str
     kind: str = Field(description="webhook, or the services of its Apprise URLs: `mailto`, `slack`.")
-    on: list[Event] = Field(default_factory=list, description="Events of all plans that it is told of.")
+    on: list[Event] = Field(default_factory=list, description="Events of all plans that it is notified of.")
     links: bool = Field(description="Messages to it have one-time links.")
     problem: str = Field(default="", description="Why nothing reaches it from this machine.")
 
@@ -35,11 +35,6 @@ def list_targets(settings: Settings) -> list[ListedTarget]:
     """The targets of the settings' notify.toml, by name. Raises SettingError."""
     found = read_targets(settings)
     return [_listed(name, found, settings) for name in sorted(found.targets)]
-
-
-def notify_problems(settings: Settings, rules: list[NotifyRule]) -> list[Problem]:
-    """A warning for each target that rules name and that this machine's notify.toml has not. Raises SettingError."""
-    return read_targets(settings).problems(rules)
 
 
 async def send_test(settings: Settings, target: str) -> None:

@@ -1,4 +1,4 @@
-"""Who is told about a plan, and when: the field `notify`. It names targets; where they are, only the operator says.
+"""Who is notified about a plan, and when: the field `notify`. It names targets; where they are, only the operator says.
 
 A plan may be written by an LLM or by a stranger, so it never holds an address or a secret: a target is a name of the
 worker's `notify.toml` (`activities.notify.targets`).
@@ -53,7 +53,7 @@ Span = Annotated[
 
 
 class Escalation(Value):
-    """Who else is told of a decision that still waits, and after how long."""
+    """Who else is notified of a decision that still waits, and after how long."""
 
     after: Span = Field(description="Seconds that a decision has waited, or a text such as `4h`.")
     to: Target = Field(description="Name of the target.")
@@ -83,14 +83,14 @@ def _rules(value: Any) -> Any:
 
 
 class NotifyRule(Value):
-    """Who is told of which events, and what follows while nobody decides."""
+    """Who is notified of which events, and what follows while nobody decides."""
 
     on: Annotated[
         list[Event], BeforeValidator(_several), _OneOrMany(named=False), Field(min_length=1, max_length=6)
     ] = Field(default_factory=lambda: list(USUAL), description="Events; all but `cancelled` if omitted.")
     to: Target = Field(description="Name of a target of the worker's notify.toml.")
     remind: Span | None = Field(default=None, description="Seconds between reminders of what still waits, or `1h`.")
-    escalate: Escalation | None = Field(default=None, description="Who is told of what has waited too long.")
+    escalate: Escalation | None = Field(default=None, description="Who is notified of what has waited too long.")
 
 
 Notify = Annotated[list[NotifyRule], BeforeValidator(_rules), _OneOrMany(named=True), Field(max_length=MAX_RULES)]

@@ -37,7 +37,8 @@ class Plan(Value):
     defaults: Defaults = Field(default_factory=Defaults, description="Defaults for all steps.")
     budget: Budget | None = Field(default=None, description="Limits on LLM requests; 50 requests if omitted.")
     notify: Notify = Field(
-        default_factory=list, description="Who is told of what: targets of the worker's notify.toml, or rules for them."
+        default_factory=list,
+        description="Who is notified of what: targets of the worker's notify.toml, or rules for them.",
     )
     outputs: dict[StepId, Expression] = Field(
         default_factory=dict,

@@ -1,4 +1,4 @@
-"""What has happened in a run that somebody wants to be told of: the news that a plan hands to `NotifyWorkflow`.
+"""What has happened in a run that somebody wants to be notified of: the news that a plan hands to `NotifyWorkflow`.
 
 News names what waits, it does not repeat it: whoever delivers asks the plan for the call as it is then, and whether it
 still waits. So a decision that was made meanwhile is not told, and a plan pays one event for it, whatever the size of

@@ -10,7 +10,7 @@ import pytest
 from client import runs
 from client.cli.commands import COMMANDS
 
-NOT_ON_PLANS = {"check", "import", "tools", "schema", "up", "down", "doctor", "codec", "worker"}
+NOT_ON_PLANS = {"check", "import", "tools", "notify", "schema", "up", "down", "doctor", "codec", "worker"}
 """Commands for plan files, this machine and its processes."""
 OTHER_NAMES = {
     "run": ("start", "watch", "wait"),
@@ -26,7 +26,6 @@ OTHER_NAMES = {
     "move": ("edit",),
     "skip": ("edit",),
     "unskip": ("edit",),
-    "notify": ("list_targets", "send_test"),
     "schedule": (
         "create_schedule",
         "update_schedule",

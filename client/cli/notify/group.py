@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from client import runs
 from client.cli import environment, output
 from client.cli.options import AsJson
+from client.notifications.targets import list_targets, send_test
 from plans.views.safe_text import line
 
 app = typer.Typer(
@@ -33,14 +33,14 @@ def _group(context: typer.Context) -> None:
 @app.command("list")
 def list_(as_json: AsJson = False) -> None:
     """List the targets of notify.toml, without addresses. Exit code 1 if one cannot be used."""
-    found = runs.list_targets(environment.settings())
+    found = list_targets(environment.settings())
     if as_json:
         output.show_json([each.model_dump(mode="json") for each in found])
     elif not found:
         output.show("no targets; docs/notifications.md says how to name some")
     for each in () if as_json else found:
-        told = f", told of {', '.join(each.on)} of every plan" if each.on else ""
-        output.show(f"{each.name}: {each.kind}{', with links' if each.links else ''}{told}")
+        more = f", notified of {', '.join(each.on)} of every plan" if each.on else ""
+        output.show(f"{each.name}: {each.kind}{', with links' if each.links else ''}{more}")
         if each.problem:
             output.show(f"  {line(each.problem)}")
     if any(each.problem for each in found):
@@ -50,7 +50,7 @@ def list_(as_json: AsJson = False) -> None:
 @app.command("test")
 def send(target: Target, as_json: AsJson = False) -> None:
     """Send a test message to a target, from this machine."""
-    asyncio.run(runs.send_test(environment.settings(), target))
+    asyncio.run(send_test(environment.settings(), target))
     if as_json:
         output.show_json({"target": target, "sent": True})
     else:
