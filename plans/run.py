@@ -101,8 +101,7 @@ class Options(Value):
     )
     must_complete: bool = Field(
         default=False,
-        description="The workflow fails unless the plan completes, so that its schedule pauses; else a partial one"
-        " returns its summary.",
+        description="The workflow fails unless the plan completes: so do all now, this is for workers of before.",
     )
     notify: list[NotifyRule] = Field(
         default_factory=list, max_length=100, description="Of a step's child: the rules of its parent."

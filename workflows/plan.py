@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import ValidationError
 from temporalio import workflow
-from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
+from temporalio.exceptions import ApplicationError
 
 from plans.activity_io import Facts
 from plans.change_log import Revision
@@ -64,9 +64,9 @@ class PlanWorkflow(WaitingHandlers):
 
     @workflow.run
     async def run(self, *_: Any) -> dict[str, Any]:
-        """Draft, review, execute, summarize. Returns the summary; a failed plan raises PLAN_FAILED with it.
+        """Draft, review, execute, summarize. Returns the summary.
 
-        So does a partial one if the options say that it `must_complete`.
+        A failed or partial plan raises PLAN_FAILED or PLAN_PARTIAL with it.
         """
         if self._invalid:
             raise invalid(self._invalid)
@@ -229,8 +229,8 @@ class PlanWorkflow(WaitingHandlers):
         self._publish()
         await self._reporter.sent()
         await self._teller.end(execution.schedule)
-        if text := failure_of(execution.run):
-            raise ApplicationError(text, summary, type="PLAN_FAILED", category=ApplicationErrorCategory.BENIGN)
+        if failure := failure_of(execution.run, summary):
+            raise failure
         return summary
 
     def _publish(self) -> None:

@@ -93,7 +93,7 @@ def _run(
         return await _follow(here, started, detach, as_json)
 
     try:
-        summary = session.run(go)
+        summary = session.run(go, starts=True)
     except KeyboardInterrupt:
         raise typer.Exit(after_ctrl_c(begun[0].plan_id if begun else None)) from None
     if summary is not None:

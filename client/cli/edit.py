@@ -108,7 +108,8 @@ def regenerate(
     if not feedback.strip():
         raise PlanError("the feedback is empty; say what the LLM should change", "BAD_REQUEST")
     found = session.run(
-        lambda here: editing.regenerate(here.client, plan, feedback, expect_version=expect, by=by or who())
+        lambda here: editing.regenerate(here.client, plan, feedback, expect_version=expect, by=by or who()),
+        starts=True,
     )
     _report(plan, found, as_json)
     if not as_json:

@@ -67,7 +67,7 @@ def follow_making(request: MakeRequest) -> NoReturn:
     """Draft the plan, show it, and run it if asked to. Exits with the command's exit code."""
     begun: list[Started] = []
     try:
-        code = session.run(lambda here: request.make(here, begun))
+        code = session.run(lambda here: request.make(here, begun), starts=True)
     except KeyboardInterrupt:
         raise typer.Exit(after_ctrl_c(begun[0].plan_id if begun else None)) from None
     raise typer.Exit(code)

@@ -64,7 +64,7 @@ def to_its_end(request: Request, as_json: bool) -> NoReturn:
     """Start a checked plan and follow it to its end. Exits with the command's exit code."""
     begun: list[Started] = []
     try:
-        summary = session.run(lambda here: _run(here, request, begun, as_json))
+        summary = session.run(lambda here: _run(here, request, begun, as_json), starts=True)
     except KeyboardInterrupt:
         raise typer.Exit(after_ctrl_c(begun[0].plan_id if begun else None)) from None
     raise typer.Exit(exit_code(summary))
@@ -73,7 +73,7 @@ def to_its_end(request: Request, as_json: bool) -> NoReturn:
 @_from_file
 def start(request: Request, as_json: bool) -> None:
     """Start a plan and return; it runs in the background."""
-    session.run(lambda here: _start_and_print(here, request, as_json))
+    session.run(lambda here: _start_and_print(here, request, as_json), starts=True)
 
 
 async def _run(here: Connected, request: Request, begun: list[Started], as_json: bool) -> Summary:

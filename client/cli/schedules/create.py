@@ -105,7 +105,7 @@ def create(
     _checked(name, timing, rules)
     flags = Flags(workspace, yes, max_parallel, False, tuple(inputs or ()), None)
     request = _request(file, template, flags, environment.settings())
-    _show_created(*session.run(lambda here: _create(here, name, request, timing, rules)), as_json)
+    _show_created(*session.run(lambda here: _create(here, name, request, timing, rules), starts=True), as_json)
 
 
 def update(

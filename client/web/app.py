@@ -1,0 +1,65 @@
+"""The web page as an ASGI application: routes of all areas, the guard in front, errors as pages."""
+
+from __future__ import annotations
+
+import logging
+from typing import cast
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+
+from client.errors import BadPlanId, PlanClosed, PlanExists, PlanNotFound
+from client.web import assets
+from client.web.access import Guard
+from client.web.access.people import Forbidden
+from client.web.decisions import routes as decisions
+from client.web.pages import plans
+from client.web.rendering import error_page
+from client.web.service import Service
+from plans.errors import InvalidPlan, PlanError, Refused
+from runtime.errors import NotConnected
+
+LOG = logging.getLogger(__name__)
+STATUSES: list[tuple[type[PlanError], int]] = [
+    (PlanNotFound, 404), (BadPlanId, 404), (NotConnected, 503), (Forbidden, 403), (Refused, 409), (PlanClosed, 409),
+    (PlanExists, 409), (InvalidPlan, 422),
+]  # fmt: skip
+"""HTTP statuses of errors; 400 for all others."""
+SENTENCES = {403: "You may not see this.", 404: "There is no such page.", 405: "This page cannot do that."}
+
+
+def application(service: Service) -> Starlette:
+    """The application. `service` is closed by whoever made it."""
+    app = Starlette(
+        routes=[*assets.routes, *decisions, *plans.routes],
+        middleware=[Middleware(Guard, access=service.access, refused=_refused)],
+        exception_handlers={PlanError: _plan_error, HTTPException: _http_error, Exception: _unforeseen},
+    )
+    app.router.redirect_slashes = False
+    app.state.service = service
+    return app
+
+
+async def _refused(request: Request, status: int, reason: str) -> Response:
+    return error_page(request, PlanError(reason, "FORBIDDEN"), status)
+
+
+async def _plan_error(request: Request, error: Exception) -> Response:
+    error = cast(PlanError, error)
+    status = next((status for kind, status in STATUSES if isinstance(error, kind)), 400)
+    return error_page(request, error, status)
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    error = cast(HTTPException, error)
+    sentence = SENTENCES.get(error.status_code, error.detail)
+    return error_page(request, PlanError(sentence, f"HTTP_{error.status_code}"), error.status_code)
+
+
+async def _unforeseen(request: Request, error: Exception) -> Response:
+    LOG.error("%s %s", request.method, request.url.path, exc_info=error)
+    text = "Something unforeseen happened. This is a bug; the log of `plan web` has the details."
+    return error_page(request, PlanError(text, "UNEXPECTED"), 500)
