@@ -147,5 +147,6 @@ def targets_file(path: Path, *, hook: str = "", mail: str = "", more: str = "") 
     """A notify.toml with the targets `hook` and `mail`."""
     text = f'[targets.hook]\nwebhook = "{hook}"\nkey = "{KEY}"\n' if hook else ""
     text += f'[targets.mail]\napprise = "{mail}"\nperson = "ann@example.org"\n' if mail else ""
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text + more)
     return path

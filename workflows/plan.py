@@ -130,6 +130,7 @@ class PlanWorkflow(WaitingHandlers):
         facts = await facts_about(run, run.plan, all_tools=run.options.review or bool(own))
         problems = [*facts.problems, *place_problems(run, facts), *tool_problems(own, facts.tools)]
         if errors(problems):
+            await self._teller.refused(run, facts, problems)
             raise self._refused(problems)
         run.facts, run.inputs = facts, input_values(run.plan, run.options.inputs)[0]
         signed.judge(run, self._proof)
@@ -150,6 +151,7 @@ class PlanWorkflow(WaitingHandlers):
         run = execution.run
         facts = await facts_about(run, None, all_tools=True)
         if errors(facts.problems):
+            await self._teller.refused(run, facts, facts.problems)
             raise self._refused(facts.problems)
         run.facts = facts
         signed.judge(run, self._proof)

@@ -18,7 +18,8 @@ from plans.notify.messages import Markup
 EXTRA = "pip install 'plans-that-survive[notify]'"
 HEADER = "X-Plans-Delivery"
 TITLE_ROOM = 200
-_MARKUPS: dict[str, Markup] = {"html": "html", "markdown": "markdown", "text": "text"}
+_PREFERRED: tuple[Markup, ...] = ("html", "markdown", "text")
+"""By how surely what others wrote stays text: many a chat takes plain text for Markdown."""
 _SECRET = re.compile(r"[^/:@?&=\s]{6,}")
 
 
@@ -42,7 +43,7 @@ class Channel:
         if not isinstance(plugin, apprise.NotifyBase):
             raise NotDelivered("Apprise does not know the URL of the target; check it", wait=600.0)
         self._plugin: Any = plugin
-        self.markup: Markup = _MARKUPS.get(str(getattr(plugin.notify_format, "value", plugin.notify_format)), "text")
+        self.markup = _markup_of(self._plugin)
         self.limit = max(50, int(plugin.body_maxlen) - (0 if plugin.title_maxlen else TITLE_ROOM))
 
     async def send(self, id: str, title: str, body: str, timeout: float) -> None:
@@ -70,3 +71,11 @@ class Channel:
         for part in sorted(_SECRET.findall(self._url), key=len, reverse=True):
             text = text.replace(part, "***")
         return text
+
+
+def _markup_of(plugin: Any) -> Markup:
+    """The markup to write in, of those that a service takes, unless its URL says which (`format=`)."""
+    given = plugin.notify_format if isinstance(plugin.notify_format, tuple) else (plugin.notify_format,)
+    wanted = next((each for each in _PREFERRED if each in given), "text")
+    found = str(plugin.resolve_format(wanted).value)
+    return next((each for each in _PREFERRED if each == found), "text")

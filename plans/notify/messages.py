@@ -26,7 +26,7 @@ Markup = Literal["text", "markdown", "html"]
 LISTED = 20
 """Decisions that a message lists; of more it says how many there are."""
 TITLE_CHARACTERS = 150
-_MARKUP = re.compile(r"```|<[!@#a-zA-Z/]|@(?:everyone|here|channel|all)\\b")
+_MARKUP = re.compile(r"```|<[!@#a-zA-Z/]|@(?:everyone|here|channel|all)\b|\]\(")
 """What a chat could act on even in a code block: its end, a mention, a link, a tag."""
 
 _ODD = re.compile(r"[^\w.\[\]*#/-]")
@@ -66,7 +66,7 @@ def message(
 ) -> Message:
     """The message in a markup, of at most `limit` characters; `page`: URL of the web page, if there is one."""
     title = title_of(delivery, items)
-    blocks = [_Block("words", _sentence(delivery, items)), *_bodies(items, page, whole=True)]
+    blocks = [_Block("words", _sentence(delivery, items)), *_bodies(items[:LISTED], page, whole=True)]
     if not any(each.kind == "data" and not _fits(each.text, markup) for each in blocks):
         body = _written(blocks, markup)
         if len(body) + len(title) <= limit and len(items) <= LISTED:
@@ -138,7 +138,8 @@ def _sentence(delivery: Delivery, items: Sequence[Item]) -> str:
     return f"{len(items)} decisions wait.{late}\n" + "\n".join(lines)
 
 
-def _bodies(items: Sequence[Item], page: str, *, whole: bool, markup: Markup = "text") -> list[_Block]:
+def _bodies(items: Sequence[Item], page: str, *, whole: bool, markup: Markup = "html") -> list[_Block]:
+    """What is said about each item; data that the markup cannot hold is left out."""
     blocks = list[_Block]()
     for item in items:
         data = "\n".join(_rows(item, whole=whole))
@@ -182,8 +183,8 @@ def digest_of(item: Item) -> str:
 
 
 def _fits(data: str, markup: Markup) -> bool:
-    """Whether data can be shown in a markup without being taken for it. HTML and plain text take everything."""
-    return markup != "markdown" or not _MARKUP.search(data)
+    """Whether data can be shown in a markup without being taken for it. HTML takes everything."""
+    return markup == "html" or not _MARKUP.search(data)
 
 
 def _written(blocks: Sequence[_Block], markup: Markup) -> str:

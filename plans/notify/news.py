@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from itertools import islice
 from typing import Annotated, Literal
 
@@ -83,7 +82,7 @@ def effective(run: Run, is_child: bool) -> list[NotifyRule]:
 def waiting_in(run: Run, awaiting: Iterable[str]) -> list[Waiting]:
     """The decisions of a run that wait and were not handed over yet, at most AT_ONCE, in the order given."""
     found = []
-    if run.status is PlanStatus.REVIEW and run.started is None and "" not in run.told.waiting:
+    if run.status is PlanStatus.REVIEW and "" not in run.told.waiting:
         since = run.log[-1].time if run.log else run.created
         found = [Waiting(mark=f"{REVIEW}-{run.seq}", kind=REVIEW, since=since)] if since else []
     for name in awaiting:
@@ -118,12 +117,9 @@ def remarks_in(run: Run) -> list[Remark]:
     return [] if asked else [Remark(seq=each.seq, text=each.text, time=each.time) for each in entries]
 
 
-def news_of(
-    run: Run, awaiting: Sequence[str], rules: list[NotifyRule], now: datetime, *, workflow_id: str, run_id: str,
-    root: str,
-) -> News | None:  # fmt: skip
-    """What is new in a run that its rules want told; None if nothing is."""
-    wanted = {event for rule in rules for event in rule.on}
+def with_news(run: Run, awaiting: Sequence[str], empty: News) -> News | None:
+    """What is new in a run that its rules want to be said, added to news without any; None if nothing is new."""
+    wanted = {event for rule in empty.rules for event in rule.on}
     # A question about a budget is for those who want to know of either.
     waiting = waiting_in(run, awaiting) if wanted & set(WAITING) else []
     if "awaiting" not in wanted:
@@ -132,11 +128,8 @@ def news_of(
     is_end = run.status in ENDED and not run.told.ended and run.status.value in wanted
     if not waiting and not remarks and not is_end:
         return None
-    return News.model_validate({
-        "plan_id": run.plan.id or "", "workflow_id": workflow_id, "run_id": run_id, "root": root,
-        "title": run.plan.title, "rules": rules, "waiting": waiting, "remarks": remarks,
-        "ended": run.status.value if is_end else None, "reason": how_it_ended(run) if is_end else "", "at": now,
-    })  # fmt: skip
+    end = {"ended": run.status.value, "reason": how_it_ended(run)} if is_end else {}
+    return empty.model_copy(update={"waiting": waiting, "remarks": remarks, **end})
 
 
 def how_it_ended(run: Run) -> str:

@@ -7,19 +7,28 @@ fails a step. What was handed over is noted in the Run, so nothing is lost by co
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy
 from temporalio.exceptions import FailureError, is_cancelled_exception
 
+from plans.activity_io import Facts
+from plans.definition.validation import errors
 from plans.execution.schedule import Schedule
-from plans.notify.news import News, effective, handed_over, news_of
+from plans.model import Problem
+from plans.model.notify import NotifyRule
+from plans.notify.news import News, effective, handed_over, with_news
+from plans.run import Run
 from workflows.completion import of_json
 
 _TIMEOUT = timedelta(seconds=5)
 _IN_ALL = timedelta(seconds=12)
 _RETRY = RetryPolicy(initial_interval=timedelta(milliseconds=200), maximum_attempts=3)
+_LISTED = 10
+"""Problems of a refused plan that are named."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 10.0, 600.0
 """Seconds until what could not be handed over is tried again; doubled each time."""
 
@@ -48,15 +57,20 @@ class Teller:
         while (news := self._news(schedule)) is not None and await self._hand_over(schedule, news):
             pass
 
+    async def refused(self, run: Run, facts: Facts, problems: Sequence[Problem]) -> None:
+        """Hand over that a plan never began, as its workers refused it. `facts`: of those workers."""
+        info = workflow.info()
+        rules = effective(run.model_copy(update={"facts": facts}), info.parent is not None)
+        if any("failed" in rule.on for rule in rules):
+            reason = "\n".join(problem.text for problem in errors(list(problems))[:_LISTED])
+            await self._hand_over(None, _news(run, rules, ended="failed", reason=f"it was refused\n{reason}"[:2_000]))
+
     def _news(self, schedule: Schedule) -> News | None:
-        run, info = schedule.run, workflow.info()
-        rules = effective(run, info.parent is not None)
+        run = schedule.run
+        rules = effective(run, workflow.info().parent is not None)
         if not rules:
             return None
-        return news_of(
-            run, list(schedule.awaiting), rules, workflow.now(), workflow_id=info.workflow_id,
-            run_id=info.first_execution_run_id, root=info.root.workflow_id if info.root else info.workflow_id,
-        )  # fmt: skip
+        return with_news(run, list(schedule.awaiting), _news(run, rules))
 
     async def _work(self, schedule: Schedule) -> None:
         pause = _FIRST_PAUSE
@@ -65,7 +79,7 @@ class Teller:
                 await workflow.sleep(pause, summary="hand over notifications")
                 pause = min(pause * 2, _LONGEST_PAUSE)
 
-    async def _hand_over(self, schedule: Schedule, news: News) -> bool:
+    async def _hand_over(self, schedule: Schedule | None, news: News) -> bool:
         self._is_calling = True
         try:
             await workflow.execute_local_activity(
@@ -82,5 +96,16 @@ class Teller:
             return False
         finally:
             self._is_calling = False
-        handed_over(schedule.run, news, schedule.awaiting)
+        if schedule is not None:
+            handed_over(schedule.run, news, schedule.awaiting)
         return True
+
+
+def _news(run: Run, rules: list[NotifyRule], **more: Any) -> News:
+    """News of this workflow, without anything new yet."""
+    info = workflow.info()
+    return News(
+        plan_id=run.plan.id or "", workflow_id=info.workflow_id, run_id=info.first_execution_run_id,
+        root=info.root.workflow_id if info.root else info.workflow_id, title=run.plan.title, rules=rules,
+        at=workflow.now(), **more,
+    )  # fmt: skip
