@@ -13,8 +13,9 @@ from starlette.responses import Response
 
 from client.errors import BadPlanId, PlanClosed, PlanExists, PlanNotFound
 from client.web import assets
-from client.web.access import Guard
-from client.web.access.people import Forbidden
+from client.web.access import Guard, pages
+from client.web.access.oidc.provider import LoginFailed
+from client.web.access.people import Forbidden, unguarded
 from client.web.pages import plans
 from client.web.rendering import error_page
 from client.web.service import Service
@@ -24,16 +25,19 @@ from runtime.errors import NotConnected
 LOG = logging.getLogger(__name__)
 STATUSES: list[tuple[type[PlanError], int]] = [
     (PlanNotFound, 404), (BadPlanId, 404), (NotConnected, 503), (Forbidden, 403), (Refused, 409), (PlanClosed, 409),
-    (PlanExists, 409), (InvalidPlan, 422),
+    (PlanExists, 409), (InvalidPlan, 422), (LoginFailed, 403),
 ]  # fmt: skip
 """HTTP statuses of errors; 400 for all others."""
 SENTENCES = {403: "You may not see this.", 404: "There is no such page.", 405: "This page cannot do that."}
 
 
 def application(service: Service) -> Starlette:
-    """The application. `service` is closed by whoever made it."""
+    """The application. `service` is closed by whoever made it. Raises ValueError for a route that anybody could use."""
+    routes = [*assets.routes, *pages.routes, *plans.routes]
+    if open_ := unguarded(routes):
+        raise ValueError(f"these may change something and do not say who may (`needs`): {', '.join(open_)}")
     app = Starlette(
-        routes=[*assets.routes, *plans.routes],
+        routes=routes,
         middleware=[Middleware(Guard, access=service.access, refused=_refused)],
         exception_handlers={PlanError: _plan_error, HTTPException: _http_error, Exception: _unforeseen},
     )
