@@ -142,6 +142,7 @@ class StepState(State):
     notes: str = Field(default="", description="What its agent said about its work: summaries of tasks, its answer.")
     tasks: list[str] = Field(default_factory=list, description="The task list of its agent, in order.")
     tasks_done: int = Field(default=0, description="How many of them are done, counted from the first.")
+    agent_asks: list[str] = Field(default_factory=list, description="Calls of its agent that await approval, there.")
     child: ChildPlan | None = Field(default=None, description="The plan that it runs, of a step with the tool `plan`.")
     closes: Literal["", "undo", "finally"] = Field(default="", description="It closes the plan (`flow.closing`).")
 

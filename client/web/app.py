@@ -13,12 +13,16 @@ from starlette.responses import Response
 
 from client.errors import BadPlanId, PlanClosed, PlanExists, PlanNotFound
 from client.web import assets
-from client.web.access import Guard, pages
+from client.web.access import Guard
+from client.web.access import pages as login
 from client.web.access.oidc.provider import LoginFailed
 from client.web.access.people import Forbidden, unguarded
+from client.web.decisions import routes as decisions
+from client.web.drafts import routes as drafts
 from client.web.pages import plans
 from client.web.rendering import error_page
 from client.web.service import Service
+from client.web.start import routes as start
 from plans.errors import InvalidPlan, PlanError, Refused
 from runtime.errors import NotConnected
 
@@ -33,7 +37,7 @@ SENTENCES = {403: "You may not see this.", 404: "There is no such page.", 405: "
 
 def application(service: Service) -> Starlette:
     """The application. `service` is closed by whoever made it. Raises ValueError for a route that anybody could use."""
-    routes = [*assets.routes, *pages.routes, *plans.routes]
+    routes = [*assets.routes, *login.routes, *decisions, *plans.routes, *drafts.routes, *start.routes]
     if open_ := unguarded(routes):
         raise ValueError(f"these may change something and do not say who may (`needs`): {', '.join(open_)}")
     app = Starlette(

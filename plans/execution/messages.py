@@ -144,6 +144,9 @@ class AgentProgress(Value):
         default=None, max_length=100, description="The task list, if it has changed."
     )
     done: int | None = Field(default=None, ge=0, description="Number of tasks done.")
+    asks: list[Annotated[str, Field(max_length=200)]] | None = Field(
+        default=None, max_length=20, description="Its calls that await approval, if these have changed."
+    )
     notes: str | None = Field(default=None, max_length=1_000, description="What the agent said, if it has changed.")
     agent_id: str = Field(
         default="", max_length=1_000, description="Workflow id of the agent; needed for what follows."
