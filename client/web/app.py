@@ -15,6 +15,7 @@ from client.errors import BadPlanId, PlanClosed, PlanExists, PlanNotFound
 from client.web import assets
 from client.web.access import Guard
 from client.web.access.people import Forbidden
+from client.web.graph import routes as graph
 from client.web.pages import plans
 from client.web.rendering import error_page
 from client.web.service import Service
@@ -33,7 +34,7 @@ SENTENCES = {403: "You may not see this.", 404: "There is no such page.", 405: "
 def application(service: Service) -> Starlette:
     """The application. `service` is closed by whoever made it."""
     app = Starlette(
-        routes=[*assets.routes, *plans.routes],
+        routes=[*assets.routes, *plans.routes, *graph.routes],
         middleware=[Middleware(Guard, access=service.access, refused=_refused)],
         exception_handlers={PlanError: _plan_error, HTTPException: _http_error, Exception: _unforeseen},
     )

@@ -161,8 +161,10 @@ class Graph {
   #refocus({ node, part }) {
     const element = this.drawn.get(node);
     if (!element) return;
+    const box = this.placed.boxes.get(node);
+    if (box.open) this.moving.frame(box, READABLE);
+    else this.moving.show(box);
     element.querySelector(part)?.focus({ preventScroll: true });
-    this.moving.show(this.placed.boxes.get(node));
   }
 
   async #do(button) {

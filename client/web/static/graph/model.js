@@ -47,6 +47,11 @@ export class Model {
     return found.flatMap((each) => (each.kind === FOLD ? this.children(each) : [each]));
   }
 
+  // All that is visible, each before what is inside it.
+  visible(node = null) {
+    return this.children(node).flatMap((each) => [each, ...(this.isOpen(each) ? this.visible(each) : [])]);
+  }
+
   isOpen(node) {
     return node.inside.length > 0 && (this.open.has(node.id) || (this.flat && node.kind === FOLD));
   }
