@@ -13,9 +13,9 @@ from rich.text import Text
 from client.children.checking import check_children
 from client.cli import environment, output
 from client.cli.options import AsJson, File
-from client.cli.workspaces import asking_in, directory_of, own_workspace_problems
 from client.local_tools import known_tools
 from client.plan_file import PlanFile, check, load
+from client.requests.workspaces import asking_in, directory_of, own_workspace_problems
 from plans.definition.scopes import walk
 from plans.definition.validation import errors
 from plans.definition.will_ask import Asking

@@ -15,10 +15,13 @@ from client.errors import BadPlanId, PlanClosed, PlanExists, PlanNotFound
 from client.web import assets
 from client.web.access import Guard
 from client.web.access.people import Forbidden
+from client.web.decisions import routes as decisions
+from client.web.drafts import routes as drafts
 from client.web.graph import routes as graph
 from client.web.pages import plans
 from client.web.rendering import error_page
 from client.web.service import Service
+from client.web.start import routes as start
 from plans.errors import InvalidPlan, PlanError, Refused
 from runtime.errors import NotConnected
 
@@ -34,7 +37,14 @@ SENTENCES = {403: "You may not see this.", 404: "There is no such page.", 405: "
 def application(service: Service) -> Starlette:
     """The application. `service` is closed by whoever made it."""
     app = Starlette(
-        routes=[*assets.routes, *plans.routes, *graph.routes],
+        routes=[
+            *assets.routes,
+            *decisions,
+            *plans.routes,
+            *graph.routes,
+            *drafts.routes,
+            *start.routes,
+        ],
         middleware=[Middleware(Guard, access=service.access, refused=_refused)],
         exception_handlers={PlanError: _plan_error, HTTPException: _http_error, Exception: _unforeseen},
     )

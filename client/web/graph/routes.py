@@ -16,6 +16,7 @@ from client.web.graph.gantt import time_line
 from client.web.rendering import page
 from client.web.service import service_of
 from plans.views.models import PlanView
+from plans.views.safe_text import line
 
 
 async def graph(request: Request) -> Response:
@@ -30,10 +31,12 @@ async def graph(request: Request) -> Response:
 
 
 async def gantt(request: Request) -> Response:
-    """The time line as a fragment of HTML; empty while nothing has begun."""
+    """The time line as a page; with `part`, only the picture, a fragment."""
     view = await _view(request)
     found = await asyncio.to_thread(time_line, view, datetime.now(UTC))
-    return page(request, "_gantt.html", plan_id=view.id, time_line=found) if found else Response(status_code=204)
+    if found and "part" in request.query_params:
+        return page(request, "_gantt.html", plan=view.id, time_line=found)
+    return page(request, "gantt.html", nav="plans", plan=view.id, title=line(view.title or view.id), time_line=found)
 
 
 async def _view(request: Request) -> PlanView:

@@ -25,11 +25,9 @@ from tests.waiting import until
 PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>A plan</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <link rel="icon" href="{{ asset('icon.svg') }}"><link rel="stylesheet" href="{{ asset('style.css') }}">
-<link rel="stylesheet" href="{{ asset('graph/graph.css') }}">
 <script src="{{ asset('vendor/htmx.min.js') }}" defer></script>
 <script src="{{ asset('vendor/hx-sse.min.js') }}" defer></script>
-<script src="{{ asset('page.js') }}" defer></script><script type="module" src="{{ asset('graph/graph.js') }}"></script>
-<script type="module" src="{{ asset('graph/gantt.js') }}"></script></head><body><main id="main"><h1>A plan</h1>
+<script src="{{ asset('page.js') }}" defer></script></head><body><main id="main"><h1>A plan</h1>
 {% include "_graph.html" %}{% if time_line %}{% include "_gantt.html" %}{% endif %}
 <table id="steps"><thead><tr><th>Step</th></tr></thead>
 <tbody><tr><td>a</td></tr></tbody></table></main></body></html>"""
@@ -46,10 +44,10 @@ class Shown:
         """Wait until the graph was laid out and drawn so often."""
         await until(lambda: self.page.evaluate(f"window.drawn >= {times}"), f"the graph is drawn {times} times")
 
-    async def patch(self, seq: int, *steps: list[str]) -> None:
-        """What the page's reader of live events does with one of the kind `states`."""
-        detail = json.dumps({"seq": seq, "steps": steps})
-        await self.page.evaluate(f"document.dispatchEvent(new CustomEvent('plan-states', {{detail: {detail}}}))")
+    async def patch(self, seq: int, **steps: str) -> None:
+        """What htmx does with a live event of the kind `steps`."""
+        data = json.dumps(json.dumps({"seq": seq, "steps": steps}))
+        await self.page.evaluate(f"document.dispatchEvent(new CustomEvent('steps', {{detail: {{data: {data}}}}}))")
 
 
 Show = Callable[..., AbstractAsyncContextManager[Shown]]
@@ -63,11 +61,7 @@ def show(chromium: Browser) -> Show:
     async def shown(
         document: dict[str, Any], size: ViewportSize = DESK, *, line: TimeLine | None = None, **options: bool
     ) -> AsyncIterator[Shown]:
-        text = (
-            environment()
-            .from_string(PAGE)
-            .render(plan_id="p", steps_table="steps", time_line=line, now=datetime.now(UTC))
-        )
+        text = environment().from_string(PAGE).render(plan="p", time_line=line, now=datetime.now(UTC))
 
         async def answer(request: Request) -> Response:
             if request.url.path.endswith("graph.json"):

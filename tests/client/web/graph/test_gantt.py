@@ -78,7 +78,7 @@ def test_a_plan_that_has_not_begun_has_no_time_line() -> None:
 def test_what_plans_contain_is_text_in_the_picture() -> None:
     name = "<script>x</script>\u202e"
     found = drawn([ran("a", 0, 5, description=name), ran("b", 0, None)])
-    text = environment().get_template("_gantt.html").render(plan_id="p/../x", time_line=found)
+    text = environment().get_template("_gantt.html").render(plan="p/../x", time_line=found)
     assert "<script>" not in text
     assert "\u202e" not in text
     assert "&lt;script&gt;" in text

@@ -67,11 +67,11 @@ async def test_a_change_of_a_step_is_shown_without_another_layout(show: Show) ->
     steps = [step("a", status="running"), step("b", ["a"])]
     async with show(document(view(steps))) as shown:
         await shown.page.locator("a.body").first.focus()
-        await shown.patch(8, ["a", "completed"], ["b", "ready", "approval"])
+        await shown.patch(8, a="completed", b="waiting")
         assert await shown.page.locator(".node.is-completed .mark").text_content() == "✓"
         assert "awaiting a decision" in (await shown.page.locator(".node.is-awaiting").text_content() or "")
         assert await shown.page.evaluate("document.activeElement.closest('[data-node]').node.id") == "a"
-        await shown.patch(3, ["a", "running"])  # older than what is known
+        await shown.patch(3, a="running")  # older than what is known
         assert await shown.page.locator(".node.is-completed").count() == 1
         assert await shown.page.evaluate("window.drawn") == 1
 
@@ -80,7 +80,7 @@ async def test_steps_that_the_graph_does_not_know_make_it_load_the_plan_again(sh
     found = document(view([step("a")]))
     async with show(found) as shown:
         shown.document.update(document(view([step("a"), step("b", ["a"])], seq=9)))
-        await shown.patch(9, ["b", "running"])
+        await shown.patch(9, b="running")
         await shown.drawn(2)
         assert await shown.page.locator("[data-node]").count() == 2
 
@@ -125,7 +125,7 @@ async def test_without_javascript_the_time_line_is_there_and_the_graph_says_wher
     line = time_line(view([ran("a", 0, 5), ran("b", 5, None)], startedAt=at(0)), BEGAN + timedelta(seconds=9))
     async with show(document(view(MAPPED)), PHONE, line=line, scripts=False) as shown:
         assert await shown.page.locator(".gantt .bar").count() == 2
-        assert "The table of steps says the same" in await shown.page.locator("main").inner_text()
+        assert "The list of steps below says the same" in await shown.page.locator("main").inner_text()
         assert await overflow(shown.page) == 0
 
 
