@@ -66,9 +66,12 @@ def show(chromium: Browser) -> Show:
         async def answer(request: Request) -> Response:
             if request.url.path.endswith("graph.json"):
                 return JSONResponse(document, headers={**HEADERS, "ETag": f'"{document["seq"]}"'})
+            if request.url.path.endswith("gantt"):  # asked for again once the present is beyond its right edge
+                return Response(status_code=204)
             return HTMLResponse(text, headers=HEADERS)
 
-        routes = [*assets.routes, Route("/plans/p", answer), Route("/plans/p/graph.json", answer)]
+        paths = ("/plans/p", "/plans/p/graph.json", "/plans/p/gantt")
+        routes = [*assets.routes, *(Route(path, answer) for path in paths)]
         async with served(Starlette(routes=routes)) as origin, opened(chromium, size, **options) as page:
             seen = watch(page)
             await page.add_init_script(_COUNTING)
