@@ -7,15 +7,12 @@ is on this machine. Nothing here changes a file.
 from __future__ import annotations
 
 import json
-import os
-import stat
-from pathlib import Path
 from typing import TypeVar
 
 from temporalio.client import Client
 
-from activities.workspace.text_diff import diff_lines
 from client.children.naming import located
+from client.decide.call_diff import call_diff
 from client.rpc import PATIENCE, ask_view
 from plans.errors import PlanError, ToolError
 from plans.large_value import LargeValue
@@ -27,9 +24,6 @@ from runtime.settings import Settings
 from runtime.value_store import ValueStore
 
 T = TypeVar("T", bound=PendingView)
-COMPARED_BYTES = 400_000
-COMPARED_LINES = 4_000
-"""Maximum size of a file that is compared with what a call would write, and of both texts in lines."""
 
 
 async def call(client: Client, plan: str, step_id: str) -> CallView | None:
@@ -74,32 +68,8 @@ def file_diffs(item: PendingView) -> dict[str, str]:
 
     The diff holds every line of the new content that differs, so nothing of the change is left out.
     """
-    path, content = item.args.get("path"), item.args.get("content")
-    if item.tool != "write_file" or not isinstance(path, str) or not isinstance(content, str) or item.large:
+    found = call_diff(item) if item.tool == "write_file" else None
+    if found is None or found.kind not in ("changed", "same"):
         return {}
-    before = _present(item.workspace, path)
-    if before is None or max(before.count("\n"), content.count("\n")) > COMPARED_LINES:
-        return {}
-    rows = [row.removesuffix("\n") for row in diff_lines(before.split("\n"), content.split("\n"))]
+    rows = [f"{each.mark}{each.text}" for each in found.lines]
     return {"content": "\n".join(["--- present file", "+++ new file", *rows]) if rows else "(no change)"}
-
-
-def _present(workspace: str | None, path: str) -> str | None:
-    """The text of a regular, small file below the workspace; None if there is none here or it is no UTF-8."""
-    if workspace is None:
-        return None
-    try:
-        place = (Path(workspace) / path).resolve()
-        if not place.is_relative_to(Path(workspace).resolve()):
-            return None
-        descriptor = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except (OSError, ValueError, RuntimeError):
-        return None
-    with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > COMPARED_BYTES:
-            return None
-        try:
-            return file.read(COMPARED_BYTES + 1).decode()
-        except (OSError, UnicodeDecodeError):
-            return None

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus
 from temporalio.common import SearchAttributeKey
-from temporalio.service import RPCError
+from temporalio.service import RPCError, RPCStatusCode
 
 from client.ids import plan_id, workflow_id
 from client.rpc import memo_of, translated
@@ -21,6 +21,8 @@ from plans.run import PlanStatus
 
 PLANS = "WorkflowType = 'PlanWorkflow' AND ExecutionStatus != 'ContinuedAsNew' AND ParentWorkflowId IS NULL"
 AGENTS_TOO = "WorkflowType IN ('PlanWorkflow', 'AgentWorkflow') AND ExecutionStatus != 'ContinuedAsNew'"
+AWAITING = "(PlanPending IS NOT NULL OR PlanStatus IN ('review', 'asking') OR PlanStatus IS NULL)"
+"""Those that may await a person: `asking` stands for PlanPending where that is missing, and no status for no index."""
 MAX_ID = 200
 """Characters of a task id that are shown: anybody may write a memo."""
 _STATUS = SearchAttributeKey.for_keyword("PlanStatus")
@@ -65,20 +67,24 @@ async def list_plans(
     limit: int | None = None,
     agents: bool = False,
     schedule: str | None = None,
+    awaiting: bool = False,
 ) -> AsyncIterator[Listed]:
     """The plans of the server, newest first if the server sorts them; those that run as steps of others are left out.
 
     `running`: only plans that have not ended. `limit`: at most this many. `agents`: with agents, and plans that run as
-    steps. `schedule`: only those that the schedule of this name started. Raises NotConnected, BadPlanId for what cannot
-    be a name.
+    steps. `schedule`: only those that the schedule of this name started. `awaiting`: only those that may await a
+    person, if the server has the search attributes that tell. Raises NotConnected, BadPlanId for what cannot be a name.
     """
     query = (AGENTS_TOO if agents else PLANS) + (" AND ExecutionStatus = 'Running'" if running else "")
     query += f" AND {_SCHEDULE.name} = '{_name(schedule)}'" if schedule is not None else ""
     try:
-        async for execution in client.list_workflows(query, limit=limit):
+        async for execution in client.list_workflows(query + f" AND {AWAITING}" * awaiting, limit=limit):
             yield await _listed(execution)
     except RPCError as error:
-        raise translated(error, "") from error
+        if not awaiting or error.status is not RPCStatusCode.INVALID_ARGUMENT:
+            raise translated(error, "") from error
+        async for listed in list_plans(client, running=running, limit=limit, agents=agents, schedule=schedule):
+            yield listed
 
 
 async def _listed(execution: WorkflowExecution) -> Listed:

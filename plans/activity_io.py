@@ -259,6 +259,9 @@ class Facts(Value):
         default=False,
         description="An approver's change of a step leaves decisions on other steps valid; not in older histories.",
     )
+    partial_fails: bool = Field(
+        default=False, description="The workflow of a partial plan fails (PLAN_PARTIAL); not in older histories."
+    )
     search_attributes: bool = Field(
         default=False, description="Our custom search attributes are registered on the server."
     )

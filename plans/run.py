@@ -99,8 +99,7 @@ class Options(Value):
     )
     must_complete: bool = Field(
         default=False,
-        description="The workflow fails unless the plan completes, so that its schedule pauses; else a partial one"
-        " returns its summary.",
+        description="The workflow fails unless the plan completes: so do all now, this is for workers of before.",
     )
     owns: list[str] = Field(
         default_factory=list,

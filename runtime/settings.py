@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -28,6 +27,7 @@ from plans.definition.receivers import Receiver
 from plans.errors import PlanError
 from plans.files.name_patterns import pattern_problem
 from plans.llm.endpoint import CONTEXT_TOKENS, OPENAI, endpoint_problem
+from runtime.setting_groups.web import OF_PAGE, WebSettings
 
 PREFIX = "PLANS_"
 
@@ -65,7 +65,7 @@ def _directories(value: object) -> object:
     return tuple(str(Path(part.strip()).expanduser().absolute()) for part in value.split(",") if part.strip())
 
 
-class Settings(BaseModel):
+class Settings(WebSettings):
     """The validated settings of an environment. Command-line flags override single fields: `with_flags`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -233,8 +233,8 @@ class Settings(BaseModel):
             raise SettingError({"PLANS_STATE_DIR": text}) from error
 
     def as_environ(self) -> dict[str, str]:
-        """The variables that reproduce these settings, including the LLM's API key, excluding TEMPORAL_*."""
-        given = {name: getattr(self, name) for name in sorted(_READ | _OPENAI)}
+        """The variables that a worker needs of these settings, with the LLM's API key, without TEMPORAL_*."""
+        given = {name: getattr(self, name) for name in sorted((_READ | _OPENAI) - OF_PAGE)}
         return {_variable(name): _text(value) for name, value in given.items() if value not in (None, ())}
 
     @classmethod

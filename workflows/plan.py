@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import ValidationError
 from temporalio import workflow
-from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
+from temporalio.exceptions import ApplicationError
 
 from plans.activity_io import Facts
 from plans.change_log import Revision
@@ -24,7 +24,7 @@ from plans.definition.validation import condition_problems, errors, input_values
 from plans.editing.taken_over import tool_problems
 from plans.errors import InvalidPlan, PlanError
 from plans.execution.apply_edits import Revised
-from plans.execution.history_limit import HistoryLimit, Move
+from plans.execution.history_limit import HistoryLimit, Move, has_room
 from plans.execution.messages import BudgetAnswer, read
 from plans.execution.resume import was_cut_short
 from plans.flow.closing import advance
@@ -51,7 +51,7 @@ class PlanWorkflow(WaitingHandlers):
         self._index = search_attributes.Index()
         self._patience: asyncio.Task[None] | None = None
         self._reporter = parent.Reporter()
-        self._resumed = False
+        self._resumed = self._is_over = False
         try:
             self._open(read_request(arguments))
             self._proof = signed.opened(self._started().run, *signed.proof_of(arguments))
@@ -63,14 +63,15 @@ class PlanWorkflow(WaitingHandlers):
 
     @workflow.run
     async def run(self, *_: Any) -> dict[str, Any]:
-        """Draft, review, execute, summarize. Returns the summary; a failed plan raises PLAN_FAILED with it.
+        """Draft, review, execute, summarize. Returns the summary.
 
-        So does a partial one if the options say that it `must_complete`.
+        A failed or partial plan raises PLAN_FAILED or PLAN_PARTIAL with it.
         """
         if self._invalid:
             raise invalid(self._invalid)
         run = self._started().run
         run.created = run.created or workflow.info().workflow_start_time
+        self._freed = asyncio.create_task(completion.freed(self._started(), lambda: self._is_over))
         cancelled, is_over = False, False
         while not is_over:
             try:
@@ -79,6 +80,7 @@ class PlanWorkflow(WaitingHandlers):
             except asyncio.CancelledError:
                 cancelled, is_over = True, not await completion.goes_on(self._started())
         summary = await self._summarize(cancelled)
+        self._is_over = True
         if completion.ends_cancelled(run, cancelled):
             raise asyncio.CancelledError
         return summary
@@ -197,9 +199,12 @@ class PlanWorkflow(WaitingHandlers):
             await self._news(limit.until)
 
     def _next_move(self, limit: HistoryLimit) -> Move:
-        info, in_flight = workflow.info(), self._started().in_flight
+        info, execution = workflow.info(), self._started()
         events, size = info.get_current_history_length(), info.get_current_history_size()
-        return limit.decide(events, size, info.is_continue_as_new_suggested(), in_flight, workflow.now())
+        suggested = info.is_continue_as_new_suggested()
+        if suggested and has_room(events, size, len(execution.run.steps)) and workflow.patched("longer-histories"):
+            suggested = False
+        return limit.decide(events, size, suggested, execution.in_flight, workflow.now())
 
     async def _news(self, until: datetime | None) -> None:
         """Wait for news, or until `until`, when waiting for steps in flight before continue-as-new ends."""
@@ -215,7 +220,9 @@ class PlanWorkflow(WaitingHandlers):
     async def _continue_as_new(self) -> None:
         """Continue as new with the Run as the only state; handlers finish first, as their answers would be lost."""
         await workflow.wait_condition(workflow.all_handlers_finished)
-        workflow.continue_as_new(args=[carried(self._started().run)])
+        argument = carried(self._started().run)
+        self._is_over = True
+        workflow.continue_as_new(args=[argument])
 
     async def _summarize(self, cancelled: bool = False) -> dict[str, Any]:
         execution = self._started()
@@ -226,8 +233,8 @@ class PlanWorkflow(WaitingHandlers):
         summary = with_result(execution.run, summary)
         self._publish()
         await self._reporter.sent()
-        if text := failure_of(execution.run):
-            raise ApplicationError(text, summary, type="PLAN_FAILED", category=ApplicationErrorCategory.BENIGN)
+        if failure := failure_of(execution.run, summary):
+            raise failure
         return summary
 
     def _publish(self) -> None:

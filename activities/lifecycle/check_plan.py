@@ -81,6 +81,7 @@ class PlanChecker:
             decision_key=self.decision_key,
             binds_calls=True,
             versions_by_step=True,
+            partial_fails=True,
             search_attributes=self.search_attributes,
             keeps_summaries=self.keeps_summaries,
         )

@@ -15,6 +15,7 @@ from client.errors import BadPlanId, PlanClosed, PlanExists, PlanNotFound
 from client.web import assets
 from client.web.access import Guard
 from client.web.access.people import Forbidden
+from client.web.decisions import routes as decisions
 from client.web.drafts import routes as drafts
 from client.web.library import routes as library
 from client.web.pages import plans
@@ -36,7 +37,7 @@ SENTENCES = {403: "You may not see this.", 404: "There is no such page.", 405: "
 def application(service: Service) -> Starlette:
     """The application. `service` is closed by whoever made it."""
     app = Starlette(
-        routes=[*assets.routes, *plans.routes, *drafts.routes, *start.routes, *library.routes],
+        routes=[*assets.routes, *decisions, *plans.routes, *drafts.routes, *start.routes, *library.routes],
         middleware=[Middleware(Guard, access=service.access, refused=_refused)],
         exception_handlers={PlanError: _plan_error, HTTPException: _http_error, Exception: _unforeseen},
     )

@@ -4,6 +4,9 @@ Activities in flight do not survive continue-as-new, so it waits until there are
 step starts until then. A slow step must not delay the others for its whole duration: after PATIENCE, the others start
 again beside it, and the wait is repeated once it has finished. Above the hard limit nothing starts, however long that
 takes: the server's own limit is near (TEMPORAL.md 3).
+
+Continue-as-new writes the whole Run and reads it again, in proportion to its steps. So the history of a plan with many
+steps may become longer than the server suggests: the loop of 10,000 items is carried four times instead of seven.
 """
 
 from __future__ import annotations
@@ -18,6 +21,11 @@ HARD_EVENTS = 20_000
 """Hard limit on the number of events in history."""
 HARD_BYTES = 20_000_000
 """Hard limit on the size of history."""
+
+EVENTS_PER_STEP = 2
+"""Events that a history may have for each step of the Run, beyond what the server suggests."""
+ROOM_EVENTS, ROOM_BYTES = 10_000, 8_000_000
+"""Limits of that: the server warns at 10,240 events and 10 MB, and a replay takes two seconds."""
 
 
 class Move(Enum):
@@ -56,3 +64,8 @@ class HistoryLimit:
             return Move.HOLD
         self._slow, self.until = set(in_flight), None
         return Move.START
+
+
+def has_room(events: int, size: int, steps: int) -> bool:
+    """Whether a run of that many steps may wait with continue-as-new, although the server suggests it."""
+    return events < min(EVENTS_PER_STEP * steps, ROOM_EVENTS) and size < ROOM_BYTES

@@ -145,16 +145,16 @@ def test_the_board_counts_as_read_only_what_was_on_the_screen() -> None:
     asked = Question(item_of("\n".join(map(str, range(50)))), {})
     assert not asked.is_read
     _, place = asked.window(WIDTH, HEIGHT)
-    assert place == "rows 1-12 of 52"
+    assert place == "rows 1-12 of 54"
     for _ in range(20):
         asked.scroll(1)  # faster than the screen is drawn
-    assert asked.window(WIDTH, HEIGHT)[1] == "rows 13-24 of 52"
+    assert asked.window(WIDTH, HEIGHT)[1] == "rows 13-24 of 54"
     assert not asked.is_read
     for _ in range(3):
         asked.scroll(1)
         rows, place = asked.window(WIDTH, HEIGHT)
     assert bool(asked.is_read)
-    assert (rows[-1].split("│ ")[1], place) == ("49", "rows 41-52 of 52")
+    assert (rows[-1].split("│ ")[1], place) == ("49", "rows 43-54 of 54")
     asked.window(WIDTH - 10, HEIGHT)
     assert not asked.is_read, "at another width it is read anew"
 

@@ -271,6 +271,7 @@ COSTLY = "inputs.x" + "|[@,@][]" * 16 + "|length(@) > `{}`"
 """Half a million units of work: after six of them a workflow task rests."""
 
 SCENARIOS: dict[str, Scenario] = {
+    "partial-fails": run(work("a"), REFUSE, work("c", "bad")),
     "chain": run(*CHAIN, title="Chain"),
     "fan-out": run(*(work(f"s{number}") for number in range(12)), work("end", *(f"s{number}" for number in range(12)))),
     "layers": run(*LAYERS),

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from client.answers.form import Form
 from client.cli.follow.board import ASKING
-from client.review.schema_form import ABSENT
+from client.forms.texts import ABSENT
 from plans.views.call_text import call_rows
 from plans.views.models import PendingView
 from plans.views.safe_text import line

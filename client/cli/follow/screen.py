@@ -27,9 +27,9 @@ from client.cli.follow.progress import Progress
 from client.cli.follow.question import Question
 from client.cli.output import out
 from client.cli.session import Connected
+from client.forms.texts import ABSENT
 from client.live.feed import looks
 from client.live.steps import by_step, in_words, joined
-from client.review.schema_form import ABSENT
 from client.rpc import describe, patiently
 from client.runs import BriefView, Choice, EventView
 from plans.errors import PlanError
