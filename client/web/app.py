@@ -20,6 +20,7 @@ from client.web.access.people import Forbidden, unguarded
 from client.web.decisions import routes as decisions
 from client.web.drafts import routes as drafts
 from client.web.graph import routes as graph
+from client.web.library import routes as library
 from client.web.one_time import routes as one_time
 from client.web.pages import plans
 from client.web.rendering import error_page
@@ -49,6 +50,7 @@ def application(service: Service) -> Starlette:
         graph.routes,
         drafts.routes,
         start.routes,
+        library.routes,
     )
     routes = [route for area in areas for route in area]
     if open_ := unguarded(routes):
