@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
 from client import runs
 from client.calls import with_values
@@ -170,7 +171,7 @@ def pending(
     elif not found:
         output.say(_nothing(plan, step))
     else:
-        output.page("\n".join(pending_rows(found, folds=step is None)))
+        output.page(Text("\n").join(pending_rows(found, folds=step is None)))
 
 
 def _nothing(plan: str | None, step: str | None) -> str:
