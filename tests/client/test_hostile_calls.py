@@ -15,13 +15,13 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from client.decide.shown import NOW as FILE_NOW
-from client.decide.shown import changes
 from client.cli.asking import question
 from client.cli.follow.lines import Lines
 from client.cli.follow.question import Question
 from client.cli.make import rows_of
 from client.cli.output import show_json
+from client.decide.shown import NOW as FILE_NOW
+from client.decide.shown import changes
 from client.pending import Pending
 from client.review.rows import detail
 from client.runs import BriefView, EventView
