@@ -68,6 +68,7 @@ class AskedStep(Value):
     step_id: str = Field(description="The step; one of a child plan as its parent names it: `deploy/upload`.")
     kind: str = Field(description="approval, recovery, budget, answer, event.")
     event: str = Field(default="", description="Name of the event.")
+    since: datetime | None = Field(default=None, description="Since when, as far as known.")
 
 
 class Summary(View):
@@ -193,11 +194,11 @@ def _asks(run: Run) -> Iterator[AskedStep]:
     for step_id, state in run.steps.items() if run.status not in ENDED else ():
         if state.awaiting in ASKING:
             kind = next(iter(state.proposal or {}), state.awaiting)
-            yield AskedStep(plan_id=name, step_id=step_id, kind=kind)
+            since = (state.proposal or {}).get("since") or state.changes[-1].time
+            yield AskedStep(plan_id=name, step_id=step_id, kind=kind, since=since)
         elif state.awaiting == "event" and (step := run.step_of(step_id)) is not None:
-            yield AskedStep(
-                plan_id=name, step_id=step_id, kind="event", event=str(run.args_of(step).get("event"))[:200]
-            )
+            event, since = str(run.args_of(step).get("event"))[:200], state.changes[-1].time
+            yield AskedStep(plan_id=name, step_id=step_id, kind="event", event=event, since=since)
     for below in asked_below(run, list(run.steps) if run.status not in ENDED else ()):
         where = name if below.is_plan else below.plan_id
         yield from (AskedStep(plan_id=where, step_id=each, kind="approval") for each in below.names)
