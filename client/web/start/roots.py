@@ -85,7 +85,7 @@ class Roots:
         if not any(found == root or root in found.parents for root in self.paths):
             places = ", ".join(str(root) for root in self.paths)
             raise OutsideRoots(
-                f"{text[:200]!r} is not below {places}; whoever serves the page chooses these directories"
+                f"{text[:200]!r} is not below {places}; the person who serves the page chooses these directories"
             )
         return found
 
