@@ -10,12 +10,13 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 
 from client.errors import BadPlanId, PlanClosed, PlanExists, PlanNotFound
 from client.web import assets
 from client.web.access import Guard
 from client.web.access.people import Forbidden
-from client.web.pages import plans
+from client.web.pages import logs, plan, plans, record, step
 from client.web.rendering import error_page
 from client.web.service import Service
 from plans.errors import InvalidPlan, PlanError, Refused
@@ -27,13 +28,20 @@ STATUSES: list[tuple[type[PlanError], int]] = [
     (PlanExists, 409), (InvalidPlan, 422),
 ]  # fmt: skip
 """HTTP statuses of errors; 400 for all others."""
+AREAS: tuple[list[Route], ...] = (
+    plans.routes, record.routes, logs.routes, plan.routes, step.routes,
+)  # fmt: skip
+"""The routes of each area. The last one takes every address below `/plans/ID/steps/`: whatever is more special, such
+as `/plans/ID/steps/STEP/decide`, comes before it."""
+UNKNOWN = frozenset(("UNKNOWN_STEP", "NO_VALUE"))
+"""Codes of errors about what there is not."""
 SENTENCES = {403: "You may not see this.", 404: "There is no such page.", 405: "This page cannot do that."}
 
 
 def application(service: Service) -> Starlette:
     """The application. `service` is closed by whoever made it."""
     app = Starlette(
-        routes=[*assets.routes, *plans.routes],
+        routes=[*assets.routes, *(route for area in AREAS for route in area)],
         middleware=[Middleware(Guard, access=service.access, refused=_refused)],
         exception_handlers={PlanError: _plan_error, HTTPException: _http_error, Exception: _unforeseen},
     )
@@ -49,6 +57,7 @@ async def _refused(request: Request, status: int, reason: str) -> Response:
 async def _plan_error(request: Request, error: Exception) -> Response:
     error = cast(PlanError, error)
     status = next((status for kind, status in STATUSES if isinstance(error, kind)), 400)
+    status = 404 if error.code in UNKNOWN else status
     return error_page(request, error, status)
 
 

@@ -37,9 +37,11 @@ async def serve(
     with _listening(port) as listening:
         host = f"{HOST}:{listening.getsockname()[1]}"
         access = SecretLink(kept_secret(settings.state_dir), host, user)
-        app = application(Service(settings, environ, access, connection))
-        config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", server_header=False,
-                                proxy_headers=False, timeout_graceful_shutdown=1, ws="none")  # fmt: skip
+        service = Service(settings, environ, access, connection)
+        config = uvicorn.Config(
+            application(service), log_config=None, access_log=False, lifespan="off", server_header=False,
+            proxy_headers=False, timeout_graceful_shutdown=1, ws="none",
+        )  # fmt: skip
         server = _Server(config)
         running = asyncio.create_task(server.serve([listening]))
         try:
@@ -50,6 +52,7 @@ async def serve(
         finally:
             server.should_exit = True
             await running
+            await service.close()
 
 
 class _Server(uvicorn.Server):
