@@ -240,12 +240,16 @@ async def test_a_viewer_may_look_and_not_decide(ask: Ask, service: Service, temp
 def as_viewer(service: Service) -> Service:
     from dataclasses import replace
 
+    from starlette.requests import Request
+
     from client.web.access import Person, Role, SecretLink
+    from client.web.access.access import Known
 
     class Looking(SecretLink):
-        def person(self, cookie: str) -> Person | None:
-            found = super().person(cookie)
-            return Person(found.name, frozenset({Role.VIEWER})) if found else None
+        def known(self, request: Request) -> Known | None:
+            found = super().known(request)
+            return replace(found, person=Person(found.person.name, frozenset({Role.VIEWER}))) if found else None
 
     link = service.access
+    assert isinstance(link, SecretLink)
     return replace(service, access=Looking(link.secret, link.host, link.user))
