@@ -14,7 +14,7 @@ SAMPLE := tests/workflows/test_plan.py tests/workflows/test_control.py tests/cha
 	tests/workflows/test_loops.py tests/workflows/test_batches.py tests/examples/test_patterns.py \
 	'tests/chaos/test_rollback_kills.py::test_each_undo_takes_effect_once_and_in_reverse_however_often_workers_die[1-1]'
 
-.PHONY: setup demo demo-llm test test-all test-sample check shape format test-stack bench site lock lock-audit audit pin clean
+.PHONY: setup demo demo-llm test test-all test-sample check shape format test-stack bench site pictures lock lock-audit audit pin clean
 
 setup: $(INSTALLED)
 	@$(BIN)/python scripts/get_temporal.py
@@ -66,6 +66,10 @@ test-stack: setup
 site: $(INSTALLED)
 	$(BIN)/python -m scripts.site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+# The pictures in the documents, from real runs; needs tmux and Chromium.
+pictures: setup
+	$(BIN)/python -m scripts.pictures
 
 bench: setup
 	$(BIN)/python -m benchmarks $(ARGS)

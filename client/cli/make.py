@@ -17,9 +17,9 @@ from client.cli.follow.follow import exit_code, follow, show_summary
 from client.cli.options import AsJson
 from client.cli.run import MaxParallel, NewId, Workspace
 from client.cli.session import Connected, who
-from client.cli.workspaces import named
 from client.edits import plan_file
 from client.plan_file import races_among
+from client.requests.workspaces import named
 from client.runs import Started
 from plans.errors import PlanError
 from plans.run import Options

@@ -13,10 +13,10 @@ from client.cli import review as reviewing
 from client.cli.follow.ctrl_c import INTERRUPTED, after_ctrl_c
 from client.cli.follow.follow import exit_code, follow, show_summary
 from client.cli.options import AsJson, File
-from client.cli.plan_request import Flags, Request, prepare
 from client.cli.session import Connected
 from client.draft import drafted
 from client.errors import PlanRefused
+from client.requests.plan_request import Flags, Request, prepare
 from client.runs import Started, Summary
 from plans.model import MAX_PARALLEL
 from runtime.task_queues import serves_this_machine
@@ -121,7 +121,7 @@ async def _start(here: Connected, request: Request) -> Started:
     return await runs.start(
         here.client,
         request.file.data,
-        options=request.options(here.settings, local=local),
+        options=request.options(here.settings, local=local, by=session.who()),
         plan_id=request.flags.id,
         name=request.file.title,
         queue=here.settings.task_queue,

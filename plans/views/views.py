@@ -269,7 +269,9 @@ def brief_step(run: Run, step: Step) -> dict[str, Any]:
 
 def _decision(decision: Decision) -> dict[str, Any]:
     """Who decided, and what about: with arguments of the approver's own, by a time limit, or by an earlier decision."""
-    view = decision.model_dump(mode="json", include={"approved", "by", "comment", "time", "source", "remembered"})
+    shown = {"approved", "by", "comment", "time", "source", "remembered"}
+    shown |= {name for name in ("via", "verified") if getattr(decision, name)}
+    view = decision.model_dump(mode="json", include=shown)
     return view | {"changedArgs": decision.args is not None}
 
 
