@@ -79,6 +79,8 @@ NOT_THERE = {
     "prune": "it removes stored values for everybody, after a question in the terminal",
     "codec": "it serves the Temporal UI, not people",
     "schema": "it is for editors",
+    "notify list": "it shows the settings of the machine that serves the page",
+    "notify test": "it tries the settings of the machine that serves the page",
     "watch-files": "it watches the directory of whoever calls it",
 }
 
