@@ -24,7 +24,7 @@ from plans.definition.validation import condition_problems, errors, input_values
 from plans.editing.taken_over import tool_problems
 from plans.errors import InvalidPlan, PlanError
 from plans.execution.apply_edits import Revised
-from plans.execution.history_limit import HistoryLimit, Move, has_room
+from plans.execution.history_limit import HistoryLimit, Move
 from plans.execution.messages import BudgetAnswer, read
 from plans.execution.resume import was_cut_short
 from plans.flow.closing import advance
@@ -38,6 +38,7 @@ from workflows.children.value import set_value, with_result
 from workflows.completion import carried, failure_of, recorded
 from workflows.execution import Execution
 from workflows.inputs import PlanRequest, invalid, read_request
+from workflows.notify.telling import Teller
 from workflows.waiting.handlers import WaitingHandlers
 from workflows.worker_facts import facts_about
 
@@ -50,7 +51,7 @@ class PlanWorkflow(WaitingHandlers):
     def __init__(self, *arguments: Any) -> None:
         self._index = search_attributes.Index()
         self._patience: asyncio.Task[None] | None = None
-        self._reporter = parent.Reporter()
+        self._reporter, self._teller = parent.Reporter(), Teller()
         self._resumed = self._is_over = False
         try:
             self._open(read_request(arguments))
@@ -131,6 +132,7 @@ class PlanWorkflow(WaitingHandlers):
         facts = await facts_about(run, run.plan, all_tools=run.options.review or bool(own))
         problems = [*facts.problems, *place_problems(run, facts), *tool_problems(own, facts.tools)]
         if errors(problems):
+            await self._teller.refused(run, facts, problems)
             raise self._refused(problems)
         run.facts, run.inputs = facts, input_values(run.plan, run.options.inputs)[0]
         signed.judge(run, self._proof)
@@ -151,6 +153,7 @@ class PlanWorkflow(WaitingHandlers):
         run = execution.run
         facts = await facts_about(run, None, all_tools=True)
         if errors(facts.problems):
+            await self._teller.refused(run, facts, facts.problems)
             raise self._refused(facts.problems)
         run.facts = facts
         signed.judge(run, self._proof)
@@ -201,10 +204,12 @@ class PlanWorkflow(WaitingHandlers):
     def _next_move(self, limit: HistoryLimit) -> Move:
         info, execution = workflow.info(), self._started()
         events, size = info.get_current_history_length(), info.get_current_history_size()
-        suggested = info.is_continue_as_new_suggested()
-        if suggested and has_room(events, size, len(execution.run.steps)) and workflow.patched("longer-histories"):
-            suggested = False
-        return limit.decide(events, size, suggested, execution.in_flight, workflow.now())
+        full = limit.is_full(events, info.is_continue_as_new_suggested())
+        if full and limit.has_room(events, size, len(execution.run.steps)):
+            full = not workflow.patched("longer-histories")
+        if full and workflow.cancellation_reason() is not None and not limit.is_near_the_end(events, size):
+            full = not workflow.patched("ends-where-it-was-cancelled")
+        return limit.decide(events, size, full, execution.in_flight, workflow.now())
 
     async def _news(self, until: datetime | None) -> None:
         """Wait for news, or until `until`, when waiting for steps in flight before continue-as-new ends."""
@@ -220,6 +225,7 @@ class PlanWorkflow(WaitingHandlers):
     async def _continue_as_new(self) -> None:
         """Continue as new with the Run as the only state; handlers finish first, as their answers would be lost."""
         await workflow.wait_condition(workflow.all_handlers_finished)
+        await self._teller.rest()
         argument = carried(self._started().run)
         self._is_over = True
         workflow.continue_as_new(args=[argument])
@@ -233,6 +239,7 @@ class PlanWorkflow(WaitingHandlers):
         summary = with_result(execution.run, summary)
         self._publish()
         await self._reporter.sent()
+        await self._teller.end(execution.schedule)
         if failure := failure_of(execution.run, summary):
             raise failure
         return summary
@@ -242,6 +249,7 @@ class PlanWorkflow(WaitingHandlers):
         execution = self._started()
         run = execution.run
         self._reporter.report(execution.schedule)
+        self._teller.look(execution.schedule)
         workflow.set_current_details(markdown.details(run, execution.schedule))
         known = run.facts.search_attributes
         awaiting = folded_ids(execution.schedule.awaiting)

@@ -56,6 +56,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "history": ("agent:history", "Show the agent runs on this machine."),
     "tools": ("check:tools", "List the tools that steps may call."),
     "schema": ("check:schema", "Print the JSON Schema of plan files, for editors."),
+    "notify": ("notify.group:app", "List the targets of notifications, and test one."),
     "web": ("web.command:web", "Serve the web page: plans, decisions, drafts."),
     "up": ("services:up", "Run server, Temporal UI and worker in the foreground."),
     "down": ("services:down", "Stop the server and the worker in the background."),

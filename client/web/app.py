@@ -20,6 +20,8 @@ from client.web.access.oidc.provider import LoginFailed
 from client.web.access.people import Forbidden, unguarded
 from client.web.decisions import routes as decisions
 from client.web.drafts import routes as drafts
+from client.web.graph import routes as graph
+from client.web.library import routes as library
 from client.web.one_time import routes as one_time
 from client.web.pages import plans
 from client.web.rendering import error_page
@@ -40,7 +42,18 @@ SENTENCES = {403: "You may not see this.", 404: "There is no such page.", 405: "
 
 def application(service: Service) -> Starlette:
     """The application. `service` is closed by whoever made it. Raises ValueError for a route that anybody could use."""
-    routes = [*assets.routes, *login.routes, *one_time.routes, *decisions, *plans.routes, *drafts.routes, *start.routes]
+    areas = (
+        assets.routes,
+        login.routes,
+        one_time.routes,
+        decisions,
+        plans.routes,
+        graph.routes,
+        drafts.routes,
+        start.routes,
+        library.routes,
+    )
+    routes = [route for area in areas for route in area]
     if open_ := unguarded(routes):
         raise ValueError(f"these may change something and do not say who may (`needs`): {', '.join(open_)}")
     app = Starlette(

@@ -12,6 +12,7 @@ from tests.replay.child_plans import CHILD_PLANS
 from tests.replay.child_plans import TALKS as CHILD_TALKS
 from tests.replay.closings import CLOSINGS
 from tests.replay.loops import LOOPS
+from tests.replay.notified import NOTIFIED
 from tests.replay.outputs import OUTPUTS
 from tests.replay.schedules import SCHEDULED
 from tests.replay.waiting import WAITING
@@ -337,4 +338,5 @@ SCENARIOS: dict[str, Scenario] = {
     **WAITING,
     **CLOSINGS,
     **LOOPS,
+    **NOTIFIED,
 }
