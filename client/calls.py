@@ -1,7 +1,6 @@
-"""Reads the call that a decision would be about, with what the client can add: large values, the diff of a file.
+"""Reads the call that a decision would be about, with what the client can add: its large values.
 
-The workspace may be on another machine: a file is compared only if the directory of the call exists here and the worker
-is on this machine. Nothing here changes a file.
+`client.decide` adds the change that it would make to a file.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from typing import TypeVar
 from temporalio.client import Client
 
 from client.children.naming import located
-from client.decide.call_diff import call_diff
 from client.rpc import PATIENCE, ask_view
 from plans.errors import PlanError, ToolError
 from plans.large_value import LargeValue
@@ -61,15 +59,3 @@ async def _whole(value: LargeValue, store: ValueStore) -> str | None:
     except ToolError:
         return None  # stored on another worker's machine: its size, hash and first part are shown
     return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, indent=2)
-
-
-def file_diffs(item: PendingView) -> dict[str, str]:
-    """By argument, the unified diff against the present file of a call that writes one; empty: shown as it is.
-
-    The diff holds every line of the new content that differs, so nothing of the change is left out.
-    """
-    found = call_diff(item) if item.tool == "write_file" else None
-    if found is None or found.kind not in ("changed", "same"):
-        return {}
-    rows = [f"{each.mark}{each.text}" for each in found.lines]
-    return {"content": "\n".join(["--- present file", "+++ new file", *rows]) if rows else "(no change)"}

@@ -68,7 +68,9 @@ async def recorded(run: Run) -> dict[str, Any]:
         try:
             record = await _record(run)
             if record.claim is not None:  # None in histories recorded before the memo held it: no command then
-                workflow.upsert_memo({END_RECORD: record.claim})
+                counts = record.summary.get("counts") or {}
+                done = sum(counts.get(name, 0) for name in ("completed", "skipped"))
+                workflow.upsert_memo({END_RECORD: record.claim, "done": done})
             return record.summary
         except FailureError as error:  # a local activity's own failure, not wrapped in an ActivityError
             if is_cancelled_exception(error):

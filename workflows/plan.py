@@ -24,7 +24,7 @@ from plans.definition.validation import condition_problems, errors, input_values
 from plans.editing.taken_over import tool_problems
 from plans.errors import InvalidPlan, PlanError
 from plans.execution.apply_edits import Revised
-from plans.execution.history_limit import HistoryLimit, Move, has_room
+from plans.execution.history_limit import HistoryLimit, Move
 from plans.execution.messages import BudgetAnswer, read
 from plans.execution.resume import was_cut_short
 from plans.flow.closing import advance
@@ -204,10 +204,12 @@ class PlanWorkflow(WaitingHandlers):
     def _next_move(self, limit: HistoryLimit) -> Move:
         info, execution = workflow.info(), self._started()
         events, size = info.get_current_history_length(), info.get_current_history_size()
-        suggested = info.is_continue_as_new_suggested()
-        if suggested and has_room(events, size, len(execution.run.steps)) and workflow.patched("longer-histories"):
-            suggested = False
-        return limit.decide(events, size, suggested, execution.in_flight, workflow.now())
+        full = limit.is_full(events, info.is_continue_as_new_suggested())
+        if full and limit.has_room(events, size, len(execution.run.steps)):
+            full = not workflow.patched("longer-histories")
+        if full and workflow.cancellation_reason() is not None and not limit.is_near_the_end(events, size):
+            full = not workflow.patched("ends-where-it-was-cancelled")
+        return limit.decide(events, size, full, execution.in_flight, workflow.now())
 
     async def _news(self, until: datetime | None) -> None:
         """Wait for news, or until `until`, when waiting for steps in flight before continue-as-new ends."""

@@ -9,9 +9,10 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from plans.definition.scopes import bodies, path_in, with_bodies
+from plans.definition.scopes import bodies, path_in, walk, with_bodies
 from plans.definition.will_ask import Asking, Ground, will_ask
 from plans.execution.regeneration import as_it_stands
+from plans.expressions.references import find
 from plans.files.name_patterns import ProtectedNames
 from plans.flow.undone import is_of_edited
 from plans.model import Step, ToolSpec
@@ -22,7 +23,8 @@ from runtime.settings import Settings
 def asking_of(run: Run, tools: Mapping[str, ToolSpec], settings: Settings) -> list[Asking]:
     """The steps of a run that will wait for a person, in reading order; without those done, skipped or decided.
 
-    Files are looked for on this machine; if the workspace is not here, every file may be there.
+    Files are looked for on this machine; if the workspace is not here, every file may be there. Not `first_run`: it
+    asks if there is a file then that is known only when it runs.
     """
     from activities.provenance.shell_writes import written_by_shell  # lazily: most pages need no parser of shells
 
@@ -39,7 +41,13 @@ def asking_of(run: Run, tools: Mapping[str, ToolSpec], settings: Settings) -> li
     steps = [_as_it_counts(run, step, step.id) for step in plan.steps]
     counted = plan.model_copy(update={"steps": steps, "owns": run.owns})
     found = will_ask(counted, ground, approve_all=run.options.approve_all)
-    return [each for each in found if not _is_settled(run, each.step_id.split(".")[0], each.step_id)]
+    steps_by_path = dict(walk(counted))
+    return [
+        each
+        for each in found
+        if (each.first_run or find(steps_by_path[each.step_id].args.get("path")))
+        and not _is_settled(run, each.step_id.split(".")[0], each.step_id)
+    ]
 
 
 def _as_it_counts(run: Run, step: Step, path: str) -> Step:

@@ -14,29 +14,49 @@ from starlette.responses import Response
 from client.errors import BadPlanId, PlanClosed, PlanExists, PlanNotFound
 from client.web import assets
 from client.web.access import Guard
-from client.web.access.people import Forbidden
+from client.web.access import pages as login
+from client.web.access.oidc.provider import LoginFailed
+from client.web.access.people import Forbidden, unguarded
 from client.web.decisions import routes as decisions
 from client.web.drafts import routes as drafts
+from client.web.graph import routes as graph
+from client.web.library import routes as library
+from client.web.one_time import routes as one_time
 from client.web.pages import plans
 from client.web.rendering import error_page
 from client.web.service import Service
 from client.web.start import routes as start
 from plans.errors import InvalidPlan, PlanError, Refused
 from runtime.errors import NotConnected
+from runtime.links import LinkRefused
 
 LOG = logging.getLogger(__name__)
 STATUSES: list[tuple[type[PlanError], int]] = [
     (PlanNotFound, 404), (BadPlanId, 404), (NotConnected, 503), (Forbidden, 403), (Refused, 409), (PlanClosed, 409),
-    (PlanExists, 409), (InvalidPlan, 422),
+    (PlanExists, 409), (InvalidPlan, 422), (LoginFailed, 403), (LinkRefused, 410),
 ]  # fmt: skip
 """HTTP statuses of errors; 400 for all others."""
 SENTENCES = {403: "You may not see this.", 404: "There is no such page.", 405: "This page cannot do that."}
 
 
 def application(service: Service) -> Starlette:
-    """The application. `service` is closed by whoever made it."""
+    """The application. `service` is closed by whoever made it. Raises ValueError for a route that anybody could use."""
+    areas = (
+        assets.routes,
+        login.routes,
+        one_time.routes,
+        decisions,
+        plans.routes,
+        graph.routes,
+        drafts.routes,
+        start.routes,
+        library.routes,
+    )
+    routes = [route for area in areas for route in area]
+    if open_ := unguarded(routes):
+        raise ValueError(f"these may change something and do not say who may (`needs`): {', '.join(open_)}")
     app = Starlette(
-        routes=[*assets.routes, *decisions, *plans.routes, *drafts.routes, *start.routes],
+        routes=routes,
         middleware=[Middleware(Guard, access=service.access, refused=_refused)],
         exception_handlers={PlanError: _plan_error, HTTPException: _http_error, Exception: _unforeseen},
     )

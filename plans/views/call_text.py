@@ -98,12 +98,15 @@ def _named(args: Any) -> list[tuple[str, Any]]:
 
 
 def args_rows(args: Mapping[str, Any], extra: Mapping[str, str] | None = None) -> list[str]:
-    """The rows of a call's arguments."""
-    rows = []
+    """The rows of a call's arguments, and those of the `extra` texts that stand for none of them."""
+    rows, texts = [], dict(extra or {})
     for name, value in args.items():
-        changed = (extra or {}).get(name)
+        changed = texts.pop(name, None)
         rows += value_rows(name, value) if changed is None else value_rows(f"{name} (diff)", changed)
-    return rows or [EMPTY]
+    rows = rows or [EMPTY]
+    for name, text in texts.items():
+        rows += value_rows(name, text)
+    return rows
 
 
 def large_rows(name: str, value: LargeValue, text: str | None) -> list[str]:

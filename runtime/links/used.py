@@ -7,7 +7,6 @@ second decision about a step.
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from pathlib import Path
 
 from runtime.links.token import Link, LinkRefused
 from runtime.settings import SettingError
+from runtime.wait import try_lock
 
 KEPT = timedelta(days=30)
 """How long it is remembered what was decided with a link, after it has expired."""
@@ -50,7 +50,8 @@ class UsedLinks:
         except OSError as error:
             raise SettingError({"PLANS_STATE_DIR": f"{self._directory}: {error.strerror}"}) from error
         try:
-            _lock(descriptor)
+            if not try_lock(descriptor):
+                raise LinkRefused("the link is being used at this moment; look again", "LINK_BUSY")
             said = os.pread(descriptor, MAX_BYTES, 0).decode(errors="replace")
             if said:
                 raise LinkRefused(f"the link has been used: {said}", "LINK_USED")
@@ -68,13 +69,6 @@ class UsedLinks:
             expires = path.name.partition("-")[0]
             if expires.isdigit() and int(expires) < before:
                 path.unlink(missing_ok=True)
-
-
-def _lock(descriptor: int) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise LinkRefused("the link is being used at this moment; look again", "LINK_BUSY") from None
 
 
 def _write(descriptor: int, outcome: str) -> None:

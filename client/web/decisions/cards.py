@@ -125,17 +125,17 @@ class Card:
     @property
     def always(self) -> str:
         """What a remembered approval would cover as well; empty if it cannot be remembered."""
-        return str(getattr(self.item, "always", "")) if self.item.kind == "approval" else ""
+        return exact(self.item.always) if self.item.kind == "approval" else ""
 
     @property
     def asker(self) -> str:
         """Which plan or agent asks, and who started it."""
-        return exact(str(getattr(self.item, "asker", "")))
+        return exact(self.item.asker)
 
     @property
     def reasons(self) -> list[str]:
         """Why it asks."""
-        return [exact(str(each)) for each in getattr(self.item, "reasons", [])]
+        return [exact(each) for each in self.item.reasons]
 
     @property
     def _covered(self) -> Sequence[str]:

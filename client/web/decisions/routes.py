@@ -115,7 +115,8 @@ async def _decided(request: Request, *, approved: bool) -> Response:
     step, digests = text_of(form, "step"), [each for each in form.getlist("digests") if isinstance(each, str)]
     service, comment = service_of(request), text_of(form, "comment").strip()[:MAX_COMMENT]
     client = await service.client()
-    choice = Choice(step_id=step, by=person_of(request).name, comment=comment, remember=bool(text_of(form, "always")))
+    person, always = person_of(request), bool(text_of(form, "always"))
+    choice = Choice(step_id=step, by=person.name, comment=comment, remember=always, via="web", verified=person.verified)
     try:
         if is_pattern(step):
             return await _decided_all(request, form, choice, digests, approved=approved)

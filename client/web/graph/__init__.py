@@ -1,4 +1,5 @@
 """The graph and the time line of a plan, for the page: nodes, edges, groups that fold, bars.
 
-Works on views and plan files and asks the server for nothing. May import `plans`, and of `client` only `client.web`.
+All but `routes` work on views and plan files, and ask the server for nothing. May import `plans`, `client.runs` and
+`client.web`.
 """

@@ -70,7 +70,7 @@ def _grouped(nodes: list[Node], keys: Sequence[Hashable], least: int, why: str) 
     for node, key in zip(nodes, keys, strict=True):
         groups[key].append(node)
     if len(groups) == 1 and len(nodes) > 1 and why != "alike":
-        return _chunked(nodes) if not any(_needs(nodes)) else nodes
+        return _chunked(nodes)  # all at one level: they do not need each other, unless they all do, in a draft
     found, placed = [], set[Hashable]()
     for node, key in zip(nodes, keys, strict=True):
         if len(groups[key]) < least:

@@ -60,7 +60,7 @@ class Roots:
         """The plan file that a text names. Raises OutsideRoots."""
         found = self._inside(text)
         if found.suffix.lower() not in ENDINGS or not found.is_file():
-            raise OutsideRoots(f"{text[:200]!r} is no plan file: no file that ends in {', '.join(ENDINGS)}")
+            raise OutsideRoots(f"{text[:200]!r} is not a plan file; its name ends in {', '.join(ENDINGS)}")
         return found
 
     def workspace(self, text: str) -> str | None:

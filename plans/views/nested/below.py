@@ -23,6 +23,8 @@ class AskedBelow(NamedTuple):
     """The steps there; of a plan, as this plan names them: `deploy/upload`."""
     more: int = 0
     """How many more there are."""
+    is_plan: bool = False
+    """A child plan; else an agent."""
 
 
 def asked_below(run: Run, running: Iterable[str]) -> Iterator[AskedBelow]:
@@ -36,7 +38,7 @@ def asked_below(run: Run, running: Iterable[str]) -> Iterator[AskedBelow]:
         report = state.child.report if state.child is not None else None
         if state.child is not None and report is not None and (report.pending or report.more):
             paths = [f"{name}/{each.path}" for each in report.pending]
-            yield AskedBelow(name, state.child.plan_id, paths, report.more)
+            yield AskedBelow(name, state.child.plan_id, paths, report.more, is_plan=True)
 
 
 def agent_asks(run: Run, step_id: str) -> dict[str, Any]:

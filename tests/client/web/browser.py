@@ -10,6 +10,7 @@ The fixture `chromium` is known in this folder; elsewhere a conftest.py imports 
             await page.goto(origin)
             assert await problems(page) == [] and seen.foreign(origin) == [] and seen.complaints == []
 
+On a page with a strict policy, wait by `until(lambda: page.evaluate(...))` or a locator: `wait_for_function` uses eval.
 Playwright drives the distribution's browser: it downloads none. Nothing but 127.0.0.1 has a name here, so that a page
 that asks for anything else fails, and is seen to ask.
 """
@@ -22,7 +23,7 @@ import json
 import os
 import shutil
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import cache
 from pathlib import Path
@@ -156,14 +157,22 @@ async def screenshot(page: Page, file: Path, *, whole: bool = False) -> Path:
 @asynccontextmanager
 async def served(application: ASGIApp) -> AsyncIterator[str]:
     """Serve an application in this process on a free port; gives its origin, as in `http://127.0.0.1:4711`."""
+    async with served_at(lambda _: application) as origin:
+        yield origin
+
+
+@asynccontextmanager
+async def served_at(made: Callable[[str], ASGIApp]) -> AsyncIterator[str]:
+    """As `served`, for an application that has to know its origin."""
     with socket.socket() as listening:
         listening.bind((HOST, 0))
-        config = uvicorn.Config(application, log_level="error", lifespan="auto", timeout_graceful_shutdown=1)
+        origin = f"http://{HOST}:{listening.getsockname()[1]}"
+        config = uvicorn.Config(made(origin), log_level="error", lifespan="auto", timeout_graceful_shutdown=1)
         server = _Server(config)
         task = asyncio.create_task(server.serve([listening]))
         try:
             await until(lambda: server.started or task.done(), "the application is served")
-            yield f"http://{HOST}:{listening.getsockname()[1]}"
+            yield origin
         finally:
             server.should_exit = True
             await task

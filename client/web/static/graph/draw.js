@@ -3,7 +3,6 @@
 import { FOLD, standing, tally } from "./model.js";
 import { HEAD, HEIGHT } from "./layout.js";
 
-const SVG = "http://www.w3.org/2000/svg";
 // The same symbols as in the terminal and in the tables of the page.
 const MARKS = {
   completed: "✓", failed: "✗", running: ">", skipped: "-", denied: "-", awaiting: "?", waiting: "…", troubled: "✗",
@@ -20,7 +19,7 @@ const pen = document.createElement("canvas").getContext("2d");
 const widths = new Map();
 
 export function make(name, attributes = {}, ...inside) {
-  const found = document.createElementNS(SVG, name);
+  const found = document.createElementNS(document.querySelector("[data-graph] svg").namespaceURI, name);
   for (const [key, value] of Object.entries(attributes)) found.setAttribute(key, value);
   found.append(...inside);
   return found;

@@ -18,7 +18,7 @@ function tick(figure) {
 async function renew(figure) {
   if (figure.asking) return;
   figure.asking = true;
-  const answer = await fetch(figure.dataset.gantt).catch(() => null);
+  const answer = await fetch(`${figure.dataset.gantt}?part=1`).catch(() => null);
   figure.asking = false;
   if (!answer?.ok) return;
   const found = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("[data-gantt]");
@@ -27,7 +27,7 @@ async function renew(figure) {
 
 setInterval(() => document.querySelectorAll("[data-gantt][data-runs]").forEach(tick), 1000);
 let waiting = 0;
-document.addEventListener("plan-states", () => {
+document.addEventListener("steps", () => {
   waiting ||= setTimeout(() => {
     waiting = 0;
     document.querySelectorAll("[data-gantt][data-runs]").forEach(renew);

@@ -2,8 +2,9 @@
 //
 //   data-steps  the address of the plan's steps: that of a step is this, a slash, and its id, encoded
 //   data-drawer a CSS selector: a step is loaded there (by htmx, if the page has it), not on a page of its own
-//   data-live   the address of server-sent events; the event `states` has {"seq": N, "steps": [[id, status, awaiting?]]}.
-//               A page that reads events itself dispatches them on `document`: new CustomEvent("plan-states", {detail}).
+//
+// Changes come as the DOM event `steps`, which the page's reader of server-sent events dispatches: detail.data is the JSON
+// of {"seq": N, "steps": {id: status}}; a step that awaits something has the status `waiting`.
 
 import { Model, standing } from "./model.js";
 import { elkWorker, place } from "./layout.js";
@@ -140,7 +141,7 @@ class Graph {
     const drawer = this.section.dataset.drawer;
     if (!drawer || !window.htmx || !document.querySelector(drawer)) return undefined;
     event.preventDefault();
-    return window.htmx.ajax("GET", this.#links(node), { target: drawer });
+    return window.htmx.ajax("GET", `${this.#links(node)}?drawer=1`, { target: drawer, swap: "innerHTML" });
   }
 
   #focus(event) {
@@ -161,8 +162,10 @@ class Graph {
   #refocus({ node, part }) {
     const element = this.drawn.get(node);
     if (!element) return;
+    const box = this.placed.boxes.get(node);
+    if (box.open) this.moving.frame(box, READABLE);
+    else this.moving.show(box);
     element.querySelector(part)?.focus({ preventScroll: true });
-    this.moving.show(this.placed.boxes.get(node));
   }
 
   async #do(button) {
@@ -201,10 +204,7 @@ function start(section) {
   const graph = (section.graph = new Graph(section));
   section.classList.add("is-ready");
   graph.load().catch((error) => (section.querySelector("[data-said]").textContent = error.message));
-  document.addEventListener("plan-states", (event) => graph.patch(event.detail));
-  if (!section.dataset.live) return;
-  const live = new EventSource(section.dataset.live);
-  live.addEventListener("states", (event) => graph.patch(JSON.parse(event.data)));
+  document.addEventListener("steps", (event) => graph.patch(JSON.parse(event.detail.data)));
 }
 
 document.querySelectorAll("[data-graph]").forEach(start);

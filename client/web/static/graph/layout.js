@@ -4,7 +4,9 @@
 
 import dagre from "../vendor/dagre.js";
 
-export const WIDTH = 188;
+const WIDTH = 188; // of a card, at least; cards of small plans are as wide as their texts, up to WIDEST
+const WIDEST = 280;
+const ROOMY = 40; // nodes up to which a plan is small
 export const HEIGHT = 48;
 export const HEAD = 52; // of a group that is unfolded
 const PAD = 14;
@@ -16,8 +18,16 @@ const DOWN = { gap: 34, beside: 22 };
 // Returns {width, height, boxes: Map(node -> {x, y, width, height, open}), lines: [{from, to, points}]}.
 export async function place(model, room, elk) {
   const levels = model.edgesByLevel();
-  const sideways = prefersSideways(model, levels.get(null) || [], room);
-  return level(model, null, levels, sideways, room, elk);
+  const sized = { ...room, card: cardWidth(model, room) };
+  const sideways = prefersSideways(model, levels.get(null) || [], sized);
+  return level(model, null, levels, sideways, sized, elk);
+}
+
+function cardWidth(model, room) {
+  const shown = model.visible();
+  if (shown.length > ROOMY || room.width < 600) return WIDTH;
+  const longest = Math.max(0, ...shown.map((node) => node.label.length));
+  return Math.round(Math.min(WIDEST, Math.max(WIDTH, longest * 7.6 + 62)));
 }
 
 async function level(model, owner, levels, sideways, room, elk) {
@@ -26,7 +36,7 @@ async function level(model, owner, levels, sideways, room, elk) {
   for (const node of nodes) {
     if (model.isOpen(node)) inner.set(node, await level(model, node, levels, sideways, room, elk));
   }
-  const sizes = new Map(nodes.map((node) => [node, sizeOf(inner.get(node))]));
+  const sizes = new Map(nodes.map((node) => [node, sizeOf(inner.get(node), room.card)]));
   const edges = levels.get(owner) || [];
   const tied = new Set(edges.flat());
   const bound = nodes.filter((node) => tied.has(node));
@@ -37,9 +47,9 @@ async function level(model, owner, levels, sideways, room, elk) {
   return joined(stacked(parts, sideways), inner);
 }
 
-function sizeOf(inside) {
-  if (!inside) return { width: WIDTH, height: HEIGHT };
-  return { width: Math.max(WIDTH + 30, inside.width + 2 * PAD), height: inside.height + HEAD + PAD };
+function sizeOf(inside, card) {
+  if (!inside) return { width: card, height: HEIGHT };
+  return { width: Math.max(card + 30, inside.width + 2 * PAD), height: inside.height + HEAD + PAD };
 }
 
 // Whether a plan reads better from left to right: compares how large the window could show it either way.
@@ -65,8 +75,8 @@ function prefersSideways(model, edges, room) {
   for (const at of depth.values()) widths[at] = (widths[at] || 0) + 1;
   const long = widths.length;
   const wide = Math.max(1, ...widths);
-  const across = Math.min(room.width / (long * (WIDTH + SIDEWAYS.gap)), room.height / (wide * (HEIGHT + SIDEWAYS.beside)));
-  const down = Math.min(room.width / (wide * (WIDTH + DOWN.beside)), room.height / (long * (HEIGHT + DOWN.gap)));
+  const across = Math.min(room.width / (long * (room.card + SIDEWAYS.gap)), room.height / (wide * (HEIGHT + SIDEWAYS.beside)));
+  const down = Math.min(room.width / (wide * (room.card + DOWN.beside)), room.height / (long * (HEIGHT + DOWN.gap)));
   return room.width > 600 && Math.min(across, 1) > Math.min(down, 1);
 }
 
@@ -119,7 +129,7 @@ async function byElk(nodes, sizes, edges, sideways, elk) {
 function inRows(nodes, sizes, room, beside) {
   const area = nodes.reduce((sum, node) => sum + (sizes.get(node).width + GAP) * (sizes.get(node).height + GAP), 0);
   const shape = Math.min(2.2, Math.max(0.7, room.width / room.height));
-  const widest = Math.max(beside ? beside.width : 0, Math.sqrt(area * shape), WIDTH);
+  const widest = Math.max(beside ? beside.width : 0, Math.sqrt(area * shape), room.card);
   const boxes = new Map();
   let [x, y, high] = [0, 0, 0];
   for (const node of nodes) {

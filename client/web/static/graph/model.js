@@ -47,6 +47,11 @@ export class Model {
     return found.flatMap((each) => (each.kind === FOLD ? this.children(each) : [each]));
   }
 
+  // All that is visible, each before what is inside it.
+  visible(node = null) {
+    return this.children(node).flatMap((each) => [each, ...(this.isOpen(each) ? this.visible(each) : [])]);
+  }
+
   isOpen(node) {
     return node.inside.length > 0 && (this.open.has(node.id) || (this.flat && node.kind === FOLD));
   }
@@ -99,12 +104,14 @@ export class Model {
     this.seq = change.seq;
     const changed = new Set();
     let isKnown = true;
-    for (const [id, status, awaiting] of change.steps) {
+    for (const [id, word] of Object.entries(change.steps)) {
       const node = this.byId.get(id);
+      const isSame = node && (word === "waiting" ? Boolean(node.awaiting) : node.status === word && !node.awaiting);
+      if (isSame && change.all) continue;
       if (!node || node.counts || (node.inside.length && node.kind !== FOLD)) isKnown = false;
-      if (!node) continue;
-      node.status = status;
-      node.awaiting = awaiting || "";
+      if (!node || isSame) continue;
+      node.status = word === "waiting" ? "ready" : word;
+      node.awaiting = word === "waiting" ? "approval" : "";
       for (let at = node; at; at = at.parent === ROOT ? null : this.nodes[at.parent]) changed.add(at);
     }
     return isKnown ? [...changed] : null;

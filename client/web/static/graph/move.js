@@ -40,6 +40,17 @@ export class Moving {
     this.draw();
   }
 
+  // Moves, and zooms out if need be, so that a box is in sight as a whole, if it can be read then.
+  frame(box, least) {
+    const { width, height } = this.room;
+    const whole = Math.min((width - 24) / box.width, (height - 24) / box.height);
+    this.scale = Math.min(this.scale, Math.max(whole, least));
+    const placed = (from, long, room) =>
+      long * this.scale <= room ? room / 2 - (from + long / 2) * this.scale : 12 - from * this.scale;
+    [this.x, this.y] = [placed(box.x, box.width, width), placed(box.y, box.height, height)];
+    this.draw();
+  }
+
   // Moves so that a part of the drawing is in sight.
   show(box) {
     const { width, height } = this.room;
@@ -61,9 +72,9 @@ export class Moving {
   }
 
   draw() {
-    if (this.frame) return;
-    this.frame = requestAnimationFrame(() => {
-      this.frame = 0;
+    if (this.drawing) return;
+    this.drawing = requestAnimationFrame(() => {
+      this.drawing = 0;
       this.plane.setAttribute("transform", `translate(${this.x.toFixed(1)} ${this.y.toFixed(1)}) scale(${this.scale.toFixed(4)})`);
       this.svg.classList.toggle("is-far", this.scale < FAR);
     });

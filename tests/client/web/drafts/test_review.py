@@ -17,7 +17,7 @@ from tests.client.web.page_client import browsing
 from tests.waiting import until
 from worker import build
 
-HOSTILE = "<img src=x onerror=alert(1)>\u202e{{7*7}}"
+HOSTILE = "<img src=x>\u202e{{7*7}}"
 
 
 async def test_the_review_shows_steps_in_order_with_arguments_and_what_will_ask(visitor: Visitor, start: Start) -> None:
