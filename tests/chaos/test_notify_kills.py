@@ -10,15 +10,15 @@ import pytest
 from tests.chaos.conftest import Chaos
 from tests.chaos.faults import command
 from tests.driving import work
-from tests.sinks import mailbox, targets_file, webhook_sink
+from tests.sinks import targets_file, webhook_sink
 from tests.waiting import until
 
 
 @pytest.mark.parametrize("point", ["before_message", "after_message", "while it is sent"])
 @pytest.mark.slow
 async def test_a_worker_that_is_killed_while_it_delivers(point: str, chaos: Chaos, state_dir: Path) -> None:
-    with webhook_sink() as sink, mailbox() as mails:
-        targets_file(state_dir / "notify.toml", hook=sink.url, mail=mails.url)
+    with webhook_sink() as sink:
+        targets_file(state_dir / "notify.toml", hook=sink.url)
         sink.gate.clear() if point == "while it is sent" else None
         if point != "while it is sent":
             chaos.worker.command = command(f"notify:{point}", "kill")
