@@ -3,8 +3,8 @@
     https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-syntax
 
 The steps of a job follow each other. Those that run whatever happened (`always()`, `failure()`) are the `finally` of
-their job; jobs like that are the `finally` of the plan. Steps of a `finally` run beside each other, so that each of them
-runs even if another one fails.
+their job; jobs like that are the `finally` of the plan. Steps of a `finally` run beside each other, so that each runs
+even if another one fails.
 """
 
 from __future__ import annotations
