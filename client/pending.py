@@ -43,12 +43,13 @@ class Pending(PendingView):
 
 
 async def pending(
-    client: Client, say: Callable[[str], None] = lambda _: None, *, plan: str | None = None, patience: float = PATIENCE
-) -> AsyncIterator[Pending]:
+    client: Client, say: Callable[[str], None] = lambda _: None, *, plan: str | None = None, patience: float = PATIENCE,
+    candidates: Sequence[Listed] | None = None,
+) -> AsyncIterator[Pending]:  # fmt: skip
     """The steps awaiting an approval or an answer in all running plans and agents, or in one `plan` and its children.
 
     `patience`: seconds a plan may take to answer. Plans that do not answer are omitted; at the end, `say` is called
-    with the reasons. Raises NotConnected.
+    with the reasons. `candidates`: only these of all plans. Raises NotConnected.
     """
     is_silent: dict[str, bool] = {}
     """By task queue, whether it has no worker that answers."""
@@ -58,7 +59,9 @@ async def pending(
         for item in await _of_plan(client, plan, patience):
             yield item
         return
-    candidates = [listed async for listed in list_plans(client, running=True, agents=True) if listed.waiting != []]
+    if candidates is None:
+        listed_plans = list_plans(client, running=True, agents=True, awaiting=True)
+        candidates = [listed async for listed in listed_plans if listed.waiting != []]
     for start in range(0, len(candidates), AT_ONCE):
         batch = candidates[start : start + AT_ONCE]
         for queue in {listed.queue for listed in batch} - is_silent.keys():

@@ -1,9 +1,10 @@
 """Garbage collector and allocator settings for a worker.
 
 A plan of 10,000 steps is half a million objects. With default thresholds the garbage collector rescans them while they
-are created, which takes three times as long as creating them and a large share of a workflow task's time limit. A
-finished run is freed by a collection only. So automatic collections are made rare, and one is run explicitly whenever
-memory has grown by GROWTH, or by REST while the worker is idle. glibc is limited to ARENAS malloc arenas.
+are created, which takes three times as long as creating them and a large share of a workflow task's time limit. So
+there are no automatic collections: one is run explicitly whenever memory has grown by GROWTH, or by REST while the
+worker is idle. What a run of a workflow leaves behind is in cycles; its largest part, the states of its steps, is
+freed without a collection (`workflows.completion`). glibc is limited to ARENAS malloc arenas.
 """
 
 from __future__ import annotations
@@ -14,8 +15,6 @@ import gc
 import sys
 from contextlib import suppress
 
-COLLECT_AFTER = 100_000, 20, 100
-"""gc thresholds by generation; the interpreter's defaults are 700, 10, 10."""
 GROWTH = 300_000
 """Allocated blocks (about 30 MB) that trigger a full collection."""
 REST, STILL = 20_000, 500
@@ -34,16 +33,19 @@ async def keep_small() -> None:
     """Collect on growth, for as long as the worker runs."""
     gc.collect()
     gc.freeze()  # modules loaded by now are never freed
-    gc.set_threshold(*COLLECT_AFTER)
+    gc.disable()
     floor = before = sys.getallocatedblocks()
-    while True:
-        await asyncio.sleep(LOOK_SECONDS)
-        now = sys.getallocatedblocks()
-        if now - floor > (REST if abs(now - before) < STILL else GROWTH):
-            gc.collect()
-            _c("malloc_trim", 0)
-            floor = now = sys.getallocatedblocks()
-        before = now
+    try:
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            now = sys.getallocatedblocks()
+            if now - floor > (REST if abs(now - before) < STILL else GROWTH):
+                gc.collect()
+                _c("malloc_trim", 0)
+                floor = now = sys.getallocatedblocks()
+            before = now
+    finally:
+        gc.enable()
 
 
 def _c(function: str, *arguments: int) -> None:

@@ -34,6 +34,8 @@ class EditHandlers(MessageHandlers):
     """Adds to MessageHandlers the messages that change or export the plan itself."""
 
     _regenerating = False
+    _checked: tuple[EditPlan, int, Revised] | None = None
+    """The edit that was found valid last, the Run's `seq` then, and its result: `edit` follows in the same task."""
 
     @workflow.update(
         description='Edit the plan, all edits or none: {"expectVersion": 1, "edits": [{"op": "set", "stepId": "s1", '
@@ -62,7 +64,7 @@ class EditHandlers(MessageHandlers):
             message = read(EditPlan, arguments, max_bytes=MAX_BYTES)
             signed.check(run, "edit", arguments)
             if run.status is not PlanStatus.DRAFT:
-                revise(run, message, workflow.now())
+                self._checked = message, run.seq, revise(run, message, workflow.now())
         except PlanError as error:
             if run is None or not _may_be_valid(run, error):  # else `edit` asks the workers
                 raise refusal(error, run) from error
@@ -146,7 +148,7 @@ class EditHandlers(MessageHandlers):
         judged: set[str] = set()
         while True:
             try:
-                revised = revise(run, message, workflow.now())
+                revised = self._take_checked(message) or revise(run, message, workflow.now())
             except UnknownQueue as error:
                 await worker_facts.learn_queue(run, error.queue)
                 continue
@@ -161,6 +163,14 @@ class EditHandlers(MessageHandlers):
             for queue in unjudged:
                 await worker_facts.judge(run, revised.plan, queue)
             judged.update(unjudged)  # and once more: the run may have changed during the awaits
+
+    def _take_checked(self, message: EditPlan) -> Revised | None:
+        """What the validator found, once, if nothing has happened since. A replay has no validators."""
+        checked, self._checked = self._checked, None
+        now, seq = workflow.now(), self._started().run.seq
+        if checked is None or checked[:2] != (message, seq) or checked[2].revision.time != now:
+            return None
+        return checked[2]
 
     @property
     def _under_revision(self) -> bool:

@@ -162,17 +162,18 @@ class Execution:
 
     def _start_ready(self) -> None:
         limit = self.run.options.max_parallel or self.run.plan.max_parallel or DEFAULT_PARALLEL
-        while self.schedule.running < limit and (self.schedule.ready or self.schedule.open_next(limit, workflow.now())):
+        now = workflow.now()  # the same in the whole workflow task
+        while self.schedule.running < limit and (self.schedule.ready or self.schedule.open_next(limit, now)):
             if self._sent > timers.ACTIVATION_BYTES and self._handles:
                 return  # the rest starts in a later turn: a handle is in flight, so there will be one
             if self._rest.is_due():
                 return
             if self.schedule.ready:  # the item that has just begun may be done already, since an earlier run
-                self._act_on(next(iter(self.schedule.ready)))
+                self._act_on(next(iter(self.schedule.ready)), now)
 
-    def _act_on(self, step_id: str) -> None:
+    def _act_on(self, step_id: str, now: datetime) -> None:
         """Do what `next_action` decided about a ready step."""
-        now, step, budget = workflow.now(), self.schedule.step(step_id), Budget()
+        step, budget = self.schedule.step(step_id), Budget()
         action = next_action(self.schedule, step_id, budget)
         self._rest.worked(budget.spent)
         match action:

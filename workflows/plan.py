@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import ValidationError
 from temporalio import workflow
-from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
+from temporalio.exceptions import ApplicationError
 
 from plans.activity_io import Facts
 from plans.change_log import Revision
@@ -38,6 +38,7 @@ from workflows.children.value import set_value, with_result
 from workflows.completion import carried, failure_of, recorded
 from workflows.execution import Execution
 from workflows.inputs import PlanRequest, invalid, read_request
+from workflows.notify.telling import Teller
 from workflows.waiting.handlers import WaitingHandlers
 from workflows.worker_facts import facts_about
 
@@ -50,8 +51,8 @@ class PlanWorkflow(WaitingHandlers):
     def __init__(self, *arguments: Any) -> None:
         self._index = search_attributes.Index()
         self._patience: asyncio.Task[None] | None = None
-        self._reporter = parent.Reporter()
-        self._resumed = False
+        self._reporter, self._teller = parent.Reporter(), Teller()
+        self._resumed = self._is_over = False
         try:
             self._open(read_request(arguments))
             self._proof = signed.opened(self._started().run, *signed.proof_of(arguments))
@@ -63,14 +64,15 @@ class PlanWorkflow(WaitingHandlers):
 
     @workflow.run
     async def run(self, *_: Any) -> dict[str, Any]:
-        """Draft, review, execute, summarize. Returns the summary; a failed plan raises PLAN_FAILED with it.
+        """Draft, review, execute, summarize. Returns the summary.
 
-        So does a partial one if the options say that it `must_complete`.
+        A failed or partial plan raises PLAN_FAILED or PLAN_PARTIAL with it.
         """
         if self._invalid:
             raise invalid(self._invalid)
         run = self._started().run
         run.created = run.created or workflow.info().workflow_start_time
+        self._freed = asyncio.create_task(completion.freed(self._started(), lambda: self._is_over))
         cancelled, is_over = False, False
         while not is_over:
             try:
@@ -79,6 +81,7 @@ class PlanWorkflow(WaitingHandlers):
             except asyncio.CancelledError:
                 cancelled, is_over = True, not await completion.goes_on(self._started())
         summary = await self._summarize(cancelled)
+        self._is_over = True
         if completion.ends_cancelled(run, cancelled):
             raise asyncio.CancelledError
         return summary
@@ -129,6 +132,7 @@ class PlanWorkflow(WaitingHandlers):
         facts = await facts_about(run, run.plan, all_tools=run.options.review or bool(own))
         problems = [*facts.problems, *place_problems(run, facts), *tool_problems(own, facts.tools)]
         if errors(problems):
+            await self._teller.refused(run, facts, problems)
             raise self._refused(problems)
         run.facts, run.inputs = facts, input_values(run.plan, run.options.inputs)[0]
         signed.judge(run, self._proof)
@@ -149,6 +153,7 @@ class PlanWorkflow(WaitingHandlers):
         run = execution.run
         facts = await facts_about(run, None, all_tools=True)
         if errors(facts.problems):
+            await self._teller.refused(run, facts, facts.problems)
             raise self._refused(facts.problems)
         run.facts = facts
         signed.judge(run, self._proof)
@@ -197,9 +202,14 @@ class PlanWorkflow(WaitingHandlers):
             await self._news(limit.until)
 
     def _next_move(self, limit: HistoryLimit) -> Move:
-        info, in_flight = workflow.info(), self._started().in_flight
+        info, execution = workflow.info(), self._started()
         events, size = info.get_current_history_length(), info.get_current_history_size()
-        return limit.decide(events, size, info.is_continue_as_new_suggested(), in_flight, workflow.now())
+        full = limit.is_full(events, info.is_continue_as_new_suggested())
+        if full and limit.has_room(events, size, len(execution.run.steps)):
+            full = not workflow.patched("longer-histories")
+        if full and workflow.cancellation_reason() is not None and not limit.is_near_the_end(events, size):
+            full = not workflow.patched("ends-where-it-was-cancelled")
+        return limit.decide(events, size, full, execution.in_flight, workflow.now())
 
     async def _news(self, until: datetime | None) -> None:
         """Wait for news, or until `until`, when waiting for steps in flight before continue-as-new ends."""
@@ -215,7 +225,10 @@ class PlanWorkflow(WaitingHandlers):
     async def _continue_as_new(self) -> None:
         """Continue as new with the Run as the only state; handlers finish first, as their answers would be lost."""
         await workflow.wait_condition(workflow.all_handlers_finished)
-        workflow.continue_as_new(args=[carried(self._started().run)])
+        await self._teller.rest()
+        argument = carried(self._started().run)
+        self._is_over = True
+        workflow.continue_as_new(args=[argument])
 
     async def _summarize(self, cancelled: bool = False) -> dict[str, Any]:
         execution = self._started()
@@ -226,8 +239,9 @@ class PlanWorkflow(WaitingHandlers):
         summary = with_result(execution.run, summary)
         self._publish()
         await self._reporter.sent()
-        if text := failure_of(execution.run):
-            raise ApplicationError(text, summary, type="PLAN_FAILED", category=ApplicationErrorCategory.BENIGN)
+        await self._teller.end(execution.schedule)
+        if failure := failure_of(execution.run, summary):
+            raise failure
         return summary
 
     def _publish(self) -> None:
@@ -235,6 +249,7 @@ class PlanWorkflow(WaitingHandlers):
         execution = self._started()
         run = execution.run
         self._reporter.report(execution.schedule)
+        self._teller.look(execution.schedule)
         workflow.set_current_details(markdown.details(run, execution.schedule))
         known = run.facts.search_attributes
         awaiting = folded_ids(execution.schedule.awaiting)

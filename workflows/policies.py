@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import lru_cache
 from typing import Any
 
 from temporalio.common import RetryPolicy
@@ -39,11 +40,17 @@ class Policy:
     @property
     def retry_policy(self) -> RetryPolicy:
         """Retry policy on the server: the attempts plus WORKER_DEATHS."""
-        return RetryPolicy(
-            initial_interval=timedelta(seconds=max(self.retry.delay, 0.001)),
-            backoff_coefficient=self.retry.factor,
-            maximum_attempts=self.retry.attempts + WORKER_DEATHS,
-        )
+        return _retry_policy(self.retry.attempts, self.retry.delay, self.retry.factor)
+
+
+@lru_cache(maxsize=100)
+def _retry_policy(attempts: int, delay: float, factor: float) -> RetryPolicy:
+    """The same object for all steps of a loop."""
+    return RetryPolicy(
+        initial_interval=timedelta(seconds=max(delay, 0.001)),
+        backoff_coefficient=factor,
+        maximum_attempts=attempts + WORKER_DEATHS,
+    )
 
 
 def of_step(plan: Plan, step: Step, spec: ToolSpec, args: Mapping[str, Any]) -> Policy:

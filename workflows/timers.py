@@ -30,23 +30,23 @@ class Rest:
         return self._timer is not None and self._timer.done()
 
     def end(self) -> None:
-        """Forget a rest that is over."""
+        """At the beginning of a turn: forget a rest that is over."""
+        self._begin_task()
         if self.is_over:
             self._timer = None
 
     def worked(self, units: int) -> None:
-        """Count work of this workflow task."""
-        self._begin_task()
+        """Count work of this turn."""
         self._worked += units
 
     def may_work(self, units: int) -> bool:
         """Count work of this workflow task. Returns whether more may follow in it."""
+        self._begin_task()
         self.worked(units)
         return not self.is_due()
 
     def is_due(self) -> bool:
         """Whether this workflow task has worked enough, or rests already; starts the rest."""
-        self._begin_task()
         if self._timer is None and self._worked > ACTIVATION_UNITS and workflow.patched("rest-between-costly-steps"):
             self._timer = asyncio.create_task(workflow.sleep(0.001, summary="rest"))
         return self._timer is not None

@@ -21,6 +21,7 @@ from plans.model import Step, ToolSpec
 from plans.run import Run
 from plans.step_call import StepValues, call_of
 from workflows import policies
+from workflows.completion import of_json
 from workflows.policies import Policy
 
 
@@ -33,7 +34,7 @@ def start(run: Run, step: Step, filled: Filled, values: StepValues) -> workflow.
     call = _call(run, step, spec, filled, values, policy)
     return workflow.start_activity(
         step.tool,
-        call.model_dump(mode="json", exclude_defaults=True),
+        of_json(call.model_dump_json(exclude_defaults=True)),
         task_queue=run.queue_of(step),
         activity_id=call_name(step.id, state.calls),
         summary=" · ".join(filter(None, (step.id, state.mended or step.description)))[:200],

@@ -22,8 +22,8 @@ from client.cli.make import MakeRequest, Out, check_out, follow_making
 from client.cli.options import AsJson
 from client.cli.run import Workspace, Yes
 from client.cli.session import Connected, who
-from client.cli.workspaces import named
 from client.ids import plan_id
+from client.requests.workspaces import named
 from client.runs import Started, Summary
 from plans.agents import history as history_of
 from plans.agents.history import PLAN_TYPE, Entry, History, Status
@@ -93,7 +93,7 @@ def _run(
         return await _follow(here, started, detach, as_json)
 
     try:
-        summary = session.run(go)
+        summary = session.run(go, starts=True)
     except KeyboardInterrupt:
         raise typer.Exit(after_ctrl_c(begun[0].plan_id if begun else None)) from None
     if summary is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import AsyncGenerator
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from starlette.datastructures import FormData, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from client.web.access import csrf_of
+from client.web.access.browser import own_path
 from client.web.service import service_of
 from plans.errors import PlanError
 
@@ -49,12 +50,9 @@ def done(request: Request, url: str, said: str = "") -> Response:
 
     The same without JavaScript and with htmx, which follows the redirect and takes from the page what it needs.
     """
-    parts = urlsplit(url)
-    if parts.scheme or parts.netloc or not url.startswith("/") or url.startswith("//") or "\\" in url:
-        url = "/"
     if said:
         service_of(request).say(request, said)
-    return RedirectResponse(url, 303)
+    return RedirectResponse(own_path(url), 303)
 
 
 async def _body(request: Request) -> bytes:

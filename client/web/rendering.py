@@ -109,6 +109,7 @@ def _common(request: Request) -> dict[str, Any]:
         "person": person,
         "may": person.may if person else lambda _role: False,
         "csrf": csrf_of(request),
+        "can_log_out": service_of(request).access.can_log_out,
         "said": lambda: service_of(request).take_said(request) if person else [],
         "path": request.url.path,
         "now": datetime.now(UTC),

@@ -1,4 +1,4 @@
-"""Serves the page on 127.0.0.1 until told to stop."""
+"""Serves the page until it is stopped: on 127.0.0.1, or where the settings say, if people can log in."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from collections.abc import Callable, Mapping
 
 import uvicorn
 
-from client.web.access import SecretLink, kept_secret
+from client.web.access import Access, access_for
+from client.web.access.choose import check
+from client.web.access.limits import server_options
 from client.web.app import application
 from client.web.service import Service
 from plans.errors import PlanError
 from runtime.connect import Connection
 from runtime.server import HOST
+from runtime.setting_groups.web import split_address
 from runtime.settings import Settings
 
 PORT = 7243
@@ -24,25 +27,24 @@ async def serve(
     settings: Settings,
     environ: Mapping[str, str],
     user: str,
-    ready: Callable[[SecretLink], None],
+    ready: Callable[[Access], None],
     *,
     port: int | None = None,
     connection: Connection | None = None,
 ) -> None:
     """Serve until cancelled. `ready` receives the link once the page answers.
 
-    `port`: None is the usual one, or any free one if it is taken; 0 is any free one. Raises PlanError (PORT_IN_USE).
+    `port`: None is the usual one, or any free one if it is taken; 0 is any free one. `PLANS_WEB_LISTEN`
+    overrides both. Raises PlanError (PORT_IN_USE, WEB_NEEDS_LOGIN), SettingError.
     """
     settings.make_state_dir()
-    with _listening(port) as listening:
-        host = f"{HOST}:{listening.getsockname()[1]}"
-        access = SecretLink(kept_secret(settings.state_dir), host, user)
+    host, port = split_address(settings.web_listen) if settings.web_listen else (HOST, port)
+    check(settings, host)
+    with _listening(host, port) as listening:
+        here = f"[{host}]" if ":" in host else host
+        access = access_for(settings, environ, user, f"{here}:{listening.getsockname()[1]}")
         service = Service(settings, environ, access, connection)
-        config = uvicorn.Config(
-            application(service), log_config=None, access_log=False, lifespan="off", server_header=False,
-            proxy_headers=False, timeout_graceful_shutdown=1, ws="none",
-        )  # fmt: skip
-        server = _Server(config)
+        server = _Server(uvicorn.Config(application(service), **server_options()))
         running = asyncio.create_task(server.serve([listening]))
         try:
             while not server.started and not running.done():
@@ -65,11 +67,12 @@ class _Server(uvicorn.Server):
         return contextlib.nullcontext()
 
 
-def _listening(port: int | None) -> socket.socket:
+def _listening(host: str, port: int | None) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((HOST, PORT if port is None else port))
+        return socket.create_server((host, PORT if port is None else port), family=family)
     except OSError as error:
         if port is None:
-            return socket.create_server((HOST, 0))
-        raise PlanError(f"port {port} cannot be used: {error.strerror}; choose another: plan web --port N",
-                        "PORT_IN_USE") from error  # fmt: skip
+            return socket.create_server((host, 0), family=family)
+        text = f"{host}:{port} cannot be used: {error.strerror or error}; choose another with --port or --listen"
+        raise PlanError(text, "PORT_IN_USE") from error

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from temporalio.client import Client
 
 from client.listing import list_plans
-from client.web.access import SecretLink
+from client.web.access import Access
 from client.web.live.hub import Hub
 from client.web.live.watcher import Watcher
 from plans.errors import PlanError
@@ -36,7 +36,7 @@ class Service:
 
     settings: Settings
     environ: Mapping[str, str]
-    access: SecretLink
+    access: Access
     connection: Connection | None = None
     """The connection to the server, once there was one; it reconnects by itself."""
     said: dict[str, list[str]] = field(default_factory=dict)

@@ -17,10 +17,15 @@ _STRUCTURE = ("steps", "switch", "for_each", "repeat", "catch", "finally_", "und
 """Fields of a block or loop that cannot change once it has begun, but for the steps inside it."""
 
 
-def check_inside(run: Run, plan: Plan, overrides: Mapping[str, Step], has_begun: Callable[[str], bool]) -> None:
-    """Raise Refused or InvalidPlan if the edited plan, or an edited instance, does not fit what has begun."""
+def check_inside(
+    run: Run, plan: Plan, overrides: Mapping[str, Step], has_begun: Callable[[str], bool]
+) -> Outline | None:
+    """The outline of the run as edited; None if no block or loop has begun.
+
+    Raises Refused or InvalidPlan if the edited plan, or an edited instance, does not fit what has begun.
+    """
     if not run.opened:
-        return
+        return None
     old, new = run.outline, edited_outline(run, plan, overrides)
     begun = ((was, node) for was, node in others(old, new) if was is not None and node.id in run.opened)
     known: dict[tuple[int, int], tuple[list[str], list[str]]] = {}
@@ -48,6 +53,7 @@ def check_inside(run: Run, plan: Plan, overrides: Mapping[str, Step], has_begun:
     for name in overrides:
         if not has_begun(name):
             _check_values(run, new, new.nodes[name], _new_needs(old.nodes[name].source, new.nodes[name].source))
+    return new
 
 
 def _check_values(run: Run, new: Outline, node: Node, needs: Iterable[str]) -> None:

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from plans.definition.checks.names import size_problem
 from plans.definition.scopes import CATCH, FINALLY, UNDO
 from plans.errors import InvalidPlan, Refused
+from plans.flow.batches.split import loop_of
 from plans.flow.ids import inner_id
 from plans.flow.outline import Node, Outline
 from plans.model import Plan, Problem, Step
@@ -38,8 +39,17 @@ def is_inner(run: Run, step_id: str) -> bool:
 
 
 def require_open(run: Run, step_id: str) -> None:
-    """Raise Refused if something around a step has ended: whatever is edited there would never run."""
+    """Raise Refused if something around a step has ended: whatever is edited there would never run.
+
+    So for a batch of a loop with `mode: plans`: what it runs is made from the loop when it begins.
+    """
     outline, inside = run.outline, step_id
+    if (loop := loop_of(outline, step_id)) is not None:
+        raise Refused(
+            f"'{step_id}' is a batch: its items run in a child plan. Edit a step of '{loop.id}' for batches that have"
+            f" not begun, or a step of that child plan (`plan show ID '{step_id}'` names it)",
+            "IN_CHILD_PLAN",
+        )
     for node in outline.ancestors(step_id):
         state, opened = run.steps[node.id], run.opened.get(node.id)
         closes = inside in (inner_id(node.id, CATCH), inner_id(node.id, FINALLY))
@@ -99,19 +109,24 @@ def edited_outline(run: Run, plan: Plan, overrides: Mapping[str, Step]) -> Outli
     return Outline(plan, run.opened, {**run.pins, **run.overrides, **overrides})
 
 
-def effect_of(run: Run, plan: Plan, overrides: Mapping[str, Step], has_begun: Callable[[str], bool]) -> Effect:
-    """What the edited plan, and the edited instances, mean for the steps inside blocks and loops."""
+def effect_of(
+    run: Run, plan: Plan, overrides: Mapping[str, Step], drawn: Outline | None, has_begun: Callable[[str], bool]
+) -> Effect:
+    """What the edited plan, and the edited instances, mean for the steps inside blocks and loops.
+
+    `drawn`: the outline of the run with them, if there is one already: of a big loop it takes a second to make.
+    """
     if not run.opened:
         return Effect({}, {})
-    old, new = run.outline, edited_outline(run, plan, overrides)
-    pinned, changed = dict[str, Step](), dict[str, Step]()
+    old, new = run.outline, drawn or edited_outline(run, plan, overrides)
+    pinned, changed, bare = dict[str, Step](), dict[str, Step](), dict[int, Step]()
     for was, node in others(old, new):
         if node.parent is None:
             continue
         if was is None or not has_begun(node.id):
             changed[node.id] = node.step
         elif node.kind == "call" and node.id not in overrides:
-            pinned[node.id] = was.step.model_copy(update={"id": "step"})
+            pinned[node.id] = bare.setdefault(id(was.source), _bare(was.source))  # one for all items
     return Effect(pinned, changed)
 
 

@@ -23,13 +23,13 @@ from plans.editing.inner_edits import is_inner, override_of, siblings
 from plans.edits import AddStep, Edit, EditPlan, MoveStep, RemoveStep, SetField, SkipStep, UnskipStep
 from plans.errors import InvalidPlan, Refused
 from plans.expressions.json_path import PathError, put
-from plans.flow.outline import Node
+from plans.flow.outline import Node, Outline
 from plans.model import Plan, Problem, Step
 from plans.model.step_fields import On, aliases
 from plans.run import Run, Status
 
 STEP_FIELDS = frozenset(aliases(Step, On.EDIT))
-PLAN_FIELDS = frozenset(("title", "maxParallel", "defaults", "budget", "estimatedDuration"))
+PLAN_FIELDS = frozenset(("title", "maxParallel", "defaults", "budget", "notify", "estimatedDuration"))
 
 
 class Revised(NamedTuple):
@@ -43,6 +43,8 @@ class Revised(NamedTuple):
     revision: Revision
     overrides: Mapping[str, Step] = MappingProxyType({})
     """Edited steps inside blocks and loops that have begun, by id."""
+    drawn: Outline | None = None
+    """The outline of the run with all this, if a block or loop has begun."""
 
 
 def revise(run: Run, message: EditPlan, now: datetime, recovering: str | None = None) -> Revised:
@@ -65,7 +67,7 @@ def revise(run: Run, message: EditPlan, now: datetime, recovering: str | None = 
     new = [problem for problem in remaining if problem not in run.problems]
     if new:
         raise InvalidPlan(new)
-    check_inside(run, plan, overrides, lambda name: name != recovering and has_begun(run, name))
+    drawn = check_inside(run, plan, overrides, lambda name: name != recovering and has_begun(run, name))
     inner = [line for name, step in overrides.items() for line in step_differences(name, run.outline.step(name), step)]
     ops = [_op(edit)[:MAX_CHARACTERS] for edit in message.edits[:20]]
     marks = [f"{name}: skipped" for name in draft.skipped] + [f"{name}: not skipped" for name in draft.unskipped]
@@ -77,7 +79,7 @@ def revise(run: Run, message: EditPlan, now: datetime, recovering: str | None = 
         ops=ops,
         diff=[*differences(run.plan, plan), *shortened(inner), *shortened(marks)],
     )
-    return Revised(plan, draft.skipped, list(draft.unskipped), draft.changed, remaining, revision, overrides)
+    return Revised(plan, draft.skipped, list(draft.unskipped), draft.changed, remaining, revision, overrides, drawn)
 
 
 def _set(draft: Draft, edit: SetField) -> None:

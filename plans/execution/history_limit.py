@@ -4,6 +4,11 @@ Activities in flight do not survive continue-as-new, so it waits until there are
 step starts until then. A slow step must not delay the others for its whole duration: after PATIENCE, the others start
 again beside it, and the wait is repeated once it has finished. Above the hard limit nothing starts, however long that
 takes: the server's own limit is near (TEMPORAL.md 3).
+
+Continue-as-new writes the whole Run and reads it again, in proportion to its steps. So the history of a plan with many
+steps may become longer than the server suggests: the loop of 10,000 items is carried four times instead of seven. A
+plan that is cancelled while it rolls back or runs its `finally` ends in the run that was cancelled: Temporal forgets a
+cancellation at continue-as-new, and would call the plan failed.
 """
 
 from __future__ import annotations
@@ -18,6 +23,11 @@ HARD_EVENTS = 20_000
 """Hard limit on the number of events in history."""
 HARD_BYTES = 20_000_000
 """Hard limit on the size of history."""
+
+EVENTS_PER_STEP = 2
+"""Events that a history may have for each step of the Run, beyond what the server suggests."""
+ROOM_EVENTS, ROOM_BYTES = 10_000, 8_000_000
+"""Limits of that: the server warns at 10,240 events and 10 MB, and a replay takes two seconds."""
 
 
 class Move(Enum):
@@ -38,14 +48,25 @@ class HistoryLimit:
         self.until: datetime | None = None
         """When the present wait ends, for which the caller sets a timer; None: not waiting."""
 
-    def decide(self, events: int, size: int, suggested: bool, in_flight: Collection[str], now: datetime) -> Move:
+    def is_full(self, events: int, suggested: bool) -> bool:
+        """Whether the soft limit is reached."""
+        return suggested or (self._limit is not None and events >= self._limit)
+
+    def has_room(self, events: int, size: int, steps: int) -> bool:
+        """Whether a Run of that many steps may wait with continue-as-new, although the server suggests it."""
+        return self._limit is None and events < min(EVENTS_PER_STEP * steps, ROOM_EVENTS) and size < ROOM_BYTES
+
+    def is_near_the_end(self, events: int, size: int) -> bool:
+        """Whether the hard limit is reached."""
+        return events >= self._hard or size >= HARD_BYTES
+
+    def decide(self, events: int, size: int, full: bool, in_flight: Collection[str], now: datetime) -> Move:
         """The move for this turn, given the events and bytes of history and the steps in flight."""
-        full = suggested if self._limit is None else suggested or events >= self._limit
         if not full:
             return Move.START
         if not in_flight:
             return Move.CONTINUE
-        if events >= self._hard or size >= HARD_BYTES:
+        if self.is_near_the_end(events, size):
             return Move.HOLD
         self._slow.intersection_update(in_flight)
         if self._slow:

@@ -139,7 +139,7 @@ def next_action(schedule: ReadinessIndex, step_id: str, budget: Budget | None = 
             return Skip(f"condition not met: {condition}")
         if schedule.is_container(step_id):
             return _opening(schedule, step, values, budget)
-        if loop_of(run.outline, step_id) is not None:
+        if loop_of(schedule.outline, step_id) is not None:
             return Delegate({})  # the items in it ask for themselves
         filled = filled_args(run, step, values, budget=budget)
         _check_args(run.facts.tools[step.tool], filled)

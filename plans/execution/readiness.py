@@ -35,14 +35,16 @@ class ReadinessIndex:
 
     def __init__(self, run: Run) -> None:
         self.run = run
+        run.redraw()
         self._index()
 
     def _index(self) -> None:
-        """Derive every counter and list from the Run."""
+        """Derive every counter and list from the Run, with its outline as it was last drawn."""
         run = self.run
         self.counts = Counter(state.status for state in run.steps.values())
         self.denied = sum(state.is_denied for state in run.steps.values())
-        self.outline = run.redraw()
+        self.outline = run.outline
+        self._shared: dict[int, tuple[Step, dict[str, bool]]] = {}
         self._position = {name: index for index, name in enumerate(self.outline.nodes)}
         self._needs: dict[str, dict[str, bool]] = {}
         self._dependents: dict[str, list[str]] = {}
@@ -68,7 +70,10 @@ class ReadinessIndex:
         self._containers.add(node)
         if not node.needs_siblings:
             return
-        needs = self._siblings(node, needed(self.run, node.step))
+        step = node.source
+        if id(step) not in self._shared:  # with the step, so that no other one gets its id
+            self._shared[id(step)] = step, needed(self.run, step)
+        needs = self._siblings(node, self._shared[id(step)][1])
         self._needs[node.id] = needs
         for name in needs:
             self._dependents.setdefault(name, []).append(node.id)

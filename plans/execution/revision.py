@@ -35,7 +35,7 @@ def put_into_effect(schedule: Schedule, revised: Revised, now: datetime) -> None
     asked = {name.split(".")[0] for name in revised.changed} & run.steps.keys()  # blocks that ask before they begin
     asked = {name for name in asked if not has_begun(run, name) and (run.steps[name].awaiting or name in run.decisions)}
     again = outdated(run, revised.plan, revised.changed | asked)
-    inner = effect_of(run, revised.plan, revised.overrides, lambda name: has_begun(run, name))
+    inner = effect_of(run, revised.plan, revised.overrides, revised.drawn, lambda name: has_begun(run, name))
     others = [name for name in inner.changed if name in run.steps and _is_other(run, name, inner.changed[name])]
     asking = [name for name in others if run.steps[name].awaiting or name in run.decisions]
     for name in [*again, *asking]:

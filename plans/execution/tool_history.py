@@ -32,8 +32,11 @@ MAX_COUNT = 1_000_000_000
 def note_call(run: Run, step: Step, args: dict[str, Any]) -> None:
     """Record the start of a call with these arguments."""
     state = run.steps[step.id]
-    state.sent = None if args == run.args_of(step) else short(args)
-    state.sandbox = ""
+    sent = None if args == run.args_of(step) else short(args)
+    if state.sent is not sent:
+        state.sent = sent
+    if state.sandbox:
+        state.sandbox = ""
 
 
 def note_failure(run: Run, step: Step, result: Result, began: datetime, returned: Return) -> None:
@@ -135,8 +138,10 @@ def note_files(run: Run, step_id: str, returned: Return) -> None:
     """Record the files one call changed. A path is listed once per step."""
     state = run.steps[step_id]
     add_files(state, returned.wrote, returned.deleted, returned.shared, returned.shared_with)
-    state.more_files += returned.more_files
-    state.sandbox = returned.sandbox
+    if returned.more_files:
+        state.more_files += returned.more_files
+    if state.sandbox != returned.sandbox:
+        state.sandbox = returned.sandbox
 
 
 def add_files(

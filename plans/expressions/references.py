@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -58,6 +58,8 @@ class Reference(NamedTuple):
     whole: bool
 
 
+_PLAIN = frozenset((int, float, bool, type(None)))
+"""Types of JSON values without texts in them."""
 _PER_CHARACTER, _PER_INSERTION = 2, 40
 """Units of work that filling in a text takes, quoting included."""
 
@@ -122,6 +124,8 @@ def strings(value: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[tup
     stack: list[tuple[tuple[str | int, ...], Any]] = [(place, value)]
     while stack:
         where, item = stack.pop()
+        if type(item) in _PLAIN:
+            continue  # before `isinstance`, which the sandbox of a workflow makes slow
         if isinstance(item, str):
             yield where, item
         elif isinstance(item, Mapping):
@@ -134,7 +138,7 @@ def fill(
     args: dict[str, Any],
     values: Mapping[str, Any],
     quoting: Quoting,
-    absent: Container[str] = (),
+    absent: Collection[str] = (),
     budget: Budget | None = None,
 ) -> Filled:
     """Replace every reference by its value.
@@ -146,7 +150,7 @@ def fill(
     budget = budget or Budget()
 
     def one(text: str, place: tuple[str | int, ...]) -> Any:
-        if any(reference.root in absent for reference in in_text(text, place)):
+        if absent and any(reference.root in absent for reference in in_text(text, place)):
             deferred.append(list(place))
             return text
         return fill_text(text, values, _language(place, quoting), budget)

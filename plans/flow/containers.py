@@ -67,7 +67,7 @@ class Containers:
 
     def began(self, step_id: str) -> None:
         """A container has begun, or got further; its new nodes are counted."""
-        if may_begin_more(self._outline.step(step_id), self._opened[step_id]) and self._may_start(step_id):
+        if may_begin_more(self._outline.nodes[step_id].source, self._opened[step_id]) and self._may_start(step_id):
             self._hungry[step_id] = None
         self._check(step_id)
 
@@ -79,8 +79,8 @@ class Containers:
         self._unfinished[parent] -= 1
         node, opened = self._outline.nodes[parent], self._opened[parent]
         if node.kind == "each" and self._steps[step_id].status is Status.FAILED:
-            opened.failed += failures_in(self._steps[step_id]) if is_split(node.step.for_each) else 1
-            if not may_begin_more(node.step, opened):
+            opened.failed += failures_in(self._steps[step_id]) if is_split(node.source.for_each) else 1
+            if not may_begin_more(node.source, opened):
                 self._hungry.pop(parent, None)
         self._check(parent)
 
@@ -113,7 +113,7 @@ class Containers:
     def next_hungry(self, limit: int | None) -> str | None:
         """A loop whose next item may begin; it goes to the end of the queue."""
         for name in self._hungry:
-            rule = self._outline.step(name).for_each
+            rule = self._outline.nodes[name].source.for_each
             window = (rule.max_parallel if rule is not None else None) or limit or DEFAULT_PARALLEL
             if rule is not None and is_split(rule):
                 window = window_of(rule, limit or DEFAULT_PARALLEL).plans
@@ -125,7 +125,7 @@ class Containers:
 
     def fed(self, step_id: str) -> None:
         """The next item of a loop has begun."""
-        if not may_begin_more(self._outline.step(step_id), self._opened[step_id]):
+        if not may_begin_more(self._outline.nodes[step_id].source, self._opened[step_id]):
             self._hungry.pop(step_id, None)
         self._check(step_id)
 

@@ -29,6 +29,7 @@ class Node:
     """One step of the tree."""
 
     __slots__ = (
+        "_step",
         "bindings",
         "children",
         "closing",
@@ -39,15 +40,14 @@ class Node:
         "parent",
         "scope",
         "source",
-        "step",
     )
 
     def __init__(
-        self, step: Step, parent: str | None = None, *,
+        self, step: Step, parent: str | None = None, *, step_id: str = "",
         names: Mapping[str, str] | None = None, bindings: Mapping[str, Any] | None = None, needs_siblings: bool = False,
     ) -> None:  # fmt: skip
-        self.id = step.id
-        self.step = step
+        self.id = step_id or step.id
+        self._step = step if self.id == step.id else None
         self.source = step
         """The step as the plan has it, or as it was edited, before it got this id: nodes alike share it."""
         self.parent = parent
@@ -63,6 +63,13 @@ class Node:
         """Whether it is part of a `finally` or an undo, which run when the plan has been stopped as well."""
         self.kind: Kind = kind_of(step)
         self.children: list[str] = []
+
+    @property
+    def step(self) -> Step:
+        """The step under its own id. Made when it is used: of the thousands in a tree, few are."""
+        if self._step is None:
+            self._step = self.source.model_copy(update={"id": self.id})
+        return self._step
 
 
 class Found(NamedTuple):
@@ -170,7 +177,7 @@ class Outline:
 
     def _inside(self, node: Node) -> Iterator[Node]:
         """All nodes directly inside a container, as far as they have begun."""
-        opened, step = self.opened.get(node.id), node.step
+        opened, step = self.opened.get(node.id), node.source
         if opened is None:
             return
         match node.kind:
@@ -186,11 +193,11 @@ class Outline:
         yield from self._extra(node, opened)
 
     def _instances(self, node: Node, opened: Opened) -> Iterator[Node]:
-        rule = node.step.for_each or ForEach(items=[])
+        rule = node.source.for_each or ForEach(items=[])
         if is_split(rule):
             yield from self._batches(node, opened, rule)
             return
-        proto = self._prototype(node.id, node.step, {"for_each": None, "when": when_of_item(node.step)})
+        proto = self._prototype(node.id, node.source, {"for_each": None, "when": when_of_item(node.source)})
         for index in range(len(node.children), opened.began):
             key = opened.key(index)
             item = opened.items[index] if opened.items is not None else None
@@ -200,7 +207,7 @@ class Outline:
     def _batches(self, node: Node, opened: Opened, rule: ForEach) -> Iterator[Node]:
         """The batches of a loop: steps that run child plans, which `plans.children.of_items` makes."""
         items = opened.items or []
-        proto = Step(id=ITEMS, tool=PLAN, queue=node.step.queue, critical=False, on_failure="block")
+        proto = Step(id=ITEMS, tool=PLAN, queue=node.source.queue, critical=False, on_failure="block")
         for number in range(len(node.children), opened.began):
             first, end = bounds(rule, number, len(items))
             key, text = batch_key(first, end), f"{end - first} of {len(items)} items"
@@ -210,9 +217,9 @@ class Outline:
 
     def _rounds(self, node: Node, opened: Opened) -> Iterator[Node]:
         outer: dict[str, Any] = {"repeat": None, "catch": None, "finally_": None, "undo": None, "when": None}
-        if node.step.is_block:
+        if node.source.is_block:
             outer["requires_approval"] = None  # asked for once, before the first round
-        proto = self._prototype(node.id, node.step, outer)
+        proto = self._prototype(node.id, node.source, outer)
         rounds = sum(1 for child in node.children if child.startswith(f"{node.id}#"))
         for number in range(rounds + 1, opened.began + 1):
             yield self._own(proto, round_id(node.id, number), node.id, bindings={ROUND: number})
@@ -224,7 +231,7 @@ class Outline:
 
     def _extra(self, node: Node, opened: Opened) -> Iterator[Node]:
         """The blocks of `catch` and `finally`, which see the steps of the block they belong to."""
-        step, ended = node.step, opened.body
+        step, ended = node.source, opened.body
         if ended is None:
             return  # the common case, for each item of a loop
         names = {self.inner_name(child): child for child in node.children}
@@ -254,10 +261,7 @@ class Outline:
     ) -> Node:  # fmt: skip
         """The node of a step under its own id, as it was edited there."""
         source = self._overrides.get(step_id, step)
-        own = source.model_copy(update={"id": step_id})
-        node = Node(own, parent, names=names, bindings=bindings, needs_siblings=needs_siblings)
-        node.source = source
-        return node
+        return Node(source, parent, step_id=step_id, names=names, bindings=bindings, needs_siblings=needs_siblings)
 
 
 class Drawn:

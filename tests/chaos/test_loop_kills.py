@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ def _rows(names: list[str]) -> str:
     return json.dumps([{"name": name} for name in names])
 
 
-async def _loop(chaos: Chaos, names: list[str]) -> Started:
+async def _loop(chaos: Chaos, names: list[str], **rule: Any) -> Started:
     """A loop over a list that is read from a file; each item writes its line exactly once, whatever dies."""
     (chaos.plans.workspace / "list.json").write_text(_rows(names))
     return await chaos.plans.start(
@@ -32,7 +33,7 @@ async def _loop(chaos: Chaos, names: list[str]) -> Started:
             {"id": "list", "tool": "read_json", "args": {"path": "list.json"}},
             {
                 "id": "each",
-                "forEach": {"items": "list", "key": "name", "maxParallel": 16},
+                "forEach": {"items": "list", "key": "name", "maxParallel": 16} | rule,
                 "tool": "enter",
                 "args": {"name": "{{item.name}}"},
             },
@@ -69,3 +70,17 @@ async def test_a_loop_survives_workers_that_are_killed_and_reruns_only_what_is_n
     again = Started(client, (await rerun(client, plan.id, start_at="list")).workflow_id)
     assert (await again.ended())["status"] == "completed"
     assert _lines(chaos) - before == Counter({f"new-{number}": 1 for number in range(100)})
+
+
+@pytest.mark.slow
+async def test_a_loop_in_child_plans_survives_workers_that_are_killed(chaos: Chaos) -> None:
+    names = [f"item-{number}" for number in range(200)]
+    await chaos.worker.up()
+    plan = await _loop(chaos, names, mode="plans", batch=20)
+    for size in sorted(chaos.chance.sample(range(5, 180), KILLS)):
+        await until(_grown(chaos, size), f"{size} lines in the ledger")
+        chaos.worker.kill()
+        await chaos.worker.up()
+    view = await plan.ended()
+    assert (view["status"], step(view, "each")["inside"]["counts"]) == ("completed", {"completed": 10})
+    assert _lines(chaos) == Counter(names)

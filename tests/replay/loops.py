@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+from temporalio.service import RPCError
+
 from client import resume
+from plans.children.orders import child_id
 from tests.driving import WAITS, Plans, Started, step, work
+from tests.waiting import until
 
 Data = dict[str, Any]
 BAD: Data = {"id": "bad", "tool": "refuse", "args": {"code": "{{row}}"}, "when": "row != 'good'"}
@@ -100,6 +105,39 @@ async def edited(plans: Plans) -> Started:
     return plan
 
 
+def _child_of(plan: Started, batch: str) -> Started:
+    return Started(plan.client, f"plan-{child_id(plan.id.removeprefix('plan-'), batch, 1)}")
+
+
+async def batches(plans: Plans) -> Started:
+    """A loop whose items run in child plans: one item fails and is tolerated, a person approves another."""
+    work_item = work("work", args={"name": "{{item}}", "value": "{{index}}"}, requiresApproval=True)
+    read = {"id": "read", "tool": "read_file", "args": {"path": "{{item}}.txt"}, "dependsOn": ["work"]}
+    rule = {"items": ["a", "b", "c"], "key": "@", "mode": "plans", "batch": 2, "maxParallel": 4, "tolerate": 1}
+    for name in "ac":
+        (plans.workspace / f"{name}.txt").write_text(name)
+    plan = await plans.start([{"id": "each", "forEach": rule, "steps": [work_item, read]}, work("end", "each")])
+    for batch, items in (("each[0..1]", "ab"), ("each[2..2]", "c")):
+        child = _child_of(plan, batch)
+        for item in items:
+            await until(partial(_asks, child, f"each[{item}].work"), f"{item} waits for a person")
+            await child.approve(f"each[{item}].work", by="ann")
+    await plan.ended()
+    return plan
+
+
+async def batches_own(plans: Plans) -> Started:
+    """A child plan of `batches`."""
+    return _child_of(await batches(plans), "each[0..1]")
+
+
+async def _asks(plan: Started, step_id: str) -> bool:
+    try:
+        return any(each["stepId"] == step_id for each in (await plan.view())["pending"])
+    except RPCError:
+        return False  # it has not begun
+
+
 LOOPS: Mapping[str, Callable[[Plans], Awaitable[Started]]] = MappingProxyType({
     "loops": loops,
     "loops-continued": continued,
@@ -107,4 +145,6 @@ LOOPS: Mapping[str, Callable[[Plans], Awaitable[Started]]] = MappingProxyType({
     "list-items": list_items,
     "loop-resumed": resumed,
     "loop-edited": edited,
+    "batches": batches,
+    "batches-own": batches_own,
 })  # fmt: skip

@@ -95,7 +95,7 @@ async def test_an_undo_of_several_steps_runs_them_by_their_dependencies(plans: P
     assert step(view, "a")["undo"]["status"] == "completed"
 
 
-@pytest.mark.modes("plain", "uncached")  # after continue-as-new Temporal shows a cancelled plan as failed, cancelled
+@pytest.mark.crosses_runs
 async def test_an_undo_that_needs_approval_asks_and_a_second_cancellation_ends_the_wait(plans: Plans) -> None:
     signed = work("a", undo={"tool": "sign", "args": {"text": "{{value}}"}})
     plan = await plans.start([signed, work("slow", "a", args=WAITS)], rollback=True, **ending(work("tell")))

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from plans.model import Step
 from tests.driving import Plans, work
+from tests.plans.building import run_of
 from tests.workflows.conftest import MakeWorker
 from tests.workflows.failing import failing
+from workflows.completion import freed
+from workflows.execution import Execution
 
 
 @pytest.mark.modes("plain")
@@ -16,3 +22,15 @@ async def test_a_record_that_cannot_be_kept_keeps_no_plan_from_ending(idle: Plan
         summary = await plan.handle.result()
         assert (summary["status"], summary["counts"]["completed"]) == ("completed", 1)
         await plan.until_logged("warning", "SUMMARY.md could not be written: the disk is gone")
+
+
+@pytest.mark.parametrize("is_over", [True, False])
+@pytest.mark.modes("plain")
+async def test_a_workflow_that_is_over_gives_its_steps_back_when_the_worker_drops_it(is_over: bool) -> None:
+    execution = Execution(run_of(Step(id="a", tool="read_file", args={"path": "a"})))
+    waiting = asyncio.create_task(freed(execution, lambda: is_over))
+    await asyncio.sleep(0)
+    assert execution.run.steps, "it answers queries until then"
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    assert bool(execution.run.steps) is not is_over

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import replace
 from datetime import timedelta
 
@@ -47,3 +48,20 @@ async def test_ten_thousand_items_run_in_runs_of_bounded_length_and_the_plan_ans
     assert max(len(history.events) for history in histories) < MOST_EVENTS
     assert max(history_bytes(history) for history in histories) < MOST_BYTES
     assert answers > len(histories), "the plan answers all the time"
+
+
+@pytest.mark.slow
+@pytest.mark.modes("plain")
+async def test_more_items_than_one_plan_may_have_run_in_child_plans(plans: Plans) -> None:
+    many = 20_100
+    loop = {"id": "each", "tool": "read_json", "args": {"path": "one.json"}}
+    loop |= {"forEach": {"items": "list", "mode": "plans", "batch": 500, "maxParallel": 64}}
+    (plans.workspace / "one.json").write_text("1")
+    (plans.workspace / "list.json").write_text(str(list(range(many))))
+    listed = {"id": "list", "tool": "read_json", "args": {"path": "list.json"}}
+    end = {"id": "end", "tool": "write_file", "args": {"path": "end.json", "content": "{{each}}"}}
+    plan = await replace(plans, ceiling=timedelta(minutes=20)).start([listed, loop, end])
+    view = await plan.ended()
+    assert (view["status"], step(view, "each")["inside"]["counts"]) == ("completed", {"completed": 41})
+    assert json.loads((plans.workspace / "end.json").read_text()) == [1] * many
+    assert max(len(history.events) for history in await plan.histories()) < MOST_EVENTS

@@ -19,19 +19,23 @@ from runtime.settings import Settings
 Port = Annotated[
     int | None, typer.Option("--port", metavar="N", min=0, max=65_535, help="Port; 0 is any free one. Default: 7243.")
 ]
+Listen = Annotated[
+    str | None,
+    typer.Option("--listen", metavar="HOST:PORT", help="Address to serve at; beyond this machine only with a login."),
+]
 Open = Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser as well.")]
 
 
-def web(port: Port = None, open_: Open = False) -> None:
+def web(port: Port = None, listen: Listen = None, open_: Open = False) -> None:
     """Serve the web page: plans, decisions, drafts. Runs until Ctrl-C; plans do not depend on it."""
-    asyncio.run(_web(environment.settings(), port, open_))
+    asyncio.run(_web(environment.settings().with_flags(web_listen=listen), port, open_))
 
 
 async def _web(settings: Settings, port: int | None, open_: bool) -> None:
-    from client.web.access import SecretLink
+    from client.web.access import Access
     from client.web.serve import serve
 
-    def ready(access: SecretLink) -> None:
+    def ready(access: Access) -> None:
         say("Press Ctrl-C to stop serving; plans do not depend on it.")
         output.show(access.link())
         if open_:

@@ -1,53 +1,37 @@
-"""Stands in front of every request: own Host and Origin only, a session, and headers that keep browsers strict.
-
-The page can approve commands. A request with another Host comes from a page whose name was pointed at this machine
-(DNS rebinding); one with another Origin, from another site. Both are refused before anything else is looked at.
-"""
+"""Stands in front of every request: own Host and Origin only, a person, bounds, headers that keep browsers strict."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from urllib.parse import urlencode
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from client.web.access.link import SecretLink
+from client.web.access.access import Access, Unknown
+from client.web.access.browser import HEADERS, MAX_TARGET, SAFE_METHODS, SECURE, refusal
+from client.web.access.people import Forbidden
 
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
-)
-HEADERS = {
-    "Content-Security-Policy": POLICY,
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=()",
-}
-SAFE_METHODS = frozenset(("GET", "HEAD"))
 STATIC = "/static/"
 """Below it, everything is the same for everybody and needs no session."""
-ENTER = (
-    '<!doctype html><html lang="en"><meta charset="utf-8"><title>Opening</title>'
-    '<meta http-equiv="refresh" content="0;url={url}"><p><a href="{url}">Open the page</a></p></html>'
-)
-"""Sent with the cookie. The page loads itself anew without the secret in its address: a redirect would not send a
-SameSite=Strict cookie if the link was opened from another site, such as a mail reader."""
+BODY_SECONDS = 30.0
+"""Time that a request has to send its body."""
+STREAM_SECONDS = 300.0
+"""Time after which a page's stream of changes ends; browsers open it again, if their session still lives."""
 Refuse = Callable[[Request, int, str], Awaitable[Response]]
 
 
 class Guard:
     """ASGI middleware. `refused` makes the answer to a request that is not let through, of its status and reason."""
 
-    def __init__(self, app: ASGIApp, access: SecretLink, refused: Refuse) -> None:
+    def __init__(self, app: ASGIApp, access: Access, refused: Refuse) -> None:
         self._app = app
         self._access = access
         self._refused = refused
+        self._added = HEADERS | (SECURE if access.is_secure else {})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or answer it."""
@@ -55,50 +39,82 @@ class Guard:
             return await self._app(scope, receive, send)
         if scope["type"] != "http":
             return None
+        begun = False
 
         async def guarded(message: Message) -> None:
+            nonlocal begun
             if message["type"] == "http.response.start":
+                begun = True
                 headers = MutableHeaders(scope=message)
-                headers.update(HEADERS)
+                headers.update(self._added)
                 headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
-        answer = await self._answer(Request(scope))
-        return await (answer or self._app)(scope, receive, guarded)
+        request = Request(scope)
+        answer = await self._answer(request)
+        if answer is not None:
+            return await answer(scope, receive, guarded)
+        if "text/event-stream" not in request.headers.get("accept", ""):
+            return await self._app(scope, _in_time(receive), guarded)
+        try:
+            async with asyncio.timeout(STREAM_SECONDS):
+                await self._app(scope, receive, guarded)
+        except TimeoutError:
+            if begun:
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+        return None
 
     async def _answer(self, request: Request) -> Response | None:
         """The answer to a request that goes no further; None lets it through."""
-        if not self._is_own(request):
-            return await self._refused(request, 403, "This request does not come from the page itself.")
+        access, target = self._access, request.scope["raw_path"] + request.scope["query_string"]
+        why = refusal(request.method, request.headers.raw, access.host, access.origin)
+        if why:
+            return await self._refused(request, 403, why)
+        if len(target) > MAX_TARGET:
+            return await self._refused(request, 414, "The address is too long.")
         if request.url.path.startswith(STATIC) and request.method in SAFE_METHODS:
             return None
-        if "key" in request.query_params and request.method in SAFE_METHODS:
-            if self._access.is_key(request.query_params["key"]):
-                return self._entered(request)
-            return await self._refused(request, 403, _OPEN_LINK)
-        cookie = request.cookies.get(self._access.cookie, "")
-        person = self._access.person(cookie)
-        if person is None:
-            return await self._refused(request, 403, _OPEN_LINK)
-        request.state.person = person
-        request.state.csrf = self._access.csrf(cookie)
-        request.state.session = cookie
+        answer = access.entering(request)
+        if isinstance(answer, Response):
+            return answer
+        if answer is not None:
+            return await self._refused(request, answer.status, answer.sentence)
+        if access.is_public(request.url.path):
+            request.state.csrf = access.csrf_of_path(request.url.path)
+            return None
+        try:
+            known = access.known(request)
+        except Forbidden as error:
+            return await self._refused(request, 403, error.message)
+        if known is None:
+            return await self._unknown(request, access.unknown(request))
+        request.state.person, request.state.csrf, request.state.session = known.person, known.csrf, known.session
         return None
 
-    def _is_own(self, request: Request) -> bool:
-        origin = request.headers.get("origin", self._access.origin)
-        if request.headers.get("host") != self._access.host or origin != self._access.origin:
-            return False
-        site = request.headers.get("sec-fetch-site", "same-origin")
-        return request.method in SAFE_METHODS or site in ("same-origin", "none")
-
-    def _entered(self, request: Request) -> Response:
-        rest = [(name, value) for name, value in request.query_params.multi_items() if name != "key"]
-        path = "/" + request.scope["raw_path"].decode("ascii").lstrip("/")
-        url = path + (f"?{urlencode(rest)}" if rest else "")
-        response = HTMLResponse(ENTER.format(url=url.replace("&", "&amp;").replace('"', "%22").replace("<", "%3C")))
-        response.set_cookie(self._access.cookie, self._access.new_session(), httponly=True, samesite="strict")
-        return response
+    async def _unknown(self, request: Request, answer: Unknown) -> Response:
+        is_page = request.method in SAFE_METHODS and request.headers.get("sec-fetch-mode", "navigate") == "navigate"
+        if answer.to and is_page:
+            query = f"?{request.url.query}" if request.url.query else ""
+            return RedirectResponse(f"{answer.to}?{urlencode({'next': request.url.path + query})}", 303)
+        return await self._refused(request, answer.status, answer.sentence)
 
 
-_OPEN_LINK = "Open the full link that `plan web` printed."
+def _in_time(receive: Receive) -> Receive:
+    """Receive a body as long as its time lasts; then it is as if the browser had gone away."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + BODY_SECONDS
+    whole = False
+
+    async def received() -> Message:
+        nonlocal whole
+        if whole:  # waiting for the browser to go away, while the answer is sent
+            return await receive()
+        try:
+            async with asyncio.timeout_at(until):
+                message = await receive()
+        except TimeoutError:
+            return {"type": "http.disconnect"}
+        whole = not message.get("more_body", False)
+        return message
+
+    return received

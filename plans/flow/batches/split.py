@@ -75,6 +75,6 @@ def loop_of(outline: Outline, step_id: str) -> Node | None:
     """The loop that a step is a batch of; None of all other steps."""
     node = outline.nodes.get(step_id)
     parent = outline.nodes[node.parent] if node is not None and node.parent is not None else None
-    if parent is None or parent.kind != "each" or not is_split(parent.step.for_each):
+    if parent is None or parent.kind != "each" or not is_split(parent.source.for_each):
         return None
     return parent

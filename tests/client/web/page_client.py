@@ -32,13 +32,19 @@ def service_for(
     return Service(settings, environ or {}, access_of(user), connection)
 
 
+def secret_link(service: Service) -> SecretLink:
+    """The policy of a page that is opened with a link."""
+    assert isinstance(service.access, SecretLink)
+    return service.access
+
+
 @asynccontextmanager
 async def browsing(service: Service, *, inside: bool = True) -> AsyncIterator[httpx.AsyncClient]:
     """A client of the application. `inside`: it has opened the link, and sends its form token with every POST."""
     transport = httpx.ASGITransport(application(service), raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url=ORIGIN, headers={"Origin": ORIGIN}) as browser:
         if inside:
-            answer = await browser.get("/", params={"key": service.access.secret})
+            answer = await browser.get("/", params={"key": secret_link(service).secret})
             assert answer.status_code == 200, answer.text
         try:
             yield browser

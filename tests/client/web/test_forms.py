@@ -13,7 +13,7 @@ from client.web.app import application
 from client.web.forms import MAX_BYTES, BadForm, done, form_of, text_of
 from client.web.service import Service
 from runtime.settings import Settings
-from tests.client.web.page_client import ORIGIN, csrf_of, service_for
+from tests.client.web.page_client import ORIGIN, csrf_of, secret_link, service_for
 
 
 async def _echo(request: Request) -> Response:
@@ -41,7 +41,7 @@ async def browser(service: Service) -> httpx.AsyncClient:
     """A browser with a session."""
     transport = httpx.ASGITransport(_app(service), raise_app_exceptions=False)
     browser = httpx.AsyncClient(transport=transport, base_url=ORIGIN, headers={"Origin": ORIGIN})
-    await browser.get("/", params={"key": service.access.secret})
+    await browser.get("/", params={"key": secret_link(service).secret})
     return browser
 
 
@@ -59,7 +59,7 @@ async def test_a_form_with_the_token_of_its_session_is_read(browser: httpx.Async
 async def test_a_form_without_the_token_or_with_another_sessions_is_refused(
     browser: httpx.AsyncClient, service: Service
 ) -> None:
-    other = service.access.csrf(service.access.new_session())
+    other = service.access.csrf(secret_link(service).new_session())
     for data in ({}, {"csrf": ""}, {"csrf": other}, {"csrf": "ä"}):
         answer = await browser.post("/echo", data={"to": "/", **data})
         assert answer.status_code == 400, data

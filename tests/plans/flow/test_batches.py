@@ -6,11 +6,16 @@ import pytest
 
 from plans.definition.parsing import read_plan
 from plans.definition.validation import problems
-from plans.errors import BadReference
+from plans.edits import EditPlan
+from plans.errors import BadReference, Refused
+from plans.execution.apply_edits import revise
 from plans.flow.batches.split import MAX_BATCHED, batch_key, bounds, units_of, window_of
+from plans.flow.opened import Opened
 from plans.flow.progress import items_of
 from plans.model import ForEach, Plan
-from tests.plans.building import TOOLS
+from tests.plans.building import NOW, TOOLS, begun
+from tests.plans.editing.changing import setting
+from tests.plans.flow.player import note, plan
 
 
 def rule(**fields: object) -> ForEach:
@@ -40,6 +45,24 @@ def test_a_list_of_more_items_than_one_plan_runs_is_accepted_up_to_its_own_limit
 def test_undo_inside_of_items_in_child_plans_is_refused_by_check() -> None:
     tool = next(iter(TOOLS))
     step = {"id": "each", "forEach": {"items": [1], "mode": "plans"}, "tool": tool, "undo": {"tool": tool}}
-    plan = read_plan({"steps": [step]})
-    assert isinstance(plan, Plan)
-    assert any("`undo` is not carried out" in each.message for each in problems(plan, TOOLS))
+    read = read_plan({"steps": [step]})
+    assert isinstance(read, Plan)
+    assert any("`undo` is not carried out" in each.message for each in problems(read, TOOLS))
+
+
+def test_a_batch_is_not_edited_and_the_refusal_says_where_its_items_are() -> None:
+    loop = {"id": "each", "forEach": {"items": [1, 2, 3], "mode": "plans", "batch": 2}, "steps": [note("work", "x")]}
+    schedule = begun(*plan(loop).plan.steps)
+    schedule.start("each", NOW)
+    schedule.open("each", Opened(items=[1, 2, 3]), NOW)
+    schedule.open_next(64, NOW)
+    place = {"after": "each[0..1]", "step": note("more", "y")}
+    for edit in (setting("each[0..1]", "args.x", 1), {"op": "skip", "stepId": "each[0..1]"},
+                 {"op": "remove", "stepId": "each[0..1]"}):  # fmt: skip
+        with pytest.raises(Refused, match=r"its items run in a child plan\. Edit a step of 'each'") as refused:
+            revise(schedule.run, EditPlan.model_validate({"edits": [edit]}), NOW)
+        assert refused.value.code == "IN_CHILD_PLAN"
+    with pytest.raises(Refused) as refused:
+        revise(schedule.run, EditPlan.model_validate({"edits": [{"op": "add", **place}]}), NOW)
+    assert refused.value.code == "NOT_A_BLOCK"
+    revise(schedule.run, EditPlan.model_validate({"edits": [setting("each.work", "args.text", "z")]}), NOW)
