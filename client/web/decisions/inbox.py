@@ -20,6 +20,7 @@ from client.rpc import ask_view
 from client.web.decisions.cards import Card
 from client.web.service import Service
 from plans.errors import PlanError
+from plans.flow.ids import pattern_of
 from plans.log import LogKind
 from plans.run import PlanStatus
 from plans.views.models import BriefView
@@ -53,6 +54,11 @@ class Waiting:
     """Why nothing can be told now; the rest is as it last was."""
     gone: dict[str, str] = field(default_factory=dict)
     """What became of decisions that were here before, by key."""
+
+    @property
+    def count(self) -> int:
+        """How much there is to decide: all items of one step in a loop count as one."""
+        return len({(item.plan_id, pattern_of(item.step_id)) for item in self.decisions}) + len(self.reviews)
 
     @property
     def keys(self) -> list[str]:

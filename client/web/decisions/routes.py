@@ -104,7 +104,7 @@ async def answer(request: Request) -> Response:
     try:
         said = await runs.answer(client, plan, step, found.value, by=person_of(request).name, digest=digest or None)
     except NoWorker as error:
-        said = error.message
+        said = delivered(error)
     except (Refused, PlanClosed) as error:
         return await _shown(request, plan, step, Typed(error.message, answer=found.field, status=REFUSED))
     return _done(request, form, plan, said)
@@ -134,11 +134,18 @@ async def _decided(request: Request, *, approved: bool) -> Response:
             choice = choice.model_copy(update={"args": found.value})
         said = await (runs.approve if approved else runs.deny)(client, plan, choice)
     except NoWorker as error:
-        said = error.message
+        said = delivered(error)
     except (Refused, PlanClosed, InvalidPlan) as error:
         is_edited = error.code == "INVALID_ARGS"
         return await _shown(request, plan, step, Typed(error.message, comment, status=REFUSED, edits=is_edited))
     return _done(request, form, plan, said)
+
+
+def delivered(error: NoWorker) -> str:
+    """What is said of a decision that waits for a worker. Raises the error if it was not delivered."""
+    if error.code != NoWorker.code:
+        raise error
+    return error.message
 
 
 def _about(form: FormData) -> dict[str, Any]:
