@@ -22,6 +22,7 @@ async function fetchNew() {
   const known = new Set(shown().filter((card) => !card.classList.contains("over")).flatMap(keysOf));
   const fresh = [...page.querySelectorAll("#waiting > [data-keys]")].filter((card) => !keysOf(card).some((key) => known.has(key)));
   list.append(...fresh);
+  document.dispatchEvent(new Event("htmx:after:swap")); // page.js tells the times in them
   return fresh.length;
 }
 
