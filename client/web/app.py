@@ -22,7 +22,7 @@ from client.web.drafts import routes as drafts
 from client.web.graph import routes as graph
 from client.web.library import routes as library
 from client.web.one_time import routes as one_time
-from client.web.pages import plans
+from client.web.pages import logs, plan, plans, record, step
 from client.web.rendering import error_page
 from client.web.service import Service
 from client.web.start import routes as start
@@ -36,6 +36,8 @@ STATUSES: list[tuple[type[PlanError], int]] = [
     (PlanExists, 409), (InvalidPlan, 422), (LoginFailed, 403), (LinkRefused, 410),
 ]  # fmt: skip
 """HTTP statuses of errors; 400 for all others."""
+UNKNOWN = frozenset(("UNKNOWN_STEP", "NO_VALUE"))
+"""Codes of errors about what there is not."""
 SENTENCES = {403: "You may not see this.", 404: "There is no such page.", 405: "This page cannot do that."}
 
 
@@ -51,6 +53,10 @@ def application(service: Service) -> Starlette:
         drafts.routes,
         start.routes,
         library.routes,
+        record.routes,
+        logs.routes,
+        plan.routes,
+        step.routes,  # last: it takes every address below /plans/ID/steps/ that nothing above is for
     )
     routes = [route for area in areas for route in area]
     if open_ := unguarded(routes):
@@ -72,6 +78,7 @@ async def _refused(request: Request, status: int, reason: str) -> Response:
 async def _plan_error(request: Request, error: Exception) -> Response:
     error = cast(PlanError, error)
     status = next((status for kind, status in STATUSES if isinstance(error, kind)), 400)
+    status = 404 if error.code in UNKNOWN else status
     return error_page(request, error, status)
 
 
