@@ -11,7 +11,6 @@ from playwright.async_api import Browser, Page, expect
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from activities.tools.registry import load_tools
 from client.web.access import SecretLink
 from client.web.app import application
 from client.web.service import Service
@@ -22,9 +21,8 @@ from runtime.server import Server
 from runtime.settings import Settings
 from tests.client.web.browser import DESK, PHONE, opened, overflow, problems, served_at, watch
 from tests.client.web.page_client import SECRET
-from tests.client.web.visiting import LIST, READ, WRITE, Start
+from tests.client.web.visiting import LIST, READ, WRITE, Start, working
 from tests.driving import terminated
-from worker import build
 
 PLAN = """\
 title: Greet somebody
@@ -51,6 +49,7 @@ async def is_good(page: Page) -> None:
     assert await overflow(page) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
 async def test_a_plan_is_started_by_form_edited_revised_and_begun_on_a_phone(
     scripts: bool, chromium: Browser, server: Server, temporal_client: Client, settings: Settings, workspace: Path
@@ -60,7 +59,7 @@ async def test_a_plan_is_started_by_form_edited_revised_and_begun_on_a_phone(
     with ScriptedLlm(Script.of([{"reply": {"json": {"title": "Greet somebody", "steps": [changed, LIST]}}}])) as llm:
         asking = settings.with_flags(openai_base_url=llm.url, model="demo")
         async with (
-            build(temporal_client, asking, load_tools(()), indexed=True),
+            working(temporal_client, asking),
             served_at(page_of(server, asking, temporal_client)) as origin,
             opened(chromium, PHONE, scripts=scripts) as page,
         ):
