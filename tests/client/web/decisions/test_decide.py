@@ -157,7 +157,7 @@ async def test_always_approves_the_tool_for_the_rest_of_the_run_and_says_so(
 async def test_items_of_a_loop_are_decided_together_and_only_those_that_were_shown(
     ask: Ask, ann: httpx.AsyncClient, temporal_client: Client
 ) -> None:
-    loop = {**GATE, "id": "each", "args": {"seconds": "{{item}}"}, "forEach": {"items": [0.001, 0.002, 0.003]}}
+    loop = {**GATE, "id": "each", "args": {"seconds": "$item"}, "forEach": {"items": [0.001, 0.002, 0.003]}}
     plan = await ask(loop, waits="each[*]")
     await until(lambda: asked_count(temporal_client, plan, 3), "all items ask")
     page = await seen(ann, "/inbox")
