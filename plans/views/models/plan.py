@@ -157,6 +157,17 @@ class InnerStep(BriefStep):
 
     reason: str = Field(default="", description="Why it is permanently blocked, or was skipped.")
     files: list[str] = Field(default_factory=list, description="Files and directories it created or changed.")
+    needs: list[str] = Field(
+        default_factory=list, description="Ids of steps it depends on; with what follows, if named."
+    )
+    notes: str = ""
+    mended: str = ""
+    deleted: list[str] = Field(default_factory=list)
+    warnings: list[str] = Field(default_factory=list)
+    calls: list[ToolCallView] = Field(default_factory=list, description="Its last calls and attempts.")
+    more_calls: int = Field(default=0, description="Number of those before them.")
+    decision: DecisionView | None = None
+    answer: Answered | None = None
 
 
 class InsidePage(View):

@@ -106,7 +106,9 @@ FILES: dict[str, Mistake] = {
     "a count that is a word": Mistake(
         "run FILE --max-parallel x", "BAD_USAGE: Invalid value for '--max-parallel': should be a whole number"
     ),
-    "a limit of nothing": Mistake("list --limit 0", "BAD_USAGE: Invalid value for '--limit': should be greater than or equal to 1"),
+    "a limit of nothing": Mistake(
+        "list --limit 0", "BAD_USAGE: Invalid value for '--limit': should be greater than or equal to 1"
+    ),
     "a status that there is not": Mistake("list --status done", "BAD_USAGE: --status 'done' is not a status of a plan"),
     "a time that is none": Mistake("list --since never", "BAD_USAGE: --since 'never' is not a time; write 90m, 2h, 3d"),
     "an empty setting": Mistake(
@@ -118,7 +120,9 @@ FILES: dict[str, Mistake] = {
         environ={"PLANS_OUTPUT_MB": "x"},
     ),
     "a setting out of bounds": Mistake(
-        "list", "BAD_SETTING: PLANS_OUTPUT_MB: should be greater than or equal to 1 (it is '-1')", environ={"PLANS_OUTPUT_MB": "-1"}
+        "list",
+        "BAD_SETTING: PLANS_OUTPUT_MB: should be greater than or equal to 1 (it is '-1')",
+        environ={"PLANS_OUTPUT_MB": "-1"},
     ),
     "a setting of a few words": Mistake(
         "list",
