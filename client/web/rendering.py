@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, urlencode
 
 import jinja2
 from markupsafe import Markup, escape
@@ -32,9 +33,23 @@ def page(request: Request, template: str, *, status: int = 200, **context: Any) 
     return HTMLResponse(render(request, template, **context), status)
 
 
-def render(request: Request, template: str, **context: Any) -> str:
-    """The text of a template. `nav` in `context`: the entry of the navigation that is marked as current."""
-    return environment().get_template(template).render(_common(request) | context)
+def render(request: Request | None, template: str, **context: Any) -> str:
+    """The text of a template. `nav` in `context`: the entry of the navigation that is marked as current.
+
+    Without a request, for what is the same for everybody: a template without forms.
+    """
+    return environment().get_template(template).render((_common(request) if request else {}) | context)
+
+
+def url_of(path: str, **query: str) -> str:
+    """A path of this page with a query string of those fields that are not empty."""
+    given = {name: value for name, value in query.items() if value}
+    return path + (f"?{urlencode(given)}" if given else "")
+
+
+def part(text: str) -> str:
+    """A text as one part of an address, whatever it holds: a step id may have `/`, `#` and `?`."""
+    return quote(text, safe="")
 
 
 def error_page(request: Request, error: PlanError, status: int, doing: str = "") -> Response:
@@ -62,9 +77,9 @@ def environment() -> jinja2.Environment:
     )
     found.filters |= {
         "safe": safe, "line": line, "exact": exact, "verbatim": verbatim, "when": when, "duration": duration,
-        "mark": status_mark, "status": status_word,
+        "mark": status_mark, "status": status_word, "part": part,
     }  # fmt: skip
-    found.globals |= {"asset": asset, "Role": Role}
+    found.globals |= {"asset": asset, "Role": Role, "url_of": url_of, "partial": False}
     return found
 
 
@@ -95,7 +110,7 @@ def _common(request: Request) -> dict[str, Any]:
         "may": person.may if person else lambda _role: False,
         "csrf": csrf_of(request),
         "can_log_out": service_of(request).access.can_log_out,
-        "said": service_of(request).take_said(request) if person else [],
+        "said": lambda: service_of(request).take_said(request) if person else [],
         "path": request.url.path,
         "now": datetime.now(UTC),
         "nav": "",

@@ -43,8 +43,8 @@ async def serve(
     with _listening(host, port) as listening:
         here = f"[{host}]" if ":" in host else host
         access = access_for(settings, environ, user, f"{here}:{listening.getsockname()[1]}")
-        app = application(Service(settings, environ, access, connection))
-        server = _Server(uvicorn.Config(app, **server_options()))
+        service = Service(settings, environ, access, connection)
+        server = _Server(uvicorn.Config(application(service), **server_options()))
         running = asyncio.create_task(server.serve([listening]))
         try:
             while not server.started and not running.done():
@@ -54,6 +54,7 @@ async def serve(
         finally:
             server.should_exit = True
             await running
+            await service.close()
 
 
 class _Server(uvicorn.Server):

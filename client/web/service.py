@@ -16,6 +16,8 @@ from temporalio.client import Client
 
 from client.listing import list_plans
 from client.web.access import Access
+from client.web.live.hub import Hub
+from client.web.live.watcher import Watcher
 from plans.errors import PlanError
 from runtime.connect import Connection, find
 from runtime.errors import NotConnected
@@ -39,6 +41,8 @@ class Service:
     """The connection to the server, once there was one; it reconnects by itself."""
     said: dict[str, list[str]] = field(default_factory=dict)
     """By session, messages that its next page shows."""
+    hub: Hub = field(default_factory=Hub)
+    """The plans that are watched."""
     _connecting: asyncio.Lock = field(default_factory=asyncio.Lock)
     _failed: tuple[float, PlanError] | None = None
     _counted: tuple[float, int] | None = None
@@ -62,6 +66,14 @@ class Service:
     async def client(self) -> Client:
         """The Temporal client. Raises as `connected`."""
         return (await self.connected()).client
+
+    async def watcher(self, plan: str) -> Watcher:
+        """The watcher of a plan. Raises as `connected`, and BadPlanId."""
+        return await self.hub.watcher(await self.client(), plan)
+
+    async def close(self) -> None:
+        """End what runs for it."""
+        await self.hub.close()
 
     async def waiting(self) -> int:
         """The number of decisions that running plans and agents await, as the server's index knows it."""

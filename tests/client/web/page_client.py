@@ -46,7 +46,10 @@ async def browsing(service: Service, *, inside: bool = True) -> AsyncIterator[ht
         if inside:
             answer = await browser.get("/", params={"key": secret_link(service).secret})
             assert answer.status_code == 200, answer.text
-        yield browser
+        try:
+            yield browser
+        finally:
+            await service.close()
 
 
 def csrf_of(browser: httpx.AsyncClient, service: Service) -> str:
