@@ -232,12 +232,14 @@ async def _require_namespace(client: Client, address: str) -> None:
 
 def _reason(text: str) -> str:
     known = {"ConnectionRefused": "connection refused", "dns error": "unknown host", "Unauthenticated": "key refused"}
+    if short := next((short for sign, short in known.items() if sign in text), ""):
+        return short
     if "after connection" in text and "transport::Error" in text:
         return (
             "something answers there, but it does not speak gRPC. Is it an HTTP port, such as that of the Temporal UI?"
             " The server's own port is mostly 7233; TLS needs TEMPORAL_TLS=true"
         )
-    return next((short for sign, short in known.items() if sign in text), text.splitlines()[0][:300] if text else "")
+    return text.splitlines()[0][:300] if text else ""
 
 
 def _user() -> str:

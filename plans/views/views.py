@@ -35,7 +35,7 @@ from plans.views.progress.events import asks, result_view
 
 DENIED_COUNT = "denied"
 """Key of the denied steps among the counts."""
-_IF_SET = ("outputs", "rollback", "owns", "finally_")
+_IF_SET = ("outputs", "rollback", "owns", "notify", "finally_")
 """Fields of a plan that a view has only if they are set."""
 
 

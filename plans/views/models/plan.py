@@ -9,6 +9,7 @@ from pydantic import Field
 
 from plans.large_value import LargeValue
 from plans.model import Budget, Defaults, Problem, Step, Undo, Value
+from plans.model.notify import NotifyRule
 from plans.run import PlanStatus, Status
 from plans.views.live import LiveView
 from plans.views.models.nested import InsideView
@@ -238,6 +239,7 @@ class PlanView(View):
     outputs: dict[str, str] = Field(default_factory=dict)
     rollback: bool = False
     owns: list[str] = Field(default_factory=list)
+    notify: list[NotifyRule] = Field(default_factory=list)
     pending: list[PendingView] = Field(default_factory=list, description="Pending decisions, oldest first.")
     more_pending: dict[str, int] = Field(
         default_factory=dict, description="Number of further ones by pattern, as in `resize[*]`."
