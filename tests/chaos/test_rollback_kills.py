@@ -1,4 +1,4 @@
-"""kill -9 of worker or server at any moment of a rollback: each undo takes effect once, the last completed step first."""
+"""kill -9 of worker or server at any moment of a rollback: each undo takes effect once, last completed step first."""
 
 from __future__ import annotations
 
