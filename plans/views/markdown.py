@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from plans.children.view import in_words
+from plans.definition.scopes import UNDO
 from plans.execution.readiness import ReadinessIndex
 from plans.flow.undone import shown_steps
 from plans.model import Plan
@@ -164,14 +165,15 @@ class Node(NamedTuple):
         if step.child is not None and (told := in_words(step.child.status, step.child.counts, len(step.child.pending))):
             text = f"{text} ({told})"
         undo = f"↶ {UNDO_WORDS[step.undo.status]}" if step.undo is not None and step.undo.status else ""
+        needs = [step.id.removesuffix(f".{UNDO}")] if step.closes == UNDO else step.needs
         if inside is None:
-            return cls(step.id, text, step.needs, step.status, folded=undo)
+            return cls(step.id, text, needs, step.status, folded=undo)
         status, told = step.status.value, folded_line("", inside).removeprefix(": ").strip()
         told = " · ".join(filter(None, (told, undo)))
         asks = any(word.startswith("awaiting ") for word in inside.counts)
         if step.status is not Status.FAILED and (asks or inside.counts.get("failed")):
             status, told = ("waiting", f"? {told}") if asks else ("troubled", f"✗ {told}")
-        return cls(step.id, text, step.needs, status, folded=told)
+        return cls(step.id, text, needs, status, folded=told)
 
 
 def mermaid(nodes: Sequence[Node]) -> str:

@@ -251,7 +251,9 @@ def test_views_and_summary_say_what_became_of_each_undo() -> None:
     assert view.counts == {"total": 3, "completed": 2, "failed": 1}
     assert view.closing is not None
     assert view.closing.undo == {"completed": 1, "failed": 1}
-    assert re.findall(r"↶ [a-z ]+", mermaid([Node.of(each) for each in view.steps])) == ["↶ undone", "↶ undo failed"]
+    drawn = mermaid([Node.of(each) for each in view.steps])
+    assert re.findall(r"↶ [a-z ]+", drawn) == ["↶ undone", "↶ undo failed"]
+    assert "    s0 --> s3\n    s1 --> s4" in drawn, "an undo follows what it undoes"
     text = queries.text(schedule.run, [])
     assert "undo failed: stuck" in text
     assert "Progress: 2/3" in text
