@@ -9,12 +9,12 @@ PARALLEL ?= -n auto --dist worksteal
 # What .ci/run takes of the nightly run: every mode of some workflow tests, processes killed at random moments,
 # attacks with a real browser, and every attack on the sandbox.
 SAMPLE := tests/workflows/test_plan.py tests/workflows/test_control.py tests/chaos/test_kills.py tests/chaos/test_zombies.py \
-	tests/chaos/test_stopping.py tests/client/cli/test_run.py tests/runtime/test_browsers.py tests/runtime/service tests/attacks tests/test_docs.py tests/client/cli/test_services.py \
+	tests/chaos/test_stopping.py tests/client/cli/test_run.py tests/runtime/test_browsers.py tests/runtime/service tests/attacks tests/test_docs.py tests/test_site.py tests/client/cli/test_services.py \
 	tests/client/test_runs.py tests/client/test_agents.py tests/client/cli/test_schedules.py tests/client/schedules \
 	tests/workflows/test_loops.py tests/workflows/test_batches.py tests/examples/test_patterns.py \
 	'tests/chaos/test_rollback_kills.py::test_each_undo_takes_effect_once_and_in_reverse_however_often_workers_die[1-1]'
 
-.PHONY: setup demo demo-llm test test-all test-sample check shape format test-stack bench lock lock-audit audit pin clean
+.PHONY: setup demo demo-llm test test-all test-sample check shape format test-stack bench site pictures lock lock-audit audit pin clean
 
 setup: $(INSTALLED)
 	@$(BIN)/python scripts/get_temporal.py
@@ -61,6 +61,15 @@ format: $(INSTALLED)
 # The topology of docker-compose.yml without Docker: PostgreSQL, the real server, our worker.
 test-stack: setup
 	$(BIN)/python -m pytest tests/stack $(ARGS)
+
+# The documents as a site in build/site; every link and anchor is checked.
+site: $(INSTALLED)
+	$(BIN)/python -m scripts.site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+# The pictures in the documents, from real runs; needs tmux and Chromium.
+pictures: setup
+	$(BIN)/python -m scripts.pictures
 
 bench: setup
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -36,6 +36,8 @@ from activities.lifecycle.record_end import EndRecorder, SummaryWriter
 from activities.lifecycle.snapshot_workspace import SnapshotTaker
 from activities.llm.ask_llm import AskLlm
 from activities.llm.model import LanguageModel
+from activities.notify.deliver import Notifier
+from activities.notify.targets import read_targets
 from activities.provenance.journal import Journal
 from activities.provenance.undo import FileChanges
 from activities.tools.registry import load_tools, with_receivers
@@ -57,9 +59,10 @@ from runtime.worker_pool import Processes
 from runtime.workflow_runner import ContextFreeRunner, needs_no_context, passed_through, with_patience
 from workflows.agent import AgentWorkflow
 from workflows.file_changes import ChangesWorkflow
+from workflows.notify.notifier import NotifyWorkflow
 from workflows.plan import PlanWorkflow
 
-WORKFLOWS: tuple[type, ...] = (ChangesWorkflow, PlanWorkflow, AgentWorkflow)
+WORKFLOWS: tuple[type, ...] = (ChangesWorkflow, PlanWorkflow, AgentWorkflow, NotifyWorkflow)
 PASSED_THROUGH = passed_through(WORKFLOWS)
 STICKY = timedelta(seconds=2)
 """How long a plan's workflow task waits for the worker that has it cached, before any other worker takes it."""
@@ -143,6 +146,7 @@ def _activities(
         FileComparer(site).compare_files,
         plans.load_plan,
         plans.plan_outputs,
+        *Notifier(settings, fault).activities,
     ]
 
 
@@ -156,6 +160,7 @@ def _checker(settings: Settings, specs: Mapping[str, ToolSpec], indexed: bool) -
         search_attributes=indexed,
         keeps_summaries=True,
         state_dir=settings.state_dir,
+        targets=read_targets(settings),
     )
 
 
@@ -256,12 +261,8 @@ def _parser() -> argparse.ArgumentParser:
         "--approvals", metavar="normal|strict", help="strict: approvals cannot be waived (PLANS_APPROVALS)"
     )
     parser.add_argument("--max-activities", metavar="N", help="most steps at the same time (PLANS_MAX_ACTIVITIES)")
-    parser.add_argument(
-        "--inline-bytes", metavar="N", help="longer values are stored outside history (PLANS_INLINE_BYTES)"
-    )
-    parser.add_argument(
-        "--grace", metavar="SECONDS", help="time for running steps to finish when stopping (PLANS_GRACE)"
-    )
+    parser.add_argument("--inline-bytes", metavar="N", help="store longer values outside history (PLANS_INLINE_BYTES)")
+    parser.add_argument("--grace", metavar="SECONDS", help="time for running steps to finish at the end (PLANS_GRACE)")
     parser.add_argument("--processes", metavar="N", type=_processes, default=1, help="worker processes, 1 to 64")
     parser.add_argument("--child", metavar="N", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--patience", metavar="SECONDS", type=float, help=argparse.SUPPRESS)

@@ -1,20 +1,15 @@
-"""Reads the call that a decision would be about, with what the client can add: large values, the diff of a file.
+"""Reads the call that a decision would be about, with what the client can add: its large values.
 
-The workspace may be on another machine: a file is compared only if the directory of the call exists here and the worker
-is on this machine. Nothing here changes a file.
+`client.decide` adds the change that it would make to a file.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import stat
-from pathlib import Path
 from typing import TypeVar
 
 from temporalio.client import Client
 
-from activities.workspace.text_diff import diff_lines
 from client.children.naming import located
 from client.rpc import PATIENCE, ask_view
 from plans.errors import PlanError, ToolError
@@ -27,9 +22,6 @@ from runtime.settings import Settings
 from runtime.value_store import ValueStore
 
 T = TypeVar("T", bound=PendingView)
-COMPARED_BYTES = 400_000
-COMPARED_LINES = 4_000
-"""Maximum size of a file that is compared with what a call would write, and of both texts in lines."""
 
 
 async def call(client: Client, plan: str, step_id: str) -> CallView | None:
@@ -67,39 +59,3 @@ async def _whole(value: LargeValue, store: ValueStore) -> str | None:
     except ToolError:
         return None  # stored on another worker's machine: its size, hash and first part are shown
     return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, indent=2)
-
-
-def file_diffs(item: PendingView) -> dict[str, str]:
-    """By argument, the unified diff against the present file of a call that writes one; empty: shown as it is.
-
-    The diff holds every line of the new content that differs, so nothing of the change is left out.
-    """
-    path, content = item.args.get("path"), item.args.get("content")
-    if item.tool != "write_file" or not isinstance(path, str) or not isinstance(content, str) or item.large:
-        return {}
-    before = _present(item.workspace, path)
-    if before is None or max(before.count("\n"), content.count("\n")) > COMPARED_LINES:
-        return {}
-    rows = [row.removesuffix("\n") for row in diff_lines(before.split("\n"), content.split("\n"))]
-    return {"content": "\n".join(["--- present file", "+++ new file", *rows]) if rows else "(no change)"}
-
-
-def _present(workspace: str | None, path: str) -> str | None:
-    """The text of a regular, small file below the workspace; None if there is none here or it is no UTF-8."""
-    if workspace is None:
-        return None
-    try:
-        place = (Path(workspace) / path).resolve()
-        if not place.is_relative_to(Path(workspace).resolve()):
-            return None
-        descriptor = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except (OSError, ValueError, RuntimeError):
-        return None
-    with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > COMPARED_BYTES:
-            return None
-        try:
-            return file.read(COMPARED_BYTES + 1).decode()
-        except (OSError, UnicodeDecodeError):
-            return None

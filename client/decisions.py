@@ -59,14 +59,19 @@ class Choice(Value):
     """The call that was decided on (`Pending.digest`, `CallView.digest`); the decision is refused if it is another."""
     remember: bool = False
     """Also approve further calls of this tool, in this run: with the same network access, queue and workspace."""
+    via: Literal["", "web", "link"] = ""
+    """Where the person decides; empty: by command or program."""
+    verified: bool = False
+    """Whether a login has verified `by`. Recorded only where decisions are signed: others could claim it."""
 
     def naming(self, item: PendingView) -> Choice:
         """The choice about exactly what `item` shows; by version where an older worker sends no digest."""
         return self.model_copy(update={"digest": item.digest} if item.digest else {"version": item.version})
 
     def message(self) -> dict[str, Any]:
-        """The JSON message that the plan expects."""
-        return self.model_dump(mode="json", exclude_none=True, exclude=None if self.remember else {"remember"})
+        """The JSON message that the plan expects, without what an older worker would not understand for nothing."""
+        unused = {name for name in ("remember", "via", "verified") if not getattr(self, name)}
+        return self.model_dump(mode="json", exclude_none=True, exclude=unused)
 
 
 class Signal(NamedTuple):

@@ -14,6 +14,7 @@ from pydantic import Field
 from temporalio.client import Client, RPCTimeoutOrCancelledError, WorkflowUpdateFailedError, WorkflowUpdateStage
 from temporalio.exceptions import ApplicationError
 
+from client.differences.plan_diff import PlanDiff, plan_diff, plan_of
 from client.errors import NoWorker, PlanClosed
 from client.ids import plan_id, workflow_id
 from client.rpc import RPC_TIMEOUT, about, ask
@@ -60,6 +61,15 @@ async def regenerate(
     message = Regenerate(feedback=feedback, expect_version=expect_version, by=by)
     answer = await update(client, plan, "regenerate", message.model_dump(mode="json", exclude_none=True))
     return Edited.model_validate(answer)
+
+
+async def regenerated(
+    client: Client, plan: str, feedback: str, *, expect_version: int | None = None, by: str = ""
+) -> tuple[Edited, PlanDiff]:
+    """As `regenerate`, and what differs between the plan before and the plan after, step by step."""
+    before = plan_of(await plan_file(client, plan))
+    edited = await regenerate(client, plan, feedback, expect_version=expect_version, by=by)
+    return edited, plan_diff(before, plan_of(await plan_file(client, plan)))
 
 
 async def plan_file(client: Client, plan: str) -> dict[str, Any]:

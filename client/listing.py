@@ -6,13 +6,13 @@ two contradict each other: a plan that was terminated is not running, whatever i
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import suppress
-from datetime import datetime
+from datetime import UTC, datetime
 
 from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus
 from temporalio.common import SearchAttributeKey
-from temporalio.service import RPCError
+from temporalio.service import RPCError, RPCStatusCode
 
 from client.ids import plan_id, workflow_id
 from client.rpc import memo_of, translated
@@ -21,6 +21,8 @@ from plans.run import PlanStatus
 
 PLANS = "WorkflowType = 'PlanWorkflow' AND ExecutionStatus != 'ContinuedAsNew' AND ParentWorkflowId IS NULL"
 AGENTS_TOO = "WorkflowType IN ('PlanWorkflow', 'AgentWorkflow') AND ExecutionStatus != 'ContinuedAsNew'"
+AWAITING = "(PlanPending IS NOT NULL OR PlanStatus IN ('review', 'asking') OR PlanStatus IS NULL)"
+"""Those that may await a person: `asking` stands for PlanPending where that is missing, and no status for no index."""
 MAX_ID = 200
 """Characters of a task id that are shown: anybody may write a memo."""
 _STATUS = SearchAttributeKey.for_keyword("PlanStatus")
@@ -46,6 +48,8 @@ class Listed(Value):
     status: PlanStatus
     steps: int | None = None
     """Number of steps at the start; None for an agent."""
+    done: int | None = None
+    """Of an ended plan, how many of them were completed or skipped; None if that is not known."""
     waiting: list[str] | None = None
     """Ids of the steps awaiting approval; None if the server does not index them, so that the plan must be queried."""
     created_at: datetime
@@ -65,17 +69,46 @@ async def list_plans(
     limit: int | None = None,
     agents: bool = False,
     schedule: str | None = None,
+    awaiting: bool = False,
+    statuses: Collection[PlanStatus] = (),
+    since: datetime | None = None,
 ) -> AsyncIterator[Listed]:
     """The plans of the server, newest first if the server sorts them; those that run as steps of others are left out.
 
     `running`: only plans that have not ended. `limit`: at most this many. `agents`: with agents, and plans that run as
-    steps. `schedule`: only those that the schedule of this name started. Raises NotConnected, BadPlanId for what cannot
-    be a name.
+    steps. `schedule`: only those that the schedule of this name started. `awaiting`: only those that may await a
+    person, if the server has the search attributes that tell. `statuses`: only plans with one of these. `since`: only
+    those that started at that time or later. Raises NotConnected, BadPlanId for what cannot be a name.
     """
     query = (AGENTS_TOO if agents else PLANS) + (" AND ExecutionStatus = 'Running'" if running else "")
     query += f" AND {_SCHEDULE.name} = '{_name(schedule)}'" if schedule is not None else ""
+    query += f" AND StartTime >= '{since.astimezone(UTC).isoformat()}'" if since is not None else ""
+    left = limit
     try:
-        async for execution in client.list_workflows(query, limit=limit):
+        # The index does not know the status exactly (a terminated plan), so `statuses` are sorted out here.
+        wanted = client.list_workflows(query + f" AND {AWAITING}" * awaiting, limit=None if statuses else limit)
+        async for execution in wanted:
+            listed = await _listed(execution)
+            if statuses and listed.status not in statuses:
+                continue
+            yield listed
+            left = None if left is None else left - 1
+            if left == 0:
+                return
+    except RPCError as error:
+        if not awaiting or error.status is not RPCStatusCode.INVALID_ARGUMENT:
+            raise translated(error, "") from error
+        everything = list_plans(
+            client, running=running, limit=limit, agents=agents, schedule=schedule, statuses=statuses, since=since
+        )
+        async for listed in everything:
+            yield listed
+
+
+async def listed_by(client: Client, query: str) -> AsyncIterator[Listed]:
+    """The plans that a visibility query finds. Raises NotConnected."""
+    try:
+        async for execution in client.list_workflows(query):
             yield await _listed(execution)
     except RPCError as error:
         raise translated(error, "") from error
@@ -91,6 +124,7 @@ async def _listed(execution: WorkflowExecution) -> Listed:
         title=str(memo.get("title", "")),
         status=_status(execution),
         steps=steps if isinstance(steps, int) else None,
+        done=done if isinstance(done := memo.get("done"), int) else None,
         waiting=_waiting(execution),
         created_at=_time(memo.get("createdAt")) or execution.start_time,
         started_at=execution.start_time,

@@ -45,14 +45,15 @@ class Pending(PendingView):
 
 async def pending(
     client: Client, say: Callable[[str], None] = lambda _: None, *, plan: str | None = None, to: str | None = None,
-    patience: float = PATIENCE,
+    patience: float = PATIENCE, candidates: Sequence[Listed] | None = None,
 ) -> AsyncIterator[Pending]:  # fmt: skip
     """The steps awaiting an approval or an answer in all running plans and agents, or in one `plan` and its children.
 
     `to`: only the questions that name this person, in capitals or not. `patience`: seconds a plan may take to answer.
-    Plans that do not answer are omitted; at the end, `say` is called with the reasons. Raises NotConnected.
+    Plans that do not answer are omitted; at the end, `say` is called with the reasons. `candidates`: only these of all
+    plans. Raises NotConnected.
     """
-    async for item in _pending_in_all(client, say, plan, patience):
+    async for item in _pending_in_all(client, say, plan, patience, candidates):
         if to is None or is_for(item, to):
             yield item
 
@@ -64,7 +65,7 @@ def is_for(item: Pending, name: str) -> bool:
 
 
 async def _pending_in_all(
-    client: Client, say: Callable[[str], None], plan: str | None, patience: float
+    client: Client, say: Callable[[str], None], plan: str | None, patience: float, candidates: Sequence[Listed] | None
 ) -> AsyncIterator[Pending]:
     is_silent: dict[str, bool] = {}
     """By task queue, whether it has no worker that answers."""
@@ -74,7 +75,9 @@ async def _pending_in_all(
         for item in await _of_plan(client, plan, patience):
             yield item
         return
-    candidates = [listed async for listed in list_plans(client, running=True, agents=True) if listed.waiting != []]
+    if candidates is None:
+        listed_plans = list_plans(client, running=True, agents=True, awaiting=True)
+        candidates = [listed async for listed in listed_plans if listed.waiting != []]
     for start in range(0, len(candidates), AT_ONCE):
         batch = candidates[start : start + AT_ONCE]
         for queue in {listed.queue for listed in batch} - is_silent.keys():

@@ -37,7 +37,7 @@ class PlanFile:
     """The content of a plan file, parsed but not validated."""
 
     name: str
-    """The path as given; `<stdin>` for standard input."""
+    """The path as given; in angle brackets if it is no file: `<stdin>`, `<pasted>`."""
     text: str
     data: Any
     base: Path | None = None
@@ -50,7 +50,7 @@ class PlanFile:
         """Name for a plan without a title: the file's stem, or its directory's name if the stem is just `plan`."""
         if self.template:
             return self.template
-        if self.name == "<stdin>":
+        if self.name.startswith("<"):
             return ""
         stem = Path(self.name).stem
         return self.directory.name if stem.lower() == "plan" else stem

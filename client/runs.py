@@ -73,14 +73,14 @@ from plans.views.summary import Summary
 
 __all__ = [
     "BriefView", "ChangesReport", "Choice", "Decision", "Edited", "EventView", "InsidePage", "Links", "Listed",
-    "ListedSchedule", "LiveView", "Pending", "PlanView", "Pruned", "ScheduleView", "Started", "Summary", "Triggered",
-    "all_inside", "answer", "approve", "backfill_schedule", "begin", "brief", "call", "cancel", "changes",
-    "clear_session", "compensate", "compensations", "create_schedule", "decide", "decide_all", "delete_schedule",
-    "deny", "drafted", "edit", "event", "events", "file_changes", "files_changed", "history", "inside", "interrupt",
-    "links", "list_plans", "list_schedules", "live", "logs", "make", "pause", "pause_schedule", "pending",
-    "plan_file", "prune", "regenerate", "rerun", "resume", "resume_schedule", "show", "show_patiently",
-    "show_schedule", "stamps", "start", "start_agent", "summary", "text", "trigger_schedule", "undo", "unpause",
-    "update_schedule", "wait", "watch",
+    "ListedSchedule", "LiveView", "Pending", "PlanView", "Pruned", "ScheduleView", "Started",
+    "Summary", "Triggered", "all_inside", "answer", "approve", "backfill_schedule", "begin", "brief", "call",
+    "cancel", "changes", "clear_session", "compensate", "compensations", "create_schedule", "decide", "decide_all",
+    "delete_schedule", "deny", "drafted", "edit", "event", "events", "file_changes", "files_changed", "history",
+    "inside", "interrupt", "links", "list_plans", "list_schedules", "live", "logs", "make", "pause",
+    "pause_schedule", "pending", "plan_file", "prune", "regenerate", "rerun", "resume", "resume_schedule",
+    "show", "show_patiently", "show_schedule", "stamps", "start", "start_agent", "summary", "text",
+    "trigger_schedule", "undo", "unpause", "update_schedule", "wait", "watch",
 ]  # fmt: skip
 
 AT_ONCE = 1_000

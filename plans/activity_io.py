@@ -16,6 +16,7 @@ from pydantic import AwareDatetime, Field, ValidationError
 from plans.file_stamps import NOTES_BYTES, Stamp
 from plans.large_value import Composed, LargeValue
 from plans.model import ForEach, Plan, Problem, Retry, ToolSpec, Value
+from plans.model.notify import NotifyRule
 
 MAX_VALUE_BYTES = 64 * 1024 * 1024
 """Maximum length of a value's JSON text, in bytes."""
@@ -259,10 +260,16 @@ class Facts(Value):
         default=False,
         description="An approver's change of a step leaves decisions on other steps valid; not in older histories.",
     )
+    partial_fails: bool = Field(
+        default=False, description="The workflow of a partial plan fails (PLAN_PARTIAL); not in older histories."
+    )
     search_attributes: bool = Field(
         default=False, description="Our custom search attributes are registered on the server."
     )
     keeps_summaries: bool = Field(default=False, description="The worker writes SUMMARY.md files.")
+    notify: list[NotifyRule] = Field(
+        default_factory=list, description="Rules for all plans of the worker (notify.toml); not in older histories."
+    )
 
 
 class SummaryFile(Value):

@@ -28,6 +28,8 @@ from plans.flow.opened import Kept, Opened
 from plans.flow.outline import Drawn, Outline
 from plans.log import Entry, LogKind
 from plans.model import Plan, Problem, Step, Value
+from plans.model.notify import NotifyRule
+from plans.notify.told import Told
 from plans.signatures import Signatures
 from plans.step_state import DENIED, DONE, Change, Decision, Result, State, Status, StepState
 from plans.waiting.records import Waiting
@@ -99,8 +101,10 @@ class Options(Value):
     )
     must_complete: bool = Field(
         default=False,
-        description="The workflow fails unless the plan completes, so that its schedule pauses; else a partial one"
-        " returns its summary.",
+        description="The workflow fails unless the plan completes: so do all now, this is for workers of before.",
+    )
+    notify: list[NotifyRule] = Field(
+        default_factory=list, max_length=100, description="Of a step's child: the rules of its parent."
     )
     owns: list[str] = Field(
         default_factory=list,
@@ -153,6 +157,7 @@ class Run(State):
     unsigned: bool = Field(default=False, description="Started without the signature that its worker asks for.")
     signatures: Signatures = Field(default_factory=Signatures, description="Signed messages that were honoured.")
     waiting: Waiting = Field(default_factory=Waiting, description="Answers to questions, and events.")
+    told: Told = Field(default_factory=Told, description="What people were notified of (`plans.notify`).")
     agents: dict[str, dict[str, Any]] = Field(default_factory=dict, description="By step, the child's run to resume.")
     parent: ParentLink | None = Field(default=None, description="The plan that it runs for, as a step of it.")
     batch: Batch | None = Field(default=None, description="The part of its parent's loop that it runs.")

@@ -89,6 +89,19 @@ class Decision(Value):
     remembered: bool = Field(default=False, description="Follows from an approval of another step, with `remember`.")
     time: datetime
     source: Literal["signal", "update", "timeout"] = "signal"
+    via: str = Field(default="", description="Where the person decided: web, link; empty: by command or program.")
+    verified: bool = Field(default=False, description="A login has verified the name; only of signed decisions.")
+
+    @property
+    def who(self) -> str:
+        """The name, with what is known of how it came in: `ann@example.org (web, verified)`. Empty without one."""
+        return named(self.by, self.via, verified=self.verified)
+
+
+def named(by: str, via: str, *, verified: bool) -> str:
+    """A person's name, with where they decided and whether the name is verified."""
+    how = ", ".join(filter(None, (via, "verified" if verified else "")))
+    return f"{by} ({how})" if by and how else by
 
 
 class StepState(State):
@@ -129,6 +142,7 @@ class StepState(State):
     notes: str = Field(default="", description="What its agent said about its work: summaries of tasks, its answer.")
     tasks: list[str] = Field(default_factory=list, description="The task list of its agent, in order.")
     tasks_done: int = Field(default=0, description="How many of them are done, counted from the first.")
+    agent_asks: list[str] = Field(default_factory=list, description="Calls of its agent that await approval, there.")
     child: ChildPlan | None = Field(default=None, description="The plan that it runs, of a step with the tool `plan`.")
     closes: Literal["", "undo", "finally"] = Field(default="", description="It closes the plan (`flow.closing`).")
 

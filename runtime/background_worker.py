@@ -3,8 +3,10 @@
 Started for the embedded server, and for any server on this machine whose task queue has no worker; never with
 PLANS_AUTO_WORKER=off, and never for a remote server. Its PID file in the state directory holds a fingerprint of
 everything that determines its behaviour: interpreter, code, settings, address. When the fingerprint changes, the old
-worker stops polling and finishes its running steps, and a new one starts beside it. It ends by itself when its state
-directory is gone or its server stays away (`runtime.service.presence`), and follows the embedded server to other ports.
+worker stops polling and finishes its running steps, and a new one starts beside it. Settings count only for commands
+that start work: an approval from a terminal without OPENAI_API_KEY must not take the key from a running agent. It ends
+by itself when its state directory is gone or its server stays away (`runtime.service.presence`), and follows the
+embedded server to other ports.
 """
 
 from __future__ import annotations
@@ -38,6 +40,9 @@ class BackgroundWorker(daemon.Process):
     fingerprint: str
     address: str
     queue: str
+    code: str = ""
+    """As `code_version`, with these tools; empty: of a version that did not write it."""
+    tools: tuple[str, ...] = ()
 
     @property
     def identity(self) -> str:
@@ -50,8 +55,11 @@ def worker_command() -> list[str]:
     return [sys.executable, str(ROOT / "worker.py")]
 
 
-async def ensure_worker(settings: Settings, connection: Connection) -> BackgroundWorker | None:
-    """The background worker, started if needed; None if this server gets none. Raises WorkerFailed."""
+async def ensure_worker(settings: Settings, connection: Connection, *, as_set: bool = True) -> BackgroundWorker | None:
+    """The background worker, started if needed; None if this server gets none. Raises WorkerFailed.
+
+    `as_set`: one with other settings is replaced; else any that runs today's code will do.
+    """
     if not settings.auto_worker or not connection.is_on_this_machine:
         return None
     settings.make_state_dir()
@@ -59,7 +67,7 @@ async def ensure_worker(settings: Settings, connection: Connection) -> Backgroun
         record = _record(settings, connection)
         environ = worker_environ(settings, connection)
         present = BackgroundWorker.read(record)
-        if present and present.fingerprint != _fingerprint(environ, settings, connection):
+        if present and not _will_do(present, _fingerprint(environ, settings, connection), settings, as_set):
             _retire(present, record)
             present = None
         if present is None and not await _is_served_by_others(settings, connection):
@@ -109,6 +117,12 @@ def _fingerprint(environ: dict[str, str], settings: Settings, connection: Connec
     return _digest([*(f"{name}={text}" for name, text in given), code_version(settings)])
 
 
+def _will_do(present: BackgroundWorker, fingerprint: str, settings: Settings, as_set: bool) -> bool:
+    if present.fingerprint == fingerprint:
+        return True
+    return not as_set and present.code == code_version(settings.with_flags(tools=present.tools))
+
+
 def code_version(settings: Settings) -> str:
     """What changes with the interpreter and with the code of a worker."""
     return _digest([sys.executable, *(f"{path}:{path.stat().st_mtime_ns}" for path in worker_code(settings))])
@@ -150,6 +164,8 @@ def _start(settings: Settings, connection: Connection, environ: dict[str, str], 
         fingerprint=_fingerprint(environ, settings, connection),
         address=connection.address,
         queue=settings.task_queue,
+        code=code_version(settings),
+        tools=tuple(settings.tools),
     )
     worker.write(record)
     return worker

@@ -1,13 +1,17 @@
 """Who else may read or replace our files: directories are made private at start, or refused with the way out.
 
-Only the directory itself is repaired: what lies in a directory of mode 0700 is out of reach. Nothing walks a tree.
+Only the directory itself is repaired: what lies in a directory of mode 0700 is out of reach. Nothing walks a tree. A
+file that holds a secret must be private itself, as it may have been copied there.
 """
 
 from __future__ import annotations
 
 import os
 import pwd
+import re
 import stat
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from runtime.settings import SettingError
@@ -61,6 +65,48 @@ def untrusted(program: Path) -> str | None:
     if status.st_mode & stat.S_IWOTH:
         return f"{program} may be changed by everybody; run `chmod o-w {program.resolve()}`"
     return replaceable(program)
+
+
+def secret(path: Path, make: Callable[[], str], setting: str, proves: str) -> str:
+    """The secret of 64 hexadecimal digits in a file of ours, made on first use with mode 0600.
+
+    `proves`: what it would no longer prove if others knew it, for the message. Raises SettingError about `setting` if
+    the file cannot be made or read, if others may read or change it, or if it holds anything else.
+    """
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        return _read_secret(path, setting, proves)
+    except OSError as error:
+        raise SettingError({setting: f"{path} cannot be written: {error.strerror}"}) from error
+    with os.fdopen(descriptor, "w") as file:
+        file.write(make())
+    return _read_secret(path, setting, proves)
+
+
+def _read_secret(path: Path, setting: str, proves: str) -> str:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise SettingError({setting: f"{path} cannot be read: {error.strerror}"}) from error
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
+            problem = (
+                f"others may read or change {path} (mode {stat.S_IMODE(status.st_mode):04o}), so {proves} prove "
+                "nothing; remove it, and a new key is made with mode 0600"
+            )
+            raise SettingError({setting: problem})
+        text = file.read(1_000)
+    for _ in range(100):  # another process has just created it and is still writing
+        if len(text.strip()) == 64:
+            break
+        time.sleep(0.01)
+        text = path.read_bytes()[:1_000]
+    found = text.decode("ascii", errors="replace").strip()
+    if not re.fullmatch(r"[0-9a-f]{64}", found):
+        raise SettingError({setting: f"{path} holds no key; remove it, and a new one is made"})
+    return found
 
 
 def _both(path: Path, real: Path) -> str:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -24,10 +23,12 @@ from pydantic import (
     field_validator,
 )
 
+from plans.definition.checks.plain_words import in_plain_words
 from plans.definition.receivers import Receiver
 from plans.errors import PlanError
 from plans.files.name_patterns import pattern_problem
 from plans.llm.endpoint import CONTEXT_TOKENS, OPENAI, endpoint_problem
+from runtime.setting_groups.web import OF_PAGE, WebSettings
 
 PREFIX = "PLANS_"
 
@@ -65,7 +66,7 @@ def _directories(value: object) -> object:
     return tuple(str(Path(part.strip()).expanduser().absolute()) for part in value.split(",") if part.strip())
 
 
-class Settings(BaseModel):
+class Settings(WebSettings):
     """The validated settings of an environment. Command-line flags override single fields: `with_flags`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -134,6 +135,8 @@ class Settings(BaseModel):
     """Limit on that storage in MB; the oldest contents are removed first."""
     trace: bool = True
     """Trace the processes of commands, to tell which of concurrent steps changed which file."""
+    notify: Path | None = None
+    """File with the targets of notifications; none: notify.toml in the state directory, if there is one."""
     model: str | None = Field(default=None, min_length=1, max_length=200)
     """Name of the LLM model."""
     llm_timeout: float = Field(default=120.0, ge=1, le=1_800, allow_inf_nan=False)
@@ -160,6 +163,11 @@ class Settings(BaseModel):
         if not os.access(resolved, os.W_OK | os.X_OK):
             raise ValueError(f"{resolved} is not writable; change its permissions or choose another directory")
         return resolved
+
+    @field_validator("notify")
+    @classmethod
+    def _path_is_absolute(cls, path: Path | None) -> Path | None:
+        return path.expanduser().absolute() if path else None
 
     @field_validator("workspaces")
     @classmethod
@@ -233,8 +241,8 @@ class Settings(BaseModel):
             raise SettingError({"PLANS_STATE_DIR": text}) from error
 
     def as_environ(self) -> dict[str, str]:
-        """The variables that reproduce these settings, including the LLM's API key, excluding TEMPORAL_*."""
-        given = {name: getattr(self, name) for name in sorted(_READ | _OPENAI)}
+        """The variables that a worker needs of these settings, with the LLM's API key, without TEMPORAL_*."""
+        given = {name: getattr(self, name) for name in sorted((_READ | _OPENAI) - OF_PAGE)}
         return {_variable(name): _text(value) for name, value in given.items() if value not in (None, ())}
 
     @classmethod
@@ -272,7 +280,7 @@ def _unknown(field: str) -> str:
 
 
 def _sentence(error: Any) -> str:
-    message = str(error["msg"]).removeprefix("Value error, ")
+    message = in_plain_words(str(error["msg"]))
     if error["loc"][0] in _OPENAI:  # either may contain a key or a password: do not show the value
         return message
     return f"{message} (it is {str(error['input'])[:100]!r})"

@@ -7,13 +7,10 @@ it; a worker hands only the public key to workflows. `plans.signatures` says wha
 from __future__ import annotations
 
 import json
-import os
 import secrets
-import stat
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -32,7 +29,8 @@ from temporalio.client import (
 )
 
 from plans.signatures import ADDED, FIELD, SCHEDULE, START, signed_bytes
-from runtime.settings import SettingError, Settings
+from runtime.private_files import secret
+from runtime.settings import Settings
 
 KEY = "decisions.key"
 """File in the state directory that holds the private key, hexadecimal."""
@@ -48,16 +46,12 @@ SIGNED_MESSAGES: Mapping[str, str] = {
 def private_key(settings: Settings) -> Ed25519PrivateKey:
     """The key of the state directory, made on first use. Raises SettingError if others can read or change it."""
     settings.make_state_dir()
-    path = settings.state_dir / KEY
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    except FileExistsError:
-        return _read(path)
-    except OSError as error:
-        raise _problem(f"{path} cannot be written: {error.strerror}") from error
-    with os.fdopen(descriptor, "w") as file:
-        file.write(Ed25519PrivateKey.generate().private_bytes_raw().hex())
-    return _read(path)
+    made = secret(settings.state_dir / KEY, _new_key, "PLANS_DECISIONS", "its signatures")
+    return Ed25519PrivateKey.from_private_bytes(bytes.fromhex(made))
+
+
+def _new_key() -> str:
+    return Ed25519PrivateKey.generate().private_bytes_raw().hex()
 
 
 def public_key(settings: Settings) -> str:
@@ -65,34 +59,6 @@ def public_key(settings: Settings) -> str:
     if settings.decisions != "signed":
         return ""
     return private_key(settings).public_key().public_bytes_raw().hex()
-
-
-def _read(path: Path) -> Ed25519PrivateKey:
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        raise _problem(f"{path} cannot be read: {error.strerror}") from error
-    with os.fdopen(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
-            raise _problem(
-                f"others may read or change {path} (mode {stat.S_IMODE(status.st_mode):04o}), so its signatures prove "
-                "nothing; remove it, and a new key is made with mode 0600"
-            )
-        text = file.read(1_000)
-    for _ in range(100):  # another process has just created it and is still writing
-        if len(text.strip()) == 64:
-            break
-        time.sleep(0.01)
-        text = path.read_bytes()[:1_000]
-    try:
-        return Ed25519PrivateKey.from_private_bytes(bytes.fromhex(text.decode("ascii").strip()))
-    except ValueError as error:
-        raise _problem(f"{path} holds no key; remove it, and a new one is made") from error
-
-
-def _problem(text: str) -> SettingError:
-    return SettingError({"PLANS_DECISIONS": text})
 
 
 def signed(

@@ -37,6 +37,7 @@ from workflows.execution import Execution
 from workflows.handlers import MessageHandlers
 from workflows.inputs import AgentRequest, invalid, read_agent_request
 from workflows.llm import AgentReply, agent_answered
+from workflows.notify.telling import Teller
 from workflows.worker_facts import facts_about
 
 EVENTS = 8_000
@@ -50,7 +51,7 @@ class AgentWorkflow(MessageHandlers):
     @workflow.init
     def __init__(self, *arguments: Any) -> None:
         self._index = search_attributes.Index()
-        self._reporter = agent_reporting.Reporter()
+        self._reporter, self._teller = agent_reporting.Reporter(), Teller()
         try:
             self._open(read_agent_request(arguments))
             self._proof = signed.opened(self._agent.run, *signed.proof_of(arguments))
@@ -240,6 +241,7 @@ class AgentWorkflow(MessageHandlers):
         info, limit = workflow.info(), self._agent.run.options.history_limit or EVENTS
         if info.is_continue_as_new_suggested() or info.get_current_history_length() >= limit:
             await workflow.wait_condition(workflow.all_handlers_finished)
+            await self._teller.rest()
             agent = agent_run.lightened(self._agent)
             workflow.continue_as_new({"agent": agent.model_dump(mode="json", exclude_defaults=True)})
 
@@ -250,6 +252,7 @@ class AgentWorkflow(MessageHandlers):
         summary["value"] = agent_run.answer_value(agent) if agent.end == "completed" else None
         summary |= last_report(agent)
         await agent_reporting.ended(agent)
+        await self._teller.end(self._started().schedule)
         if agent.end == "failed":
             text = f"the agent failed: {agent.run.stopped}"
             raise ApplicationError(text, summary, type="AGENT_FAILED", category=ApplicationErrorCategory.BENIGN)
@@ -288,6 +291,7 @@ class AgentWorkflow(MessageHandlers):
         """Show the state in Temporal's UI: current details, and search attributes when they changed."""
         execution = self._started()
         run = execution.run
+        self._teller.look(execution.schedule)
         details = markdown.details(run, execution.schedule) + "\n" + agent_run.tasks_text(self._agent)
         workflow.set_current_details(details[:19_000])
         known = run.facts.search_attributes

@@ -27,6 +27,8 @@ from plans.views.agent_progress import progress_of
 from plans.views.safe_text import safe
 from workflows import policies
 
+ASKS = 20
+"""Calls awaiting approval that the plan is told of."""
 INTERRUPTED = "INTERRUPTED"
 """Code of a request that was not sent, because the agent was interrupted while it waited."""
 Kind = Literal["spawned", "completed", "failed", "timeout", "interrupted", "resumed"]
@@ -68,7 +70,7 @@ class Reporter:
     """Reports to the parent plan in the course of an agent's run, and remembers what was said last."""
 
     def __init__(self) -> None:
-        self._line, self._has_listed, self._in_turn = "", False, False
+        self._line, self._has_listed, self._in_turn, self._asked = "", False, False, False
 
     async def report(self, agent: AgentRun, awaiting: Sequence[str], within_turn: bool) -> None:
         """Signal the plan when the agent's position, or what awaits approval, has changed; or with its calls."""
@@ -79,7 +81,9 @@ class Reporter:
         self._in_turn = again
         if is_new or is_due(agent, within_turn, again):
             self._line, self._in_turn = line, within_turn
-            await report_to_parent(agent, line if is_new else "", is_new=not self._has_listed)
+            asks = {"asks": list(awaiting)[:ASKS]} if is_new and (awaiting or self._asked) else {}
+            self._asked = bool(awaiting)
+            await report_to_parent(agent, line if is_new else "", is_new=not self._has_listed, **asks)
             self._has_listed = agent.tasks is not None
 
 

@@ -20,34 +20,46 @@ from typing import TYPE_CHECKING, Any
 from temporalio import workflow
 from temporalio.api.common.v1 import Payload
 from temporalio.common import RawValue
-from temporalio.exceptions import FailureError, is_cancelled_exception
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory, FailureError, is_cancelled_exception
 
 from plans.activity_io import END_RECORD, EndRecord
 from plans.flow.closing import advance, cancel
 from plans.log import LogKind
-from plans.run import PlanStatus, Run, Status, text_of
+from plans.run import PlanStatus, Run, text_of
 from plans.views.summary import summary_of
 from workflows import policies
 
 if TYPE_CHECKING:
     from workflows.execution import Execution
 
+PLAN_FAILED, PLAN_PARTIAL = "PLAN_FAILED", "PLAN_PARTIAL"
+"""Types of the failure that a workflow ends with."""
 LARGE = 64 * 1024
 """Characters. A longer Run is carried as one JSON string: faster to parse, and too long to read in Temporal's UI."""
 
 
-def failure_of(run: Run) -> str:
-    """Why the workflow fails although the plan ended in order; empty if it does not.
+def failure_of(run: Run, summary: dict[str, Any]) -> ApplicationError | None:
+    """The failure that the workflow ends with although the plan ended in order; None if it does not fail.
 
-    Temporal pauses a schedule (pause on failure) when a workflow fails; a plan that a person interrupted has not.
+    Temporal's lists, alerts and schedules (pause on failure) know only whether a workflow failed, so one does unless
+    its plan completed; a plan that a person interrupted has not failed. A server repeats a failed workflow if whoever
+    started it gave a retry policy: not a partial one, which would do again what is done. `plan resume` continues it.
     """
     if run.status is PlanStatus.FAILED:
-        return f"the plan failed: {run.stopped}"
-    if run.status is not PlanStatus.PARTIAL or not run.options.must_complete or run.interrupted:
-        return ""
-    counted = Counter(state.status for state in run.steps.values())
-    missed = [f"{counted[status]} {status}" for status in (Status.FAILED, Status.SKIPPED, Status.BLOCKED)]
-    return f"the plan did not complete: {', '.join(each for each in missed if not each.startswith('0 '))}"
+        return _failure(f"the plan failed: {run.stopped}", summary, PLAN_FAILED)
+    fails = run.facts.partial_fails or run.options.must_complete
+    if run.status is not PlanStatus.PARTIAL or not fails or run.interrupted:
+        return None
+    counted = Counter("denied" if state.is_denied else state.status.value for state in run.steps.values())
+    missed = [f"{counted[name]} {name}" for name in ("failed", "denied", "skipped", "blocked") if counted[name]]
+    code = PLAN_PARTIAL if run.facts.partial_fails else PLAN_FAILED
+    return _failure(f"the plan did not complete: {', '.join(missed)}", summary, code)
+
+
+def _failure(text: str, summary: dict[str, Any], code: str) -> ApplicationError:
+    """The end of the workflow with the summary as detail. Benign: the worker has nothing to log about it."""
+    benign = ApplicationErrorCategory.BENIGN
+    return ApplicationError(text, summary, type=code, non_retryable=code == PLAN_PARTIAL, category=benign)
 
 
 async def recorded(run: Run) -> dict[str, Any]:
@@ -56,7 +68,9 @@ async def recorded(run: Run) -> dict[str, Any]:
         try:
             record = await _record(run)
             if record.claim is not None:  # None in histories recorded before the memo held it: no command then
-                workflow.upsert_memo({END_RECORD: record.claim})
+                counts = record.summary.get("counts") or {}
+                done = sum(counts.get(name, 0) for name in ("completed", "skipped"))
+                workflow.upsert_memo({END_RECORD: record.claim, "done": done})
             return record.summary
         except FailureError as error:  # a local activity's own failure, not wrapped in an ActivityError
             if is_cancelled_exception(error):

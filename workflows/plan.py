@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import ValidationError
 from temporalio import workflow
-from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
+from temporalio.exceptions import ApplicationError
 
 from plans.activity_io import Facts
 from plans.change_log import Revision
@@ -38,6 +38,7 @@ from workflows.children.value import set_value, with_result
 from workflows.completion import carried, failure_of, recorded
 from workflows.execution import Execution
 from workflows.inputs import PlanRequest, invalid, read_request
+from workflows.notify.telling import Teller
 from workflows.waiting.handlers import WaitingHandlers
 from workflows.worker_facts import facts_about
 
@@ -50,7 +51,7 @@ class PlanWorkflow(WaitingHandlers):
     def __init__(self, *arguments: Any) -> None:
         self._index = search_attributes.Index()
         self._patience: asyncio.Task[None] | None = None
-        self._reporter = parent.Reporter()
+        self._reporter, self._teller = parent.Reporter(), Teller()
         self._resumed = self._is_over = False
         try:
             self._open(read_request(arguments))
@@ -63,9 +64,9 @@ class PlanWorkflow(WaitingHandlers):
 
     @workflow.run
     async def run(self, *_: Any) -> dict[str, Any]:
-        """Draft, review, execute, summarize. Returns the summary; a failed plan raises PLAN_FAILED with it.
+        """Draft, review, execute, summarize. Returns the summary.
 
-        So does a partial one if the options say that it `must_complete`.
+        A failed or partial plan raises PLAN_FAILED or PLAN_PARTIAL with it.
         """
         if self._invalid:
             raise invalid(self._invalid)
@@ -131,6 +132,7 @@ class PlanWorkflow(WaitingHandlers):
         facts = await facts_about(run, run.plan, all_tools=run.options.review or bool(own))
         problems = [*facts.problems, *place_problems(run, facts), *tool_problems(own, facts.tools)]
         if errors(problems):
+            await self._teller.refused(run, facts, problems)
             raise self._refused(problems)
         run.facts, run.inputs = facts, input_values(run.plan, run.options.inputs)[0]
         signed.judge(run, self._proof)
@@ -151,6 +153,7 @@ class PlanWorkflow(WaitingHandlers):
         run = execution.run
         facts = await facts_about(run, None, all_tools=True)
         if errors(facts.problems):
+            await self._teller.refused(run, facts, facts.problems)
             raise self._refused(facts.problems)
         run.facts = facts
         signed.judge(run, self._proof)
@@ -222,6 +225,7 @@ class PlanWorkflow(WaitingHandlers):
     async def _continue_as_new(self) -> None:
         """Continue as new with the Run as the only state; handlers finish first, as their answers would be lost."""
         await workflow.wait_condition(workflow.all_handlers_finished)
+        await self._teller.rest()
         argument = carried(self._started().run)
         self._is_over = True
         workflow.continue_as_new(args=[argument])
@@ -235,8 +239,9 @@ class PlanWorkflow(WaitingHandlers):
         summary = with_result(execution.run, summary)
         self._publish()
         await self._reporter.sent()
-        if text := failure_of(execution.run):
-            raise ApplicationError(text, summary, type="PLAN_FAILED", category=ApplicationErrorCategory.BENIGN)
+        await self._teller.end(execution.schedule)
+        if failure := failure_of(execution.run, summary):
+            raise failure
         return summary
 
     def _publish(self) -> None:
@@ -244,6 +249,7 @@ class PlanWorkflow(WaitingHandlers):
         execution = self._started()
         run = execution.run
         self._reporter.report(execution.schedule)
+        self._teller.look(execution.schedule)
         workflow.set_current_details(markdown.details(run, execution.schedule))
         known = run.facts.search_attributes
         awaiting = folded_ids(execution.schedule.awaiting)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from temporalio import activity
 
+from activities.notify.targets import Targets
 from activities.workspace.allowed import REFUSED, WorkspaceRules
 from activities.workspace.file_names import is_shown_as_bytes, visible
 from activities.workspace.paths import shown
@@ -40,6 +41,8 @@ class PlanChecker:
     keeps_summaries: bool = False
     state_dir: Path | None = None
     """The state directory, which has the user's templates."""
+    targets: Targets = field(default_factory=Targets)
+    """Whom notifications reach, and who is notified of all plans."""
 
     @activity.defn(name="check_plan")
     def check_plan(self, request: CheckRequest) -> Facts:
@@ -57,6 +60,7 @@ class PlanChecker:
         wrong = problems(plan, self.tools, elsewhere)
         wrong += input_values(plan, request.inputs)[1]
         wrong += self._templates(request, plan)
+        wrong += self.targets.problems(plan.notify)
         called = dict.fromkeys(call.tool for step in here for call in calls_of(step))
         if any(is_split(step.for_each) for step in here):
             called[PLAN] = None  # its batches run as plan steps
@@ -81,8 +85,10 @@ class PlanChecker:
             decision_key=self.decision_key,
             binds_calls=True,
             versions_by_step=True,
+            partial_fails=True,
             search_attributes=self.search_attributes,
             keeps_summaries=self.keeps_summaries,
+            notify=self.targets.default,
         )
 
     def _workspace(self, request: CheckRequest, own: str | None) -> tuple[str, list[Problem]]:

@@ -48,7 +48,7 @@ class Entry:
     @property
     def is_secret(self) -> bool:
         """Whether its name suggests that it holds keys or passwords."""
-        return _is_secret(self.path.rpartition("/")[2])
+        return may_hold_secrets(self.path.rpartition("/")[2])
 
     def head(self, workspace: Workspace, length: int) -> bytes:
         """Its first bytes; empty if it is gone or not a regular file any more."""
@@ -122,13 +122,14 @@ def _entries(folder: _Folder, directory: int, most: int) -> Iterator[Entry]:
             yield Entry(path, is_directory, 0 if is_directory else status.st_size)
 
 
+def may_hold_secrets(name: str) -> bool:
+    """Whether the name of a file suggests that it holds keys or passwords, so that nobody shows what is in it."""
+    return any(fnmatch.fnmatchcase(name.lower(), pattern) for pattern in _SECRET_NAMES)
+
+
 def _is_named(name: str) -> bool:
     """False for hidden names, except secrets, which the LLM should know of."""
-    return not name.startswith(".") or _is_secret(name)
-
-
-def _is_secret(name: str) -> bool:
-    return any(fnmatch.fnmatchcase(name.lower(), pattern) for pattern in _SECRET_NAMES)
+    return not name.startswith(".") or may_hold_secrets(name)
 
 
 def _with_rules(folder: _Folder, directory: int) -> _Folder:

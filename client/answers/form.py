@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from client.review.schema_form import ABSENT, Field, Unreadable, fields
+from client.forms.texts import ABSENT, Unreadable
+from client.review.schema_form import Field, fields
 from plans.model import ToolSpec
 from plans.views.safe_text import line
 from plans.waiting.questions import as_typed, has_default, misfit, schema_of, value_of

@@ -75,6 +75,7 @@ async def below(
 
 
 def asking(steps: list[BriefStep]) -> list[str]:
-    """Ids of the plans below that await decisions, as their parent knows."""
+    """Ids of the plans and agents below that await decisions, as their parent knows."""
     found = [asked.plan_id for step in steps if step.child for asked in step.child.pending]
+    found += [step.agent_asks.agent_id for step in steps if step.agent_asks]
     return [name for name in dict.fromkeys(found) if recorded_id(name)]

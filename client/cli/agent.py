@@ -22,8 +22,9 @@ from client.cli.make import MakeRequest, Out, check_out, follow_making
 from client.cli.options import AsJson
 from client.cli.run import Workspace, Yes
 from client.cli.session import Connected, who
-from client.cli.workspaces import named
 from client.ids import plan_id
+from client.requests.llm import require_llm
+from client.requests.workspaces import named
 from client.runs import Started, Summary
 from plans.agents import history as history_of
 from plans.agents.history import PLAN_TYPE, Entry, History, Status
@@ -84,6 +85,7 @@ def _run(
     begun: list[Started] = []
 
     async def go(here: Connected) -> Summary | None:
+        require_llm(here.settings, own_worker=here.keeps_worker)
         local = here.connection.is_on_this_machine
         options = Options(workspace=named(workspace, here.settings, local=local), approve_all=yes, by=who())
         started = await agents.start(
@@ -93,7 +95,7 @@ def _run(
         return await _follow(here, started, detach, as_json)
 
     try:
-        summary = session.run(go)
+        summary = session.run(go, starts=True)
     except KeyboardInterrupt:
         raise typer.Exit(after_ctrl_c(begun[0].plan_id if begun else None)) from None
     if summary is not None:

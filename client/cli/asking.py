@@ -1,10 +1,16 @@
-"""What the command line shows of a call before a person decides about it: all of it, exactly."""
+"""What the command line shows of a call before a person decides about it: all of it, exactly, and what it changes.
+
+The workspace may be on another machine: a file is compared only if the worker is on this one.
+"""
 
 from __future__ import annotations
 
-from client.calls import file_diffs
+from rich.text import Text
+
 from client.cli.session import Connected
-from plans.views.call_text import call_rows
+from client.decide.call_diff import CHANGING
+from client.decide.shown import changes, styles
+from plans.views.call_text import CALLS, call_rows
 from plans.views.models import PendingView
 from plans.views.nested.words import quoted
 from plans.views.pending import QUESTION
@@ -12,27 +18,40 @@ from plans.views.safe_text import exact, line
 from runtime.task_queues import serves_this_machine
 
 Details = dict[str, str]
-"""Texts to show in place of arguments: the diff of a file."""
+"""Texts to show with a call: the diff of a file, and which file that is."""
 
 
 async def details(here: Connected, item: PendingView, queue: str | None = None) -> Details:
-    """The diff against the present file if the call writes one here. `queue`: the task queue of the call."""
+    """The diff against the present file if the call changes one here. `queue`: the task queue of the call."""
     queue = item.queue or queue
-    if item.tool != "write_file" or queue is None or not here.connection.is_on_this_machine:
+    if item.tool not in CHANGING or queue is None or not here.connection.is_on_this_machine:
         return {}
-    return file_diffs(item) if await serves_this_machine(here.client, queue) else {}
+    return changes(item) if await serves_this_machine(here.client, queue) else {}
 
 
-def question(plan: str, item: PendingView, details: Details) -> list[str]:
-    """The rows of a pending decision: whose it is, the whole call, how to decide."""
-    rows = [f"  {row}" for row in call_rows(item, details)]
-    if item.kind == QUESTION:
-        way = f"  plan answer {plan} {quoted(item.step_id)} VALUE"
-        return [f"{plan}  {line(item.step_id)}: {reason(item)}", *rows, way]
-    named = f" --digest {item.digest}" if item.changed else ""  # or the plan would not know which call is meant
+def question(plan: str, item: PendingView, details: Details) -> list[Text]:
+    """A pending decision: whose it is, the whole call, how to decide."""
+    head = Text(f"{plan}  {line(item.step_id)}: {reason(item)}", "bold")
+    call = coloured(call_rows(item, details), details, "  ")
+    return [head, call, *(Text(f"  {row}", "dim") for row in ways(plan, item))]
+
+
+def ways(plan: str, item: PendingView) -> list[str]:
+    """The commands that decide about a pending call, with what `--remember` would cover."""
     step = quoted(item.step_id)
-    ways = f"  plan approve {plan} {step}{named}   or: plan deny {plan} {step}"
-    return [f"{plan}  {line(item.step_id)}: {reason(item)}", *rows, ways]
+    if item.kind == QUESTION:
+        return [f"plan answer {plan} {step} VALUE"]
+    named = f" --digest {item.digest}" if item.changed else ""  # or the plan would not know which call is meant
+    rows = [f"plan approve {plan} {step}{named}   or: plan deny {plan} {step} --comment WHY"]
+    rows += [f"with other arguments: plan approve {plan} {step} --args JSON"] if item.kind in CALLS else []
+    always = f"always: plan approve {plan} {step} --remember{named}: {line(item.always)}"
+    return [*rows, always] if item.always else rows
+
+
+def coloured(rows: list[str], details: Details, indent: str = "") -> Text:
+    """Rows of a call as a text for a terminal: warnings and lines of a diff have a colour."""
+    parts = zip(rows, styles(rows, details), strict=True)
+    return Text("\n").join(Text(indent + row, style) for row, style in parts)
 
 
 def reason(item: PendingView) -> str:

@@ -10,12 +10,13 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from activities.notify.targets import read_targets
 from client.children.checking import check_children
 from client.cli import environment, output
 from client.cli.options import AsJson, File
-from client.cli.workspaces import asking_in, directory_of, own_workspace_problems
 from client.local_tools import known_tools
 from client.plan_file import PlanFile, check, load
+from client.requests.workspaces import asking_in, directory_of, own_workspace_problems
 from plans.definition.scopes import walk
 from plans.definition.validation import errors
 from plans.definition.will_ask import Asking
@@ -40,6 +41,8 @@ def check_file(file: File, as_json: AsJson = False) -> None:
         _report(file, None, None, error.problems, as_json)
         raise typer.Exit(INVALID) from None
     plan, wrong = check(found.data, tools)
+    if plan is not None and plan.notify:
+        wrong += read_targets(settings).problems(plan.notify)
     if plan is not None and plan.workspace is not None:
         wrong += own_workspace_problems(found, plan.workspace, settings)
     if plan is not None:

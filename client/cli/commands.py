@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperCommand
 
 COMMANDS: dict[str, tuple[str, str]] = {
+    "init": ("sources.init:init", "Make a project: a first plan, a tool and its test."),
     "run": ("run:run", "Start a plan and follow it to its end."),
     "start": ("run:start", "Start a plan and return; it runs in the background."),
     "make": ("make:make", "Have the LLM write a plan."),
@@ -55,6 +56,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "history": ("agent:history", "Show the agent runs on this machine."),
     "tools": ("check:tools", "List the tools that steps may call."),
     "schema": ("check:schema", "Print the JSON Schema of plan files, for editors."),
+    "notify": ("notify.group:app", "List the targets of notifications, and test one."),
+    "web": ("web.command:web", "Serve the web page: plans, decisions, drafts."),
     "up": ("services:up", "Run server, Temporal UI and worker in the foreground."),
     "down": ("services:down", "Stop the server and the worker in the background."),
     "doctor": ("services:doctor", "Check this machine: what is installed and what is missing."),

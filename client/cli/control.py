@@ -7,13 +7,16 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Annotated, Any
 
 import typer
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowExecutionStatus
 
 from client import runs
 from client.cli import output, session
+from client.cli.asking import coloured, details
 from client.cli.options import AsJson, By, Comment, Digest, Id, Step, Version
-from client.cli.session import who
+from client.cli.session import Connected, who
+from client.errors import PlanClosed
 from client.ids import plan_id
+from client.rpc import describe
 from client.runs import Choice
 from plans.errors import PlanError, Refused
 from plans.flow.ids import is_pattern
@@ -37,7 +40,7 @@ def approve(
     """Approve a step, now or before it awaits approval. Shows the call that is approved."""
     named: dict[str, Any] = {"version": version, "digest": digest, "remember": remember}
     choice = Choice(step_id=step, by=by or who(), comment=comment, args=_args(args), **named)
-    sentence = session.run(lambda here: _decide(here.client, plan, choice, approved=True))
+    sentence = session.run(lambda here: _decide(here, plan, choice, approved=True))
     _report(plan, sentence, as_json, stepId=step, approved=True)
 
 
@@ -47,7 +50,7 @@ def deny(
 ) -> None:  # fmt: skip
     """Deny a step: it is skipped, and its dependents are blocked."""
     choice = Choice(step_id=step, by=by or who(), comment=comment, version=version, digest=digest)
-    sentence = session.run(lambda here: _decide(here.client, plan, choice, approved=False))
+    sentence = session.run(lambda here: _decide(here, plan, choice, approved=False))
     _report(plan, sentence, as_json, stepId=step, approved=False)
 
 
@@ -81,13 +84,21 @@ def _control(plan: str, verb: Verb, by: str | None, as_json: bool) -> None:
     _report(plan, session.run(lambda here: verb(here.client, plan, by or who())), as_json)
 
 
-async def _decide(client: Client, plan: str, choice: Choice, *, approved: bool) -> str:
+async def _decide(here: Connected, plan: str, choice: Choice, *, approved: bool) -> str:
     """Show the call and send a decision about exactly this. Raises Refused where a person must look first."""
+    client, known = here.client, await describe(here.client, plan)
+    if known.status is not WorkflowExecutionStatus.RUNNING:
+        name = plan_id(plan)
+        text = f"plan '{name}' has ended: nothing is decided there any more; `plan resume {name}` asks again"
+        raise PlanClosed(f"{text}, see: plan summary {name}")
     if is_pattern(choice.step_id):
         return await _decide_all(client, plan, choice, approved=approved)
     asked = await runs.call(client, plan, choice.step_id)
     if asked is not None:
-        output.say("\n".join(call_rows(asked)))
+        more = await details(here, asked, known.task_queue)
+        output.remark(coloured(call_rows(asked, more), more))
+        if choice.remember and asked.always:
+            output.say(f"Approved with it: {line(asked.always)}")
         if choice.args is not None and asked.kind in CALLS:
             changed = asked.model_copy(update={"args": choice.args, "large": {}})
             warned = [f"! {warning}" for warning in warnings_of(changed)]

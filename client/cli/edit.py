@@ -11,6 +11,7 @@ from client import edits as editing
 from client.cli import output, session
 from client.cli.options import AsJson, By, Comment, Id, Step
 from client.cli.session import who
+from client.differences.plan_rows import plan_rows
 from client.edits import Edited
 from client.ids import plan_id
 from client.plan_file import load
@@ -107,10 +108,11 @@ def regenerate(
     """Have the LLM revise the steps that have not started. The plan is in review until `plan begin`."""
     if not feedback.strip():
         raise PlanError("the feedback is empty; say what the LLM should change", "BAD_REQUEST")
-    found = session.run(
-        lambda here: editing.regenerate(here.client, plan, feedback, expect_version=expect, by=by or who())
+    found, diff = session.run(
+        lambda here: editing.regenerated(here.client, plan, feedback, expect_version=expect, by=by or who()),
+        starts=True,
     )
-    _report(plan, found, as_json)
+    _report(plan, found, as_json, None if as_json else plan_rows(diff) or ["No changes."])
     if not as_json:
         name = plan_id(plan)
         output.say(f"The plan is in review.\n  review  plan review {name}\n  begin   plan begin {name}")
@@ -123,11 +125,12 @@ def _apply(plan: str, edits: list[Edit], by: str | None, comment: str, expect: i
     _report(plan, found, as_json)
 
 
-def _report(plan: str, edited: Edited, as_json: bool) -> None:
+def _report(plan: str, edited: Edited, as_json: bool, rows: list[str] | None = None) -> None:
     if as_json:
         output.show_json({"planId": plan_id(plan), **edited.model_dump(mode="json")})
     else:
-        output.show("\n".join([f"{plan_id(plan)}: version {edited.version}", *(f"  {row}" for row in edited.diff)]))
+        told = [f"  {row}" for row in rows or edited.diff]
+        output.show("\n".join([f"{plan_id(plan)}: version {edited.version}", *told]))
         for warning in edited.warnings:
             output.say(f"Warning: {warning}")
 

@@ -1,9 +1,10 @@
-"""The command `plan list`. It reads the visibility index of the server and imports only what that needs."""
+"""The command `plan list`: the server's index, and of open plans what they await since when."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import Annotated
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -13,47 +14,170 @@ from client.cli import output, session
 from client.cli.options import AsJson
 from client.cli.session import Connected
 from client.listing import Listed, list_plans
+from plans.errors import PlanError
+from plans.run import PlanStatus
 from plans.views.safe_text import line
 
+if TYPE_CHECKING:
+    from client.overview.standing import Standing  # reads what a run is; a list without open plans does not need it
+
 _STYLES = {"completed": "green", "failed": "red", "partial": "yellow", "cancelled": "yellow", "running": "cyan"}
+_WORDS = {"approval": "approval of", "answer": "an answer to", "event": "an event for", "recovery": "a recovery of",
+          "budget": "budget for"}  # fmt: skip
+_BY_ITSELF = {PlanStatus.REVIEW: "begin", PlanStatus.PAUSED: "unpause"}
+"""What a plan awaits by its status alone."""
 
 
 def list_(
     running: Annotated[bool, typer.Option("--running", help="Only plans that have not ended.")] = False,
+    awaiting: Annotated[bool, typer.Option("--awaiting", help="Only plans that await a person.")] = False,
+    status: Annotated[
+        list[str] | None,
+        typer.Option("--status", metavar="STATUS", help="Only plans with this status; may be given more than once."),
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="TIME", help="Only plans started since: 2h, 3d, or 2027-03-28.")
+    ] = None,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="Show at most this many.")] = 20,
     schedule: Annotated[
         str | None, typer.Option("--schedule", metavar="NAME", help="Only the runs of this schedule.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List plans, newest first."""
+    """List plans, newest first: how far each is, and what it awaits since when."""
+    statuses, begin = _statuses(status or []), _time(since)
 
-    async def collect(here: Connected) -> list[Listed]:
-        return [each async for each in list_plans(here.client, running=running, limit=limit, schedule=schedule)]
+    async def collect(here: Connected) -> tuple[list[Listed], Mapping[str, Standing]]:
+        if awaiting:
+            from client.overview.below import awaiting_plans
 
-    found = session.run(collect, worker=False)
+            plans = awaiting_plans(here.client)
+            found = [each async for each in plans if _keeps(each, statuses, begin, schedule)]
+        else:
+            plans = list_plans(here.client, running=running, limit=limit, schedule=schedule, statuses=statuses,
+                               since=begin)  # fmt: skip
+            found = [each async for each in plans]
+        known = await _standings(here, found)
+        if awaiting:
+            found = [each for each in found if each.status in _BY_ITSELF or known[each.plan_id].asks][:limit]
+        return found, known
+
+    found, known = session.run(collect, worker=False)
     if as_json:
-        output.show_json([each.model_dump(mode="json") for each in found])
+        output.show_json([{**each.model_dump(mode="json"), **_json(known.get(each.plan_id))} for each in found])
     elif found:
-        output.out().print(plans_table(found))
-    elif schedule is not None:
-        output.say(f"No runs of schedule {line(schedule)}. What it will do: plan schedule show {line(schedule)}")
+        output.out().print(plans_table(found, known))
+        for each in _next(found, known):
+            output.out().print(each, soft_wrap=True)
     else:
-        output.say("No plan is running." if running else "No plans yet. Start one: plan run FILE")
+        output.say(_nothing(running, awaiting, statuses, since, schedule))
 
 
-def plans_table(found: list[Listed]) -> Table:
-    """A table of plans; a schedule's view holds one too."""
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for name in ("PLAN", "STATUS", "STEPS", "STARTED", "TOOK"):
+def plans_table(found: list[Listed], known: Mapping[str, Standing] | None = None) -> Table:
+    """A table of plans; a schedule's view holds one too. `known`: how they stand, by plan id."""
+    table, now = Table(box=None, padding=(0, 2, 0, 0), header_style="dim"), datetime.now(UTC)
+    for name in ("PLAN", "STATUS", "DONE", "STARTED", "TOOK"):
         table.add_column(name, no_wrap=True, overflow="fold" if name == "PLAN" else "ellipsis")
+    if known:
+        table.add_column("AWAITS", no_wrap=True, overflow="ellipsis", min_width=20)
     table.add_column("TITLE", no_wrap=True, overflow="ellipsis")
-    now = datetime.now(UTC)
     for each in found:
-        decisions = f" ({len(each.waiting)} to approve)" if each.waiting else ""
-        status = Text(each.status.value + decisions, style=_STYLES.get(each.status.value, ""))
+        standing = (known or {}).get(each.plan_id)
+        status = Text(each.status.value, style=_STYLES.get(each.status.value, ""))
         took = output.seconds(((each.ended_at or now) - each.started_at).total_seconds())
         clock = each.started_at.astimezone().strftime("%m-%d %H:%M")
-        steps = str(each.steps) if each.steps else ""
-        table.add_row(Text(each.plan_id), status, steps, clock, took, Text(line(each.title)))
+        more = [Text(awaited(each, standing, now), "yellow")] if known else []
+        table.add_row(Text(each.plan_id), status, _done(each, standing), clock, took, *more, Text(line(each.title)))
     return table
+
+
+def awaited(each: Listed, standing: Standing | None, now: datetime) -> str:
+    """What a plan awaits, and since when: `approval of deploy and 2 more, 4:05`."""
+    if standing is None or not each.is_open:
+        return ""
+    if not standing.is_served:
+        return "a worker"
+    if not standing.asks:
+        return _BY_ITSELF.get(each.status, "")
+    first, more = standing.asks[0], len(standing.asks) - 1
+    text = f"{_WORDS.get(first.kind, 'decision on')} {line(first.step_id)}{f' and {more} more' if more else ''}"
+    return text + (f", {output.seconds((now - standing.since).total_seconds())}" if standing.since else "")
+
+
+def _done(each: Listed, standing: Standing | None) -> str:
+    """Steps that are done, of all: `3/5`; `-/5` where that is not known."""
+    done = standing.done if standing else each.steps if each.status is PlanStatus.COMPLETED else each.done
+    total = standing.total if standing and standing.total is not None else each.steps
+    return "" if total is None else f"{'-' if done is None else done}/{total}"
+
+
+def _next(found: list[Listed], known: Mapping[str, Standing]) -> Iterator[Text]:
+    """What a person may do about the first plan that waits for one."""
+    waits = (known[each.plan_id] for each in found if each.plan_id in known and each.is_open)
+    first = next((each for each in waits if each.next and (each.asks or not each.is_served)), None)
+    for command, sentence in first.next[:1] if first else []:
+        yield Text.assemble(("Next: ", "dim"), command, (f"   {sentence}", "dim"))
+
+
+async def _standings(here: Connected, found: list[Listed]) -> Mapping[str, Standing]:
+    """How the open ones stand; empty if there are none."""
+    if not any(each.is_open for each in found):
+        return {}
+    from client.overview.standing import standings
+
+    return await standings(here.client, found)
+
+
+def _json(standing: Standing | None) -> dict[str, Any]:
+    if standing is None:
+        return {}
+    shown = standing.model_dump(mode="json", include={"done", "total", "asks", "is_served"})
+    steps = [{"command": command, "sentence": sentence} for command, sentence in standing.next]
+    return {**shown, "isServed": shown.pop("is_served", True), "next": steps} | {"since": _iso(standing.since)}
+
+
+def _iso(time: datetime | None) -> str | None:
+    return time.isoformat() if time else None
+
+
+def _keeps(each: Listed, statuses: list[PlanStatus], begin: datetime | None, schedule: str | None) -> bool:
+    fits = not statuses or each.status in statuses
+    return fits and (begin is None or each.started_at >= begin) and schedule in (None, each.schedule)
+
+
+def _statuses(names: list[str]) -> list[PlanStatus]:
+    """The statuses that were named. Raises PlanError."""
+    named = [part.strip() for name in names for part in name.split(",") if part.strip()]
+    for name in named:
+        if name not in list(PlanStatus):
+            known = ", ".join(each.value for each in PlanStatus)
+            text = f"--status {name!r} is not a status of a plan; choose from: {known}"
+            raise PlanError(text, "BAD_USAGE")
+    return [PlanStatus(name) for name in named]
+
+
+def _time(text: str | None) -> datetime | None:
+    """The time of `--since`: so long ago, or a date, or a time. Raises PlanError."""
+    if text is None:
+        return None
+    units = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+    if text[:-1].isascii() and text[:-1].isdigit() and len(text) < 9 and text[-1] in units:
+        return datetime.now(UTC) - timedelta(seconds=int(text[:-1]) * units[text[-1]])
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise PlanError(
+            f"--since {text!r} is not a time; write 90m, 2h, 3d, 2027-03-28 or 2027-03-28T07:00", "BAD_USAGE"
+        ) from None
+
+
+def _nothing(running: bool, awaiting: bool, statuses: list[PlanStatus], since: str | None, schedule: str | None) -> str:
+    """What an empty list means: which filters were used, and what to do."""
+    if schedule is not None and not (running or awaiting or statuses or since):
+        return f"No runs of schedule {line(schedule)}. What it will do: plan schedule show {line(schedule)}"
+    parts = ["is running"] if running else []
+    parts += ["awaits a person"] if awaiting else []
+    parts += [f"has the status {' or '.join(each.value for each in statuses)}"] if statuses else []
+    parts += [f"was started since {line(since)}"] if since else []
+    parts += [f"was started by schedule {line(schedule)}"] if schedule else []
+    return f"No plan {' and '.join(parts)}. All plans: plan list" if parts else "No plans yet. Start one: plan run FILE"

@@ -17,9 +17,10 @@ from client.cli.follow.follow import exit_code, follow, show_summary
 from client.cli.options import AsJson
 from client.cli.run import MaxParallel, NewId, Workspace
 from client.cli.session import Connected, who
-from client.cli.workspaces import named
 from client.edits import plan_file
 from client.plan_file import races_among
+from client.requests.llm import require_llm
+from client.requests.workspaces import named
 from client.runs import Started
 from plans.errors import PlanError
 from plans.run import Options
@@ -67,7 +68,7 @@ def follow_making(request: MakeRequest) -> NoReturn:
     """Draft the plan, show it, and run it if asked to. Exits with the command's exit code."""
     begun: list[Started] = []
     try:
-        code = session.run(lambda here: request.make(here, begun))
+        code = session.run(lambda here: request.make(here, begun), starts=True)
     except KeyboardInterrupt:
         raise typer.Exit(after_ctrl_c(begun[0].plan_id if begun else None)) from None
     raise typer.Exit(code)
@@ -99,6 +100,7 @@ class MakeRequest:
             by=who(),
             split=self.split,
         )
+        require_llm(here.settings, own_worker=here.keeps_worker)
         started = await draft.make(
             here.client,
             self.request,

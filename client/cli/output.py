@@ -7,6 +7,8 @@ An error is one block that starts with a stable code; with `--json` it is an obj
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sys
 from collections.abc import Sequence
 from itertools import zip_longest
@@ -46,20 +48,31 @@ def say(sentence: str) -> None:
     err().print(Text(safe(sentence), style="dim"))
 
 
+def remark(text: Text) -> None:
+    """Print a safe text with colours on standard error."""
+    err().print(text, soft_wrap=True)
+
+
 def show(text: str) -> None:
     """Print a text on standard output, escaped and never wrapped."""
     out().print(Text(safe(text)), soft_wrap=True)
 
 
-def page(text: str) -> None:
+def page(text: Text | str) -> None:
     """Print a safe text on standard output: on a terminal that it does not fit, in the pager."""
-    console = out()
-    rows = sum(max(1, -(-cell_len(row) // console.width)) for row in text.split("\n"))
+    console, text = out(), Text(text) if isinstance(text, str) else text
+    rows = sum(max(1, -(-cell_len(row) // console.width)) for row in text.plain.split("\n"))
     if console.is_terminal and sys.stdin.isatty() and rows >= console.height:
-        with console.pager():
-            console.print(Text(text), soft_wrap=True)
+        with console.pager(styles=_pager_shows_colours()):
+            console.print(text, soft_wrap=True)
     else:
-        console.print(Text(text), soft_wrap=True)
+        console.print(text, soft_wrap=True)
+
+
+def _pager_shows_colours() -> bool:
+    """Whether the pager is less, which is told to pass them on, unless the user has told it something else."""
+    chosen = os.environ.get("MANPAGER") or os.environ.get("PAGER") or "less"
+    return "less" in chosen and shutil.which("less") is not None and "R" in os.environ.setdefault("LESS", "-R").upper()
 
 
 def show_json(data: Any, *, on_one_line: bool = False) -> None:
@@ -84,7 +97,8 @@ def show_error(error: PlanError, *, as_json: bool, where: str = "", lines: Seque
         head, *rest = safe(error.message.removeprefix(f"{setting}: ")).splitlines() or [
             ""
         ]  # the code names the setting
-        err().print(Text.assemble((f"{error.code}: ", "bold red"), head, *(f"\n  {each}" for each in rest)))
+        code = error.code.replace(":", ": ")  # BAD_SETTING:NAME, as scripts know it
+        err().print(Text.assemble((f"{code}: ", "bold red"), head, *(f"\n  {each}" for each in rest)))
 
 
 def problem_rows(problems: Sequence[Problem], lines: Sequence[int | None] = ()) -> list[dict[str, Any]]:

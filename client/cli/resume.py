@@ -72,7 +72,7 @@ def _start(plan: str, start: Callable[[Connected], Awaitable[Started]], follow_i
         return await follow(here, started.plan_id, as_json=as_json) if follow_it else None
 
     try:
-        summary = session.run(start_and_follow)
+        summary = session.run(start_and_follow, starts=True)
     except KeyboardInterrupt:
         raise typer.Exit(after_ctrl_c(begun[0].plan_id if begun else None)) from None
     if summary is not None:

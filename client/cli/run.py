@@ -13,10 +13,10 @@ from client.cli import review as reviewing
 from client.cli.follow.ctrl_c import INTERRUPTED, after_ctrl_c
 from client.cli.follow.follow import exit_code, follow, show_summary
 from client.cli.options import AsJson, File
-from client.cli.plan_request import Flags, Request, prepare
 from client.cli.session import Connected
 from client.draft import drafted
 from client.errors import PlanRefused
+from client.requests.plan_request import Flags, Request, prepare
 from client.runs import Started, Summary
 from plans.model import MAX_PARALLEL
 from runtime.task_queues import serves_this_machine
@@ -64,7 +64,7 @@ def to_its_end(request: Request, as_json: bool) -> NoReturn:
     """Start a checked plan and follow it to its end. Exits with the command's exit code."""
     begun: list[Started] = []
     try:
-        summary = session.run(lambda here: _run(here, request, begun, as_json))
+        summary = session.run(lambda here: _run(here, request, begun, as_json), starts=True)
     except KeyboardInterrupt:
         raise typer.Exit(after_ctrl_c(begun[0].plan_id if begun else None)) from None
     raise typer.Exit(exit_code(summary))
@@ -73,7 +73,7 @@ def to_its_end(request: Request, as_json: bool) -> NoReturn:
 @_from_file
 def start(request: Request, as_json: bool) -> None:
     """Start a plan and return; it runs in the background."""
-    session.run(lambda here: _start_and_print(here, request, as_json))
+    session.run(lambda here: _start_and_print(here, request, as_json), starts=True)
 
 
 async def _run(here: Connected, request: Request, begun: list[Started], as_json: bool) -> Summary:
@@ -121,7 +121,7 @@ async def _start(here: Connected, request: Request) -> Started:
     return await runs.start(
         here.client,
         request.file.data,
-        options=request.options(here.settings, local=local),
+        options=request.options(here.settings, local=local, by=session.who()),
         plan_id=request.flags.id,
         name=request.file.title,
         queue=here.settings.task_queue,

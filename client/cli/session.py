@@ -43,9 +43,12 @@ class Connected:
         return self.connection.workflow_link(workflow_id)
 
 
-def run(action: Callable[[Connected], Awaitable[T]], *, worker: bool = True) -> T:
-    """Connect, run the action and return its result. `worker`: the action needs a worker, for queries or updates."""
-    return asyncio.run(_run(action, worker))
+def run(action: Callable[[Connected], Awaitable[T]], *, worker: bool = True, starts: bool = False) -> T:
+    """Connect, run the action and return its result. `worker`: the action needs a worker, for queries or updates.
+
+    `starts`: it starts work, which a background worker with these settings must do: tools, the LLM's key.
+    """
+    return asyncio.run(_run(action, worker, starts=starts))
 
 
 def look(plan: str, query: str, action: Callable[[Connected], Awaitable[T]]) -> T:
@@ -53,7 +56,13 @@ def look(plan: str, query: str, action: Callable[[Connected], Awaitable[T]]) -> 
     return asyncio.run(_run(action, True, (plan, query)))
 
 
-async def _run(action: Callable[[Connected], Awaitable[T]], worker: bool, query: tuple[str, str] | None = None) -> T:
+async def _run(
+    action: Callable[[Connected], Awaitable[T]],
+    worker: bool,
+    query: tuple[str, str] | None = None,
+    *,
+    starts: bool = False,
+) -> T:
     settings = environment.settings()
     connection = await reach(settings, say)
     needed = worker and not (query and await _has_record(connection.client, *query))
@@ -61,7 +70,7 @@ async def _run(action: Callable[[Connected], Awaitable[T]], worker: bool, query:
     if needed:
         from runtime.background_worker import ensure_worker  # `plan list` does without
 
-        running = await ensure_worker(settings, connection)
+        running = await ensure_worker(settings, connection, as_set=starts)
     return await action(Connected(settings, connection, running is not None))
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
 from client import runs
 from client.calls import with_values
@@ -32,9 +33,10 @@ from plans.model import Plan
 from plans.views.call_text import warnings_of
 from plans.views.graphs.plan_nodes import plan_nodes
 from plans.views.markdown import Node, dot, mermaid
+from plans.views.progress.next_actions import next_actions
 from plans.views.queries import TEXT_STEPS
 from plans.views.safe_text import line
-from plans.views.summary import next_commands, summary_markdown
+from plans.views.summary import summary_markdown
 
 _UNDRAWN = ("UNKNOWN_DEPENDENCY", "BAD_REFERENCE", "PLAN_CYCLE", "PLAN_DUPLICATE_ID")
 """Problems that a graph would not show."""
@@ -72,8 +74,8 @@ async def _linked_text(here: Connected, plan: str, full: bool) -> str:
     rows = [f"Now: {line(name or 'LLM request')}: {line(in_words(each, now))}" for name, each in live.items()]
     rows += [f"Resumes: {linked.resumes}"] if linked.resumes else []
     rows += [f"Resumed by: {', '.join(linked.resumed_by)}"] if linked.resumed_by else []
-    later = [(f"plan show {name}", "the run that resumed it") for name in linked.resumed_by[-1:]]
-    rows += [f"Next: {command}   {what}" for command, what in later or next_commands(so_far)]
+    later = linked.resumed_by[-1] if linked.resumed_by else ""
+    rows += [f"Next: {command}   {what}" for command, what in next_actions(so_far, resumed_by=later)]
     return "\n".join([found, *([""] if rows else []), *rows])
 
 
@@ -171,7 +173,7 @@ def pending(
     elif not found:
         output.say(_nothing(plan, step, to))
     else:
-        output.page("\n".join(pending_rows(found, folds=step is None)))
+        output.page(Text("\n").join(pending_rows(found, folds=step is None)))
 
 
 def _nothing(plan: str | None, step: str | None, to: str | None) -> str:

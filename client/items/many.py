@@ -23,13 +23,17 @@ ROUNDS = 100
 
 
 async def decide_all(
-    client: Client, plan: str, choice: Choice, *, approved: bool, show: Callable[[Sequence[PendingView]], None]
-) -> tuple[int, dict[str, str]]:
+    client: Client, plan: str, choice: Choice, *, approved: bool,
+    show: Callable[[Sequence[PendingView]], None] = lambda _: None, digests: Sequence[str] | None = None,
+) -> tuple[int, dict[str, str]]:  # fmt: skip
     """Decide about every step that fits the pattern `choice.step_id` and awaits approval now.
 
-    `show` gets the calls before they are decided about; what begins to await meanwhile is left alone, unless it was
-    shown. Returns the number of decisions, and why some were refused, by step. Raises Refused (NONE_AWAITS), NoWorker.
+    `digests`: of the calls that a person has read; then it is about those alone, and nothing is shown. Else `show` gets
+    the calls before they are decided about; what begins to await meanwhile is left alone, unless it was shown. Returns
+    the number of decisions, and why some were refused, by step. Raises Refused (NONE_AWAITS, STALE_DIGEST), NoWorker.
     """
+    if digests is not None:
+        return await _decide_these(client, plan, choice, digests, approved)
     count, refused, seen = 0, dict[str, str](), set[str]()
     for _ in range(ROUNDS):
         view = await ask_view(client, plan, BriefView, "plan", BRIEF)
@@ -38,9 +42,9 @@ async def decide_all(
             break
         show(items)
         seen |= {item.digest for item in items}
-        for start in range(0, len(items), AT_ONCE):
-            number, why = await _decide(client, plan, choice, items[start : start + AT_ONCE], approved)
-            count, refused = count + number, refused | why
+        found = list(dict.fromkeys(item.digest for item in items))
+        number, why = await _decide_these(client, plan, choice, found, approved)
+        count, refused = count + number, refused | why
         if not view.more_pending:
             break
     if not count and not refused:
@@ -56,10 +60,20 @@ def _is_meant(choice: Choice, item: PendingView) -> bool:
     return item.kind == "approval" and matches(choice.step_id, item.step_id)
 
 
-async def _decide(
-    client: Client, plan: str, choice: Choice, items: Sequence[PendingView], approved: bool
+async def _decide_these(
+    client: Client, plan: str, choice: Choice, digests: Sequence[str], approved: bool
 ) -> tuple[int, dict[str, str]]:
-    digests = list(dict.fromkeys(item.digest for item in items))
+    """Decide about the calls with these digests."""
+    count, refused = 0, dict[str, str]()
+    for start in range(0, len(digests), AT_ONCE):
+        number, why = await _decide(client, plan, choice, digests[start : start + AT_ONCE], approved)
+        count, refused = count + number, refused | why
+    return count, refused
+
+
+async def _decide(
+    client: Client, plan: str, choice: Choice, digests: Sequence[str], approved: bool
+) -> tuple[int, dict[str, str]]:
     answer = await update(client, plan, "decide", choice.message() | {"approved": approved, "digests": digests})
     refused = answer.get("refused") or {}
     return int(answer.get("count", 0)), {str(name): str(why) for name, why in refused.items()}

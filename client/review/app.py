@@ -18,6 +18,7 @@ from textual.widgets import OptionList
 
 from client import edits as editing
 from client import runs
+from client.differences.plan_rows import plan_rows
 from client.review.answering import answered
 from client.review.dialogs import Approve, AskText, Confirm, PickTool, Reading
 from client.review.external_editor import as_text, edits_of, let_edit
@@ -154,14 +155,13 @@ class ReviewApp(LivePlan):
             return
         self._feedback = feedback
         self.say("The LLM is revising the plan ... (no step starts until it has answered)")
-        version = self.view.version
-        send = editing.regenerate(self.client, self.plan, feedback, expect_version=version, by=self.who)
-        edited = await self._sent(send)
-        if edited is not None:
+        send = editing.regenerated(self.client, self.plan, feedback, expect_version=self.view.version, by=self.who)
+        found = await self._sent(send)
+        if found is not None:
             self._feedback = ""
-            self.say(f"The plan is now at version {edited.version}.")
-            rows = Text("".join(f"{line(each)}\n" for each in edited.diff) or "No changes.")
-            await self.push_screen_wait(Reading(f"Changes in version {edited.version}", rows))
+            self.say(f"The plan is now at version {found[0].version}.")
+            rows = Text("\n".join(plan_rows(found[1])) or "No changes.")
+            await self.push_screen_wait(Reading(f"Changes in version {found[0].version}", rows))
 
     @work(group="begin")
     async def action_begin(self) -> None:

@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from client.review.schema_form import ABSENT, Field, Kind, Unreadable, fields
+from client.forms.kinds import Kind
+from client.forms.texts import ABSENT, Unreadable
+from client.review.schema_form import Field, fields
 from plans.edits import AddStep, Edit, SetField
 from plans.execution.tool_history import shorten
 from plans.model import Step, ToolSpec

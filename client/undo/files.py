@@ -1,16 +1,26 @@
 """Lists and undoes the file changes of a plan, on the workers that have its workspaces.
 
-Both run as a short workflow of their own: the plan may have ended, and its files may be on another machine.
+Both run as a short workflow of their own: the plan may have ended, and its files may be on another machine. It is
+deleted when its answer has been read.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
-from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus, WorkflowFailureError
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
+from temporalio.client import (
+    Client,
+    WorkflowExecutionDescription,
+    WorkflowExecutionStatus,
+    WorkflowFailureError,
+    WorkflowHandle,
+)
 from temporalio.common import WorkflowIDReusePolicy
 from temporalio.exceptions import ActivityError, ApplicationError, TimeoutError, WorkflowAlreadyStartedError
 from temporalio.service import RPCError
@@ -86,7 +96,7 @@ async def _answer(client: Client, plan: str, request: ChangesRequest, workflow_i
     named = {"queues": list(dict.fromkeys(filter(None, queues))), "children": children}
     request = request.model_copy(update=named)
     try:
-        result: dict[str, Any] = await client.execute_workflow(
+        handle = await client.start_workflow(
             "ChangesWorkflow",
             request.model_dump(mode="json"),
             result_type=dict,
@@ -95,7 +105,9 @@ async def _answer(client: Client, plan: str, request: ChangesRequest, workflow_i
             id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
             execution_timeout=CEILING,
             rpc_timeout=RPC_TIMEOUT,
+            static_summary=f"{'undo' if request.undo else 'files'} of plan {request.plan_id}"[:200],
         )
+        result: dict[str, Any] = await handle.result()
     except WorkflowAlreadyStartedError:
         text = f"another undo of plan '{plan_id(plan)}' is running; try again when it has ended"
         raise Refused(text, "UNDO_RUNNING") from None
@@ -103,8 +115,21 @@ async def _answer(client: Client, plan: str, request: ChangesRequest, workflow_i
         raise _failure(error, plan) from error
     except RPCError as error:
         raise translated(error, plan) from error
+    await _removed(client, handle)
     tools = {path: step.tool for path, step in steps.items()}
     return _with_tools(ChangesReport.model_validate(result), tools)
+
+
+async def _removed(client: Client, handle: WorkflowHandle[Any, Any]) -> None:
+    """Delete the workflow that has answered, so that it does not stand among the plans in Temporal's lists.
+
+    What was undone is in the workers' journal. One that failed stays, for whoever looks for the cause; so does one
+    where this client may not delete.
+    """
+    execution = WorkflowExecution(workflow_id=handle.id, run_id=handle.first_execution_run_id or "")
+    request = DeleteWorkflowExecutionRequest(namespace=client.namespace, workflow_execution=execution)
+    with suppress(RPCError):
+        await client.workflow_service.delete_workflow_execution(request, timeout=RPC_TIMEOUT)
 
 
 async def _queues(client: Client, child: str) -> list[str | None]:

@@ -22,6 +22,7 @@ from plans.errors import IllegalMove
 from plans.execution import schedule
 from plans.execution.approvals import RULE
 from plans.log import LogKind
+from plans.notify.told import Told
 from plans.run import DONE, Decision, Result, Run, Status, StepState
 from plans.step_state import Outcome
 
@@ -36,6 +37,7 @@ def resumed(agent: AgentRun, new_id: str, now: datetime, by: str = "") -> AgentR
     run.plan = run.plan.model_copy(update={"id": new_id})
     schedule.reset_to_draft(run)
     run.resumes, run.interrupted, run.remembered = old, False, {}
+    run.told = Told(budget=run.seq)
     run.edited = dict.fromkeys(run.edited, RULE)  # nobody was asked about other calls in this run
     new.end, new.nudges, new.usage = None, 0, AgentUsage()
     _lose_running(run, now)

@@ -26,6 +26,7 @@ from plans.file_stamps import Stamp
 from plans.flow.batches.split import loop_of
 from plans.flow.ids import is_inside
 from plans.model import Plan, Problem, Step
+from plans.notify.news import effective
 from plans.run import Options, Run
 
 NESTED_TOO_DEEP = "NESTED_TOO_DEEP"
@@ -100,6 +101,7 @@ def options_of(parent: Run, step: Step, plan: Plan) -> Options:
         known_plans=parent.options.known_plans,
         owns=parent.owns,
         by=parent.options.by,
+        notify=effective(parent, is_child=parent.parent is not None),
         history_limit=parent.options.history_limit,
     )
 

@@ -29,7 +29,7 @@ from plans.model.step_fields import On, aliases
 from plans.run import Run, Status
 
 STEP_FIELDS = frozenset(aliases(Step, On.EDIT))
-PLAN_FIELDS = frozenset(("title", "maxParallel", "defaults", "budget", "estimatedDuration"))
+PLAN_FIELDS = frozenset(("title", "maxParallel", "defaults", "budget", "notify", "estimatedDuration"))
 
 
 class Revised(NamedTuple):

@@ -107,7 +107,7 @@ def check(run: Run, message: Decide) -> Step:
     state, earlier = run.steps[step.id], run.decisions.get(step.id)
     refuse_approval(run, step, stated(run, step))
     if earlier is not None:
-        what = f"{'approved' if earlier.approved else 'denied'}{f' by {earlier.by}' if earlier.by else ''}"
+        what = f"{'approved' if earlier.approved else 'denied'}{f' by {earlier.who}' if earlier.by else ''}"
         raise Refused(f"step '{step.id}' was already {what}", "ALREADY_DECIDED")
     if state.never or state.status in (DONE if state.awaiting and message.args is None else DONE | {Status.RUNNING}):
         status = "permanently blocked" if state.status is Status.BLOCKED else f"already {state.status}"
@@ -190,6 +190,9 @@ def decide(
         unchecked=not run.facts.workspace,
         time=now,
         source=source,
+        via=message.via,
+        # Without signatures, anybody who reaches the server could claim that a name is verified.
+        verified=message.verified and bool(run.facts.decision_key),
     )
     run.decisions[step.id] = decision
     keep_proposed(state)
@@ -254,7 +257,7 @@ def void(run: Run, step_id: str, now: datetime) -> None:
 
 def sentence(step_id: str, decision: Decision) -> str:
     """The decision as a sentence, for the log and for the reply to the person who made it."""
-    who = f" by {decision.by}" if decision.by else ""
+    who = f" by {decision.who}" if decision.by else ""
     how = " with changed arguments" if decision.args is not None else ""
     why = f": {decision.comment}" if decision.comment else ""
     return f"step '{step_id}' {'approved' if decision.approved else 'denied'}{who}{how}{why}"

@@ -36,6 +36,10 @@ Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 """Digest of a call: SHA-256 in hexadecimal digits (`plans.step_call`)."""
 
 
+Via = Literal["", "web", "link"]
+"""Where a person decided: on the web page, or with a one-time link; empty: by command or program."""
+
+
 class Approve(Value):
     """Approve a step. `args` replaces its arguments."""
 
@@ -49,6 +53,8 @@ class Approve(Value):
         default=None, max_length=200, description="Of a pattern: the calls that were decided about, and no others."
     )
     remember: bool = Field(default=False, strict=True, description="Approve the tool for the rest of the run.")
+    via: Via = Field(default="", description="Where the person decided.")
+    verified: bool = Field(default=False, strict=True, description="The name is verified; counts only if signed.")
     signature: Signature | None = Field(default=None, description="Where the worker asks for signed decisions.")
 
 
@@ -63,6 +69,8 @@ class Deny(Value):
     digests: list[Digest] | None = Field(
         default=None, max_length=200, description="Of a pattern: the calls that were decided about, and no others."
     )
+    via: Via = Field(default="", description="Where the person decided.")
+    verified: bool = Field(default=False, strict=True, description="The name is verified; counts only if signed.")
     signature: Signature | None = Field(default=None, description="Where the worker asks for signed decisions.")
 
 
@@ -136,6 +144,9 @@ class AgentProgress(Value):
         default=None, max_length=100, description="The task list, if it has changed."
     )
     done: int | None = Field(default=None, ge=0, description="Number of tasks done.")
+    asks: list[Annotated[str, Field(max_length=200)]] | None = Field(
+        default=None, max_length=20, description="Its calls that await approval, if these have changed."
+    )
     notes: str | None = Field(default=None, max_length=1_000, description="What the agent said, if it has changed.")
     agent_id: str = Field(
         default="", max_length=1_000, description="Workflow id of the agent; needed for what follows."

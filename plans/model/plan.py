@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from plans.model.control_flow import Expression
+from plans.model.notify import Notify
 from plans.model.rules import Budget, Defaults, Input
 from plans.model.step import Step
 from plans.model.values import MAX_PARALLEL, MAX_STEPS, PlanId, Queue, StepId, Value
@@ -35,6 +36,10 @@ class Plan(Value):
     )
     defaults: Defaults = Field(default_factory=Defaults, description="Defaults for all steps.")
     budget: Budget | None = Field(default=None, description="Limits on LLM requests; 50 requests if omitted.")
+    notify: Notify = Field(
+        default_factory=list,
+        description="Who is notified of what: targets of the worker's notify.toml, or rules for them.",
+    )
     outputs: dict[StepId, Expression] = Field(
         default_factory=dict,
         description="Its value where it runs as a step: expressions over its steps' values.",

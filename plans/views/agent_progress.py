@@ -47,6 +47,9 @@ def note_progress(run: Run, message: AgentProgress, now: datetime) -> None:
     state.tasks = state.tasks if message.tasks is None else message.tasks
     state.tasks_done = state.tasks_done if message.done is None else min(message.done, len(state.tasks))
     state.notes = state.notes if message.notes is None else message.notes
+    if message.asks is not None and message.asks != state.agent_asks:
+        state.agent_asks = message.asks
+        run.next_seq()  # what Temporal's UI shows of the plan is written anew
     percent = 100 * state.tasks_done // len(state.tasks) if state.tasks else None
     if message.line:
         run.note(LogKind.AGENT, message.line, now, message.step_id, progress=percent)
@@ -54,6 +57,7 @@ def note_progress(run: Run, message: AgentProgress, now: datetime) -> None:
 
 def note_end(state: StepState, agent: Mapping[str, Any]) -> None:
     """Set the notes of a step whose agent has ended. `agent`: its view (AgentView)."""
+    state.agent_asks = []
     answer = str(agent.get("answer") or "")
     said = "" if answer.lstrip()[:1] in ("{", "[") else _beginning(answer)  # of JSON, the value is shown
     state.notes = notes_text([*(task.get("summary", "") for task in agent.get("tasks", [])), said]) or state.notes

@@ -25,9 +25,14 @@ CALLS = ("approval", "early", "")
 """Kinds of pending decisions that are about a call of the step's tool; others are about a proposal."""
 
 
-def call_rows(item: PendingView, extra: Mapping[str, str] | None = None) -> list[str]:
-    """The rows of a pending call, warnings first. `extra`: texts to show instead of an argument's, such as a diff."""
+def call_rows(item: PendingView, extra: Mapping[str, str] | None = None, *, why: bool = True) -> list[str]:
+    """The rows of a pending call, warnings first. `extra`: texts to show instead of an argument's, such as a diff.
+
+    `why`: with who asks, and for which reasons.
+    """
     rows = [f"! {warning}" for warning in warnings_of(item)]
+    rows += value_rows("asks", item.asker) if item.asker and why else []
+    rows += [row for reason in item.reasons if why for row in value_rows("because", reason)]
     proposed = proposal(item)
     rows += value_rows("tool", item.tool) if not proposed else []
     rows += [row for name, value in proposed for row in value_rows(name, value)]
@@ -93,12 +98,15 @@ def _named(args: Any) -> list[tuple[str, Any]]:
 
 
 def args_rows(args: Mapping[str, Any], extra: Mapping[str, str] | None = None) -> list[str]:
-    """The rows of a call's arguments."""
-    rows = []
+    """The rows of a call's arguments, and those of the `extra` texts that stand for none of them."""
+    rows, texts = [], dict(extra or {})
     for name, value in args.items():
-        changed = (extra or {}).get(name)
+        changed = texts.pop(name, None)
         rows += value_rows(name, value) if changed is None else value_rows(f"{name} (diff)", changed)
-    return rows or [EMPTY]
+    rows = rows or [EMPTY]
+    for name, text in texts.items():
+        rows += value_rows(name, text)
+    return rows
 
 
 def large_rows(name: str, value: LargeValue, text: str | None) -> list[str]:

@@ -110,7 +110,7 @@ def _value(plan: str, result: Result, run: Run, step_id: str = "") -> str:
 
 def _decided(decision: Decision) -> str:
     what = "Approved" if decision.approved else "Denied"
-    who = f"by {line(decision.by)}, " if decision.by else ""
+    who = f"by {line(decision.who)}, " if decision.by else ""
     who += "by its time limit, " if decision.source == "timeout" else ""
     how = ", as a call of the same kind was before it" if decision.remembered else ""
     how += ", with changed arguments" if decision.args is not None else ""

@@ -19,6 +19,7 @@ from plans.run import PlanStatus, Run, Status, StepState
 from plans.views.agent_progress import position, tasks_of
 from plans.views.call_text import call_rows, characters
 from plans.views.models import PendingView, StepView
+from plans.views.nested.below import of_schedule
 from plans.views.nested.listing import root_of
 from plans.views.nested.standing import Standing, failures, folded_ids, is_inside, top_counts, top_denied
 from plans.views.nested.words import folded_line, what
@@ -62,6 +63,7 @@ def details(run: Run, schedule: ReadinessIndex) -> str:
         for what_for, names in _asking(schedule):
             rows += [f"Awaiting {what_for}: " + ", ".join(map(code, folded_ids(names, 10))), ""]
         rows += _calls(run, schedule)
+    rows += _below(run, schedule)
     moving = (name for name in schedule.moving(DETAIL_STEPS) if not is_inside(schedule, name))
     shown = [schedule.step(name) for name in moving]
     if len(run.plan.steps) <= DETAIL_STEPS:
@@ -130,6 +132,19 @@ def _calls(run: Run, schedule: ReadinessIndex) -> list[str]:
         if not block or room < 0 or len(schedule.awaiting) > DETAIL_CALLS:
             return [*rows, f"All of the calls: `plan pending {run.plan.id}`", ""]
         rows += [f"`{item.step_id}`:", "", *block, ""]
+    return rows
+
+
+def _below(run: Run, schedule: ReadinessIndex) -> list[str]:
+    """What agents and child plans await, each with the command that shows it."""
+    found = of_schedule(schedule) if run.status in (PlanStatus.RUNNING, PlanStatus.PAUSED) else []
+    rows = []
+    for each in found[:DETAIL_CALLS]:
+        more = f" and {each.more} more" if each.more else ""
+        names = ", ".join(map(code, folded_ids(each.names, 10)))
+        rows += [f"Awaiting a person in {code(each.plan_id)} of step {code(each.step_id)}: {names}{more}", ""]
+    if rows:
+        rows += [f"All of them: `plan pending {run.plan.id}`", ""]
     return rows
 
 

@@ -7,12 +7,13 @@ from datetime import datetime
 from typing import Any
 
 from plans.execution import approvals
+from plans.execution.deciding import reasons
 from plans.expressions.opaque import scanned
 from plans.expressions.references import find
 from plans.flow.ids import pattern_of
 from plans.model import Step
 from plans.run import Run
-from plans.step_call import digest_of, upcoming
+from plans.step_call import StepCall, digest_of, upcoming
 from plans.views.nested.listing import item_text
 from plans.waiting import answers
 from plans.waiting.questions import ASK
@@ -71,6 +72,7 @@ def call_view(run: Run, step_id: str) -> dict[str, Any]:
         **_shown(run, step, call.call.args),
         "kind": "early",
         "digest": digest_of(call.call),
+        **_why(run, step, call.call),
         "isWhole": call.is_whole,
     }
 
@@ -79,7 +81,16 @@ def asked(run: Run, step: Step) -> dict[str, Any]:
     """What a person is asked about a step."""
     state = run.steps[step.id]
     kind = QUESTION if state.awaiting == "answer" else next(iter(state.proposal or {}), "approval")
-    return {**_shown(run, step, state.asked or run.args_of(step)), "kind": kind, "digest": state.digest}
+    shown = _shown(run, step, state.asked or run.args_of(step))
+    why = {} if kind == QUESTION else _why(run, step, upcoming(run, step).call._replace(args=shown["args"]))
+    return {**shown, "kind": kind, "digest": state.digest, **why}
+
+
+def _why(run: Run, step: Step, call: StepCall) -> dict[str, Any]:
+    """Who asks, why, and what would be approved as well by `remember`."""
+    why = {"asker": reasons.asker(run), "reasons": reasons.reasons(run, step, call)}
+    always = reasons.remembered_scope(run, step, call)
+    return why | ({"always": always} if always else {})
 
 
 def _shown(run: Run, step: Step, args: dict[str, Any]) -> dict[str, Any]:

@@ -12,19 +12,18 @@ from typing import Any
 
 from pydantic import Field
 
-from plans.agents.order import AGENT_PREFIX
 from plans.definition.scopes import FINALLY
 from plans.execution.approvals import DENIED
-from plans.flow.ids import template_of
 from plans.flow.undone import outcomes, shown_steps
 from plans.model import Step, Value
 from plans.run import ENDED, PlanStatus, Run, Status, StepState
 from plans.views.markdown import code, md
 from plans.views.models import TokensView, View
 from plans.views.models.nested import InsideView
+from plans.views.nested.below import asked_below
 from plans.views.nested.counting import Census
 from plans.views.nested.listing import is_cause
-from plans.views.nested.words import folded_line, quoted
+from plans.views.nested.words import folded_line
 from plans.views.pending import ASKING
 from plans.views.views import counts, created, duration, tokens
 
@@ -62,6 +61,16 @@ class Denial(Value):
     comment: str = ""
 
 
+class AskedStep(Value):
+    """A step that waits for a person or an event, in the plan or in an agent or child plan below it."""
+
+    plan_id: str = Field(description="The plan or agent to decide in.")
+    step_id: str = Field(description="The step; one of a child plan as its parent names it: `deploy/upload`.")
+    kind: str = Field(description="approval, recovery, budget, answer, event.")
+    event: str = Field(default="", description="Name of the event.")
+    since: datetime | None = Field(default=None, description="Since when, as far as known.")
+
+
 class Summary(View):
     """The outcome of a plan in numbers, or its state so far."""
 
@@ -82,6 +91,10 @@ class Summary(View):
     skipped: list[Reason] = Field(default_factory=list)
     denied: list[Denial] = Field(default_factory=list)
     awaiting: list[str] = Field(default_factory=list, description="Steps that await a person's decision.")
+    asks: list[AskedStep] = Field(
+        default_factory=list, description="What is awaited, here and below; omitted if empty."
+    )
+    problems: int = Field(default=0, description="Problems that keep a draft from starting; omitted if there are none.")
     blocked: list[Reason] = Field(default_factory=list)
     inside: dict[str, InsideView] = Field(
         default_factory=dict, description="What is inside blocks and loops, by step; omitted if there are none."
@@ -97,7 +110,7 @@ class Summary(View):
     def to_json(self) -> dict[str, Any]:
         """The summary as JSON data with all fields, less unset ones of `tokens`, and what closed no plan."""
         tokens = self.tokens.model_dump(mode="json", exclude_unset=True)
-        empty = [name for name in ("undone", "closing") if not getattr(self, name)]
+        empty = [name for name in ("undone", "closing", "asks", "problems") if not getattr(self, name)]
         view = self.model_dump(mode="json", exclude={"inside", *sorted(empty)})
         inside = {name: each.model_dump(mode="json", exclude_unset=True) for name, each in self.inside.items()}
         return view | {"tokens": tokens} | ({"inside": inside} if inside else {})
@@ -124,6 +137,8 @@ def summary_of(run: Run) -> Summary:
         skipped=[_reason(step, state) for step, state in _those(run, Status.SKIPPED) if not state.is_denied][:100],
         denied=[_denial(run, step) for step, state in islice(_denied(run, census), 100)],
         awaiting=[name for name, state in run.steps.items() if state.awaiting in ASKING][:100],
+        asks=list(islice(_asks(run), 100)),
+        problems=len(run.problems),
         blocked=[_reason(step, state) for step, state in _those(run, Status.BLOCKED)][:100],
         inside={step.id: InsideView(**inside) for step in run.plan.steps if (inside := census.inside(step.id))},
         undone=_undone(run)[:100],
@@ -173,6 +188,22 @@ def _undone(run: Run) -> list[UndoneStep]:
     ]
 
 
+def _asks(run: Run) -> Iterator[AskedStep]:
+    """What the plan waits for, and what is awaited below it."""
+    name = run.plan.id or ""
+    for step_id, state in run.steps.items() if run.status not in ENDED else ():
+        if state.awaiting in ASKING:
+            kind = next(iter(state.proposal or {}), state.awaiting)
+            since = (state.proposal or {}).get("since") or state.changes[-1].time
+            yield AskedStep(plan_id=name, step_id=step_id, kind=kind, since=since)
+        elif state.awaiting == "event" and (step := run.step_of(step_id)) is not None:
+            event, since = str(run.args_of(step).get("event"))[:200], state.changes[-1].time
+            yield AskedStep(plan_id=name, step_id=step_id, kind="event", event=event, since=since)
+    for below in asked_below(run, list(run.steps) if run.status not in ENDED else ()):
+        where = name if below.is_plan else below.plan_id
+        yield from (AskedStep(plan_id=where, step_id=each, kind="approval") for each in below.names)
+
+
 def _files_left(run: Run) -> list[str]:
     """The files that steps wrote, except those that a later step deleted."""
     census = Census(run)
@@ -208,29 +239,6 @@ def why_denied(denial: Denial) -> str:
     """Who denied a step and why, in words; the texts are a person's own."""
     who = f"{denial.reason} by {denial.by}" if denial.by else denial.reason
     return f"{who}: {denial.comment}" if denial.comment else who
-
-
-def next_commands(summary: Summary) -> list[tuple[str, str]]:
-    """What a person may do next, as (command, what it does); empty if nothing is left to do."""
-    name = summary.plan_id
-    is_agent = name.startswith(AGENT_PREFIX)  # `plan logs` and `plan rerun` are for plans
-    if summary.status is PlanStatus.REVIEW:
-        return [(f"plan review {name}", "read and change it"), (f"plan begin {name}", "begin it as it is")]
-    if summary.status not in ENDED:
-        asks = [(f"plan pending {name}", "shows what it asks; then: plan approve, plan deny or plan answer")]
-        paused = [(f"plan unpause {name}", "let steps start again")]
-        return (asks if summary.awaiting else []) + (paused if summary.status is PlanStatus.PAUSED else [])
-    if summary.status is PlanStatus.COMPLETED:
-        return []
-    first = quoted(summary.failed[0].step_id) if summary.failed else ""
-    what = "the attempts of the failed step and what they wrote"
-    found = [(f"plan logs {name} {first}", what)] if first and not is_agent else []
-    again = " and asks again about what was denied" if summary.denied else ""
-    found += [(f"plan resume {name}", f"runs what is not done{again}; keeps the rest")]
-    if first and not is_agent:
-        outer = template_of(summary.failed[0].step_id).partition(".")[0]
-        found += [(f"plan rerun {name} --from {outer}", f"runs '{outer}' and what depends on it again")]
-    return found
 
 
 def summary_markdown(summary: Summary, steps: str = "") -> str:

@@ -104,7 +104,7 @@ def _step_rows(run: Run, step: Step, positions: Mapping[str, int], detailed: boo
     if not tools and state.status in _NOT_BEGUN:
         needs = sorted({positions[name] for name in needed(run, step) if name in positions})
         rows = [row + (f" (depends on: {needs})" if needs else "") + (details.end(run, step) if detailed else "")]
-        return rows + ([f"      Notes: {notes}"] if notes else []) + _asked(run, step) + more
+        return rows + ([f"      Notes: {notes}"] if notes else []) + _asked(run, step, why=detailed) + more
     if inside := folded(census := Census(run), step.id):
         head = [row + (details.end(run, step) if detailed else ""), f"      {inside}"]
         return [*head, *([f"      Notes: {notes}"] if notes else []), *files_row(census, run, step.id), *more]
@@ -116,7 +116,7 @@ def _step_rows(run: Run, step: Step, positions: Mapping[str, int], detailed: boo
         *_attempts(step, state),
         f"      Files: {', '.join(line(path) + _whose(step, state, path) for path in state.wrote) or '-'}",
         *_long_output(run, step, state),
-        *_asked(run, step),
+        *_asked(run, step, why=detailed),
         *more,
     ]
 
@@ -144,7 +144,7 @@ def _whose(step: Step, state: StepState, path: str) -> str:
     return f" ({line(one_of(step.id, state.shared_with))})" if path in state.shared else ""
 
 
-def _asked(run: Run, step: Step) -> list[str]:
+def _asked(run: Run, step: Step, *, why: bool = False) -> list[str]:
     """The whole call that awaits approval, unless it is too long for the answer to a query."""
     if run.steps[step.id].awaiting not in ASKING:
         return []
@@ -153,7 +153,7 @@ def _asked(run: Run, step: Step) -> list[str]:
         return ["      Question:", *(f"        {row}" for row in call_rows(item))]
     if characters(item) > CALL_CHARACTERS:
         return [f"      Call: too long to show here; all of it: plan pending {run.plan.id} {quoted(step.id)}"]
-    return ["      Call:", *(f"        {row}" for row in call_rows(item))]
+    return ["      Call:", *(f"        {row}" for row in call_rows(item, why=why))]
 
 
 def _notes(step: Step, state: StepState, undo: str) -> str:

@@ -24,6 +24,7 @@ from plans.model import Step
 from plans.run import Decision, Result, Run, Status, StepState
 from plans.step_call import carries
 from plans.views.agent_progress import notes_of, tasks_of
+from plans.views.nested.below import agent_asks
 from plans.views.nested.counting import Census
 from plans.views.nested.records import by_index, calls_by_index, shared_by_index
 from plans.views.nested.values import result_with_value
@@ -166,6 +167,7 @@ def step_view(run: Run, schedule: ReadinessIndex, index: int, step: Step) -> dic
         view["tasks"] = _tasks(state)
     if state.child is not None:
         view["child"] = child_view(state.child)
+    view |= agent_asks(run, step.id)
     if state.result:
         view["result"] = result_with_value(run, step.id, result_view(state.result))
     return view | _times(state)
@@ -259,6 +261,7 @@ def brief_step(run: Run, step: Step) -> dict[str, Any]:
         view["tasks"] = _tasks(state)
     if state.child is not None:
         view["child"] = child_view(state.child)
+    view |= agent_asks(run, step.id)
     if state.result:
         view["result"] = _brief_result(state.result)
     return view | _times(state)
@@ -266,7 +269,9 @@ def brief_step(run: Run, step: Step) -> dict[str, Any]:
 
 def _decision(decision: Decision) -> dict[str, Any]:
     """Who decided, and what about: with arguments of the approver's own, by a time limit, or by an earlier decision."""
-    view = decision.model_dump(mode="json", include={"approved", "by", "comment", "time", "source", "remembered"})
+    shown = {"approved", "by", "comment", "time", "source", "remembered"}
+    shown |= {name for name in ("via", "verified") if getattr(decision, name)}
+    view = decision.model_dump(mode="json", include=shown)
     return view | {"changedArgs": decision.args is not None}
 
 

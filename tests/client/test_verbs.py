@@ -10,7 +10,20 @@ import pytest
 from client import runs
 from client.cli.commands import COMMANDS
 
-NOT_ON_PLANS = {"check", "import", "tools", "schema", "up", "down", "doctor", "codec", "worker"}
+NOT_ON_PLANS = {
+    "init",
+    "check",
+    "import",
+    "tools",
+    "notify",
+    "schema",
+    "up",
+    "down",
+    "doctor",
+    "codec",
+    "worker",
+    "web",
+}
 """Commands for plan files, this machine and its processes."""
 OTHER_NAMES = {
     "run": ("start", "watch", "wait"),

@@ -12,6 +12,7 @@ from tests.replay.child_plans import CHILD_PLANS
 from tests.replay.child_plans import TALKS as CHILD_TALKS
 from tests.replay.closings import CLOSINGS
 from tests.replay.loops import LOOPS
+from tests.replay.notified import NOTIFIED
 from tests.replay.outputs import OUTPUTS
 from tests.replay.schedules import SCHEDULED
 from tests.replay.waiting import WAITING
@@ -271,6 +272,7 @@ COSTLY = "inputs.x" + "|[@,@][]" * 16 + "|length(@) > `{}`"
 """Half a million units of work: after six of them a workflow task rests."""
 
 SCENARIOS: dict[str, Scenario] = {
+    "partial-fails": run(work("a"), REFUSE, work("c", "bad")),
     "chain": run(*CHAIN, title="Chain"),
     "fan-out": run(*(work(f"s{number}") for number in range(12)), work("end", *(f"s{number}" for number in range(12)))),
     "layers": run(*LAYERS),
@@ -336,4 +338,5 @@ SCENARIOS: dict[str, Scenario] = {
     **WAITING,
     **CLOSINGS,
     **LOOPS,
+    **NOTIFIED,
 }

@@ -38,6 +38,11 @@ MUTATIONS = {
         "    await permitted(agent, lambda: characters(agent, question))\n",
         "",
     ),
+    "no news for those who are notified": (
+        "notify/telling.py",
+        "self._task = asyncio.create_task(self._work(schedule))",
+        "return",
+    ),
     "no memo of a plan's end": ("completion.py", "if record.claim is not None:", "if record is None:"),
 }
 

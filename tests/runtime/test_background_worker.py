@@ -48,6 +48,27 @@ async def test_a_killed_one_is_replaced_and_not_taken_for_alive(settings: Settin
     assert second.pid != first.pid
 
 
+async def test_who_only_looks_or_decides_takes_the_worker_that_is_there_whatever_its_settings(
+    settings: Settings, connection: Connection
+) -> None:
+    first = await ensure_worker(settings.with_flags(approvals="strict"), connection)
+    assert first
+    assert await ensure_worker(settings, connection, as_set=False) == first
+    second = await ensure_worker(settings, connection)
+    assert second
+    assert second != first
+
+
+async def test_other_code_means_another_worker_for_everybody(settings: Settings, connection: Connection) -> None:
+    first = await ensure_worker(settings.with_flags(approvals="strict"), connection)
+    assert first
+    [record] = settings.state_dir.glob("worker-*.json")
+    first.model_copy(update={"code": "older"}).write(record)
+    second = await ensure_worker(settings, connection, as_set=False)
+    assert second
+    assert second.pid != first.pid
+
+
 async def test_other_settings_mean_another_worker_while_the_first_finishes_its_steps(
     settings: Settings, connection: Connection, workspace: Path
 ) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from temporalio.service import RPCError, RPCStatusCode
 
 from client.undo import files as undo
 from plans.errors import PlanError
-from tests.driving import Plans, Started, step
+from tests.driving import Plans, Started, count, step
+from tests.waiting import until
 
 pytestmark = pytest.mark.modes("plain")
 
@@ -84,6 +86,24 @@ async def test_a_plan_is_taken_back(plans: Plans) -> None:
     await undo.undo(plans.client, name, partly=True)
     left = {str(path.relative_to(plans.workspace)) for path in plans.workspace.rglob("*") if path.is_file()}
     assert left == {"data.csv"}
+
+
+async def test_listings_and_undos_leave_no_rows_among_the_plans(plans: Plans) -> None:
+    started = await run(plans)
+    name = started.id.removeprefix("plan-")
+    await undo.file_changes(plans.client, started.id)
+    await undo.undo(plans.client, started.id, dry_run=True)
+    await undo.undo(plans.client, started.id)
+    listings = f"WorkflowType = 'ChangesWorkflow' AND WorkflowId STARTS_WITH 'files-{name}-'"
+
+    async def is_gone() -> bool:
+        try:
+            await plans.client.get_workflow_handle(f"undo-{name}").describe()
+        except RPCError as error:
+            return error.status is RPCStatusCode.NOT_FOUND and await count(plans.client, listings) == 0
+        return False
+
+    await until(is_gone, "the server has deleted them")
 
 
 async def test_a_plan_that_runs_and_a_step_that_is_not_there_are_refused(plans: Plans) -> None:

@@ -203,7 +203,8 @@ async def test_a_cancelled_block_runs_its_finally_whole_and_no_further_item(plan
     await plan.handle.cancel()
     view = await plan.ended()
     assert view["status"] == "cancelled"
-    assert [name for name in lines(plans) if name not in ("start", "end")] == ["p", "q", "clean-a-cancelled"]
+    *rows, cleaned = [name for name in lines(plans) if name not in ("start", "end")]
+    assert (sorted(rows), cleaned) == (["p", "q"], "clean-a-cancelled")
 
 
 async def test_a_paused_loop_begins_no_item_until_it_is_unpaused(plans: Plans) -> None:

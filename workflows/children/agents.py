@@ -22,6 +22,7 @@ from plans.execution.file_tracking import stamps_for
 from plans.execution.schedule import Schedule
 from plans.log import LogKind
 from plans.model import Step
+from plans.notify.news import effective
 from plans.run import Options, PlanStatus, Run
 from plans.views.agent_progress import note_end
 from workflows import search_attributes
@@ -111,7 +112,7 @@ class ChildAgents:
         name = agent_of_step(run.plan.id or "", step.id, run.steps[step.id].calls)
         options = Options(
             workspace=run.workspace_of(step), approve_all=run.options.approve_all, by=run.options.by,
-            history_limit=run.options.history_limit,
+            history_limit=run.options.history_limit, notify=effective(run, is_child=True),
         )  # fmt: skip
         agent = self._earlier(step, order, name) or AgentRun.of(order, name, options)
         agent.run.options, agent.run.unsigned, agent.run.owns = options, run.unsigned, run.owns

@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 from client.cli import output, session
-from client.cli.changes.undoing import Undoing, Undone
+from client.cli.changes.undoing import Undoing
 from client.cli.follow.ctrl_c import after_ctrl_c
 from client.cli.options import AsJson, Id
 from client.undo.files import file_changes
+from client.undo.whole import Undone
 from plans.files.undo import CallChanges, ChangesReport, FileChange, Restore, one_of
 from plans.views.safe_text import line, safe
 

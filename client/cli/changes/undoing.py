@@ -1,8 +1,4 @@
-"""`plan undo`: runs the undos of a plan's steps as a plan of its own, follows it, then restores the files.
-
-Nothing is begun while a file could not be restored, unless `--partly` says so; and files stay as they are if an undo
-did not complete. A command that is stopped in between is simply given again.
-"""
+"""`plan undo` follows the plan that runs the undos, and notes its id for the message after Ctrl-C."""
 
 from __future__ import annotations
 
@@ -12,22 +8,8 @@ from client import runs
 from client.cli import output
 from client.cli.follow.follow import follow
 from client.cli.session import Connected
-from client.undo.files import ended, undo
-from client.undo.latest import undo_plans
-from plans.files.undo import ChangesReport
-from plans.flow.undo_run import UndoCall
-
-
-@dataclass(frozen=True)
-class Undone:
-    """What `plan undo` did, or would do."""
-
-    report: ChangesReport
-    calls: list[UndoCall]
-    """The undos that it ran, or would run, in this order."""
-    is_whole: bool = True
-    """All of them completed."""
-    undo_plan: str = ""
+from client.runs import Started, Summary
+from client.undo.whole import Undone, undo_whole, would_undo
 
 
 @dataclass
@@ -45,30 +27,14 @@ class Undoing:
 
     async def run(self, here: Connected) -> Undone:
         """Undo steps and files, or say what would be undone."""
-        if not self.dry_run:
-            await ended(here.client, self.plan)
-        calls = await runs.compensations(here.client, self.plan, self.step)
         if self.dry_run:
-            return Undone(await self._files(here, dry_run=True), calls)
-        if calls and not self.partly and (trial := await self._files(here, dry_run=True)).refused:
-            return Undone(trial, calls)
-        if calls and not await self._compensated(here) and not self.partly:
-            return Undone(ChangesReport(dry_run=False), calls, is_whole=False, undo_plan=self.begun or "")
-        return Undone(await self._files(here, dry_run=False), calls)
+            return await would_undo(here.client, self.plan, self.step, partly=self.partly)
 
-    async def _compensated(self, here: Connected) -> bool:
-        """Run the undos of the steps, and follow them. Returns whether all of them completed."""
-        started = await runs.compensate(here.client, self.plan, self.step, yes=self.yes)
-        if started is None:
-            return True
-        self.begun = started.plan_id
-        if self.as_json:
-            summary = await runs.wait(here.client, started.plan_id)
-        else:
+        async def to_its_end(started: Started) -> Summary:
+            self.begun = started.plan_id
+            if self.as_json:
+                return await runs.wait(here.client, started.plan_id)
             output.show(f"plan {started.plan_id}")
-            summary = await follow(here, started.plan_id, as_json=False)
-        return summary.is_completed
+            return await follow(here, started.plan_id, as_json=False)
 
-    async def _files(self, here: Connected, *, dry_run: bool) -> ChangesReport:
-        also = [name async for name, _ in undo_plans(here.client, self.plan)]
-        return await undo(here.client, self.plan, self.step, dry_run=dry_run, partly=self.partly, also=also)
+        return await undo_whole(here.client, self.plan, self.step, to_its_end, partly=self.partly, yes=self.yes)

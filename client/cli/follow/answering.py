@@ -1,27 +1,105 @@
-"""Fills in the form of a question while the live board is off the screen."""
+"""What a user types about a pending decision while the live board is off the screen: an answer, a reason, arguments.
+
+Each function prints what it is about, reads, and sends; it returns the plan's sentence, empty if the user left it for
+later. Raises PlanError.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.text import Text
+from temporalio.client import Client
 
+from client import runs
 from client.answers.form import Form
 from client.cli.follow.board import ASKING
-from client.review.schema_form import ABSENT
-from plans.views.call_text import call_rows
+from client.forms.texts import ABSENT
+from client.review.external_editor import let_edit
+from client.runs import Choice
+from plans.errors import PlanError
+from plans.views.call_text import args_rows, call_rows, warnings_of
 from plans.views.models import PendingView
 from plans.views.safe_text import line
 
 ReadLine = Callable[[], Awaitable[str | None]]
+"""Reads one line; None at its end (Ctrl-D)."""
+
+
+class Asked(NamedTuple):
+    """A pending decision, and who is deciding."""
+
+    client: Client
+    plan: str
+    who: str
+    item: PendingView
+
+
+Decide = Callable[[Asked, Console, ReadLine], Awaitable[str]]
+
+
+async def answered(asked: Asked, console: Console, read_line: ReadLine) -> str:
+    """Fill in the form of a question and send the answer."""
+    value = await filled_in(asked.item, console, read_line)
+    if value is ABSENT:
+        return ""
+    digest = asked.item.digest or None
+    return await runs.answer(asked.client, asked.plan, asked.item.step_id, value, by=asked.who, digest=digest)
+
+
+async def commented(asked: Asked, console: Console, read_line: ReadLine) -> str:
+    """Deny a step, with the reason for the plan's log."""
+    _head(console, "Deny ", asked.item, "Ctrl-D: later")
+    console.print(Text("Why? ", style="bold"), end="")
+    comment = await read_line()
+    if comment is None:
+        return ""
+    choice = Choice(step_id=asked.item.step_id, by=asked.who, comment=comment.strip()).naming(asked.item)
+    return await runs.deny(asked.client, asked.plan, choice)
+
+
+async def edited(asked: Asked, console: Console, read_line: ReadLine) -> str:
+    """Have the arguments edited in $VISUAL or $EDITOR, and approve the step with those, once they were shown."""
+    before = json.dumps(asked.item.args, indent=2, ensure_ascii=False, default=str)
+    is_plain = all(char.isprintable() or char == "\n" for char in before)
+    text = before if is_plain else json.dumps(asked.item.args, indent=2, default=str)
+    args = _args(await asyncio.to_thread(let_edit, text + "\n"))
+    if args == asked.item.args:
+        return "The arguments are as before; nothing was decided."
+    _head(console, "Approve ", asked.item, "with these arguments instead:")
+    changed = asked.item.model_copy(update={"args": args, "large": {}})
+    for row in [*(f"! {warning}" for warning in warnings_of(changed)), *args_rows(args)]:
+        console.print(Text(row), soft_wrap=True)
+    console.print(Text("Approve exactly this? y: yes, anything else: no decision ", style="bold"), end="")
+    if ((await read_line()) or "").strip().lower() not in ("y", "yes"):
+        return "Nothing was decided."
+    choice = Choice(step_id=asked.item.step_id, by=asked.who, args=args).naming(asked.item)
+    return await runs.approve(asked.client, asked.plan, choice)
+
+
+def _args(text: str) -> dict[str, Any]:
+    """The arguments in an edited text. Raises PlanError."""
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise PlanError(f"the text is not valid JSON: {error}; nothing was decided", "INVALID_ARGS") from None
+    if not isinstance(found, dict):
+        raise PlanError("write one JSON object with the arguments; nothing was decided", "INVALID_ARGS")
+    return found
+
+
+def _head(console: Console, verb: str, item: PendingView, hint: str) -> None:
+    console.print(Text.assemble((verb, ASKING[1]), (line(item.step_id), "bold"), f"   {hint}"))
 
 
 async def filled_in(item: PendingView, console: Console, read_line: ReadLine) -> Any:
     """The answer, once one fits; ABSENT if the user gives up with Ctrl-D. The whole question is printed first."""
     form = Form(item.args)
-    console.print(Text.assemble(("Answer ", ASKING[1]), (line(item.step_id), "bold"), "   Ctrl-D: later"))
+    _head(console, "Answer ", item, "Ctrl-D: later")
     for row in [*call_rows(item), *form.rows]:
         console.print(Text(row), soft_wrap=True)
     while not form.is_done:

@@ -16,9 +16,9 @@ from client.cli.session import Connected, who
 from client.ids import plan_id
 from client.runs import Summary
 from plans.errors import PlanError
-from plans.run import ENDED
+from plans.views.progress.next_actions import next_actions
 from plans.views.safe_text import line
-from plans.views.summary import next_commands, why_denied
+from plans.views.summary import why_denied
 
 SHOWN = 10
 """How many steps of one status a summary lists."""
@@ -68,8 +68,8 @@ def show_summary(summary: Summary) -> None:
     rows += [Text.assemble(("  files    ", "dim"), files + (f", and {more} more" if more > 0 else ""))] if files else []
     used = summary.tokens
     rows += [Text.assemble(("  tokens   ", "dim"), used.in_words())] if used.calls else []
-    for command, what in next_commands(summary) if summary.status in ENDED else []:
-        rows += [Text.assemble(("  next     ", "dim"), line(command), (f"   {what}", "dim"))]
+    for command, what in next_actions(summary):
+        rows += [Text.assemble(("  next     ", "dim"), command, (f"   {what}", "dim"))]
     out().print(Text("\n").join(rows))
 
 

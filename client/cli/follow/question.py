@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rich.cells import cell_len
+from rich.text import Text
 
+from client.decide.shown import styles
 from plans.views.call_text import call_rows, folded_rows
 from plans.views.models import PendingView
 
@@ -20,6 +22,7 @@ class Question:
         self.item, self._details = item, dict(details)
         self._call = tuple(call_rows(item, details))
         self._rows: Sequence[str] = ()
+        self._styles: Sequence[str] = ()
         self._width = self._height = self._top = self._shown = 0
 
     @property
@@ -35,6 +38,7 @@ class Question:
         """The rows to draw, at most `height` of them, and where they are in the whole; empty if that is all of it."""
         if width != self._width:
             self._rows, self._width = folded_rows(self._call, width, cell_len), width
+            self._styles = styles(self._rows, self._details)
             self._top = self._shown = 0
         self._height = max(1, height)
         self._top = max(0, min(self._top, len(self._rows) - self._height))
@@ -42,6 +46,12 @@ class Question:
         self._shown = max(self._shown, end)
         is_whole = len(self._rows) <= self._height
         return list(self._rows[self._top : end]), "" if is_whole else f"rows {self._top + 1}-{end} of {len(self._rows)}"
+
+    def drawn(self) -> list[Text]:
+        """The rows of the window as it was asked for last, coloured."""
+        shown = slice(self._top, self._top + self._height)
+        pairs = zip(self._rows[shown], self._styles[shown], strict=True)
+        return [Text(row, style, no_wrap=True) for row, style in pairs]
 
     def scroll(self, pages: int) -> None:
         """Move the window by pages; never past rows that were not shown."""

@@ -20,7 +20,7 @@ from rich.text import Text
 
 from client import runs
 from client.cli.asking import Details, details
-from client.cli.follow.answering import filled_in
+from client.cli.follow.answering import Asked, Decide, answered, commented, edited
 from client.cli.follow.board import ASKING, FRAME, board
 from client.cli.follow.keys import Keyboard, forget_typed, keys
 from client.cli.follow.progress import Progress
@@ -29,10 +29,10 @@ from client.cli.output import out
 from client.cli.session import Connected
 from client.live.feed import looks
 from client.live.steps import by_step, in_words, joined
-from client.review.schema_form import ABSENT
 from client.rpc import describe, patiently
 from client.runs import BriefView, Choice, EventView
 from plans.errors import PlanError
+from plans.views.call_text import CALLS
 from plans.views.live import LiveView
 from plans.views.models import PendingView
 from plans.views.nested.words import quoted
@@ -151,12 +151,12 @@ class Screen:
         """The question: as much of the call as there is room for, and the keys."""
         number = len(self._view.pending) + sum(self._view.more_pending.values()) if self._view else 0
         more = f"  ({number - 1} more)" if number > 1 else ""
-        call, place = question.window(self._console.width - 1, _height(self._console) - AROUND_LINES)
+        scope = [Text(f"  [a]lways: {line(question.item.always)}", "dim")] if question.item.always else []
+        _, place = question.window(self._console.width - 1, _height(self._console) - AROUND_LINES - 2 * len(scope))
         verb = "Answer" if question.item.kind == QUESTION else "Approve"
         head = Text.assemble((f"{verb} ", ASKING[1]), (line(question.item.step_id), "bold"), f"?{more}")
         head.append(f"   {place}: space shows more, - goes back" if place else "", ASKING[1])
-        rows = [Text(row, style=ASKING[1] if row.startswith("!") else "", no_wrap=True) for row in call]
-        return [head, *rows, Text(f"  {self._answers(question.item)}", style="bold")]
+        return [head, *question.drawn(), Text(f"  {self._answers(question.item)}", style="bold"), *scope]
 
     async def _look_at_files(self) -> None:
         """Compare the files that pending calls write with those of this machine."""
@@ -189,7 +189,10 @@ class Screen:
         elif item.kind == QUESTION:
             if key in "aA":
                 self._question = None
-                self._start(self._answer(item))
+                self._start(self._off_screen(item, answered))
+        elif key in "cC" or (key in "eE" and item.kind in CALLS):
+            self._question = None
+            self._start(self._off_screen(item, commented if key in "cC" else edited))
         elif (key in "yY" or self._is_for_all(key)) and not self._question.is_read:
             self._say("The call is longer than the screen: first read the rest of it, with the space bar.")
         elif key in "yYnN" or self._is_for_all(key):
@@ -203,8 +206,8 @@ class Screen:
         task.add_done_callback(self._sending.discard)
 
     def _is_for_all(self, key: str) -> bool:
-        """Whether a key approves the step for all items of its loop."""
-        return key in "aA" and self._question is not None and bool(self._question.item.item)
+        """Whether a key approves all calls like this one (`PendingView.always`)."""
+        return key in "aA" and self._question is not None and bool(self._question.item.always)
 
     async def _decide(self, choice: Choice, *, approved: bool) -> None:
         try:
@@ -212,8 +215,8 @@ class Screen:
         except PlanError as error:
             self._say(error.message)
 
-    async def _answer(self, item: PendingView) -> None:
-        """Take the board off the screen, fill in the form of a question, and send the answer."""
+    async def _off_screen(self, item: PendingView, decide: Decide) -> None:
+        """Take the board off the screen while the user types: an answer, a reason, other arguments."""
         board, keyboard = self._board, self._keyboard
         if board is None or keyboard is None:
             return
@@ -221,26 +224,24 @@ class Screen:
         keyboard.stop()
         board.stop()
         try:
-            value = await filled_in(item, self._console, keyboard.line)
+            said = await decide(Asked(self._client, self._plan, self._who, item), self._console, keyboard.line)
+        except PlanError as error:
+            said = error.message
         finally:
             self._answering = False
             board.start()
             keyboard.start()
-        try:
-            if value is ABSENT:
-                self._later.add(item.step_id)
-                self._say(f"Answer later: {self._commands(item)}")
-            else:
-                digest = item.digest or None
-                sent = runs.answer(self._client, self._plan, item.step_id, value, by=self._who, digest=digest)
-                self._say(await sent)
-        except PlanError as error:
-            self._say(error.message)
+        if not said:
+            self._later.add(item.step_id)
+        self._say(said or f"Decide later: {self._commands(item)}")
         self._ask()
 
     def _answers(self, item: PendingView) -> str:
-        every = "   [a]ll items like this one" if item.item else ""
-        keys = "[a]nswer   [l]ater" if item.kind == QUESTION else f"[y]es   [n]o{every}   [l]ater"
+        every = "   [a]lways" if item.always else ""
+        more = "   [e]dit" if item.kind in CALLS else ""
+        keys = "[a]nswer   [l]ater"
+        if item.kind != QUESTION:
+            keys = f"[y]es   [n]o   [c] no, with a comment{every}{more}   [l]ater"
         return keys if sys.stdin.isatty() else self._commands(item)
 
     def _commands(self, item: PendingView) -> str:

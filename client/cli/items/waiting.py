@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from rich.text import Text
+
 from client.cli.asking import Details, question
 from client.runs import Pending
 from plans.flow.ids import is_pattern, pattern_of
@@ -13,7 +15,7 @@ IN_FULL = 3
 """Calls of one step inside a loop that are listed in full."""
 
 
-def pending_rows(found: Sequence[tuple[Pending, Details]], *, folds: bool) -> Iterator[str]:
+def pending_rows(found: Sequence[tuple[Pending, Details]], *, folds: bool) -> Iterator[Text]:
     """The rows of the pending decisions. `folds`: of many items of one step, only the first are listed in full."""
     groups: dict[tuple[str, str], list[tuple[Pending, Details]]] = {}
     for each, more in found:
@@ -23,9 +25,9 @@ def pending_rows(found: Sequence[tuple[Pending, Details]], *, folds: bool) -> It
         if count > 1 and is_pattern(pattern):
             one = quoted(pattern)
             ways = f"plan approve {plan} {one}   or: plan deny {plan} {one}"
-            yield f"{plan}  {pattern}: {count:,} await approval; all of them: {ways}"
+            yield Text(f"{plan}  {pattern}: {count:,} await approval; all of them: {ways}")
         shown = items[:IN_FULL] if folds and is_pattern(pattern) and count > IN_FULL + 1 else items
         for each, more in shown:
             yield from question(each.plan_id, each, more)
         if len(shown) < count:
-            yield f"… and {count - len(shown):,} more: plan pending {plan} {quoted(pattern)}"
+            yield Text(f"… and {count - len(shown):,} more: plan pending {plan} {quoted(pattern)}")

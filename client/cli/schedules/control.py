@@ -26,7 +26,7 @@ def trigger(
     as_json: AsJson = False,
 ) -> None:
     """Start a run now, also of a paused schedule. Exit code 1 if that was skipped."""
-    found = session.run(lambda here: runs.trigger_schedule(here.client, name, overlap))
+    found = session.run(lambda here: runs.trigger_schedule(here.client, name, overlap), starts=True)
     if as_json:
         output.show_json({"name": name, **found.model_dump(mode="json")})
     elif found.plan_id:
@@ -59,7 +59,7 @@ def backfill(
     as_json: AsJson = False,
 ) -> None:
     """Start the runs that were due in the past and did not run."""
-    times = session.run(lambda here: runs.backfill_schedule(here.client, name, start, end, overlap))
+    times = session.run(lambda here: runs.backfill_schedule(here.client, name, start, end, overlap), starts=True)
     if as_json:
         output.show_json({"name": name, "times": [each.isoformat().replace("+00:00", "Z") for each in times]})
     else:

@@ -12,14 +12,14 @@ from client import runs
 from client.cli import environment, output, session
 from client.cli.check import show_asking
 from client.cli.options import AsJson
-from client.cli.plan_request import Flags, Request, prepare
 from client.cli.run import Inputs, MaxParallel, Workspace, Yes
 from client.cli.schedules.show import next_rows
 from client.cli.session import Connected
 from client.cli.sources.template_request import names, prepare_template
-from client.cli.workspaces import asking_in
 from client.errors import PlanRefused
 from client.local_tools import known_tools
+from client.requests.plan_request import Flags, Request, prepare
+from client.requests.workspaces import asking_in
 from client.runs import ScheduleView
 from client.schedules.create import Changes, Rules
 from client.schedules.server import checked_name
@@ -105,7 +105,7 @@ def create(
     _checked(name, timing, rules)
     flags = Flags(workspace, yes, max_parallel, False, tuple(inputs or ()), None)
     request = _request(file, template, flags, environment.settings())
-    _show_created(*session.run(lambda here: _create(here, name, request, timing, rules)), as_json)
+    _show_created(*session.run(lambda here: _create(here, name, request, timing, rules), starts=True), as_json)
 
 
 def update(
@@ -182,7 +182,7 @@ async def _create(
     if request.warnings or remarks:
         output.show_problems(request.warnings + remarks, request.file.name)
     local = here.connection.is_on_this_machine and await serves_this_machine(here.client, here.settings.task_queue)
-    options = request.options(here.settings, local=local)
+    options = request.options(here.settings, local=local, by=session.who())
     await runs.create_schedule(
         here.client,
         name,

@@ -12,13 +12,14 @@ import typer
 
 from client.cli import environment, output
 from client.cli.options import AsJson, File
-from client.cli.plan_request import Flags
 from client.cli.run import Inputs, MaxParallel, NewId, Review, Yes, to_its_end
 from client.cli.sources import template_text
 from client.cli.sources.template_request import names, prepare_template
+from client.differences.texts import text_rows
 from client.errors import PlanRefused
 from client.local_tools import known_tools
 from client.plan_file import check, load
+from client.requests.plan_request import Flags
 from client.templates.known import Known
 from plans.definition.template_calls import waived
 from plans.definition.validation import errors
@@ -125,7 +126,7 @@ def diff(
     """Compare versions, templates, or one with a plan file."""
     known = Known.of(environment.settings(), workspace)
     first, second = template_text.sides(known, name, other)
-    rows = template_text.difference(first, second)
+    rows = text_rows(first, second)
     if as_json:
         output.show_json({"from": first.label, "to": second.label, "diff": rows})
     else:

@@ -1,9 +1,9 @@
-"""From the name of a template to a start request, as `client.cli.plan_request` does it for a plan file."""
+"""From the name of a template to a start request, as `client.requests.plan_request` does it for a plan file."""
 
 from __future__ import annotations
 
 from client.cli import environment, output
-from client.cli.plan_request import Flags, Request, prepared
+from client.requests.plan_request import Flags, Request, prepared
 from client.templates.known import Known, completed, plan_file_of
 from plans.definition.template_calls import waived
 from plans.views.safe_text import line

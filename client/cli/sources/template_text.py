@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
 from client.cli.output import compact
+from client.differences.texts import Side
 from client.plan_file import load
 from client.templates.known import Known
 from plans.errors import PlanError
@@ -23,14 +22,6 @@ from runtime.templates.names import NAME
 from runtime.templates.store import Version
 
 MAX_VERSIONS_SHOWN = 20
-
-
-@dataclass(frozen=True)
-class Side:
-    """One side of a comparison."""
-
-    label: str
-    text: str
 
 
 def table(found: Sequence[Listed]) -> Table:
@@ -90,12 +81,6 @@ def sides(known: Known, name: str, other: str | None) -> tuple[Side, Side]:
     if re.fullmatch(rf"{NAME}(@.*)?", other):
         return _side(first), _side(known.find(other))
     return _side(first), Side(other, load(other).text)
-
-
-def difference(first: Side, second: Side) -> list[str]:
-    """The rows of a unified diff; none if the contents are the same."""
-    before, after = first.text.splitlines(), second.text.splitlines()
-    return list(difflib.unified_diff(before, after, first.label, second.label, lineterm=""))
 
 
 def _side(template: Template) -> Side:

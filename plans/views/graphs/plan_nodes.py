@@ -30,7 +30,7 @@ def _nodes(step: Step, before: str) -> Iterator[Node]:
     """The node of a step, and those of what follows from its failure, its end or its undoing."""
     path = f"{before}{step.id}"
     needs = [f"{before}{name}" for name in dependencies(step)]
-    yield Node(path, _text(step), needs, inside=_inside(step, path))
+    yield Node(path, written_text(step), needs, inside=_inside(step, path))
     for number, handler in enumerate(step.catch or [], 1):
         name = f"{path}.{CATCH}" + (f" {number}" if len(step.catch or []) > 1 else "")
         yield Node(
@@ -62,7 +62,8 @@ def _all(steps: Sequence[Step], before: str) -> list[Node]:
     return [node for step in steps for node in _nodes(step, before)]
 
 
-def _text(step: Step) -> str:
+def written_text(step: Step) -> str:
+    """What a step does, how often and until when, as it is written; not escaped."""
     parts = [step.description or step.tool or ("choose" if step.switch is not None else "block")]
     if step.for_each is not None:
         items = step.for_each.items

@@ -31,6 +31,9 @@ class PendingView(Value):
     )
     digest: str = Field(default="", description="Digest of all this: a decision that names it is about nothing else.")
     changed: bool = Field(default=False, description="It asked for another call before, or an edit changed it.")
+    asker: str = Field(default="", description="Which plan or agent asks, and who started it.")
+    reasons: list[str] = Field(default_factory=list, description="Why it asks, in sentences.")
+    always: str = Field(default="", description="What `remember` would approve as well; empty: it is not possible.")
     since: datetime | None = None
     deadline: datetime | None = None
     version: int = 1

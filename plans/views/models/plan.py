@@ -14,6 +14,7 @@ from plans.views.live import LiveView
 from plans.views.models.nested import InsideView
 from plans.views.models.pending import PendingView
 from plans.views.models.records import (
+    AgentAsksView,
     AgentView,
     ChangeView,
     ChildView,
@@ -57,6 +58,8 @@ class DecisionView(Value):
     comment: str = ""
     time: datetime | None = None
     source: str = Field(default="signal", description="signal, update, or timeout: its time limit decided.")
+    via: str = Field(default="", description="Where the person decided: web, link; empty: by command or program.")
+    verified: bool = Field(default=False, description="A login has verified the name.")
     remembered: bool = Field(default=False, description="It follows from an approval of another step.")
     changed_args: bool = Field(default=False, description="The approver replaced the arguments.")
 
@@ -111,6 +114,7 @@ class StepView(Step):
     mended: str = Field(default="", description="How the LLM recovered it from its last failure, and why.")
     tasks: list[TaskView] = Field(default_factory=list, description="Task list of the agent that works on it.")
     child: ChildView | None = Field(default=None, description="The plan that it runs.")
+    agent_asks: AgentAsksView | None = Field(default=None, description="What its agent asks people.")
     result: ResultView | None = None
     inside: InsideView | None = Field(default=None, description="What is inside it, once it has begun.")
     instances: list[BriefStep] = Field(default_factory=list, description="Steps inside it; first those in trouble.")
@@ -135,6 +139,7 @@ class BriefStep(Value):
     never: bool = False
     tasks: list[TaskView] = Field(default_factory=list)
     child: ChildView | None = None
+    agent_asks: AgentAsksView | None = Field(default=None, description="What its agent asks people.")
     until: datetime | None = Field(default=None, description="When its sleep ends.")
     live: LiveView | None = Field(default=None, description="What clients add about its running attempt.")
     kind: str = Field(default="call", description="call; or what is inside: block, switch, each or repeat.")

@@ -93,6 +93,13 @@ class ChildView(Value):
     more: int = Field(default=0, description="Number of further ones.")
 
 
+class AgentAsksView(Value):
+    """What the agent of a step asks people."""
+
+    agent_id: str = Field(description="The agent to decide in.")
+    step_ids: list[str] = Field(default_factory=list, description="Its calls that await approval.")
+
+
 class ParentView(Value):
     """The plan that a child plan runs for."""
 

@@ -26,7 +26,7 @@ def written_rows(step: Step, path: str = "", indent: str = STEP) -> Iterator[str
         yield f"{indent}Undo: {line(step.undo.tool)}"
         yield from (f"{indent}  {row}" for row in args_rows(step.undo.args))
     for body in bodies(step):
-        yield f"{indent}{_heading(step, body)}:"
+        yield f"{indent}{heading(step, body)}:"
         yield from inner_rows(body, path, f"{indent}  ")
 
 
@@ -51,7 +51,7 @@ def _construct_rows(step: Step) -> Iterator[str]:
             yield from value_rows(name, rule.model_dump(mode="json", by_alias=True, exclude_defaults=True))
 
 
-def _heading(step: Step, body: Body) -> str:
+def heading(step: Step, body: Body) -> str:
     """What the steps of a body are for."""
     kind, _, rest = body.field.partition(".")
     number = int(rest.partition(".")[0]) if rest.partition(".")[0].isdigit() else 0

@@ -52,7 +52,9 @@ async def test_a_sentence_becomes_a_plan_that_is_changed_by_commands_and_runs(
         return [(each["title"], each["steps"], each["status"]) for each in found] == [(title, steps, "review")]
 
     await until(lambda: is_listed("Notes", 2), "the list shows the plan that was written")
-    assert "~ two.args.content" in await ok("regenerate", "notes", "say it better")
+    regenerated = await ok("regenerate", "notes", "say it better")
+    assert "\n  ~ two  write_file" in regenerated
+    assert "\n      args.content: " in regenerated
     assert "version 3" in await ok("edit", "notes", "--set", "one.args.content=mine", "--set", "title=My notes")
     file = written(tmp_path / "step.json", {k: v for k, v in write("three").items() if k != "dependsOn"})
     await ok("add", "notes", file, "--after", "one")

@@ -149,7 +149,10 @@ async def test_an_approval_is_of_what_is_shown_and_of_nothing_else(
     now = await until(lambda: asked("B"), "it asks about the other call")
     refused = await plan(environ, "approve", plan_id, "remove")
     rows = ["tool         │ delete_file", f"workspace    │ {workspace}", "path         │ B"]
-    assert (refused.code, refused.err.splitlines()[:3]) == (2, rows)
+    shown = refused.err.splitlines()
+    at = shown.index(rows[0])
+    assert (refused.code, shown[at : at + 3]) == (2, rows)
+    assert shown[at - 1].startswith("because      │ the call was changed by ")
     assert f"plan approve {plan_id} remove --digest {now['digest']}" in refused.err
     for option in (["--digest", seen["digest"]], ["--version", "1"]):
         stale = await plan(environ, "approve", plan_id, "remove", *option, "--json")

@@ -31,7 +31,7 @@ async def test_a_plan_is_regenerated_with_feedback_and_the_difference_shown(
             async with screen_of(temporal_client, changed, name) as screen:
                 await ask_for_a_list(screen, "enter")
                 await screen.until_shown("Changes in version 2")
-                await screen.until_shown("+ list: list_directory")
+                await screen.until_shown("+ list  list_directory")
                 await screen.press("escape")
                 assert screen.order == ["write", "list"]
 

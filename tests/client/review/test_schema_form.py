@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from client.forms.texts import ABSENT, Unreadable
 from client.local_tools import known_tools
-from client.review.schema_form import ABSENT, Field, Unreadable, fields
+from client.review.schema_form import Field, fields
 from runtime.settings import Settings
 
 SPECS = known_tools(Settings.read({}))

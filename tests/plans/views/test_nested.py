@@ -13,7 +13,8 @@ from plans.views.markdown import Node, details, mermaid
 from plans.views.models import BriefView, InsidePage, PlanView
 from plans.views.nested.counting import Census
 from plans.views.nested.rows import folded
-from plans.views.summary import next_commands, summary_markdown, summary_of
+from plans.views.progress.next_actions import next_actions
+from plans.views.summary import summary_markdown, summary_of
 from plans.views.text import text
 from tests.plans.building import step
 from tests.plans.flow.player import Player, broken, note, plan
@@ -93,7 +94,7 @@ def test_a_summary_names_the_items_that_failed_and_how_to_see_why() -> None:
     player = Player(mapped(["cat"], forEach=["cat"]), broken("resize[0].thumb")).play()
     summary = summary_of(player.run)
     assert [each.step_id for each in summary.failed] == ["resize[0].thumb", "resize"]
-    commands = [command for command, _ in next_commands(summary)]
+    commands = [command for command, _ in next_actions(summary)]
     assert commands == ["plan logs p 'resize[0].thumb'", "plan resume p", "plan rerun p --from resize"]
 
 

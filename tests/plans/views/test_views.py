@@ -89,6 +89,10 @@ def test_what_waits_for_a_person_is_listed_oldest_first() -> None:
         "network": False,
         "digest": "",
         "changed": False,
+        "asker": "plan p",
+        "reasons": [],
+        "always": "every call of note in /w, whatever its arguments, less those of steps that say "
+        "`requiresApproval: true`, until plan p ends; a resumed run asks again",
     }
 
 

@@ -119,6 +119,28 @@ async def test_a_key_approves_the_step_that_is_asked_for(
     assert not (workspace / "a.txt").exists()
 
 
+async def test_a_denial_takes_a_comment_and_an_approval_other_arguments(
+    environ: dict[str, str], worker: Worker, tmp_path: Path, workspace: Path
+) -> None:
+    (workspace / "b.txt").write_text("B")
+    gated = {"id": "say", "tool": "write_file", "requiresApproval": True, "args": {"path": "c.txt", "content": "C"}}
+    file = written(tmp_path / "plan.json", {"steps": [*STEPS, gated]})
+    edits = environ | {"EDITOR": "sed -i s/C/D/", "VISUAL": ""}
+    async with terminal(edits, "run", file, "--id", "keys") as screen:
+        await until(lambda: "Approve say?" in screen.text, "the first question")
+        assert "[a]lways: every call of write_file in " in " ".join(screen.text.split())
+        await screen.press_until("e", "Approve exactly this?")
+        screen.press("y\n")
+        await until(lambda: "Approve remove?" in screen.text, "the next question")
+        await screen.press_until("c", "Why?")
+        screen.press("keep it\n")
+        assert await screen.process.wait() == 1
+        assert "denied   remove: User denied approval by" in screen.text
+        assert ": keep it" in screen.text
+    assert (workspace / "c.txt").read_text() == "D"
+    assert (workspace / "a.txt").exists()
+
+
 async def test_another_key_denies_it(environ: dict[str, str], worker: Worker, tmp_path: Path, workspace: Path) -> None:
     async with terminal(environ, "run", plan_file(tmp_path)) as screen:
         await until(lambda: "Approve remove?" in screen.text, "the question is asked")

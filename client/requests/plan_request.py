@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from client.children.checking import check_children
-from client.cli.session import who
-from client.cli.workspaces import checked, directory_of, named
 from client.errors import PlanRefused
 from client.local_tools import known_tools
 from client.plan_file import PlanFile, check, load
+from client.requests.workspaces import checked, directory_of, named
 from plans.definition.validation import errors, input_values
 from plans.errors import PlanError
 from plans.model import Plan, Problem
@@ -51,8 +50,8 @@ class Request:
     known_plans: list[str] = field(default_factory=list)
     """Hashes of the plan files and templates that it runs."""
 
-    def options(self, settings: Settings, *, local: bool) -> Options:
-        """The options of the run. `local`: the worker shares this machine's directories."""
+    def options(self, settings: Settings, *, local: bool, by: str) -> Options:
+        """The options of the run. `local`: the worker shares this machine's directories. `by`: who starts it."""
         own = self.flags.workspace is None and self.plan.workspace is not None
         return Options(
             workspace=self._own_workspace(settings, local)
@@ -63,7 +62,7 @@ class Request:
             approve_all=self.flags.yes,
             review=self.flags.review,
             inputs=self.inputs,
-            by=who(),
+            by=by,
             known_plans=self.known_plans,
         )
 

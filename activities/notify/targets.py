@@ -1,0 +1,160 @@
+"""The targets of notifications, as the operator wrote them in `notify.toml`; plans only name them.
+
+    [targets.team]
+    apprise = "env:TEAM_URL"              # or a list; or the URL itself, or "file:team.url"
+    [targets.audit]
+    webhook = "https://hooks.example.org/plans"
+    key = "file:audit.key"                # whsec_..., as Standard Webhooks write it
+    [[default]]                           # for all plans of the workers that read this file
+    on = ["failed", "partial"]
+    to = "team"
+
+Private addresses are allowed: the file is the operator's, and nothing that a plan says gets into a URL. No error, log
+or repr shows a URL or a key.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, SecretStr, StringConstraints, ValidationError
+
+from plans.definition.near_names import Hints
+from plans.model import Problem, Value
+from plans.model.notify import NAME, NotifyRule, Span, targets_of
+from runtime.settings import SettingError, Settings
+
+FILE = "notify.toml"
+"""Name of the file in the state directory, unless PLANS_NOTIFY names another."""
+SETTING = "PLANS_NOTIFY"
+MAX_BYTES = 1024 * 1024
+KEY_PREFIX = "whsec_"
+KEY_BYTES = range(24, 65)
+"""Length of a key (Standard Webhooks 1.0: 24 to 64 bytes)."""
+_EVENT_BYTES = 262_144
+
+Name = Annotated[str, StringConstraints(pattern=NAME)]
+
+
+class Target(Value):
+    """One target. Exactly one of `apprise` and `webhook` is given."""
+
+    apprise: SecretStr | list[SecretStr] | None = Field(default=None, description="Apprise URLs, or where they are.")
+    webhook: SecretStr | None = Field(default=None, description="URL that takes CloudEvents, or where it is.")
+    key: SecretStr | list[SecretStr] | None = Field(
+        default=None, description="Keys that webhooks are signed with; two while one replaces the other."
+    )
+    person: str = Field(default="", max_length=200, description="Who decides with a link from a message to it.")
+    links: bool | None = Field(default=None, description="Messages have one-time links; of a webhook only if true.")
+    links_for: Span = Field(default=604_800.0, description="How long a link decides.")
+    timeout: float = Field(default=20.0, gt=0, le=60, description="Seconds that one attempt may take.")
+    max_bytes: int = Field(default=_EVENT_BYTES, ge=1_000, le=4_194_304, description="Of a webhook's body.")
+
+    @property
+    def has_links(self) -> bool:
+        """Whether its messages have one-time links."""
+        return self.webhook is None if self.links is None else self.links
+
+
+class Targets(Value):
+    """The content of a notify.toml."""
+
+    targets: dict[Name, Target] = Field(default_factory=dict)
+    default: list[NotifyRule] = Field(default_factory=list, max_length=20)
+
+    def problems(self, rules: Sequence[NotifyRule]) -> list[Problem]:
+        """A warning for each target that rules name and that is not here."""
+        unknown = [name for name in targets_of(list(rules)) if name not in self.targets]
+        return [
+            Problem(code="UNKNOWN_TARGET", field="notify", severity="warning", message=_unknown(name, self.targets))
+            for name in unknown
+        ]
+
+
+def file_of(settings: Settings) -> Path:
+    """Where the targets are read from."""
+    return settings.notify or settings.state_dir / FILE
+
+
+def read_targets(settings: Settings) -> Targets:
+    """The targets; none if there is no file and none is named. Raises SettingError."""
+    path = file_of(settings)
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise SettingError({SETTING: f"{path} is larger than {MAX_BYTES:,} bytes"})
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if settings.notify is None:
+            return Targets()
+        raise SettingError({SETTING: f"{path} does not exist; create it, or name another"}) from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SettingError({SETTING: f"{path} cannot be read: {error}"}) from None
+    return _checked(path, data)
+
+
+def secret_of(reference: SecretStr, directory: Path, environ: Mapping[str, str] = os.environ) -> str:
+    """What a reference means: `env:NAME`, `file:PATH` (relative to notify.toml), or itself. Raises SettingError."""
+    text = reference.get_secret_value()
+    kind, _, name = text.partition(":")
+    if kind == "env":
+        if not environ.get(name):
+            raise SettingError({SETTING: f"the variable {name} is not set for the worker"})
+        return environ[name].strip()
+    if kind == "file" and not name.startswith("//"):
+        path = directory / Path(name).expanduser()
+        try:
+            return path.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise SettingError({SETTING: f"{path} cannot be read: {type(error).__name__}"}) from None
+    return text
+
+
+def key_bytes(text: str) -> bytes:
+    """The bytes of a key as Standard Webhooks write it: base64, with `whsec_` before it. Raises SettingError."""
+    try:
+        found = base64.b64decode(text.removeprefix(KEY_PREFIX), validate=True)
+    except (binascii.Error, ValueError):
+        found = b""
+    if len(found) not in KEY_BYTES:
+        text = "a key is `whsec_` and 24 to 64 random bytes in base64: echo whsec_$(openssl rand -base64 32)"
+        raise SettingError({SETTING: text})
+    return found
+
+
+def each(given: SecretStr | list[SecretStr] | None) -> list[SecretStr]:
+    """One or several values as a list."""
+    return given if isinstance(given, list) else [] if given is None else [given]
+
+
+def _checked(path: Path, data: Any) -> Targets:
+    try:
+        found = Targets.model_validate(data)
+    except ValidationError as error:
+        lines = [f"{path}: {'.'.join(str(part) for part in one['loc'])}: {one['msg']}" for one in error.errors()]
+        raise SettingError({SETTING: "; ".join(lines[:10])}) from None
+    wrong = [f"targets.{name}: {text}" for name, target in found.targets.items() if (text := _trouble(target))]
+    wrong += [f"default: {problem.message}" for problem in found.problems(found.default)]
+    if wrong:
+        raise SettingError({SETTING: f"{path}: {'; '.join(wrong)}"})
+    return found
+
+
+def _trouble(target: Target) -> str:
+    if (target.apprise is None) == (target.webhook is None):
+        return "name either `apprise` or `webhook`"
+    if target.webhook is not None and not each(target.key):
+        return "a webhook needs a `key`, so that its receiver can tell who sent it"
+    if target.apprise is not None and target.key is not None:
+        return "`key` is for webhooks"
+    return ""
+
+
+def _unknown(name: str, known: Mapping[str, object]) -> str:
+    near = Hints().question(name, list(known))
+    return f"there is no target '{name}' in the worker's notify.toml{near or '; `plan notify list` shows them'}"

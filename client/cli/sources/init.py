@@ -1,0 +1,35 @@
+"""`plan init`: a project with a first plan, a tool of its own and its test. Needs no server."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from client.cli import output
+from client.cli.check import plan_schema
+from client.cli.options import AsJson
+from client.first_project.create import EDITOR, PLAN, SCHEMA, TOOL, create, editor_setting
+from plans.views.safe_text import line
+
+Directory = Annotated[str, typer.Argument(metavar="DIR", help="The project's directory; made if it does not exist.")]
+
+
+def init(directory: Directory = ".", as_json: AsJson = False) -> None:
+    """Make a project: a first plan, a tool and its test. With editor settings; files that are there stay."""
+    found = create(Path(directory), plan_schema())
+    if as_json:
+        output.show_json({"directory": str(Path(directory).resolve()), "files": [asdict(each) for each in found]})
+        return
+    for each in found:
+        output.show(f"{each.state:<11}{each.path}")
+    if any(each.path == EDITOR and each.state == "kept" for each in found):
+        output.say(f"For completion in plan files, add this to {EDITOR}:\n  {editor_setting()}")
+    enter = f"cd {shlex.quote(line(directory))} && " if Path(directory).resolve() != Path.cwd() else ""
+    output.show(
+        f"\nNext\n  {enter}export PLANS_TOOLS={TOOL}\n  plan check {PLAN}\n  plan run {PLAN} --input name=Ann\n"
+        f"  python -m pytest tests\nEditors with YAML support complete plan files by {SCHEMA}."
+    )

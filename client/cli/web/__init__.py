@@ -1,0 +1,1 @@
+"""The command `plan web`. It imports the page, and with it Starlette and Jinja2, only once it serves."""

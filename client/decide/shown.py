@@ -1,0 +1,54 @@
+"""The change that a call would make to a file, as further rows of the call, and how its rows are coloured.
+
+The call itself is never cut: where the diff stands in place of a text, it holds every line of it that differs. Pure but
+for the file that is read; knows no terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from client.decide.call_diff import CallDiff, call_diff
+from plans.views.models import PendingView
+
+NOW = "file now"
+"""Name of the row that says what is compared."""
+CHANGE = "change (diff)"
+MARGIN, MORE = "│ ", "┆ "
+"""What follows the name of a row, and begins a row that continues one."""
+_STYLES = {"+": "green", "-": "red", "@": "cyan", "\\": "dim"}
+
+
+def changes(item: PendingView) -> dict[str, str]:
+    """Texts to show with a call that changes a file, by name, for `call_rows`; empty if it changes none it names.
+
+    A text of the name of an argument stands in its place; the others are rows of their own.
+    """
+    found = call_diff(item)
+    return {} if found is None else texts_of(item, found)
+
+
+def texts_of(item: PendingView, found: CallDiff) -> dict[str, str]:
+    """The same for a diff that is known."""
+    diff = "\n".join(f"{each.mark}{each.text}" for each in found.lines)
+    if found.kind == "changed":
+        return {NOW: found.note, ("content" if item.tool == "write_file" else CHANGE): diff}
+    if found.kind == "deleted" and diff:
+        return {NOW: found.note, CHANGE: diff}
+    return {NOW: found.note}
+
+
+def styles(rows: Iterable[str], extra: Mapping[str, str]) -> list[str]:
+    """The style of each row of a call, folded or not: warnings, and lines of a diff that is among the `extra` texts."""
+    diffs = {name if name == CHANGE else f"{name} (diff)" for name in extra if name != NOW}
+    styles: list[str] = []
+    in_diff, style = False, ""
+    for row in rows:
+        if row.startswith("!"):
+            in_diff, style = False, "bold yellow"
+        elif MORE not in row[:20] or row[:1] != " ":
+            name, _, text = row.partition(MARGIN)
+            in_diff = name.strip() in diffs if name.strip() else in_diff
+            style = _STYLES.get(text[:1], "") if in_diff else ""
+        styles.append(style)
+    return styles

@@ -1,0 +1,99 @@
+"""The web page as an ASGI application: routes of all areas, the guard in front, errors as pages."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import cast
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+
+from client.errors import BadPlanId, PlanClosed, PlanExists, PlanNotFound
+from client.web import assets
+from client.web.access import Guard
+from client.web.access import pages as login
+from client.web.access.guard import SlowBody
+from client.web.access.oidc.provider import LoginFailed
+from client.web.access.people import Forbidden, unguarded
+from client.web.decisions import routes as decisions
+from client.web.drafts import routes as drafts
+from client.web.graph import routes as graph
+from client.web.library import routes as library
+from client.web.one_time import routes as one_time
+from client.web.pages import logs, plan, plans, record, step
+from client.web.rendering import error_page
+from client.web.service import Service
+from client.web.start import routes as start
+from plans.errors import InvalidPlan, PlanError, Refused
+from runtime.errors import NotConnected
+from runtime.links import LinkRefused
+
+LOG = logging.getLogger(__name__)
+STATUSES: list[tuple[type[PlanError], int]] = [
+    (PlanNotFound, 404), (BadPlanId, 404), (NotConnected, 503), (Forbidden, 403), (Refused, 409), (PlanClosed, 409),
+    (PlanExists, 409), (InvalidPlan, 422), (LoginFailed, 403), (SlowBody, 408), (LinkRefused, 410),
+]  # fmt: skip
+"""HTTP statuses of errors; 400 for all others."""
+AREAS: tuple[Sequence[BaseRoute], ...] = (
+    assets.routes,
+    login.routes,
+    one_time.routes,
+    decisions,
+    plans.routes,
+    graph.routes,
+    drafts.routes,
+    start.routes,
+    library.routes,
+    record.routes,
+    logs.routes,
+    plan.routes,
+    step.routes,
+)
+"""The routes of each area. The last one takes every address below `/plans/ID/steps/`: whatever is more special, such
+as `/plans/ID/steps/STEP/decide`, comes before it."""
+UNKNOWN = frozenset(("UNKNOWN_STEP", "NO_VALUE"))
+"""Codes of errors about what there is not."""
+SENTENCES = {403: "You may not see this.", 404: "There is no such page.", 405: "This page cannot do that."}
+
+
+def application(service: Service) -> Starlette:
+    """The application. `service` is closed by whoever made it. Raises ValueError for a route that anybody could use."""
+    routes = [route for area in AREAS for route in area]
+    if open_ := unguarded(routes):
+        raise ValueError(f"these may change something and do not say who may (`needs`): {', '.join(open_)}")
+    app = Starlette(
+        routes=routes,
+        middleware=[Middleware(Guard, access=service.access, refused=_refused)],
+        exception_handlers={PlanError: _plan_error, HTTPException: _http_error, Exception: _unforeseen},
+    )
+    app.router.redirect_slashes = False
+    app.state.service = service
+    return app
+
+
+async def _refused(request: Request, status: int, reason: str) -> Response:
+    return error_page(request, PlanError(reason, "FORBIDDEN"), status)
+
+
+async def _plan_error(request: Request, error: Exception) -> Response:
+    error = cast(PlanError, error)
+    status = next((status for kind, status in STATUSES if isinstance(error, kind)), 400)
+    status = 404 if error.code in UNKNOWN else status
+    return error_page(request, error, status)
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    error = cast(HTTPException, error)
+    sentence = SENTENCES.get(error.status_code, error.detail)
+    return error_page(request, PlanError(sentence, f"HTTP_{error.status_code}"), error.status_code)
+
+
+async def _unforeseen(request: Request, error: Exception) -> Response:
+    LOG.error("%s %s", request.method, request.url.path, exc_info=error)
+    text = "Something unforeseen happened. This is a bug; the log of `plan web` has the details."
+    return error_page(request, PlanError(text, "UNEXPECTED"), 500)

@@ -1,0 +1,224 @@
+"""The steps of a plan as a tree of nodes: what waits for what beside it, and what is inside what.
+
+One tree for a plan that runs (PlanView) and for one that is only written (Plan, drafts included). A block is one node
+to what is beside it, as it is in references. `catch` and `finally` stand beside the step they belong to; an `undo`
+appears once the plan rolls back. Every text is safe to show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from plans.agents.as_plan import TOOL as AGENT
+from plans.children.view import in_words
+from plans.definition.dependencies import dependencies
+from plans.definition.scopes import CATCH, FINALLY, UNDO, walk_step
+from plans.flow.ids import inner_id, lineage, template_of
+from plans.flow.outline import kind_of
+from plans.model import Plan, Step
+from plans.views.graphs.plan_nodes import written_text
+from plans.views.models import BriefStep, ChildView, InsideView, PlanView, StepView
+from plans.views.models.plan import TaskView
+from plans.views.nested.words import folded_line, what
+from plans.views.safe_text import line
+
+LABEL = 120
+"""Characters of a label that are kept."""
+CHILD_PLAN = "plan"
+"""Tool of a step that runs another plan."""
+MORE = "more"
+"""Kind of a node that stands for steps inside its parent that are not listed."""
+_TASKS = {"done": "completed", "current": "running", "open": "pending"}
+
+
+class Node(NamedTuple):
+    """A step, or a group of steps that is not one."""
+
+    id: str
+    label: str
+    kind: str = "call"
+    """call, agent, plan; block, switch, each, repeat, case, catch, finally, undo; task; fold; more."""
+    tool: str = ""
+    status: str = ""
+    """Empty for a step of a plan that has not started, and for a group that is not a step."""
+    awaiting: str = ""
+    needs: tuple[str, ...] = ()
+    """Ids of nodes beside it."""
+    inside: tuple[Node, ...] = ()
+    counts: Mapping[str, int] | None = None
+    """Of a loop or block that has begun: what is inside by status, whether listed or not."""
+    told: str = ""
+    """What is inside in one line."""
+
+
+def tree_of(view: PlanView) -> list[Node]:
+    """The nodes of a plan that has been started, in reading order. Raises BadExpression."""
+    found: list[Node] = []
+    for step in view.steps:
+        if step.closes == UNDO:
+            found.append(_started(step)._replace(kind=UNDO, needs=(step.id.removesuffix(f".{UNDO}"),)))
+        elif step.closes != FINALLY:
+            found += [_started(step), *_beside_started(step)]
+    closing = next((step for step in view.steps if step.closes == FINALLY), None)
+    if closing is not None:
+        found.append(_started(closing)._replace(kind=FINALLY, needs=_ends(found)))
+    elif view.finally_ is not None:
+        found.append(_finally(view.finally_, found))
+    return found
+
+
+def tree_of_plan(plan: Plan) -> list[Node]:
+    """The nodes of a plan as written. Raises BadExpression."""
+    found = _written_all(plan.steps, "")
+    return found if plan.finally_ is None else [*found, _finally(plan.finally_, found)]
+
+
+def instance_nodes(step: Step, listed: Sequence[BriefStep], inside_of: str) -> list[Node]:
+    """The steps directly inside a step that has begun, each with those inside it, of those that are listed.
+
+    `step`: the step of the plan around them; `inside_of`: the id of the one they are inside of. Raises BadExpression.
+    """
+    known = {each.id: each for each in listed}
+    templates = dict(walk_step(step))
+    children: dict[str, list[BriefStep]] = {}
+    for each in listed:
+        around = (name for name in list(lineage(each.id))[1:] if name in known or name == inside_of)
+        children.setdefault(next(around, inside_of), []).append(each)
+    return _instances(children, templates, inside_of)
+
+
+def _started(step: StepView) -> Node:
+    node = _head(step, step.id)._replace(
+        status="denied" if step.decision and not step.decision.approved else step.status.value,
+        awaiting=step.awaiting or "",
+        needs=tuple(step.needs),
+    )
+    node = _with_child(_with_inside(node, step.inside), step.child, step.tasks)
+    if step.inside is None and not step.instances:
+        return node if node.inside else node._replace(inside=tuple(_written_inside(step, step.id)))
+    inner = [each for each in step.instances if not _is_beside(each.id, step.id)]
+    return _holding(node, instance_nodes(step, inner, step.id), step.more_instances)
+
+
+def _beside_started(step: StepView) -> Iterator[Node]:
+    """The `catch` and `finally` of a step: as they run, or else as they are written."""
+    began = [each for each in step.instances if _is_beside(each.id, step.id)]
+    running = {node.id: node for node in instance_nodes(step, began, step.id)}
+    for node in _beside_written(step, step.id):
+        kept = running.pop(node.id, None)
+        yield node if kept is None else kept._replace(kind=node.kind, needs=node.needs, label=node.label)
+
+
+def _is_beside(name: str, owner: str) -> bool:
+    return any(inner_id(owner, part) in (name, *lineage(name)) for part in (CATCH, FINALLY))
+
+
+def _instances(children: Mapping[str, Sequence[BriefStep]], templates: Mapping[str, Step], owner: str) -> list[Node]:
+    """The nodes inside a step that has begun; what they wait for follows from the step as written."""
+    found: list[Node] = []
+    ids = {each.id for each in children.get(owner, ())}
+    for each in children.get(owner, ()):
+        template = templates.get(template_of(each.id))
+        inner = _instances(children, templates, each.id)
+        label = each.item.rsplit(", item ", 1)[0] or each.id
+        node = Node(each.id, _cut(label), each.kind, line(each.tool), each.status.value, each.awaiting or "")
+        node = node._replace(needs=_needs_of(each.id, owner, template, ids, found), inside=tuple(inner))
+        node = _with_child(_with_inside(node, each.inside), each.child, each.tasks)
+        found.append(_holding(node, inner, max(0, each.inside.began - len(inner)) if each.inside else 0))
+    return found
+
+
+def _needs_of(name: str, owner: str, step: Step | None, ids: set[str], before: Sequence[Node]) -> tuple[str, ...]:
+    if name.startswith(f"{owner}#"):  # rounds follow one another
+        return (before[-1].id,) if before else ()
+    if name in (inner_id(owner, CATCH), inner_id(owner, FINALLY)):
+        return _ends(before)
+    if step is None or not name.startswith(f"{owner}."):
+        return ()
+    return tuple(near for each in dependencies(step) if (near := inner_id(owner, each)) in ids)
+
+
+def _holding(node: Node, inner: Sequence[Node], more: int) -> Node:
+    """The node with what is inside it, and with a node that stands for those that are not listed."""
+    rest = [Node(f"{node.id} {MORE}", f"{more:,} more", MORE)] if more else []
+    return node._replace(inside=(*inner, *rest)) if inner or rest else node
+
+
+def _written_all(steps: Sequence[Step], before: str) -> list[Node]:
+    return [node for step in steps for node in _written(step, before)]
+
+
+def _written(step: Step, before: str) -> Iterator[Node]:
+    path = f"{before}{step.id}"
+    needs = tuple(f"{before}{name}" for name in dependencies(step))
+    yield _head(step, path)._replace(needs=needs, inside=tuple(_written_inside(step, path)))
+    yield from _beside_written(step, path)
+
+
+def _beside_written(step: Step, path: str) -> Iterator[Node]:
+    for number, handler in enumerate(step.catch or [], 1):
+        name = f"{path}.{CATCH}" + (f" {number}" if len(step.catch or []) > 1 else "")
+        inside = tuple(_written_all(handler.steps, f"{path}.{CATCH}."))
+        yield Node(
+            name, _cut(f"if it fails: {', '.join(handler.codes) or 'any error'}"), CATCH, needs=(path,), inside=inside
+        )
+    if step.finally_ is not None:
+        inside = tuple(_written_all(step.finally_, f"{path}.{FINALLY}."))
+        yield Node(f"{path}.{FINALLY}", "whatever happened", FINALLY, needs=(path,), inside=inside)
+
+
+def _written_inside(step: Step, path: str) -> list[Node]:
+    if step.steps is not None:
+        return _written_all(step.steps, f"{path}.")
+    found = []
+    for number, case in enumerate(step.switch or [], 1):
+        text = f"if {case.when}" if case.when else "otherwise"
+        inside = tuple(_written_all(case.steps, f"{path}."))
+        found.append(Node(f"{path} {number}", _cut(text), "case", inside=inside))
+    return found
+
+
+def _finally(steps: Sequence[Step], before: Sequence[Node]) -> Node:
+    inside = tuple(_written_all(steps, f"{FINALLY}."))
+    return Node(FINALLY, "whatever happened", FINALLY, needs=_ends(before), inside=inside)
+
+
+def _ends(nodes: Sequence[Node]) -> tuple[str, ...]:
+    """Those that nothing beside them waits for."""
+    followed = {name for node in nodes for name in node.needs}
+    return tuple(node.id for node in nodes if node.id not in followed)
+
+
+def _head(step: Step, path: str) -> Node:
+    kind = kind_of(step)
+    if kind == "call" and step.tool in (AGENT, CHILD_PLAN):
+        kind = "agent" if step.tool == AGENT else "plan"  # type: ignore[assignment]
+    undo = f" · undo: {step.undo.tool or 'steps'}" if step.undo is not None else ""
+    label = written_text(step) if step.description or step.is_block or step.for_each or step.repeat else step.id
+    return Node(path, _cut(label), kind, line(what(step)) + line(undo))
+
+
+def _with_inside(node: Node, inside: InsideView | None) -> Node:
+    if inside is None:
+        return node
+    told = folded_line("", inside).removeprefix(": ").strip()
+    return node._replace(counts=dict(inside.counts), told=told)
+
+
+def _with_child(node: Node, child: ChildView | None, tasks: Sequence[TaskView]) -> Node:
+    if child is not None:
+        return node._replace(told=in_words(child.status, child.counts, len(child.pending)))
+    inner, before = list[Node](), ""
+    for number, task in enumerate(tasks, 1):
+        name = f"{node.id} task {number}"
+        inner.append(
+            Node(name, _cut(task.objective), "task", status=_TASKS[task.status], needs=(before,) if before else ())
+        )
+        before = name
+    return node._replace(inside=tuple(inner)) if inner else node
+
+
+def _cut(text: str) -> str:
+    text = line(text)
+    return text if len(text) <= LABEL else f"{text[: LABEL - 1]}…"

@@ -1,0 +1,30 @@
+"""The addresses of templates, schedules, agents and tools."""
+
+from __future__ import annotations
+
+from starlette.routing import Route
+
+from client.web.library import agents, schedules, templates
+
+routes = [
+    Route("/templates", templates.listed),
+    Route("/templates/new", templates.new, methods=["POST"]),
+    Route("/templates/save", templates.save, methods=["POST"]),
+    Route("/templates/{name}", templates.show),
+    Route("/templates/{name}/delete", templates.delete, methods=["POST"]),
+    Route("/schedules", schedules.listed),
+    Route("/schedules/new", schedules.new_page),
+    Route("/schedules/new", schedules.new, methods=["POST"]),
+    Route("/schedules/{name}", schedules.show),
+    Route("/schedules/{name}/update", schedules.update, methods=["POST"]),
+    Route("/schedules/{name}/trigger", schedules.trigger, methods=["POST"]),
+    Route("/schedules/{name}/pause", schedules.pause, methods=["POST"]),
+    Route("/schedules/{name}/resume", schedules.resume, methods=["POST"]),
+    Route("/schedules/{name}/backfill", schedules.backfill, methods=["POST"]),
+    Route("/schedules/{name}/delete", schedules.delete, methods=["POST"]),
+    Route("/agents", agents.listed),
+    Route("/agents", agents.start, methods=["POST"]),
+    Route("/agents/rebuild", agents.rebuild, methods=["POST"]),
+    Route("/agents/{agent_id}", agents.show),
+    Route("/tools", agents.tools),
+]

@@ -1,0 +1,110 @@
+"""`/decide/{token}`: shows the whole call of a one-time link, and a button decides about it.
+
+Opening the link decides nothing: mail programs and scanners open links. The decision is a POST with the page's own
+token and Origin, like every other. What the plan refuses of a person it refuses of a link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from client import runs
+from client.calls import with_values
+from client.decisions import Choice
+from client.errors import NoWorker
+from client.web.access import public
+from client.web.decisions.asked import asked_now, cards_of
+from client.web.decisions.cards import Card
+from client.web.decisions.inbox import outcome
+from client.web.forms import BadForm, form_of, text_of
+from client.web.rendering import page
+from client.web.service import service_of
+from plans.errors import Refused
+from runtime.links import Link, LinkRefused, Links
+from runtime.wait import until
+
+MAX_COMMENT = 2_000
+PATIENCE = 10.0
+"""Seconds to wait for another request with the same link, to say what it decided."""
+
+
+async def opened(request: Request) -> Response:
+    """The call that the link decides about, in full; or why there is nothing to decide."""
+    service = service_of(request)
+    link = Links(service.settings).verify(request.path_params["token"])
+    card = await _card(request, link)
+    became = "" if card else await outcome(await service.client(), link.plan_id, link.step_id)
+    return page(request, "link.html", link=link, card=card, became=became, until=link.until, done=False)
+
+
+@public
+async def decided(request: Request) -> Response:
+    """Approve or deny, once. Raises LinkRefused, Refused, PlanClosed, and NotConnected with the link unused."""
+    form, service = await form_of(request), service_of(request)
+    verb, comment = text_of(form, "decision"), text_of(form, "comment").strip()[:MAX_COMMENT]
+    if verb not in ("approve", "deny"):
+        raise BadForm("The form does not say whether to approve or to deny.")
+    links = Links(service.settings)
+    link = links.verify(request.path_params["token"])
+    choice = Choice(
+        step_id=link.step_id,
+        by=link.person,
+        comment=comment,
+        version=link.version,
+        digest=link.digest,
+        via="link",
+    )
+    client = await service.client()
+    with ExitStack() as held:
+        used = await _taken(links, link, held)
+        try:
+            said = await (runs.approve if verb == "approve" else runs.deny)(client, link.plan_id, choice)
+        except NoWorker as error:
+            if error.code != NoWorker.code:
+                raise
+            said = error.message  # it was delivered, and counts as soon as a worker serves the plan
+        used(f"{said} ({datetime.now(UTC):%Y-%m-%d %H:%M UTC})")
+    return page(request, "link.html", link=link, card=None, became=said, until=link.until, done=True)
+
+
+async def _card(request: Request, link: Link) -> Card | None:
+    """What the step asks; None if it asks nothing now. Raises Refused if it is another call than the link's."""
+    service = service_of(request)
+    asked = await asked_now(service, link.plan_id, link.step_id)
+    if asked is None:
+        return None
+    if asked.digest != link.digest:
+        text = (
+            f"what step '{link.step_id}' would do has changed since this link was sent, which decides about that only"
+        )
+        raise Refused(f"{text}; a new message has a new link", "STALE_DIGEST")
+    [card] = await cards_of(service, [await with_values(asked, service.settings)])
+    return card
+
+
+async def _taken(links: Links, link: Link, held: ExitStack) -> Callable[[str], None]:
+    """Hold the link until `held` ends; if another request does, wait for what it decides. Raises LinkRefused."""
+
+    async def take() -> Any:
+        try:
+            return held.enter_context(links.use(link))
+        except LinkRefused as error:
+            if error.code != "LINK_BUSY":
+                raise
+            return None
+
+    try:
+        used: Callable[[str], None] = await until(take, PATIENCE, every=0.1)
+    except TimeoutError:
+        raise LinkRefused("the link is being used at this moment; look again", "LINK_BUSY") from None
+    return used
+
+
+routes = [Route("/decide/{token}", opened), Route("/decide/{token}", decided, methods=["POST"])]

@@ -1,0 +1,173 @@
+"""`/start` and `/start/plan`: choose a plan, see its problems and what will ask, fill in its inputs, start it."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import Response
+from temporalio.client import Client
+
+from client import draft, runs
+from client.errors import PlanRefused
+from client.importers.document import imported
+from client.importers.plan_text import row
+from client.importers.plan_text import text_of as text_of_import
+from client.requests.plan_request import Request as PlanRequest
+from client.requests.workspaces import named
+from client.runs import Started
+from client.templates.known import Known
+from client.web.access import Role, needs, person_of
+from client.web.forms import done, form_of, text_of
+from client.web.rendering import page
+from client.web.service import service_of
+from client.web.start.roots import Roots
+from client.web.start.sources import INPUT, Choices, Source, checked, pasted, requested, text_of_default
+from plans.errors import InvalidPlan, PlanError
+from plans.run import Options
+from runtime.background_worker import ensure_worker
+from runtime.task_queues import serves_this_machine
+
+ON_FAILURE = ("ask_llm", "block", "stop")
+
+
+@needs(Role.OPERATOR)
+async def choose(request: Request) -> Response:
+    """What can be started."""
+    return _choose(request)
+
+
+@needs(Role.OPERATOR)
+async def plan_page(request: Request) -> Response:
+    """The form of one file or template, from an address."""
+    query = request.query_params
+    source = Source(file=query.get("file", ""), template=query.get("template", ""))
+    return await _shown(request, source, Choices())
+
+
+@needs(Role.OPERATOR)
+async def plan(request: Request) -> Response:
+    """Check the plan of a form, or start it."""
+    form = await form_of(request)
+    source, choices = source_of(form), choices_of(form)
+    if text_of(form, "do") != "start":
+        return await _shown(request, source, choices)
+    settings = service_of(request).settings
+    try:
+        started = await start(request, requested(source, choices, settings))
+    except PlanError as error:
+        return await _shown(request, source, choices, error)
+    name = quote(started.plan_id, safe="")
+    return done(request, f"/plans/{name}/draft" if choices.review else f"/plans/{name}", f"Started {started.plan_id}.")
+
+
+@needs(Role.OPERATOR)
+async def make(request: Request) -> Response:
+    """Have the LLM write a plan; its review waits for it."""
+    form, service = await form_of(request), service_of(request)
+    wish, name = text_of(form, "request").replace("\r\n", "\n"), text_of(form, "id").strip()
+    typed = {"request": wish, "id": name, "workspace": text_of(form, "workspace")}
+    on_failure = text_of(form, "onFailure", "ask_llm")
+    try:
+        connection, local = await ready(request)
+        workspace = Roots.of(service.settings).workspace(typed["workspace"])
+        options = Options(
+            workspace=named(workspace, service.settings, local=local), review=True, by=person_of(request).name
+        )
+        started = await draft.make(
+            connection, wish, options=options, plan_id=name or None, queue=service.settings.task_queue,
+            fields={"defaults": {"onFailure": on_failure if on_failure in ON_FAILURE else "ask_llm"}},
+        )  # fmt: skip
+    except PlanError as error:
+        return _choose(request, typed, error)
+    return done(request, f"/plans/{quote(started.plan_id, safe='')}/draft")
+
+
+@needs(Role.OPERATOR)
+async def import_(request: Request) -> Response:
+    """Make a plan of a GitHub Actions workflow or a Serverless Workflow document, to be checked and started."""
+    form, service = await form_of(request), service_of(request)
+    text = text_of(form, "document").replace("\r\n", "\n")
+    try:
+        file = pasted(text, Roots.of(service.settings).paths[0])
+        result = imported(file)
+    except PlanError as error:
+        return _choose(request, {"document": text}, error)
+    rows = [row(each) for each in result.report.entries]
+    return await _shown(
+        request, Source(text=text_of_import(result, "a pasted document")), Choices(review=True), notes=rows
+    )
+
+
+async def ready(request: Request) -> tuple[Client, bool]:
+    """The client, with a worker that runs what is started; and whether workers share this machine's directories."""
+    service = service_of(request)
+    connection = await service.connected()
+    await ensure_worker(service.settings, connection)
+    queue = service.settings.task_queue
+    local = connection.is_on_this_machine and await serves_this_machine(connection.client, queue)
+    return connection.client, local
+
+
+async def start(request: Request, wanted: PlanRequest) -> Started:
+    """Start a checked plan as `plan start` does. Raises as `client.runs.start`."""
+    service = service_of(request)
+    client, local = await ready(request)
+    if wanted.unknown_tools and service.settings.auto_worker and local:
+        raise PlanRefused(wanted.unknown_tools, wanted.file)
+    return await runs.start(
+        client,
+        wanted.file.data,
+        options=wanted.options(service.settings, local=local, by=person_of(request).name),
+        plan_id=wanted.flags.id,
+        name=wanted.file.title,
+        queue=service.settings.task_queue,
+    )
+
+
+def source_of(form: FormData) -> Source:
+    """Where the plan of a form is from. Line ends are LF: browsers send CRLF."""
+    file, template = text_of(form, "file"), text_of(form, "template")
+    return Source(file=file, template=template, text=text_of(form, "text").replace("\r\n", "\n"))
+
+
+def choices_of(form: FormData) -> Choices:
+    """What was chosen and typed beside the plan."""
+    inputs = {
+        name.removeprefix(INPUT): value.replace("\r\n", "\n")
+        for name, value in form.multi_items()
+        if name.startswith(INPUT) and isinstance(value, str)
+    }
+    return Choices(
+        inputs, text_of(form, "workspace"), text_of(form, "id"), text_of(form, "maxParallel"),
+        bool(text_of(form, "review")), bool(text_of(form, "yes")),
+    )  # fmt: skip
+
+
+def _choose(request: Request, typed: dict[str, str] | None = None, error: PlanError | None = None) -> Response:
+    settings = service_of(request).settings
+    roots = Roots.of(settings)
+    templates = Known.of(settings, str(roots.paths[0])).every()
+    return page(
+        request, "start/choose.html", status=422 if error else 200, nav="start", roots=roots, files=roots.files(),
+        templates=templates, typed=typed or {}, error=error, on_failure=ON_FAILURE, model=settings.model,
+    )  # fmt: skip
+
+
+async def _shown(
+    request: Request, source: Source, choices: Choices, error: PlanError | None = None, notes: list[str] | None = None
+) -> Response:
+    settings = service_of(request).settings
+    try:
+        found = checked(source, choices, settings)
+    except PlanError as problem:
+        if source.text:
+            raise
+        return _choose(request, error=problem)
+    problems = list(error.problems) if isinstance(error, InvalidPlan) else found.problems
+    return page(
+        request, "start/plan.html", status=422 if error else 200, nav="start", found=found, source=source,
+        choices=choices, error=None if isinstance(error, InvalidPlan) else error or found.refused, problems=problems,
+        roots=Roots.of(settings), default_of=text_of_default, INPUT=INPUT, notes=notes or [],
+    )  # fmt: skip

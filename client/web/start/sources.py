@@ -1,0 +1,157 @@
+"""What a person wants to start: a file, a template or a text, checked, with a form for its inputs and what will ask."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from client.errors import PlanRefused
+from client.local_tools import known_tools
+from client.plan_file import PlanFile, check, load
+from client.requests.plan_request import Flags, Request, prepared
+from client.requests.workspaces import asking_in, directory_of
+from client.templates.known import Known, plan_file_of
+from client.web.start.roots import Roots
+from plans.definition.parsing import MAX_BYTES, Unreadable
+from plans.definition.template_calls import waived
+from plans.definition.will_ask import Asking
+from plans.errors import InvalidPlan, PlanError
+from plans.model import Input, Plan, Problem
+from runtime.plan_files.text import data_of
+from runtime.settings import Settings
+
+PASTED = "<pasted>"
+INPUT = "input."
+"""Before the names of inputs in a form."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the plan is from, as a form names it: exactly one of the three."""
+
+    file: str = ""
+    template: str = ""
+    text: str = ""
+
+    @property
+    def label(self) -> str:
+        """What it is, for people."""
+        return self.file or self.template or "the pasted plan"
+
+    def read(self, settings: Settings) -> PlanFile:
+        """The plan, parsed but not checked. Raises PlanError, InvalidPlan."""
+        roots = Roots.of(settings)
+        if self.file:
+            return load(str(roots.file(self.file)))
+        if self.template:
+            place = str(roots.paths[0])
+            return plan_file_of(Known.of(settings, place).find(self.template), settings, place)
+        return pasted(self.text, roots.paths[0])
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What a person chose and typed beside the plan."""
+
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    """By input, its text; an input without one has its default."""
+    workspace: str = ""
+    id: str = ""
+    max_parallel: str = ""
+    review: bool = False
+    yes: bool = False
+
+    def flags(self, roots: Roots, plan: Plan | None) -> Flags:
+        """As options of a command. Raises OutsideRoots, PlanError BAD_USAGE."""
+        declared = plan.inputs if plan is not None else {}
+        given = [f"{name}={_as_given(text, declared.get(name))}" for name, text in self.inputs.items() if _is_given(
+            text, declared.get(name)
+        )]  # fmt: skip
+        parallel = self.max_parallel.strip()
+        if parallel and not (parallel.isascii() and parallel.isdigit() and 1 <= int(parallel) <= 100):
+            raise PlanError("steps at the same time: a number from 1 to 100", "BAD_USAGE")
+        return Flags(
+            roots.workspace(self.workspace), self.yes, int(parallel) if parallel else None, self.review, tuple(given),
+            self.id.strip() or None,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A plan as the page shows it before it is started."""
+
+    source: Source
+    file: PlanFile | None
+    plan: Plan | None
+    problems: list[Problem]
+    asking: list[Asking]
+    waives: list[str]
+    refused: PlanError | None = None
+    """Why what was chosen beside the plan cannot be."""
+
+    def line(self, problem: Problem) -> int | None:
+        """The line of the text that a problem is about, if it is known."""
+        return self.file.line(problem) if self.file is not None else None
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether it cannot be started."""
+        return self.plan is None or any(each.severity == "error" for each in self.problems)
+
+
+def checked(source: Source, choices: Choices, settings: Settings) -> Checked:
+    """Read and check a plan, as `plan check` does. Raises PlanError for what cannot be read at all."""
+    try:
+        file = source.read(settings)
+    except InvalidPlan as error:
+        return Checked(source, None, None, list(error.problems), [], [])
+    tools = known_tools(settings)
+    plan, problems = check(file.data, tools)
+    asking: list[Asking] = []
+    refused: PlanError | None = None
+    if plan is not None and not any(each.severity == "error" for each in problems):
+        try:
+            flags = choices.flags(Roots.of(settings), plan)
+            place = directory_of(file, plan, flags.workspace, settings)
+            asking = asking_in(plan, place, tools, settings, approve_all=choices.yes)
+        except PlanError as error:
+            refused = error
+    return Checked(source, file, plan, problems, asking, waived(plan) if plan is not None else [], refused)
+
+
+def requested(source: Source, choices: Choices, settings: Settings) -> Request:
+    """The plan with its inputs, ready to start. Raises PlanRefused with every problem, PlanError."""
+    file = source.read(settings)
+    plan, problems = check(file.data, known_tools(settings))
+    if plan is None:
+        raise PlanRefused(problems, file)
+    return prepared(file, choices.flags(Roots.of(settings), plan), settings)
+
+
+def pasted(text: str, directory: Path) -> PlanFile:
+    """A text as a plan file of a directory, from which its own workspace counts. Raises InvalidPlan."""
+    if len(text.encode()) > MAX_BYTES:
+        raise InvalidPlan([Problem(code="PLAN_TOO_LARGE", message=f"the text is larger than {MAX_BYTES:,} bytes")])
+    try:
+        return PlanFile(PASTED, text, data_of(PASTED, text), directory)
+    except Unreadable as error:
+        raise InvalidPlan([error.problem]) from None
+
+
+def text_of_default(declared: Input) -> str:
+    """The default of an input as the text of its field."""
+    if declared.default is None:
+        return ""
+    return declared.default if isinstance(declared.default, str) else json.dumps(declared.default, ensure_ascii=False)
+
+
+def _is_given(text: str, declared: Input | None) -> bool:
+    """Whether a field was filled in: an empty one has its default; a required text may be empty."""
+    return bool(text) or (declared is not None and declared.type == "string" and declared.default is None)
+
+
+def _as_given(text: str, declared: Input | None) -> Any:
+    return text if declared is None or declared.type == "string" else text.strip()

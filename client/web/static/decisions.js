@@ -1,0 +1,54 @@
+// Keeps the inbox current: what somebody else has decided is marked, what is new is added at the end, so that nothing
+// moves under a finger. The page works without it.
+const live = document.getElementById("live");
+const list = document.getElementById("waiting");
+const shown = () => [...document.querySelectorAll("[data-keys]")];
+const keysOf = (card) => card.dataset.keys.trim().split(/\s+/);
+
+function end(card, texts) {
+  card.classList.add("over");
+  for (const button of card.querySelectorAll("button")) button.disabled = true;
+  const text = document.createElement("p");
+  text.className = "notice over-text";
+  text.textContent = texts.join("; ") || "This is not asked any more.";
+  card.querySelector(".from").after(text);
+  return text.textContent;
+}
+
+async function fetchNew() {
+  const answer = await fetch("/inbox", { headers: { Accept: "text/html" } });
+  if (!answer.ok) return 0;
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const known = new Set(shown().filter((card) => !card.classList.contains("over")).flatMap(keysOf));
+  const fresh = [...page.querySelectorAll("#waiting > [data-keys]")].filter((card) => !keysOf(card).some((key) => known.has(key)));
+  list.append(...fresh);
+  return fresh.length;
+}
+
+async function take({ keys, gone, problem }) {
+  if (problem) { live.textContent = `Not current: ${problem}`; live.classList.remove("hidden"); return; }
+  const waiting = new Set(keys);
+  const said = [];
+  for (const card of shown()) {
+    const lost = keysOf(card).filter((key) => !waiting.has(key));
+    if (card.classList.contains("over") || lost.length < keysOf(card).length) continue;
+    said.push(end(card, lost.map((key) => gone[key]).filter(Boolean)));
+  }
+  if (list) {
+    const known = new Set(shown().flatMap(keysOf));
+    const added = keys.some((key) => !known.has(key)) ? await fetchNew() : 0;
+    if (added) said.push(`${added} new`);
+    document.getElementById("nothing").hidden = keys.length > 0;
+    live.textContent = [`${keys.length} waiting, oldest first.`, ...said].join(" ");
+  } else if (said.length) {
+    live.textContent = said.join(" ");
+  }
+}
+
+if (live?.dataset.live) {
+  const source = new EventSource(live.dataset.live);
+  let turn = Promise.resolve();
+  source.addEventListener("waiting", (event) => { turn = turn.then(() => take(JSON.parse(event.data))); });
+  source.addEventListener("error", () => { if (list) live.textContent = "Not current: the page does not answer; it is asked again."; });
+  addEventListener("pagehide", () => source.close());
+}

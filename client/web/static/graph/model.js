@@ -1,0 +1,155 @@
+// The graph of a plan as it is shown: which nodes are visible, and which edges are between them.
+// Knows nothing of the page. The document comes from client/web/graph/document.py; its texts are safe to show.
+
+export const FOLD = "fold";
+export const MORE = "more"; // stands for steps inside its parent that are not listed
+const ROOT = -1;
+
+export class Model {
+  constructor(document) {
+    this.version = document.version;
+    this.seq = document.seq;
+    this.total = document.total;
+    this.edges = document.edges;
+    this.flat = false; // every step, without the groups that are no steps
+    this.open = new Set(); // ids of groups and blocks that are unfolded
+    this.roots = [];
+    this.nodes = document.nodes.map((row, index) => ({
+      index, id: row[0], label: row[1], kind: row[2], tool: row[3], status: row[4], awaiting: row[5], parent: row[6],
+      told: row[7] || "", counts: row[8] || null, inside: [],
+    }));
+    for (const node of this.nodes) (node.parent === ROOT ? this.roots : this.nodes[node.parent].inside).push(node);
+    this.byId = new Map(this.nodes.map((node) => [node.id, node]));
+  }
+
+  // Keeps what was unfolded when the plan was loaded again.
+  unfoldAs(other) {
+    this.flat = other.flat;
+    for (const id of other.open) if (this.byId.has(id)) this.open.add(id);
+  }
+
+  // Unfolds small blocks from the outside in, while the page has room for what is inside.
+  unfoldSmall(room) {
+    let left = room - this.roots.length;
+    const queue = [...this.roots];
+    while (queue.length) {
+      const node = queue.shift();
+      if (!node.inside.length || node.kind === FOLD || node.inside.length > left) continue;
+      this.open.add(node.id);
+      left -= node.inside.length;
+      queue.push(...node.inside);
+    }
+  }
+
+  // The visible nodes directly inside a node, or of the plan.
+  children(node) {
+    const found = node ? node.inside : this.roots;
+    if (!this.flat) return found;
+    return found.flatMap((each) => (each.kind === FOLD ? this.children(each) : [each]));
+  }
+
+  // All that is visible, each before what is inside it.
+  visible(node = null) {
+    return this.children(node).flatMap((each) => [each, ...(this.isOpen(each) ? this.visible(each) : [])]);
+  }
+
+  isOpen(node) {
+    return node.inside.length > 0 && (this.open.has(node.id) || (this.flat && node.kind === FOLD));
+  }
+
+  toggle(node) {
+    if (!this.open.delete(node.id)) this.open.add(node.id);
+  }
+
+  // The edges to draw: for each node that is unfolded (null: the plan), pairs of nodes directly inside it.
+  edgesByLevel() {
+    const levels = new Map();
+    const seen = new Set();
+    for (const [from, to] of this.edges) {
+      const pair = this.#beside(this.nodes[from], this.nodes[to]);
+      if (!pair) continue;
+      const [level, a, b] = pair;
+      const key = a.index * this.nodes.length + b.index;
+      if (seen.has(key)) continue;
+      seen.add(key);
+      if (!levels.has(level)) levels.set(level, []);
+      levels.get(level).push([a, b]);
+    }
+    return levels;
+  }
+
+  // What stands for two steps where they are beside each other: their ways up to the node that is around both.
+  #beside(from, to) {
+    const up = this.#up(from);
+    const down = this.#up(to);
+    let depth = 0;
+    while (depth < up.length && depth < down.length && up[depth] === down[depth]) depth += 1;
+    if (depth >= up.length || depth >= down.length) return null;
+    for (let at = 0; at < depth; at += 1) if (!this.isOpen(up[at])) return null;
+    return [depth ? up[depth - 1] : null, up[depth], down[depth]];
+  }
+
+  // A node and everything around it, outermost first; without the groups that are dissolved.
+  #up(node) {
+    const found = [];
+    for (let at = node; at; at = at.parent === ROOT ? null : this.nodes[at.parent]) {
+      if (!(this.flat && at.kind === FOLD)) found.unshift(at);
+    }
+    return found;
+  }
+
+  // Takes over changes of statuses. Returns the nodes that look different now, or null if the plan has more than is
+  // known here: then it has to be loaded again.
+  patch(change) {
+    if (change.seq < this.seq) return [];
+    this.seq = change.seq;
+    const changed = new Set();
+    let isKnown = true;
+    for (const [id, word] of Object.entries(change.steps)) {
+      const node = this.byId.get(id);
+      const isSame = node && (word === "waiting" ? Boolean(node.awaiting) : node.status === word && !node.awaiting);
+      if (isSame && change.all) continue;
+      if (!node || node.counts || (node.inside.length && node.kind !== FOLD)) isKnown = false;
+      if (!node || isSame) continue;
+      node.status = word === "waiting" ? "ready" : word;
+      node.awaiting = word === "waiting" ? "approval" : "";
+      for (let at = node; at; at = at.parent === ROOT ? null : this.nodes[at.parent]) changed.add(at);
+    }
+    return isKnown ? [...changed] : null;
+  }
+}
+
+// How a node stands in one word, which is its CSS class and decides on its symbol.
+export function standing(node) {
+  if (node.kind !== FOLD) {
+    if (node.awaiting) return node.awaiting === "event" || node.awaiting === "recovery" ? "waiting" : "awaiting";
+    const inside = node.counts || {};
+    if (node.status !== "failed" && Object.keys(inside).some((word) => word.startsWith("awaiting "))) return "awaiting";
+    if (node.status === "running" && inside.failed) return "troubled";
+    return node.status || "pending";
+  }
+  const counts = tally(node);
+  for (const word of ["failed", "awaiting", "running", "denied"]) if (counts[word]) return word;
+  const done = (counts.completed || 0) + (counts.skipped || 0);
+  const all = Object.values(counts).reduce((sum, each) => sum + each, 0);
+  if (done === all) return counts.completed ? "completed" : "skipped";
+  return done ? "running" : counts.blocked === all ? "blocked" : "pending";
+}
+
+// The steps inside a node by how they stand: as the plan counts them, or else those directly inside, groups resolved.
+export function tally(node) {
+  const found = {};
+  if (node.counts) {
+    for (const [word, count] of Object.entries(node.counts)) {
+      const key = word.startsWith("awaiting ") ? "awaiting" : word;
+      found[key] = (found[key] || 0) + count;
+    }
+    return found;
+  }
+  for (const each of node.inside) {
+    if (each.kind === MORE) continue;
+    const inner = each.kind === FOLD ? tally(each) : { [standing(each)]: 1 };
+    for (const [word, count] of Object.entries(inner)) found[word] = (found[word] || 0) + count;
+  }
+  return found;
+}

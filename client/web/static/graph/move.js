@@ -1,0 +1,136 @@
+// Pans and zooms a drawing: drag, two fingers, wheel, arrow keys, + and -. The page scrolls as usual until the drawing
+// has the focus, so that nobody is caught in it.
+
+const LEAST = 0.05;
+const MOST = 2.5;
+const STEP = 60;
+const FAR = 0.42; // below, texts cannot be read and are left out
+const SLACK = 4; // pixels that a finger may move in a click
+
+export class Moving {
+  constructor(svg, plane) {
+    [this.svg, this.plane] = [svg, plane];
+    this.size = { width: 1, height: 1 };
+    [this.x, this.y, this.scale] = [0, 0, 1];
+    this.fingers = new Map();
+    this.moved = false;
+    svg.addEventListener("pointerdown", (event) => this.#down(event));
+    svg.addEventListener("pointermove", (event) => this.#move(event));
+    for (const name of ["pointerup", "pointercancel"]) svg.addEventListener(name, (event) => this.#up(event));
+    svg.addEventListener("wheel", (event) => this.#wheel(event), { passive: false });
+    svg.addEventListener("click", (event) => this.moved && (event.preventDefault(), event.stopPropagation()), true);
+    svg.addEventListener("dragstart", (event) => event.preventDefault());
+    svg.addEventListener("keydown", (event) => this.#key(event));
+  }
+
+  get room() {
+    return { width: this.svg.clientWidth || 600, height: this.svg.clientHeight || 400 };
+  }
+
+  // Shows all of the drawing, or, if it could not be read then, its beginning (`least`: how small it may get).
+  fit(least = 0) {
+    const { width, height } = this.room;
+    const whole = Math.min((width - 24) / this.size.width, (height - 24) / this.size.height, 1.15);
+    this.scale = Math.max(whole, least, LEAST);
+    const [wide, high] = [this.size.width * this.scale, this.size.height * this.scale];
+    this.x = wide <= width ? (width - wide) / 2 : 12;
+    this.y = high <= height ? (height - high) / 2 : 12;
+    if (wide > width && high <= height * 1.2) this.x = 12;
+    else if (wide > width) this.x = (width - wide) / 2;
+    this.draw();
+  }
+
+  // Moves, and zooms out if need be, so that a box is in sight as a whole, if it can be read then.
+  frame(box, least) {
+    const { width, height } = this.room;
+    const whole = Math.min((width - 24) / box.width, (height - 24) / box.height);
+    this.scale = Math.min(this.scale, Math.max(whole, least));
+    const placed = (from, long, room) =>
+      long * this.scale <= room ? room / 2 - (from + long / 2) * this.scale : 12 - from * this.scale;
+    [this.x, this.y] = [placed(box.x, box.width, width), placed(box.y, box.height, height)];
+    this.draw();
+  }
+
+  // Moves so that a part of the drawing is in sight.
+  show(box) {
+    const { width, height } = this.room;
+    const [left, top] = [box.x * this.scale + this.x, box.y * this.scale + this.y];
+    const [right, bottom] = [left + box.width * this.scale, top + Math.min(box.height, 60) * this.scale];
+    if (left < 8 || right > width - 8) this.x += Math.max(12, width / 2 - (right - left) / 2) - left;
+    if (top < 8 || bottom > height - 8) this.y += height / 2 - (bottom - top) / 2 - top;
+    this.draw();
+  }
+
+  zoom(factor, at) {
+    const { width, height } = this.room;
+    const point = at || { x: width / 2, y: height / 2 };
+    const scale = Math.min(MOST, Math.max(LEAST, this.scale * factor));
+    this.x = point.x - ((point.x - this.x) * scale) / this.scale;
+    this.y = point.y - ((point.y - this.y) * scale) / this.scale;
+    this.scale = scale;
+    this.draw();
+  }
+
+  draw() {
+    if (this.drawing) return;
+    this.drawing = requestAnimationFrame(() => {
+      this.drawing = 0;
+      this.plane.setAttribute("transform", `translate(${this.x.toFixed(1)} ${this.y.toFixed(1)}) scale(${this.scale.toFixed(4)})`);
+      this.svg.classList.toggle("is-far", this.scale < FAR);
+    });
+  }
+
+  #at(event) {
+    const frame = this.svg.getBoundingClientRect();
+    return { x: event.clientX - frame.left, y: event.clientY - frame.top };
+  }
+
+  #down(event) {
+    if (event.button > 0) return;
+    this.fingers.set(event.pointerId, this.#at(event));
+    [this.moved, this.began] = [false, this.#at(event)];
+  }
+
+  #move(event) {
+    const before = this.fingers.get(event.pointerId);
+    if (!before) return;
+    const now = this.#at(event);
+    const others = [...this.fingers].filter(([id]) => id !== event.pointerId).map(([, at]) => at);
+    if (!this.moved && Math.hypot(now.x - this.began.x, now.y - this.began.y) < SLACK) return;
+    if (!this.moved) this.svg.setPointerCapture(event.pointerId);
+    this.moved = true;
+    this.fingers.set(event.pointerId, now);
+    [this.x, this.y] = [this.x + (now.x - before.x) / (others.length + 1), this.y + (now.y - before.y) / (others.length + 1)];
+    if (others.length) {
+      const far = (a, b) => Math.hypot(a.x - b.x, a.y - b.y) || 1;
+      const middle = { x: (now.x + others[0].x) / 2, y: (now.y + others[0].y) / 2 };
+      this.zoom(far(now, others[0]) / far(before, others[0]), middle);
+    }
+    this.draw();
+  }
+
+  #up(event) {
+    this.fingers.delete(event.pointerId);
+    if (this.moved) setTimeout(() => (this.moved = false));
+  }
+
+  #wheel(event) {
+    if (!event.ctrlKey && !this.svg.contains(document.activeElement)) return;
+    event.preventDefault();
+    const lines = event.deltaMode === 1 ? 30 : 1;
+    this.zoom(Math.exp(-event.deltaY * lines * (event.ctrlKey ? 0.01 : 0.0015)), this.#at(event));
+  }
+
+  #key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const moves = { ArrowLeft: [STEP, 0], ArrowRight: [-STEP, 0], ArrowUp: [0, STEP], ArrowDown: [0, -STEP] };
+    if (moves[event.key]) {
+      [this.x, this.y] = [this.x + moves[event.key][0], this.y + moves[event.key][1]];
+      this.draw();
+    } else if (event.key === "+" || event.key === "=") this.zoom(1.25);
+    else if (event.key === "-") this.zoom(0.8);
+    else if (event.key === "0") this.fit();
+    else return;
+    event.preventDefault();
+  }
+}

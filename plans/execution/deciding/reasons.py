@@ -1,0 +1,94 @@
+"""Why a step asks a person, and what its approval would cover if it were remembered: what the asked person is told.
+
+Decides nothing: `plans.execution.approvals` does. The sentences are about the run as it is now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from plans.execution import approvals
+from plans.flow.ids import template_of
+from plans.flow.undone import is_of_edited
+from plans.model import Step
+from plans.run import Run
+from plans.step_call import StepCall, carries
+
+ASKED_BY_TOOL = "APPROVAL_REQUIRED"
+"""Code of an attempt whose tool reported that a person must approve it."""
+CUT = 400
+"""Characters of what a tool said."""
+
+
+def reasons(run: Run, step: Step, call: StepCall) -> list[str]:
+    """Why the step awaits approval of this call, the strongest reason first; empty for a question."""
+    return list(dict.fromkeys(_reasons(run, step, call)))
+
+
+def _reasons(run: Run, step: Step, call: StepCall) -> Iterator[str]:
+    state, facts = run.steps[step.id], run.facts
+    proposal = state.proposal or {}
+    if "recovery" in proposal:
+        yield "an LLM proposes how to recover the step, which failed"
+    if "budget" in proposal:
+        yield "the plan's LLM budget is used up"
+    if proposal:
+        return
+    if run.literal:
+        yield "an agent's model chose this call"
+    if step.id in run.denied:
+        yield "it was denied in the run before"
+    if approvals.stated(run, step) is True and step.id not in run.denied:
+        yield "the plan says `requiresApproval: true`"
+    if step.requires_approval is False:
+        yield from _waiver_ignored(run, step)
+    attempts = (past.attempt for past in reversed(state.past) if past.attempt is not None)
+    said = next((each.error for each in attempts if each.code == ASKED_BY_TOOL), "")
+    if said:
+        yield f"{step.tool} asks: {' '.join(said.split())[:CUT]}"
+    spec = facts.tools.get(step.tool)
+    if not step.is_block and spec is not None and spec.asks_by_default(call.args, carries(run, step)):
+        how = " with such arguments" if spec.approval_exempt else ""
+        yield f"{step.tool} asks by default{how}{', and no waiver counts here' if facts.strict_approvals else ''}"
+    yield from _origin(run, step)
+
+
+def _waiver_ignored(run: Run, step: Step) -> Iterator[str]:
+    """Why the plan's `requiresApproval: false` does not count."""
+    if run.facts.strict_approvals:
+        yield "`requiresApproval: false` does not count: the worker honours no waiver (PLANS_APPROVALS=strict)"
+    elif not run.options.waivers:
+        yield "`requiresApproval: false` does not count: no person had read the plan when it was started"
+    elif run.facts.binds_calls and is_of_edited(run, step.id):
+        yield "`requiresApproval: false` does not count: the step is not what the plan was started with"
+
+
+def _origin(run: Run, step: Step) -> Iterator[str]:
+    """What of the call is not as a person wrote it."""
+    if approvals.is_changed(run, step.id):
+        last = next((each for each in reversed(run.revisions) if any(step.id in row for row in each.diff)), None)
+        who = f" by {last.by} in version {last.version}" if last and last.by else ""
+        yield f"the call was changed{who} since the plan was started, or since it was last asked about"
+    if run.steps[step.id].mended:
+        yield "an LLM recovered the step from its last failure"
+    if run.request and not run.literal:
+        yield "an LLM wrote this plan"
+
+
+def asker(run: Run) -> str:
+    """Who asks: the plan or agent, who started it, and for which step of which plan it works."""
+    kind = "agent" if run.literal else "plan"
+    text = f"{kind} {run.plan.id}" + (f" ({run.plan.title})" if run.plan.title else "")
+    text += f", started by {run.options.by}" if run.options.by else ""
+    return text + (f", for step '{run.parent.step_id}' of plan {run.parent.plan_id}" if run.parent else "")
+
+
+def remembered_scope(run: Run, step: Step, call: StepCall) -> str:
+    """What would be approved as well if the decision were remembered, in a sentence; empty if it cannot be."""
+    if run.facts.strict_approvals or step.is_block or run.steps[step.id].proposal:
+        return ""
+    until = f"until {'agent' if run.literal else 'plan'} {run.plan.id} ends; a resumed run asks again"
+    if template_of(step.id) != step.id:
+        return f"step '{template_of(step.id)}' for every item, as {call.kind}, {until}"
+    own = "" if run.literal else ", less those of steps that say `requiresApproval: true`"
+    return f"every call of {call.kind}, whatever its arguments{own}, {until}"

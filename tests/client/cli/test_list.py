@@ -1,0 +1,128 @@
+"""`plan list`: how far plans are, what they await since when, and which filter left nothing over."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.worker import Worker
+
+from client.cli.list_plans import awaited, plans_table
+from client.listing import Listed
+from client.overview.standing import Standing
+from plans.run import PlanStatus
+from plans.views.summary import AskedStep
+from tests.client.cli.command import plan, written
+from tests.waiting import until
+
+NOW = datetime(2026, 1, 20, 10, 30, tzinfo=UTC)
+Environ = dict[str, str]
+
+
+def listed(**fields: Any) -> Listed:
+    given: dict[str, Any] = {
+        "plan_id": "p",
+        "task_id": "p",
+        "workflow_id": "plan-p",
+        "title": "T",
+        "status": PlanStatus.RUNNING,
+    }
+    more: dict[str, Any] = {"created_at": NOW, "started_at": NOW, "is_open": True, "queue": "plans", "steps": 5}
+    return Listed.model_validate(given | more | fields)
+
+
+def asks(*kinds: str) -> list[AskedStep]:
+    since = NOW - timedelta(minutes=4)
+    return [AskedStep(plan_id="p", step_id=f"s{at}", kind=kind, since=since) for at, kind in enumerate(kinds)]
+
+
+@pytest.mark.parametrize(
+    ("plan", "standing", "text"),
+    [
+        (listed(), Standing(), ""),
+        (listed(), Standing(asks=asks("approval")), "approval of s0, 4:00"),
+        (listed(), Standing(asks=asks("answer", "approval", "approval")), "an answer to s0 and 2 more, 4:00"),
+        (listed(), Standing(asks=asks("event")), "an event for s0, 4:00"),
+        (listed(), Standing(asks=asks("budget")), "budget for s0, 4:00"),
+        (listed(), Standing(is_served=False), "a worker"),
+        (listed(status="review"), Standing(), "begin"),
+        (listed(status="paused"), Standing(), "unpause"),
+        (listed(is_open=False, status="partial"), Standing(asks=asks("approval")), ""),
+    ],
+)
+def test_what_a_plan_awaits_is_said_with_since_when(plan: Listed, standing: Standing, text: str) -> None:
+    assert awaited(plan, standing, NOW) == text
+
+
+def test_the_table_says_how_far_a_plan_is_as_far_as_that_is_known() -> None:
+    done = [listed(), listed(status="completed", is_open=False), listed(status="partial", is_open=False, done=3)]
+    cells = list(plans_table(done).columns[2].cells)
+    assert cells == ["-/5", "5/5", "3/5"]
+
+
+async def test_lists_are_filtered_and_say_what_is_awaited(environ: Environ, worker: Worker, tmp_path: Path) -> None:
+    gate = {"id": "gate", "tool": "run_command", "args": {"command": "true"}, "requiresApproval": True}
+    look = {"id": "look", "tool": "list_directory", "args": {"path": "."}}
+    inner = {"id": "inner", "tool": "plan", "args": {"steps": [gate]}}
+    names = []
+    for number, step in enumerate((look, gate, inner)):
+        file = written(tmp_path / f"{number}.json", {"title": f"Plan {number}", "steps": [look, {**step, "id": "x"}]})
+        names.append(str((await plan(environ, "start", file, "--json")).json["planId"]))
+    assert (await plan(environ, "watch", names[0])).code == 0
+
+    async def found(*options: str) -> dict[str, Any]:
+        rows = (await plan(environ, "list", "--limit", "1000", *options, "--json")).json
+        return {row["planId"]: row for row in rows}
+
+    async def both_ask() -> bool:
+        rows = await found("--awaiting")
+        return {names[1], names[2]} <= rows.keys() and all(rows[name]["asks"] for name in names[1:])
+
+    await until(both_ask, "the plan that asks, and the one whose child plan asks")
+    rows = await found("--awaiting")
+    assert names[0] not in rows
+    assert [each["stepId"] for each in rows[names[1]]["asks"]] == ["x"]
+    assert [each["stepId"] for each in rows[names[2]]["asks"]] == ["x/gate"]
+    assert rows[names[1]]["since"]
+    assert rows[names[1]]["next"][0]["command"] == f"plan pending {names[1]}"
+    assert names[0] in await found("--status", "completed")
+    assert not {names[1], names[2]} & (await found("--status", "completed,failed")).keys()
+    assert set(names) <= (await found("--since", "1h")).keys()
+    shown = (await plan(environ, "list", "--running")).out
+    assert "AWAITS" in shown
+    assert "Next: plan pending " in shown
+    for name, step in ((names[1], "x"), (names[2], "x/gate")):
+        assert (await plan(environ, "deny", name, step)).code == 0
+        assert (await plan(environ, "watch", name)).code == 1
+
+    async def partial() -> bool:
+        rows = await found("--status", "partial")
+        return names[1] in rows and rows[names[1]]["done"] == 1
+
+    await until(partial, "the list says how far it came")
+
+
+async def test_an_empty_list_says_which_filter_was_used(environ: Environ, worker: Worker) -> None:
+    for options, text in (
+        (("--status", "draft", "--since", "0s"), "No plan has the status draft and was started since 0s."),
+        (("--awaiting", "--schedule", "none"), "No plan awaits a person and was started by schedule none."),
+        (("--running", "--since", "2099-01-01"), "No plan is running and was started since 2099-01-01."),
+    ):
+        listed = await plan(environ, "list", *options)
+        assert listed.code == 0
+        assert listed.err.strip() == f"{text} All plans: plan list"
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (("--status", "done"), "--status 'done' is not a status of a plan; choose from: draft, review, running"),
+        (("--since", "yesterday"), "--since 'yesterday' is not a time; write 90m, 2h, 3d, 2027-03-28"),
+    ],
+)
+async def test_a_filter_that_cannot_be_is_refused_before_a_server_is_asked(options: tuple[str, ...], text: str) -> None:
+    refused = await plan({}, "list", *options)
+    assert refused.code == 2
+    assert refused.err.startswith(f"BAD_USAGE: {text}")

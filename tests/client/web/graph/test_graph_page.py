@@ -1,0 +1,139 @@
+"""The graph in a real browser: readable, usable by keyboard, live, and within the budget of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+import pytest
+from playwright.async_api import ViewportSize
+
+from client.web.graph.document import document, document_of_plan
+from client.web.graph.gantt import time_line
+from tests.client.web.browser import PHONE, SCRIPT_BUDGET, SIZES, overflow, problems
+from tests.client.web.graph.conftest import Show
+from tests.client.web.graph.test_gantt import BEGAN, at, ran
+from tests.client.web.graph.views import MAPPED, layered, plan, step, view
+from tests.nightly import sampled
+from tests.waiting import until
+
+MOST_VISIBLE = 150
+ELK = "elk-worker"
+
+
+@pytest.mark.parametrize(("size", "dark"), sampled([(size, dark) for size in SIZES for dark in (False, True)], 2))
+async def test_anyone_can_read_the_graph_and_it_asks_nobody_else(show: Show, size: ViewportSize, dark: bool) -> None:
+    line = time_line(view([ran("a", 0, 5), ran("b", 5, None)], startedAt=at(0)), BEGAN + timedelta(seconds=9))
+    async with show(document(view(MAPPED)), size, dark=dark, line=line) as shown:
+        assert await problems(shown.page) == []
+        assert await overflow(shown.page) == 0
+        assert shown.seen.complaints == []
+        assert shown.seen.foreign(shown.origin) == []
+        asked = [request.url for request in shown.seen.requests if request.url.endswith("graph.json")]
+        assert len(asked) == 1, "what was preloaded is used"
+        scripts = await shown.seen.script_bytes()
+        assert sum(scripts.values()) < SCRIPT_BUDGET, scripts
+        assert not any(ELK in name for name in scripts)
+        marks = await shown.page.locator(".node.is-failed .mark, .node.is-awaiting .mark").all_text_contents()
+        assert {"✗", "?"} <= set(marks)  # never by colour alone
+
+
+async def test_a_plan_of_thousands_of_steps_opens_folded_and_unfolds_by_key(show: Show) -> None:
+    async with show(document_of_plan(plan(layered(22, 97)))) as shown:
+        nodes, handles = shown.page.locator("[data-node]"), shown.page.locator(".handle")
+        before = await nodes.count()
+        assert before <= MOST_VISIBLE
+        await handles.first.focus()
+        await shown.page.keyboard.press("Enter")
+        await shown.drawn(2)
+        assert await nodes.count() == before + 97
+        focused = shown.page.locator(".handle:focus")
+        assert await focused.get_attribute("aria-expanded") == "true"
+        await shown.page.keyboard.press(" ")
+        await shown.drawn(3)
+        assert await nodes.count() == before
+
+
+async def test_every_step_of_a_big_plan_is_laid_out_by_elk_in_a_thread_of_its_own(show: Show) -> None:
+    async with show(document_of_plan(plan(layered(8, 40)))) as shown:
+        assert not any(ELK in request.url for request in shown.seen.requests)
+        await shown.page.get_by_role("button", name="Every step").click()
+        await shown.drawn(2)
+        assert await shown.page.locator("[data-node]").count() == 320
+        assert await shown.page.locator(".edge").count() == 7 * 80
+        assert any(ELK in request.url for request in shown.seen.requests)
+        assert shown.seen.complaints == []
+
+
+async def test_a_change_of_a_step_is_shown_without_another_layout(show: Show) -> None:
+    steps = [step("a", status="running"), step("b", ["a"])]
+    async with show(document(view(steps))) as shown:
+        await shown.page.locator("a.body").first.focus()
+        await shown.patch(8, a="completed", b="waiting")
+        assert await shown.page.locator(".node.is-completed .mark").text_content() == "✓"
+        assert "awaiting a decision" in (await shown.page.locator(".node.is-awaiting").text_content() or "")
+        assert await shown.page.evaluate("document.activeElement.closest('[data-node]').node.id") == "a"
+        await shown.patch(3, a="running")  # older than what is known
+        assert await shown.page.locator(".node.is-completed").count() == 1
+        assert await shown.page.evaluate("window.drawn") == 1
+
+
+async def test_steps_that_the_graph_does_not_know_make_it_load_the_plan_again(show: Show) -> None:
+    found = document(view([step("a")]))
+    async with show(found) as shown:
+        shown.document.update(document(view([step("a"), step("b", ["a"])], seq=9)))
+        await shown.patch(9, b="running")
+        await shown.drawn(2)
+        assert await shown.page.locator("[data-node]").count() == 2
+
+
+async def test_what_plans_contain_is_text_in_the_graph(show: Show) -> None:
+    hostile = "</text><script>document.title='x'</script><img src=//evil.example/x>\u202e"
+    async with show(document(view([step("a", description=hostile)]))) as shown:
+        assert await shown.page.title() == "A plan"
+        assert await shown.page.locator("svg script, svg img").count() == 0
+        assert "<script>" in (await shown.page.locator(".node title").text_content() or "")
+        assert shown.seen.foreign(shown.origin) == []
+
+
+async def test_a_step_leads_to_its_own_page_whatever_its_id(show: Show) -> None:
+    loop = [*MAPPED[:1], MAPPED[1] | {"instances": [{"id": "resize[a/b #1?]", "tool": "shell", "status": "failed"}]}]
+    async with show(document(view(loop))) as shown:
+        links = [await each.get_attribute("href") for each in await shown.page.locator("a.body").all()]
+        assert "/plans/p/steps/resize%5Ba%2Fb%20%231%3F%5D" in links
+
+
+async def test_the_picture_moves_by_keys_and_is_not_a_trap_for_the_wheel(show: Show) -> None:
+    async with show(document(view([written_step(number) for number in range(12)]))) as shown:
+        plane = shown.page.locator(".graph svg > g")
+
+        async def placed() -> str:
+            return await plane.get_attribute("transform") or ""
+
+        await until(placed, "the picture is placed")
+        first = await placed()
+        await shown.page.mouse.move(640, 400)
+        await shown.page.mouse.wheel(0, 120)  # the page's own business: the graph has not the focus
+        assert await placed() == first
+        await shown.page.locator(".graph svg").focus()
+        await shown.page.keyboard.press("ArrowRight")
+        await until(lambda: _differs(placed, first), "it moved")
+        moved = await placed()
+        await shown.page.keyboard.press("+")
+        await until(lambda: _differs(placed, moved), "it is larger")
+
+
+async def test_without_javascript_the_time_line_is_there_and_the_graph_says_where_to_look(show: Show) -> None:
+    line = time_line(view([ran("a", 0, 5), ran("b", 5, None)], startedAt=at(0)), BEGAN + timedelta(seconds=9))
+    async with show(document(view(MAPPED)), PHONE, line=line, scripts=False) as shown:
+        assert await shown.page.locator(".gantt .bar").count() == 2
+        assert "The list of steps below says the same" in await shown.page.locator("main").inner_text()
+        assert await overflow(shown.page) == 0
+
+
+def written_step(number: int) -> dict[str, object]:
+    return step(f"s{number}", [f"s{number - 1}"] if number else [])
+
+
+async def _differs(look: Callable[[], Awaitable[str]], before: str) -> bool:
+    return await look() != before

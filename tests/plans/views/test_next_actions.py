@@ -1,0 +1,129 @@
+"""What may be done next, for every way a plan can stand or end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plans.run import PlanStatus
+from plans.views.progress.next_actions import next_actions
+from plans.views.summary import AskedStep, Denial, Failure, Summary, summary_of
+from tests.plans.building import NOW, begun, failed, later, step
+
+FAILED = [Failure(step_id="build", code="TOOL_FAILED", error="exit code 1")]
+INSIDE = [Failure(step_id="resize[cat.png].thumb", code="TOOL_FAILED"), Failure(step_id="resize")]
+BUDGET = [Failure(step_id="draft", code="LLM_BUDGET")]
+DENIED = [Denial(step_id="deploy", by="ann")]
+
+
+def asks(kind: str, step_id: str = "deploy", plan: str = "p", event: str = "") -> AskedStep:
+    return AskedStep(plan_id=plan, step_id=step_id, kind=kind, event=event)
+
+
+LOGS, RESUME = "plan logs p build", "plan resume p"
+TABLE: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "it is being written": ({"status": "draft"}, ["plan watch p"]),
+    "no worker": ({"status": "running", "is_served": False}, ["plan worker"]),
+    "no worker, paused": ({"status": "paused", "is_served": False}, ["plan worker", "plan unpause p"]),
+    "a draft with problems": (
+        {"status": "review", "problems": 2},
+        ["plan review p", 'plan regenerate p "FEEDBACK"'],
+    ),
+    "in review": ({"status": "review"}, ["plan review p", "plan begin p"]),
+    "nothing is asked": ({"status": "running"}, []),
+    "paused": ({"status": "paused"}, ["plan unpause p"]),
+    "paused while it asks": (
+        {"status": "paused", "asks": [asks("approval")]},
+        ["plan unpause p", "plan pending p", "plan approve p deploy"],
+    ),
+    "an approval": ({"status": "running", "asks": [asks("approval")]}, ["plan pending p", "plan approve p deploy"]),
+    "approvals of items": (
+        {"status": "running", "asks": [asks("approval", "resize[a]"), asks("approval", "resize[b]")]},
+        ["plan pending p", "plan approve p 'resize[*]'"],
+    ),
+    "a question": ({"status": "running", "asks": [asks("answer")]}, ["plan pending p", "plan answer p deploy VALUE"]),
+    "a recovery": ({"status": "running", "asks": [asks("recovery")]}, ["plan pending p", "plan approve p deploy"]),
+    "a budget": ({"status": "running", "asks": [asks("budget")]}, ["plan pending p", "plan approve p deploy"]),
+    "an agent's call": (
+        {"status": "running", "asks": [asks("approval", "call_3", "agent-p-x")]},
+        ["plan pending p", "plan approve agent-p-x call_3"],
+    ),
+    "a child plan's step": (
+        {"status": "running", "asks": [asks("approval", "deploy/upload")]},
+        ["plan pending p", "plan approve p deploy/upload"],
+    ),
+    "an event": ({"status": "running", "asks": [asks("event", event="paid")]}, ["plan event p paid"]),
+    "an event named by a value": (
+        {"status": "running", "asks": [asks("event", event="{{order}}")]},
+        ["plan event p NAME"],
+    ),
+    "many at once": (
+        {"status": "running", "asks": [asks("approval", f"s{number}") for number in range(9)]},
+        ["plan pending p", "plan approve p s0", "plan approve p s1", "plan approve p s2"],
+    ),
+    "of a worker of before": (
+        {"status": "running", "awaiting": ["deploy"]},
+        ["plan pending p", "plan approve p deploy"],
+    ),
+    "completed": ({"status": "completed"}, []),
+    "a step failed": ({"status": "partial", "failed": FAILED}, [LOGS, RESUME, "plan rerun p --from build"]),
+    "a critical step failed": (
+        {"status": "failed", "failed": FAILED, "stopped": "critical step 'build' failed"},
+        [LOGS, RESUME, "plan rerun p --from build"],
+    ),
+    "an item failed": (
+        {"status": "partial", "failed": INSIDE},
+        ["plan logs p 'resize[cat.png].thumb'", RESUME, "plan rerun p --from resize"],
+    ),
+    "a step was denied": ({"status": "partial", "denied": DENIED}, [RESUME]),
+    "the budget is spent": (
+        {"status": "partial", "failed": BUDGET},
+        ["plan logs p draft", "plan resume p --set budget.calls=N", RESUME, "plan rerun p --from draft"],
+    ),
+    "cancelled": ({"status": "cancelled", "stopped": "the plan was cancelled"}, [RESUME]),
+    "interrupted": ({"status": "cancelled", "stopped": "interrupted by ann"}, [RESUME]),
+    "failed before it began": ({"status": "failed", "stopped": "no worker could check it"}, [RESUME]),
+    "resumed since": ({"status": "partial", "failed": FAILED, "resumed_by": "p-r2"}, ["plan show p-r2"]),
+    "an agent ended": ({"plan_id": "agent-x", "status": "partial", "failed": FAILED}, ["plan resume agent-x"]),
+}
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_the_next_command_is_told_for_every_outcome(name: str) -> None:
+    fields, commands = TABLE[name]
+    more = {key: fields[key] for key in ("resumed_by", "is_served") if key in fields}
+    shown = {"plan_id": "p", **{key: value for key, value in fields.items() if key not in more}}
+    found = next_actions(Summary(**shown), **more)
+    assert [each.command for each in found] == commands
+    assert all(each.sentence and each.sentence[0].islower() for each in found)
+
+
+def test_no_status_is_forgotten() -> None:
+    statuses = {str(fields["status"]) for fields, _ in TABLE.values()}
+    assert statuses == {status.value for status in PlanStatus}
+
+
+def test_a_denial_says_that_it_will_be_asked_again() -> None:
+    (found,) = next_actions(Summary(plan_id="p", status=PlanStatus.PARTIAL, denied=DENIED))
+    assert "asks again about what was denied" in found.sentence
+
+
+def test_what_a_step_is_called_cannot_become_a_command() -> None:
+    hostile = [asks("approval", "x; rm -rf ~\u202e"), asks("event", event="$(reboot)")]
+    commands = [each.command for each in next_actions(Summary(plan_id="p", status=PlanStatus.RUNNING, asks=hostile))]
+    assert commands[1].startswith("plan approve p 'x; rm -rf ~")
+    assert "\u202e" not in commands[1]
+    assert commands[2] == "plan event p NAME"
+
+
+def test_a_runs_own_summary_leads_to_its_next_commands() -> None:
+    schedule = begun(step("a"), step("b"))
+    schedule.ask("b", later(1))
+    schedule.start("a", NOW)
+    schedule.settle("a", failed(), later(2))
+    commands = [each.command for each in next_actions(summary_of(schedule.run))]
+    assert commands == ["plan pending p", "plan approve p b"]
+    schedule.end(later(3), cancelled=True)
+    commands = [each.command for each in next_actions(summary_of(schedule.run))]
+    assert commands[:2] == ["plan logs p a", "plan resume p"]

@@ -1,0 +1,111 @@
+"""Hands what is new in a plan or agent to its `NotifyWorkflow`, with the local activity `tell`: one event each.
+
+Only a run with rules pays for it. It happens beside the plan: a failure is tried again later, and neither delays nor
+fails a step. What was handed over is noted in the Run, so nothing is lost by continue-as-new.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from temporalio import workflow
+from temporalio.common import RetryPolicy
+from temporalio.exceptions import FailureError, is_cancelled_exception
+
+from plans.activity_io import Facts
+from plans.definition.validation import errors
+from plans.execution.schedule import Schedule
+from plans.model import Problem
+from plans.model.notify import NotifyRule
+from plans.notify.news import News, effective, handed_over, with_news
+from plans.run import Run
+from workflows.completion import of_json
+
+_TIMEOUT = timedelta(seconds=5)
+_IN_ALL = timedelta(seconds=12)
+_RETRY = RetryPolicy(initial_interval=timedelta(milliseconds=200), maximum_attempts=3)
+_LISTED = 10
+"""Problems of a refused plan that are named."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 10.0, 600.0
+"""Seconds until what could not be handed over is tried again; doubled each time."""
+
+
+class Teller:
+    """Hands over the news of one run of a workflow."""
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[None] | None = None
+        self._is_calling = False
+
+    def look(self, schedule: Schedule) -> None:
+        """Hand over what is new, without waiting for it."""
+        if (self._task is None or self._task.done()) and self._news(schedule) is not None:
+            self._task = asyncio.create_task(self._work(schedule))
+
+    async def rest(self) -> None:
+        """Wait for a call that is under way, before continue-as-new. The rest is in the Run."""
+        await workflow.wait_condition(lambda: not self._is_calling)
+
+    async def end(self, schedule: Schedule) -> None:
+        """Hand over the last news, before the workflow ends: it is tried once more, then left."""
+        await self.rest()
+        if self._task is not None:
+            self._task.cancel()
+        while (news := self._news(schedule)) is not None and await self._hand_over(schedule, news):
+            pass
+
+    async def refused(self, run: Run, facts: Facts, problems: Sequence[Problem]) -> None:
+        """Hand over that a plan never began, as its workers refused it. `facts`: of those workers."""
+        info = workflow.info()
+        rules = effective(run.model_copy(update={"facts": facts}), info.parent is not None)
+        if any("failed" in rule.on for rule in rules):
+            reason = "\n".join(problem.text for problem in errors(list(problems))[:_LISTED])
+            await self._hand_over(None, _news(run, rules, ended="failed", reason=f"it was refused\n{reason}"[:2_000]))
+
+    def _news(self, schedule: Schedule) -> News | None:
+        run = schedule.run
+        rules = effective(run, workflow.info().parent is not None)
+        if not rules:
+            return None
+        return with_news(run, list(schedule.awaiting), _news(run, rules))
+
+    async def _work(self, schedule: Schedule) -> None:
+        pause = _FIRST_PAUSE
+        while (news := self._news(schedule)) is not None:
+            if not await self._hand_over(schedule, news):
+                await workflow.sleep(pause, summary="hand over notifications")
+                pause = min(pause * 2, _LONGEST_PAUSE)
+
+    async def _hand_over(self, schedule: Schedule | None, news: News) -> bool:
+        self._is_calling = True
+        try:
+            await workflow.execute_local_activity(
+                "tell",
+                of_json(news.model_dump_json(exclude_defaults=True)),
+                summary="hand over notifications",
+                start_to_close_timeout=_TIMEOUT,
+                schedule_to_close_timeout=_IN_ALL,
+                retry_policy=_RETRY,
+            )
+        except FailureError as error:
+            if is_cancelled_exception(error):
+                raise
+            return False
+        finally:
+            self._is_calling = False
+        if schedule is not None:
+            handed_over(schedule.run, news, schedule.awaiting)
+        return True
+
+
+def _news(run: Run, rules: list[NotifyRule], **more: Any) -> News:
+    """News of this workflow, without anything new yet."""
+    info = workflow.info()
+    return News(
+        plan_id=run.plan.id or "", workflow_id=info.workflow_id, run_id=info.first_execution_run_id,
+        root=info.root.workflow_id if info.root else info.workflow_id, title=run.plan.title, rules=rules,
+        at=workflow.now(), **more,
+    )  # fmt: skip
