@@ -173,6 +173,9 @@ def _config(settings: Settings) -> Mapping[str, Any]:
 
 
 def _checked_address(address: str) -> str:
+    if "://" in address:
+        text = f"{address!r} is a URL; write HOST:PORT alone, as in 127.0.0.1:7233 (TLS: set TEMPORAL_TLS=true)"
+        raise SettingError({"TEMPORAL_ADDRESS": text})
     host, _, port = address.rpartition(":")
     if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65_536:
         raise SettingError({"TEMPORAL_ADDRESS": f"{address!r} is not HOST:PORT with a port from 1 to 65535"})
@@ -228,8 +231,20 @@ async def _require_namespace(client: Client, address: str) -> None:
 
 
 def _reason(text: str) -> str:
+    if any(sign in text for sign in _NOT_GRPC):
+        return (
+            "something answers there, but it does not speak gRPC. Is it an HTTP port, such as that of the Temporal UI?"
+            " The server's own port is mostly 7233; TLS needs TEMPORAL_TLS=true"
+        )
     known = {"ConnectionRefused": "connection refused", "dns error": "unknown host", "Unauthenticated": "key refused"}
     return next((short for sign, short in known.items() if sign in text), text.splitlines()[0][:300] if text else "")
+
+
+_NOT_GRPC = (
+    "transport error", "frame with invalid size", "invalid compression flag", "InvalidContentType", "http2 error",
+    "h2 protocol error", "stream closed",
+)  # fmt: skip
+"""What the SDK says when another protocol than gRPC is spoken."""
 
 
 def _user() -> str:

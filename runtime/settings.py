@@ -23,6 +23,7 @@ from pydantic import (
     field_validator,
 )
 
+from plans.definition.checks.plain_words import in_plain_words
 from plans.definition.receivers import Receiver
 from plans.errors import PlanError
 from plans.files.name_patterns import pattern_problem
@@ -136,8 +137,6 @@ class Settings(WebSettings):
     """Trace the processes of commands, to tell which of concurrent steps changed which file."""
     notify: Path | None = None
     """File with the targets of notifications; none: notify.toml in the state directory, if there is one."""
-    web_url: str | None = Field(default=None, max_length=500, pattern=r"^https?://[^\s/?#@]+(/[^\s?#@]*)?$")
-    """Where people reach the web page: messages to them have links to it."""
     model: str | None = Field(default=None, min_length=1, max_length=200)
     """Name of the LLM model."""
     llm_timeout: float = Field(default=120.0, ge=1, le=1_800, allow_inf_nan=False)
@@ -169,11 +168,6 @@ class Settings(WebSettings):
     @classmethod
     def _path_is_absolute(cls, path: Path | None) -> Path | None:
         return path.expanduser().absolute() if path else None
-
-    @field_validator("web_url")
-    @classmethod
-    def _url_has_no_end(cls, url: str | None) -> str | None:
-        return url.rstrip("/") if url else None
 
     @field_validator("workspaces")
     @classmethod
@@ -286,7 +280,7 @@ def _unknown(field: str) -> str:
 
 
 def _sentence(error: Any) -> str:
-    message = str(error["msg"]).removeprefix("Value error, ")
+    message = in_plain_words(str(error["msg"]))
     if error["loc"][0] in _OPENAI:  # either may contain a key or a password: do not show the value
         return message
     return f"{message} (it is {str(error['input'])[:100]!r})"

@@ -30,6 +30,8 @@ SECURE = {"Strict-Transport-Security": "max-age=31536000"}
 """Added where people open the page by https."""
 MAX_TARGET = 16_384
 """Characters of path and query together; a one-time link has at most half of it."""
+MAX_HEADERS, MAX_HEAD = 100, 32_768
+"""Number and bytes of a request's headers. h11 bounds only those that arrive in parts."""
 _ONCE = frozenset((b"host", b"origin", b"sec-fetch-site", b"sec-fetch-mode", b"sec-fetch-dest", b"content-length"))
 
 

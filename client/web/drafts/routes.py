@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.routing import Route
 
-from client.web.drafts import again, changes, review_page, step_page, undo_page
+from client.web.drafts import again, changes, event_page, review_page, step_page, undo_page
 
 routes = [
     Route("/plans/{plan_id}/draft", review_page.draft),
@@ -19,6 +19,8 @@ routes = [
     Route("/plans/{plan_id}/resume", again.resume, methods=["POST"]),
     Route("/plans/{plan_id}/rerun", again.rerun_page),
     Route("/plans/{plan_id}/rerun", again.rerun, methods=["POST"]),
+    Route("/plans/{plan_id}/event", event_page.event_page),
+    Route("/plans/{plan_id}/event", event_page.event, methods=["POST"]),
     Route("/plans/{plan_id}/undo", undo_page.preview),
     Route("/plans/{plan_id}/undo", undo_page.undo, methods=["POST"]),
 ]

@@ -176,9 +176,10 @@ def _new(
     settings = service_of(request).settings
     found = checked(source, choices, settings)
     problems = list(error.problems) if isinstance(error, InvalidPlan) else found.problems
+    refused = None if isinstance(error, InvalidPlan) else error or found.refused
     return page(
         request, "library/schedule_new.html", status=422 if error else 200, nav=NAV, found=found, source=source,
-        choices=choices, typed=typed, problems=problems, error=None if isinstance(error, InvalidPlan) else error,
+        choices=choices, typed=typed, problems=problems, error=refused,
         roots=Roots.of(settings), default_of=text_of_default, INPUT=INPUT, overlaps=list(OVERLAPS),
     )  # fmt: skip
 

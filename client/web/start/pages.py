@@ -168,6 +168,6 @@ async def _shown(
     problems = list(error.problems) if isinstance(error, InvalidPlan) else found.problems
     return page(
         request, "start/plan.html", status=422 if error else 200, nav="start", found=found, source=source,
-        choices=choices, error=None if isinstance(error, InvalidPlan) else error, problems=problems,
+        choices=choices, error=None if isinstance(error, InvalidPlan) else error or found.refused, problems=problems,
         roots=Roots.of(settings), default_of=text_of_default, INPUT=INPUT, notes=notes or [],
     )  # fmt: skip

@@ -1,6 +1,6 @@
 """The directories whose plan files the page may read, and below which a person may choose a workspace on it.
 
-They are those that whoever serves the page has named: PLANS_WORKSPACE, else the directory that the page is served from,
+They are named when the page is started: PLANS_WORKSPACE, else the directory that the page is served from,
 and each of PLANS_WORKSPACES. A path that leads out of them, also by a link, is refused.
 """
 
@@ -84,9 +84,7 @@ class Roots:
             raise OutsideRoots(f"{text[:200]!r} is not a path") from None
         if not any(found == root or root in found.parents for root in self.paths):
             places = ", ".join(str(root) for root in self.paths)
-            raise OutsideRoots(
-                f"{text[:200]!r} is not below {places}; whoever serves the page chooses these directories"
-            )
+            raise OutsideRoots(f"{text[:200]!r} is not below {places}: the page was started with these directories")
         return found
 
 

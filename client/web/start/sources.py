@@ -89,6 +89,8 @@ class Checked:
     problems: list[Problem]
     asking: list[Asking]
     waives: list[str]
+    refused: PlanError | None = None
+    """Why what was chosen beside the plan cannot be."""
 
     def line(self, problem: Problem) -> int | None:
         """The line of the text that a problem is about, if it is known."""
@@ -109,11 +111,15 @@ def checked(source: Source, choices: Choices, settings: Settings) -> Checked:
     tools = known_tools(settings)
     plan, problems = check(file.data, tools)
     asking: list[Asking] = []
+    refused: PlanError | None = None
     if plan is not None and not any(each.severity == "error" for each in problems):
-        flags = choices.flags(Roots.of(settings), plan)
-        place = directory_of(file, plan, flags.workspace, settings)
-        asking = asking_in(plan, place, tools, settings, approve_all=choices.yes)
-    return Checked(source, file, plan, problems, asking, waived(plan) if plan is not None else [])
+        try:
+            flags = choices.flags(Roots.of(settings), plan)
+            place = directory_of(file, plan, flags.workspace, settings)
+            asking = asking_in(plan, place, tools, settings, approve_all=choices.yes)
+        except PlanError as error:
+            refused = error
+    return Checked(source, file, plan, problems, asking, waived(plan) if plan is not None else [], refused)
 
 
 def requested(source: Source, choices: Choices, settings: Settings) -> Request:

@@ -155,7 +155,7 @@ async def test_always_approves_the_tool_for_the_rest_of_the_run_and_says_so(
 async def test_items_of_a_loop_are_decided_together_and_only_those_that_were_shown(
     ask: Ask, ann: httpx.AsyncClient, temporal_client: Client
 ) -> None:
-    loop = {**GATE, "id": "each", "args": {"seconds": "{{item}}"}, "forEach": {"items": [0.001, 0.002, 0.003]}}
+    loop = {**GATE, "id": "each", "args": {"seconds": "$item"}, "forEach": {"items": [0.001, 0.002, 0.003]}}
     plan = await ask(loop, waits="each[*]")
     await until(lambda: asked_count(temporal_client, plan, 3), "all items ask")
     page = await seen(ann, "/inbox")
@@ -240,12 +240,16 @@ async def test_a_viewer_may_look_and_not_decide(ask: Ask, service: Service, temp
 def as_viewer(service: Service) -> Service:
     from dataclasses import replace
 
+    from starlette.requests import Request
+
     from client.web.access import Person, Role, SecretLink
+    from client.web.access.access import Known
 
     class Looking(SecretLink):
-        def person(self, cookie: str) -> Person | None:
-            found = super().person(cookie)
-            return Person(found.name, frozenset({Role.VIEWER})) if found else None
+        def known(self, request: Request) -> Known | None:
+            found = super().known(request)
+            return replace(found, person=Person(found.person.name, frozenset({Role.VIEWER}))) if found else None
 
     link = service.access
+    assert isinstance(link, SecretLink)
     return replace(service, access=Looking(link.secret, link.host, link.user))
