@@ -1,5 +1,5 @@
-# The worker. Its dependencies come from a lock with hashes; it runs as a user without rights.
-FROM python:3.11.13-slim-bookworm@sha256:86adf8dbadc3d6e82ee5dd2c74bec2e1c2467cdad47886280501df722372d2e1
+# The worker and the web page. Their dependencies come from locks with hashes; they run as a user without rights.
+FROM python:3.11.13-slim-bookworm@sha256:86adf8dbadc3d6e82ee5dd2c74bec2e1c2467cdad47886280501df722372d2e1 AS worker
 
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 
@@ -24,3 +24,19 @@ VOLUME ["/workspace", "/var/lib/plans"]
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=30s --timeout=15s --start-period=30s --retries=3 CMD ["python", "-m", "runtime.health"]
 CMD ["python", "/app/worker.py"]
+
+# docker build --target web: the worker's files, with the page and its libraries.
+FROM worker AS web
+USER 0:0
+COPY docker/web.lock /tmp/web.lock
+RUN pip install --require-hashes --requirement /tmp/web.lock && rm /tmp/web.lock
+COPY client ./client
+RUN python -m compileall -q client
+ENV PLANS_WEB_LISTEN=0.0.0.0:7243 PLANS_AUTO_WORKER=off
+USER 10001:10001
+EXPOSE 7243
+HEALTHCHECK --interval=30s --timeout=15s --start-period=30s --retries=3 CMD ["python", "-c", "import socket; socket.create_connection(('127.0.0.1', 7243), 5)"]
+CMD ["python", "-m", "client.web"]
+
+# The last one is what a build without a target makes.
+FROM worker

@@ -26,12 +26,12 @@ COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 SET_UP = {"schema", "namespace"}
-BUILT = {"worker", "guard"}
+BUILT = {"worker", "guard", "web"}
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 
 
 def test_the_parts_are_there() -> None:
-    assert set(SERVICES) == {"postgresql", "schema", "temporal", "namespace", "ui", "guard", "worker"}
+    assert set(SERVICES) == {"postgresql", "schema", "temporal", "namespace", "ui", "guard", "worker", "web"}
 
 
 @pytest.mark.parametrize("name", sorted(set(SERVICES) - BUILT))
@@ -45,8 +45,17 @@ def test_every_image_has_a_full_version_and_a_digest_or_requires_one(name: str) 
 
 @pytest.mark.parametrize("name", sorted(BUILT))
 def test_our_own_image_is_built_here(name: str) -> None:
-    assert SERVICES[name]["build"] == "."
-    assert SERVICES[name]["image"] == f"plans-worker:{PROJECT['version']}"
+    is_page = name == "web"
+    assert SERVICES[name]["build"] == ({"context": ".", "target": "web"} if is_page else ".")
+    assert SERVICES[name]["image"] == f"plans-{'web' if is_page else 'worker'}:{PROJECT['version']}"
+
+
+def test_the_page_is_for_teams_that_can_log_in_and_starts_only_when_it_is_asked_for() -> None:
+    page = SERVICES["web"]
+    assert page["profiles"] == ["web"]
+    assert page["environment"]["PLANS_WEB_LISTEN"] == "0.0.0.0:7243"  # without a login, that is refused
+    assert re.search(r"^FROM worker AS web$", DOCKERFILE, re.M)
+    assert re.search(r"^FROM worker\n*\Z", DOCKERFILE, re.M)  # a build without a target is the worker's
 
 
 def test_there_is_no_default_password() -> None:
@@ -57,7 +66,7 @@ def test_there_is_no_default_password() -> None:
 def test_the_server_is_the_version_everything_else_is_tested_with() -> None:
     assert SERVICES["temporal"]["image"].startswith("temporalio/server:1.29.1@")
     assert SERVICES["schema"]["image"].startswith("temporalio/admin-tools:1.29.1-")
-    assert re.search(r"^FROM python:3\.11\.\d+-slim-bookworm@sha256:[0-9a-f]{64}$", DOCKERFILE, re.M)
+    assert re.search(r"^FROM python:3\.11\.\d+-slim-bookworm@sha256:[0-9a-f]{64} AS worker$", DOCKERFILE, re.M)
 
 
 def test_no_page_in_a_browser_reaches_the_ui_or_an_api_past_the_guard() -> None:
@@ -107,13 +116,13 @@ def test_each_waits_for_what_it_needs() -> None:
     assert needs("schema") == {"postgresql": "service_healthy"}
     assert needs("temporal") == {"schema": "service_completed_successfully"}
     assert needs("namespace") == {"temporal": "service_healthy"}
-    assert needs("ui") == needs("worker") == {"namespace": "service_completed_successfully"}
+    assert needs("ui") == needs("worker") == needs("web") == {"namespace": "service_completed_successfully"}
     assert needs("guard") == {"ui": "service_healthy"}
 
 
 def test_ports_are_published_on_the_loopback_interface_only() -> None:
     published = [port for service in SERVICES.values() for port in service.get("ports", [])]
-    assert published == ["127.0.0.1:7233:7233", "127.0.0.1:8233:8233"]
+    assert published == ["127.0.0.1:7233:7233", "127.0.0.1:8233:8233", "127.0.0.1:7243:7243"]
 
 
 def test_data_is_kept_in_volumes() -> None:
@@ -137,7 +146,11 @@ def test_the_worker_gets_longer_to_stop_than_its_steps_get_to_finish() -> None:
 
 
 def test_every_setting_given_to_the_worker_exists() -> None:
-    given = set(SERVICES["worker"]["environment"]) | set(re.findall(r"\b(PLANS_\w+)=", DOCKERFILE))
+    given = (
+        set(SERVICES["worker"]["environment"])
+        | set(SERVICES["web"]["environment"])
+        | set(re.findall(r"\b(PLANS_\w+)=", DOCKERFILE))
+    )
     known = {PREFIX + name.upper() for name in Settings.model_fields}
     assert {name for name in given if name.startswith(PREFIX)} <= known
 
@@ -170,7 +183,7 @@ def test_the_image_is_built_from_what_is_not_ignored() -> None:
     assert all((ROOT / path).exists() for path in copied)
 
 
-@pytest.mark.parametrize("lock", ["requirements.lock", "docker/requirements.lock"])
+@pytest.mark.parametrize("lock", ["requirements.lock", "docker/requirements.lock", "docker/web.lock"])
 def test_a_lock_has_a_hash_for_everything_and_no_address(lock: str) -> None:
     text = (ROOT / lock).read_text()
     assert "://" not in text
@@ -194,3 +207,4 @@ def test_the_image_gets_the_versions_that_were_tested() -> None:
         return set(re.findall(r"^[\w.-]+==\S+", (ROOT / lock).read_text(), re.M))
 
     assert pinned("docker/requirements.lock") < pinned("requirements.lock")
+    assert pinned("docker/web.lock") < pinned("requirements.lock")

@@ -1,4 +1,4 @@
-"""`plan review`: the review screen, in the terminal or, with --web, in a browser on this machine."""
+"""`plan review`: the review screen in the terminal or, with --web, the review on the web page."""
 
 from __future__ import annotations
 
@@ -8,24 +8,23 @@ from typing import Annotated
 import typer
 
 from client import runs
-from client.cli import output, session
-from client.cli.environment import environ
+from client.cli import environment, session
 from client.cli.options import Id
 from client.cli.session import Connected, who
 from client.ids import plan_id
 from client.local_tools import tools_of
 from plans.errors import PlanError
 
-Web = Annotated[bool, typer.Option("--web", help="Serve the screen to a browser on this machine.")]
+Web = Annotated[bool, typer.Option("--web", help="Review on the web page instead.")]
 
 
 def review(plan: Id, web: Web = False) -> None:
     """Review a plan: edit it, begin it, approve its steps. Full screen, with the keyboard."""
     if web:
         session.run(lambda here: runs.show(here.client, plan))  # report an unknown plan here, not in the browser
-        from client.review.web import serve
+        from client.cli.web.command import review as review_on_page
 
-        serve(plan_id(plan), output.say)
+        review_on_page(environment.settings(), plan_id(plan))
         return
     if not on_a_screen():
         text = "plan review needs a terminal; use --web, or the commands plan show, plan edit and plan begin"
@@ -34,8 +33,8 @@ def review(plan: Id, web: Web = False) -> None:
 
 
 def on_a_screen() -> bool:
-    """Whether the review screen can be shown: in a terminal or through textual-serve."""
-    return _in_a_browser() or (sys.stdin.isatty() and sys.stdout.isatty())
+    """Whether the review screen can be shown."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 async def show(here: Connected, plan: str, *, until_begun: bool = False) -> bool:
@@ -46,11 +45,7 @@ async def show(here: Connected, plan: str, *, until_begun: bool = False) -> bool
     tools = await tools_of(here.client, plan, here.settings)
     app = ReviewApp(here.client, plan_id(plan), who(), tools, view)
     app.leaves_on_begin = until_begun
-    left = await app.run_async(mouse=_in_a_browser())
+    left = await app.run_async(mouse=False)
     if app.failure:
         raise app.failure
     return left == "begun" or app.view.status not in ("draft", "review")
-
-
-def _in_a_browser() -> bool:
-    return bool(environ().get("TEXTUAL_DRIVER"))

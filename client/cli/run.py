@@ -86,7 +86,8 @@ async def _run(here: Connected, request: Request, begun: list[Started], as_json:
         summary = await runs.wait(here.client, started.plan_id)
         output.show_json(_as_json(started, link) | {"summary": summary.to_json()})
         return summary
-    output.show(f"plan {started.plan_id}" + (f"\n{link}" if link else ""))
+    page = here.page(started.plan_id)
+    output.show("\n".join(filter(None, (f"plan {started.plan_id}", link, page))))
     if request.flags.review and reviewing.on_a_screen():
         await drafted(here.client, started.plan_id, output.say)
         if not await reviewing.show(here, started.plan_id, until_begun=True):
@@ -98,7 +99,8 @@ async def _run(here: Connected, request: Request, begun: list[Started], as_json:
 
 
 def _say_in_review(name: str) -> None:
-    output.say(f"The plan is in review.\n  review  plan review {name}\n  begin   plan begin {name}")
+    rows = [f"  review  plan review {name}", f"  begin   plan begin {name}", f"  page    plan review {name} --web"]
+    output.say("\n".join(["The plan is in review.", *rows]))
 
 
 async def _start_and_print(here: Connected, request: Request, as_json: bool) -> None:
@@ -108,7 +110,9 @@ async def _start_and_print(here: Connected, request: Request, as_json: bool) -> 
         output.show_json(_as_json(started, link))
         return
     rows = [f"plan      {started.plan_id}", f"workflow  {started.workflow_id}"]
-    output.show("\n".join(rows + ([f"ui        {link}"] if link else [])))
+    page = here.page(started.plan_id)
+    rows += [f"ui        {link}"] if link else []
+    output.show("\n".join(rows + ([f"page      {page}"] if page else [])))
 
 
 async def _start(here: Connected, request: Request) -> Started:

@@ -30,22 +30,42 @@ _VERDICTS = {Verdict.GOOD: ("✓", "green"), Verdict.WARNING: ("!", "yellow"), V
 
 Install = Annotated[bool, typer.Option("--install", help="Make it a service of yours: systemd or launchd runs it.")]
 Uninstall = Annotated[bool, typer.Option("--uninstall", help="Stop that service and remove it.")]
+Web = Annotated[bool, typer.Option("--web/--no-web", help="Serve the web page as well.")]
 Print = Annotated[bool, typer.Option("--print", help="Print what --install would write, and change nothing.")]
 
 
-def up(install: Install = False, uninstall: Uninstall = False, print_: Print = False) -> None:
-    """Run server, Temporal UI and worker in the foreground. Runs until Ctrl-C; all data stays on disk."""
+def up(install: Install = False, uninstall: Uninstall = False, print_: Print = False, web: Web = True) -> None:
+    """Run server, Temporal UI, worker and web page in the foreground. Runs until Ctrl-C; all data stays on disk."""
     settings, chosen = environment.settings(), install + uninstall + print_
     if chosen > 1:
         raise PlanError("use one of --install, --uninstall and --print", "BAD_USAGE")
     if not chosen:
-        raise typer.Exit(asyncio.run(foreground.run(settings, environment.environ(), say, _show_where)))
+        raise typer.Exit(asyncio.run(_up(settings, page=web)))
     service = Service(settings, environment.environ())
     if print_:
         names = ", ".join(sorted(service.given()))
         output.show(f"# {service.path}\n{service.text()}\n# {service.variables} (mode 600) holds: {names}")
     else:
         output.show(service.install() if install else service.uninstall())
+
+
+async def _up(settings: Settings, *, page: bool) -> int:
+    """Server and worker until they are stopped; `page`: with the web page beside them, in this process."""
+    from client.cli.web.command import beside
+
+    beside_them: list[asyncio.Task[None]] = []
+
+    def show(connection: Connection) -> None:
+        _show_where(connection)
+        if page:
+            beside_them.append(asyncio.create_task(beside(settings, connection)))
+
+    try:
+        return await foreground.run(settings, environment.environ(), say, show)
+    finally:
+        for task in beside_them:
+            task.cancel()
+        await asyncio.gather(*beside_them, return_exceptions=True)
 
 
 def down(as_json: AsJson = False) -> None:

@@ -18,6 +18,7 @@ from temporalio.service import RPCError
 
 from client.cli import environment
 from client.cli.output import say
+from client.cli.web.record import served
 from runtime.connect import Connection, reach
 from runtime.settings import Settings
 
@@ -41,6 +42,11 @@ class Connected:
     def link(self, workflow_id: str) -> str | None:
         """URL of a workflow in the Temporal UI; None if the UI is unknown."""
         return self.connection.workflow_link(workflow_id)
+
+    def page(self, plan: str) -> str | None:
+        """Link to a plan on the web page; None if this state directory serves none."""
+        found = served(self.settings)
+        return found.plan(plan) if found else None
 
 
 def run(action: Callable[[Connected], Awaitable[T]], *, worker: bool = True, starts: bool = False) -> T:

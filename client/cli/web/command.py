@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import webbrowser
-from typing import Annotated
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import quote
 
 import typer
 
 from client.cli import environment, output
 from client.cli.output import say
 from client.cli.session import who
+from client.cli.web.record import ServedPage, recorded, served
 from plans.errors import PlanError
 from runtime.background_worker import ensure_worker
 from runtime.connect import Connection, reach
 from runtime.settings import Settings
+
+if TYPE_CHECKING:
+    from client.web.access import Access
 
 Port = Annotated[
     int | None, typer.Option("--port", metavar="N", min=0, max=65_535, help="Port; 0 is any free one. Default: 7243.")
@@ -28,20 +34,57 @@ Open = Annotated[bool, typer.Option("--open/--no-open", help="Open the page in t
 
 def web(port: Port = None, listen: Listen = None, open_: Open = False) -> None:
     """Serve the web page: plans, decisions, drafts. Runs until Ctrl-C; plans do not depend on it."""
-    asyncio.run(_web(environment.settings().with_flags(web_listen=listen), port, open_))
+    settings = environment.settings().with_flags(web_listen=listen)
+    page = served(settings) if port is None and listen is None else None
+    if page is None:
+        asyncio.run(_web(settings, port, open_))
+        return
+    say("The page is being served already.")
+    _show(page, "/", open_)
 
 
-async def _web(settings: Settings, port: int | None, open_: bool) -> None:
-    from client.web.access import Access
+def review(settings: Settings, plan: str) -> None:
+    """Show where a plan is reviewed on the page; serve the page if nobody does. For `plan review --web`."""
+    path = f"/plans/{quote(plan, safe='')}/draft"
+    page = served(settings)
+    if page is not None:
+        _show(page, path, False)
+    else:
+        asyncio.run(_web(settings, None, False, path))
+
+
+async def beside(settings: Settings, connection: Connection) -> None:
+    """Serve the page beside something else in this process, until cancelled. Says what keeps it from that."""
     from client.web.serve import serve
 
-    def ready(access: Access) -> None:
-        say("Press Ctrl-C to stop serving; plans do not depend on it.")
-        output.show(access.link())
-        if open_:
-            webbrowser.open(access.link())
+    with ExitStack() as record:
 
-    await serve(settings, environment.environ(), who(), ready, port=port, connection=await _connection(settings))
+        def ready(access: Access) -> None:
+            page = record.enter_context(recorded(settings, access.link()))
+            output.show(f"page    {page.link}")
+
+        try:
+            await serve(settings, environment.environ(), who(), ready, connection=connection)
+        except PlanError as error:
+            say(f"The web page is not served: {error.message}")
+
+
+async def _web(settings: Settings, port: int | None, open_: bool, path: str = "/") -> None:
+    from client.web.serve import serve
+
+    with ExitStack() as record:
+
+        def ready(access: Access) -> None:
+            say("Press Ctrl-C to stop serving; plans do not depend on it.")
+            _show(record.enter_context(recorded(settings, access.link())), path, open_)
+
+        await serve(settings, environment.environ(), who(), ready, port=port, connection=await _connection(settings))
+
+
+def _show(page: ServedPage, path: str, open_: bool) -> None:
+    output.show(page.link_to(path))
+    if open_:
+        webbrowser.open(page.link_to(path))
 
 
 async def _connection(settings: Settings) -> Connection | None:

@@ -1,0 +1,37 @@
+"""`python -m client.web`: the page alone, for a container. Settings from the environment, no command line library.
+
+It starts neither a server nor a worker, and says so on the page while there is none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+
+from client.web.access import Access
+from client.web.serve import serve
+from plans.errors import PlanError
+from runtime.settings import Settings
+
+
+def _ready(access: Access) -> None:
+    sys.stdout.write(f"Serving {access.link()}\n")
+    sys.stdout.flush()
+
+
+async def _main() -> None:
+    running = asyncio.ensure_future(serve(Settings.read(os.environ), os.environ, "operator", _ready))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, running.cancel)
+    await asyncio.gather(running, return_exceptions=True)
+    if not running.cancelled() and (error := running.exception()):
+        raise error
+
+
+if __name__ == "__main__":
+    try:
+        asyncio.run(_main())
+    except PlanError as error:
+        sys.exit(f"{error.code}: {error.message}")
