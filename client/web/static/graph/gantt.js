@@ -25,6 +25,12 @@ async function renew(figure) {
   if (found) figure.replaceWith(document.adoptNode(found));
 }
 
+// The time line of a plan's page is loaded when it is unfolded.
+document.addEventListener("toggle", (event) => {
+  const found = event.target.open && event.target.querySelector(":scope > div[data-gantt]");
+  if (found) renew(found);
+}, true);
+
 setInterval(() => document.querySelectorAll("[data-gantt][data-runs]").forEach(tick), 1000);
 let waiting = 0;
 document.addEventListener("steps", () => {

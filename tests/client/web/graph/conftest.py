@@ -66,8 +66,9 @@ def show(chromium: Browser) -> Show:
         async def answer(request: Request) -> Response:
             if request.url.path.endswith("graph.json"):
                 return JSONResponse(document, headers={**HEADERS, "ETag": f'"{document["seq"]}"'})
-            if request.url.path.endswith("gantt"):  # asked for again once the present is beyond its right edge
-                return Response(status_code=204)
+            if request.url.path.endswith("gantt"):
+                found = environment().get_template("_gantt.html").render(plan="p", time_line=line) if line else ""
+                return HTMLResponse(found, 200 if line else 204, headers=HEADERS)
             return HTMLResponse(text, headers=HEADERS)
 
         paths = ("/plans/p", "/plans/p/graph.json", "/plans/p/gantt")

@@ -123,6 +123,15 @@ async def test_the_picture_moves_by_keys_and_is_not_a_trap_for_the_wheel(show: S
         await until(lambda: _differs(placed, moved), "it is larger")
 
 
+async def test_the_time_line_is_loaded_when_it_is_unfolded(show: Show) -> None:
+    line = time_line(view([ran("a", 0, 5)], startedAt=at(0), endedAt=at(5), status="completed"), BEGAN)
+    async with show(document(view(MAPPED)), line=line) as shown:
+        assert await shown.page.locator(".time .bar").count() == 0
+        await shown.page.get_by_text("Time line", exact=True).click()
+        await until(lambda: shown.page.locator(".time .bar").count(), "the time line is there")
+        assert shown.seen.complaints == []
+
+
 async def test_without_javascript_the_time_line_is_there_and_the_graph_says_where_to_look(show: Show) -> None:
     line = time_line(view([ran("a", 0, 5), ran("b", 5, None)], startedAt=at(0)), BEGAN + timedelta(seconds=9))
     async with show(document(view(MAPPED)), PHONE, line=line, scripts=False) as shown:
