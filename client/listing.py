@@ -80,10 +80,7 @@ async def list_plans(
     person, if the server has the search attributes that tell. `statuses`: only plans with one of these. `since`: only
     those that started at that time or later. Raises NotConnected, BadPlanId for what cannot be a name.
     """
-    query = (AGENTS_TOO if agents else PLANS) + (" AND ExecutionStatus = 'Running'" if running else "")
-    query += f" AND {_SCHEDULE.name} = '{_name(schedule)}'" if schedule is not None else ""
-    query += f" AND StartTime >= '{since.astimezone(UTC).isoformat()}'" if since is not None else ""
-    left = limit
+    query, left = _query(running, agents, schedule, since), limit
     try:
         # The index does not know the status exactly (a terminated plan), so `statuses` are sorted out here.
         wanted = client.list_workflows(query + f" AND {AWAITING}" * awaiting, limit=None if statuses else limit)
@@ -103,6 +100,13 @@ async def list_plans(
         )
         async for listed in everything:
             yield listed
+
+
+def _query(running: bool, agents: bool, schedule: str | None, since: datetime | None) -> str:
+    """What is known of the plans, for the index. Raises BadPlanId."""
+    query = (AGENTS_TOO if agents else PLANS) + (" AND ExecutionStatus = 'Running'" if running else "")
+    query += f" AND {_SCHEDULE.name} = '{_name(schedule)}'" if schedule is not None else ""
+    return query + (f" AND StartTime >= '{since.astimezone(UTC).isoformat()}'" if since is not None else "")
 
 
 async def listed_by(client: Client, query: str) -> AsyncIterator[Listed]:

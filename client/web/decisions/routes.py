@@ -50,7 +50,8 @@ class Typed:
     comment: str = ""
     answer: Field | None = None
     args: Field | None = None
-    status: int = OK
+    code: int = OK
+    """The HTTP status of the page."""
     edits: bool = False
     """The form for other arguments is open."""
 
@@ -95,18 +96,18 @@ async def answer(request: Request) -> Response:
     client = await service.client()
     asked = await asked_now(service, plan, step)
     if asked is None or asked.kind != QUESTION or (digest or None) != (asked.digest or None):
-        return await _shown(request, plan, step, Typed(await news(service, plan, step, asked), status=REFUSED))
+        return await _shown(request, plan, step, Typed(await news(service, plan, step, asked), code=REFUSED))
     found = answer_form(asked.args).read(form.multi_items())
     why = misfit(asked.args, found.value) if found.is_valid else ""
     if not found.is_valid or why:
         notice = why or ("The answer was not sent: see the fields marked ✗." if found.is_complete else "")
-        return await _shown(request, plan, step, Typed(notice, answer=found.field, status=INVALID))
+        return await _shown(request, plan, step, Typed(notice, answer=found.field, code=INVALID))
     try:
         said = await runs.answer(client, plan, step, found.value, by=person_of(request).name, digest=digest or None)
     except NoWorker as error:
         said = delivered(error)
     except (Refused, PlanClosed) as error:
-        return await _shown(request, plan, step, Typed(error.message, answer=found.field, status=REFUSED))
+        return await _shown(request, plan, step, Typed(error.message, answer=found.field, code=REFUSED))
     return _done(request, form, plan, said)
 
 
@@ -122,12 +123,12 @@ async def _decided(request: Request, *, approved: bool) -> Response:
         choice = choice.model_copy(update=_about(form))
         if approved and text_of(form, "edited"):
             typed, args = await _other_args(request, form, choice)
-            if typed.status != OK:
+            if typed.code != OK:
                 return await _shown(request, plan, step, typed)
             choice = choice.model_copy(update={"args": args})
         said = await _sent(request, plan, choice, approved=approved)
     except (Refused, PlanClosed, InvalidPlan) as error:
-        return await _shown(request, plan, step, replace(typed, notice=error.message, status=REFUSED))
+        return await _shown(request, plan, step, replace(typed, notice=error.message, code=REFUSED))
     return _done(request, form, plan, said)
 
 
@@ -145,11 +146,11 @@ async def _other_args(request: Request, form: FormData, choice: Choice) -> tuple
     service, plan = service_of(request), request.path_params["plan_id"]
     asked = await asked_now(service, plan, choice.step_id)
     if asked is None or (choice.digest and asked.digest != choice.digest):
-        return Typed(await news(service, plan, choice.step_id, asked), choice.comment, status=REFUSED), None
+        return Typed(await news(service, plan, choice.step_id, asked), choice.comment, code=REFUSED), None
     found = args_form(await schema_of_args(service, plan, asked.tool), asked.args).read(form.multi_items())
     notice = "" if found.is_valid or not found.is_complete else "Nothing was approved: see the fields marked ✗."
-    status = OK if found.is_valid else INVALID
-    return Typed(notice, choice.comment, args=found.field, status=status, edits=True), found.value
+    code = OK if found.is_valid else INVALID
+    return Typed(notice, choice.comment, args=found.field, code=code, edits=True), found.value
 
 
 def delivered(error: NoWorker) -> str:
@@ -206,7 +207,7 @@ async def _shown(request: Request, plan: str, step: str, typed: Typed) -> Respon
         if card.is_call and not card.is_question:
             args = typed.args or args_form(await schema_of_args(service, plan, asked.tool), asked.args).field
     return page(
-        request, "decide.html", status=typed.status, nav="inbox", plan=plan, step=step, card=card, args=args,
+        request, "decide.html", status=typed.code, nav="inbox", plan=plan, step=step, card=card, args=args,
         typed=typed, became=became,
     )  # fmt: skip
 
