@@ -17,6 +17,7 @@ PlanError                 plans/errors.py
 ├── ImportRefused         a document of which no plan can be made; client/importers/document.py
 ├── PruneRefused          nothing was removed; client/prune.py
 ├── Forbidden             somebody on the web page may not do this; client/web/access/people.py
+├── SlowBody              a request of the web page that does not arrive in time; client/web/access/guard.py
 ├── LoginFailed           a login on the web page that did not end in a person; client/web/access/oidc/provider.py
 ├── BadForm               a form of the web page that is not accepted; client/web/forms.py
 ├── OutsideRoots          a path that the web page may not use; client/web/start/roots.py

@@ -16,6 +16,7 @@ from plans.errors import PlanError
 from plans.flow.ids import pattern_of
 from plans.views.call_text import warnings_of
 from plans.views.models import BriefView, PendingView
+from plans.views.pending import QUESTION
 from plans.views.queries import BRIEF
 from runtime.task_queues import listeners
 
@@ -43,14 +44,29 @@ class Pending(PendingView):
 
 
 async def pending(
-    client: Client, say: Callable[[str], None] = lambda _: None, *, plan: str | None = None, patience: float = PATIENCE,
-    candidates: Sequence[Listed] | None = None,
+    client: Client, say: Callable[[str], None] = lambda _: None, *, plan: str | None = None, to: str | None = None,
+    patience: float = PATIENCE, candidates: Sequence[Listed] | None = None,
 ) -> AsyncIterator[Pending]:  # fmt: skip
     """The steps awaiting an approval or an answer in all running plans and agents, or in one `plan` and its children.
 
-    `patience`: seconds a plan may take to answer. Plans that do not answer are omitted; at the end, `say` is called
-    with the reasons. `candidates`: only these of all plans. Raises NotConnected.
+    `to`: only the questions that name this person, in capitals or not. `patience`: seconds a plan may take to answer.
+    Plans that do not answer are omitted; at the end, `say` is called with the reasons. `candidates`: only these of all
+    plans. Raises NotConnected.
     """
+    async for item in _pending_in_all(client, say, plan, patience, candidates):
+        if to is None or is_for(item, to):
+            yield item
+
+
+def is_for(item: Pending, name: str) -> bool:
+    """Whether a pending decision is a question to this person."""
+    whom = item.args.get("to")
+    return item.kind == QUESTION and isinstance(whom, str) and whom.strip().casefold() == name.strip().casefold()
+
+
+async def _pending_in_all(
+    client: Client, say: Callable[[str], None], plan: str | None, patience: float, candidates: Sequence[Listed] | None
+) -> AsyncIterator[Pending]:
     is_silent: dict[str, bool] = {}
     """By task queue, whether it has no worker that answers."""
     unserved: list[str] = []

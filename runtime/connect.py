@@ -173,6 +173,9 @@ def _config(settings: Settings) -> Mapping[str, Any]:
 
 
 def _checked_address(address: str) -> str:
+    if "://" in address:
+        text = f"{address!r} is a URL; write HOST:PORT alone, as in 127.0.0.1:7233 (TLS: set TEMPORAL_TLS=true)"
+        raise SettingError({"TEMPORAL_ADDRESS": text})
     host, _, port = address.rpartition(":")
     if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65_536:
         raise SettingError({"TEMPORAL_ADDRESS": f"{address!r} is not HOST:PORT with a port from 1 to 65535"})
@@ -229,7 +232,14 @@ async def _require_namespace(client: Client, address: str) -> None:
 
 def _reason(text: str) -> str:
     known = {"ConnectionRefused": "connection refused", "dns error": "unknown host", "Unauthenticated": "key refused"}
-    return next((short for sign, short in known.items() if sign in text), text.splitlines()[0][:300] if text else "")
+    if short := next((short for sign, short in known.items() if sign in text), ""):
+        return short
+    if "after connection" in text and "transport::Error" in text:
+        return (
+            "something answers there, but it does not speak gRPC. Is it an HTTP port, such as that of the Temporal UI?"
+            " The server's own port is mostly 7233; TLS needs TEMPORAL_TLS=true"
+        )
+    return text.splitlines()[0][:300] if text else ""
 
 
 def _user() -> str:

@@ -23,6 +23,7 @@ from pydantic import (
     field_validator,
 )
 
+from plans.definition.checks.plain_words import in_plain_words
 from plans.definition.receivers import Receiver
 from plans.errors import PlanError
 from plans.files.name_patterns import pattern_problem
@@ -279,7 +280,7 @@ def _unknown(field: str) -> str:
 
 
 def _sentence(error: Any) -> str:
-    message = str(error["msg"]).removeprefix("Value error, ")
+    message = in_plain_words(str(error["msg"]))
     if error["loc"][0] in _OPENAI:  # either may contain a key or a password: do not show the value
         return message
     return f"{message} (it is {str(error['input'])[:100]!r})"

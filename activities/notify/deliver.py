@@ -133,7 +133,7 @@ class Notifier:
             return item
         until = datetime.now(UTC) + timedelta(seconds=target.links_for)
         until = min(until, view.deadline) if view.deadline else until
-        person = target.person or f"{name} (by link)"
+        person = target.person or name
         plan = item.notice.subject.plan_id
         try:
             token = Links(self.settings).issue(plan, view.step_id, view.version, view.digest, person, until)

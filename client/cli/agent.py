@@ -23,6 +23,7 @@ from client.cli.options import AsJson
 from client.cli.run import Workspace, Yes
 from client.cli.session import Connected, who
 from client.ids import plan_id
+from client.requests.llm import require_llm
 from client.requests.workspaces import named
 from client.runs import Started, Summary
 from plans.agents import history as history_of
@@ -84,6 +85,7 @@ def _run(
     begun: list[Started] = []
 
     async def go(here: Connected) -> Summary | None:
+        require_llm(here.settings, own_worker=here.keeps_worker)
         local = here.connection.is_on_this_machine
         options = Options(workspace=named(workspace, here.settings, local=local), approve_all=yes, by=who())
         started = await agents.start(

@@ -7,13 +7,14 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Annotated, Any
 
 import typer
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowExecutionStatus
 
 from client import runs
 from client.cli import output, session
 from client.cli.asking import coloured, details
 from client.cli.options import AsJson, By, Comment, Digest, Id, Step, Version
 from client.cli.session import Connected, who
+from client.errors import PlanClosed
 from client.ids import plan_id
 from client.rpc import describe
 from client.runs import Choice
@@ -85,12 +86,16 @@ def _control(plan: str, verb: Verb, by: str | None, as_json: bool) -> None:
 
 async def _decide(here: Connected, plan: str, choice: Choice, *, approved: bool) -> str:
     """Show the call and send a decision about exactly this. Raises Refused where a person must look first."""
-    client = here.client
+    client, known = here.client, await describe(here.client, plan)
+    if known.status is not WorkflowExecutionStatus.RUNNING:
+        name = plan_id(plan)
+        text = f"plan '{name}' has ended: nothing is decided there any more; `plan resume {name}` asks again"
+        raise PlanClosed(f"{text}, see: plan summary {name}")
     if is_pattern(choice.step_id):
         return await _decide_all(client, plan, choice, approved=approved)
     asked = await runs.call(client, plan, choice.step_id)
     if asked is not None:
-        more = await details(here, asked, (await describe(client, plan)).task_queue)
+        more = await details(here, asked, known.task_queue)
         output.remark(coloured(call_rows(asked, more), more))
         if choice.remember and asked.always:
             output.say(f"Approved with it: {line(asked.always)}")

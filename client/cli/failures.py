@@ -6,6 +6,7 @@ import typer
 
 from client.cli import output
 from client.errors import PlanNotFound, PlanRefused
+from plans.definition.checks.plain_words import in_plain_words
 from plans.errors import PlanError
 from runtime.errors import NotConnected, WorkerFailed
 
@@ -35,7 +36,7 @@ def _code(error: PlanError) -> int:
 def _unforeseen(error: Exception) -> tuple[PlanError, int]:
     """Usage errors of typer, operating system errors, and bugs."""
     if isinstance(error, typer.TyperException):
-        return PlanError(error.format_message(), "BAD_USAGE"), BAD_INPUT
+        return PlanError(in_plain_words(error.format_message()), "BAD_USAGE"), BAD_INPUT
     if isinstance(error, OSError):
         return PlanError(str(error), "SYSTEM_ERROR"), ENDED_OTHERWISE
     text = f"{type(error).__name__}: {error}\nThis is a bug; run it with plan --debug for the traceback."

@@ -19,6 +19,7 @@ from client.cli.run import MaxParallel, NewId, Workspace
 from client.cli.session import Connected, who
 from client.edits import plan_file
 from client.plan_file import races_among
+from client.requests.llm import require_llm
 from client.requests.workspaces import named
 from client.runs import Started
 from plans.errors import PlanError
@@ -99,6 +100,7 @@ class MakeRequest:
             by=who(),
             split=self.split,
         )
+        require_llm(here.settings, own_worker=here.keeps_worker)
         started = await draft.make(
             here.client,
             self.request,

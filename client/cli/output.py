@@ -97,7 +97,8 @@ def show_error(error: PlanError, *, as_json: bool, where: str = "", lines: Seque
         head, *rest = safe(error.message.removeprefix(f"{setting}: ")).splitlines() or [
             ""
         ]  # the code names the setting
-        err().print(Text.assemble((f"{error.code}: ", "bold red"), head, *(f"\n  {each}" for each in rest)))
+        code = error.code.replace(":", ": ")  # BAD_SETTING:NAME, as scripts know it
+        err().print(Text.assemble((f"{code}: ", "bold red"), head, *(f"\n  {each}" for each in rest)))
 
 
 def problem_rows(problems: Sequence[Problem], lines: Sequence[int | None] = ()) -> list[dict[str, Any]]:

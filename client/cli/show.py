@@ -154,12 +154,13 @@ def pending(
     full: Annotated[
         bool, typer.Option("--full", help="With large values in full, and files in full instead of as a diff.")
     ] = False,
+    to: Annotated[str | None, typer.Option("--to", metavar="NAME", help="Only the questions for this person.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """List the decisions that plans await."""
 
     async def collect(here: Connected) -> list[tuple[Pending, Details]]:
-        found = [each async for each in runs.pending(here.client, output.say, plan=plan)]
+        found = [each async for each in runs.pending(here.client, output.say, plan=plan, to=to)]
         if plan is not None and step is not None:
             found = [each for each in found if covers(step, each.step_id)]
         if full:
@@ -170,12 +171,14 @@ def pending(
     if as_json:
         output.show_json([each.model_dump(mode="json") for each, _ in found])
     elif not found:
-        output.say(_nothing(plan, step))
+        output.say(_nothing(plan, step, to))
     else:
         output.page(Text("\n").join(pending_rows(found, folds=step is None)))
 
 
-def _nothing(plan: str | None, step: str | None) -> str:
+def _nothing(plan: str | None, step: str | None, to: str | None) -> str:
+    if to is not None:
+        return f"No step asks {line(to)} a question."
     if plan is not None and step is not None:
         return f"Step '{line(step)}' is not awaiting a decision; see: plan show {line(plan)}"
     return "No steps are awaiting an approval or an answer."

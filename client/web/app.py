@@ -15,6 +15,7 @@ from client.errors import BadPlanId, PlanClosed, PlanExists, PlanNotFound
 from client.web import assets
 from client.web.access import Guard
 from client.web.access import pages as login
+from client.web.access.guard import SlowBody
 from client.web.access.oidc.provider import LoginFailed
 from client.web.access.people import Forbidden, unguarded
 from client.web.decisions import routes as decisions
@@ -33,7 +34,7 @@ from runtime.links import LinkRefused
 LOG = logging.getLogger(__name__)
 STATUSES: list[tuple[type[PlanError], int]] = [
     (PlanNotFound, 404), (BadPlanId, 404), (NotConnected, 503), (Forbidden, 403), (Refused, 409), (PlanClosed, 409),
-    (PlanExists, 409), (InvalidPlan, 422), (LoginFailed, 403), (LinkRefused, 410),
+    (PlanExists, 409), (InvalidPlan, 422), (LoginFailed, 403), (SlowBody, 408), (LinkRefused, 410),
 ]  # fmt: skip
 """HTTP statuses of errors; 400 for all others."""
 UNKNOWN = frozenset(("UNKNOWN_STEP", "NO_VALUE"))

@@ -82,5 +82,5 @@ def _kinds(value: Any) -> str:
 
 
 def _short(value: Any) -> str:
-    text = repr(value)
+    text = {"None": "null", "True": "true", "False": "false"}.get(repr(value), repr(value))  # as files write them
     return text if len(text) <= 60 else text[:57] + "..."

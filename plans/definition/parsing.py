@@ -16,6 +16,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from plans.definition.checks.plain_words import in_plain_words
 from plans.definition.locations import MAX_FIELD, field_of, real_part, step_and_field, without
 from plans.definition.near_names import Hints
 from plans.definition.scopes import walk
@@ -168,8 +169,10 @@ def _bounded_int(text: str) -> int:
 
 def _shape(data: Any) -> list[Problem]:
     if not isinstance(data, Mapping):
-        kind = "a list" if isinstance(data, list) else f"a {type(data).__name__}"
-        return [Problem(code="PLAN_SCHEMA", message=f"a plan is an object with steps, this is {kind}")]
+        kinds = {"list": "a list", "str": "a text", "bool": "true or false", "NoneType": "empty"}
+        kind = kinds.get(type(data).__name__, "a number")
+        text = f"a plan is an object with steps, this is {kind}; `plan init` makes a first one"
+        return [Problem(code="PLAN_SCHEMA", message=text)]
     steps = data.get("steps")
     if isinstance(steps, list) and not steps:
         return [Problem(code="PLAN_SCHEMA", field="steps", message="the plan is empty; add at least one step")]
@@ -246,7 +249,7 @@ def _sentence(detail: ErrorDetails, in_step: bool, hints: Hints) -> str:
         return f"Unknown dependency: {_short(detail['input'])}; name a step of the plan"
     if kind == "string_pattern_mismatch":
         return f"{_short(detail['input'])} is not a valid id: write 1 to 128 letters, digits, '_' or '-'"
-    text = detail["msg"].removeprefix("Value error, ").replace("Input should be", "should be")
+    text = in_plain_words(detail["msg"])
     return f"{text}; it is {_short(detail['input'])}"
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from plans.definition.dependencies import dependencies
 from plans.definition.scopes import KEY
 from plans.flow.batches.outcome import has_denied
-from plans.flow.opened import Kept
+from plans.flow.opened import Kept, Opened
 from plans.flow.outline import Node, Outline
 from plans.model import Step
 from plans.run import Run
@@ -121,10 +121,19 @@ def taken(kept: Kept, outline: Outline, node: Node) -> StepState | None:
     mark = kept.items.pop(node.id, None)
     if mark is not None and mark != item_mark(node):
         kept.stale.append(node.id)
-    if kept.stale and any(each.id in kept.stale for each in (node, *outline.ancestors(node.id))):
+    is_stale = kept.stale and any(each.id in kept.stale for each in (node, *outline.ancestors(node.id)))
+    if is_stale or not _fits(kept.opened.get(node.id), node.source):
         kept.opened.pop(node.id, None)
         return None
     return state
+
+
+def _fits(opened: Opened | None, step: Step) -> bool:
+    """Whether the alternatives that ran are among those of the step. Anybody may start a plan with what was kept."""
+    if opened is None:
+        return True
+    cases, handlers = len(step.switch or []), len(step.catch or [])
+    return (opened.case is None or opened.case < cases) and (opened.handler is None or opened.handler < handlers)
 
 
 def item_mark(node: Node) -> str | None:

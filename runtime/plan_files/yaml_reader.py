@@ -63,6 +63,8 @@ def parse_yaml(text: str) -> Any:
         ) from error
     except yaml.MarkedYAMLError as error:
         what = " ".join(part for part in (error.context, error.problem) if part)
+        if "'\\t'" in str(error.problem) or _is_tab(text, error.problem_mark):
+            what = "a tab; YAML is indented with spaces, so replace the tabs at the beginning of lines"
         raise _unreadable(what, error.problem_mark or error.context_mark) from error
     except (ValueError, RecursionError) as error:
         if isinstance(error, Unreadable):
@@ -71,6 +73,11 @@ def parse_yaml(text: str) -> Any:
     _check_size(data)
     check_values(data)
     return data
+
+
+def _is_tab(text: str, mark: Any) -> bool:
+    """Whether a parser stopped at a tab."""
+    return mark is not None and mark.index < len(text) and text[mark.index] == "\t"
 
 
 def _check_events(text: str) -> None:

@@ -10,11 +10,15 @@ from typing import Any
 import pytest
 from temporalio.client import Client
 
+from examples.scripted_llm.script import Script
+from examples.scripted_llm.server import ScriptedLlm
 from runtime.links import Links
 from runtime.settings import Settings
 from tests.driving import Plans, Started, work
+from tests.nightly import only_nightly
 from tests.sinks import Mails, Sink, mailbox, targets_file, webhook_sink
 from tests.waiting import until
+from tests.workflows.agents import call, says
 from tests.workflows.conftest import MakeWorker
 
 ASKS = {"requiresApproval": True}
@@ -84,6 +88,7 @@ async def test_a_waiting_approval_is_told_with_its_whole_call_and_digest(
         assert "1 completed" in last["data"]["items"][0]["text"]
 
 
+@pytest.mark.slow
 async def test_a_target_that_is_away_neither_delays_nor_fails_a_plan_and_gets_its_message_later(
     idle: Plans, make_worker: MakeWorker, hook: Sink, targets: Path
 ) -> None:
@@ -99,6 +104,7 @@ async def test_a_target_that_is_away_neither_delays_nor_fails_a_plan_and_gets_it
     assert len({post.headers["webhook-id"] for post in hook.posts}) == 1
 
 
+@pytest.mark.slow
 async def test_a_decision_that_was_made_before_it_could_be_said_is_not_said(
     idle: Plans, make_worker: MakeWorker, temporal_client: Client, hook: Sink, targets: Path
 ) -> None:
@@ -126,6 +132,7 @@ async def test_many_items_that_ask_at_once_are_one_message(
         await started.handle.terminate()
 
 
+@pytest.mark.slow
 async def test_what_still_waits_is_reminded_of_and_escalated_until_somebody_decides(
     idle: Plans, make_worker: MakeWorker, temporal_client: Client, hook: Sink, state_dir: Path
 ) -> None:
@@ -163,6 +170,7 @@ async def test_what_was_said_is_not_said_again_by_the_next_run_of_the_workflow(
     assert [event["type"].rpartition(".")[2] for event in hook.events] in (["awaiting", "completed"], ["completed"])
 
 
+@pytest.mark.slow
 async def test_the_rules_of_a_worker_hold_for_all_its_plans_and_those_of_a_plan_for_what_runs_in_it(
     idle: Plans, make_worker: MakeWorker, hook: Sink, state_dir: Path
 ) -> None:
@@ -182,6 +190,7 @@ async def test_the_rules_of_a_worker_hold_for_all_its_plans_and_those_of_a_plan_
     assert [event["subject"] for event in ends] == [started.id.removeprefix("plan-")]
 
 
+@pytest.mark.slow
 async def test_notifications_are_switched_on_while_a_plan_waits(
     idle: Plans, make_worker: MakeWorker, hook: Sink, targets: Path
 ) -> None:
@@ -238,7 +247,7 @@ async def test_a_mail_has_the_whole_call_as_text_whatever_is_in_it(
     assert link.person == "ann@example.org"
 
 
-@pytest.mark.parametrize("end", ["cancelled", "failed", "partial", "refused"])
+@pytest.mark.parametrize("end", [only_nightly("cancelled"), "failed", only_nightly("partial"), "refused"])
 async def test_every_end_is_said_with_its_reason(
     end: str, idle: Plans, make_worker: MakeWorker, hook: Sink, targets: Path
 ) -> None:
@@ -265,6 +274,7 @@ async def test_every_end_is_said_with_its_reason(
     assert wanted[end] in event["data"]["items"][0]["text"]
 
 
+@pytest.mark.slow
 async def test_a_terminated_plan_sends_no_reminder(
     idle: Plans, make_worker: MakeWorker, temporal_client: Client, hook: Sink, targets: Path
 ) -> None:
@@ -273,3 +283,21 @@ async def test_a_terminated_plan_sends_no_reminder(
         await said(hook)
         await started.handle.terminate()
         await until_told(temporal_client, started, withdrawn=1, waiting=0)
+
+
+@pytest.mark.slow
+async def test_what_an_agent_asks_is_said_to_those_whom_its_plan_names(
+    idle: Plans, make_worker: MakeWorker, hook: Sink, targets: Path
+) -> None:
+    story = [says({"tool_calls": [call("run_command", command="true")]}), says({"answer": "done"})]
+    with ScriptedLlm(Script.of(story)) as llm:
+        async with make_worker(notify=targets, openai_base_url=llm.url, model="demo"):
+            agent = {"id": "agent", "tool": "agent", "args": {"objective": "Do it."}}
+            started = await idle.start([agent], notify="hook")
+            item = (await said(hook))[0]["data"]["items"][0]
+            assert item["planId"].startswith("agent-")
+            assert item["call"]["args"]["command"] == "true"
+            await idle.client.get_workflow_handle(item["workflowId"]).signal("approve", {"stepId": item["stepId"]})
+            await started.ended()
+            await said(hook, 2)
+    assert [event["subject"] for event in hook.events][1:] == [started.id.removeprefix("plan-")]

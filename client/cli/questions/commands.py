@@ -18,6 +18,7 @@ from plans.errors import PlanError, Refused
 from plans.views.call_text import call_rows
 from plans.views.models import CallView
 from plans.views.pending import QUESTION
+from plans.waiting.events import name_problem
 from plans.waiting.questions import ASK, value_of
 
 Value = Annotated[
@@ -47,6 +48,8 @@ def answer(
 def event(plan: Id, name: Name, data: Data = None, by: By = None, as_json: AsJson = False) -> None:
     """Send an event to a plan, for the steps that wait for it. One that comes before they do counts as well."""
     found = _json(data) if data is not None else None
+    if why := name_problem(name):
+        raise PlanError(why, "BAD_MESSAGE")
     sentence = session.run(lambda here: runs.event(here.client, plan, name, found, by=by or who()))
     _report(plan, sentence, as_json, name=name)
 

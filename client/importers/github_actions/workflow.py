@@ -3,7 +3,8 @@
     https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-syntax
 
 The steps of a job follow each other. Those that run whatever happened (`always()`, `failure()`) are the `finally` of
-their job; jobs like that are the `finally` of the plan.
+their job; jobs like that are the `finally` of the plan. Steps of a `finally` run beside each other, so that each runs
+even if another one fails.
 """
 
 from __future__ import annotations
@@ -154,8 +155,10 @@ class _Block:
         follows = self.steps if not status - {"success"} else self.last
         if follows is self.last and has_more and ran.steps:
             self.report.note(place, "it runs at the end of the job, after the steps that follow it here")
+        if self.last and follows is self.last and ran.steps:  # it runs even if that one fails
+            self.report.note(place, "it runs beside the one before it", "`dependsOn` if the order matters")
         for number, step in enumerate(ran.steps):
-            if follows and number == 0:
+            if follows and follows is self.steps and number == 0:
                 step["dependsOn"] = [follows[-1]["id"]]
             step |= {"when": _after(when, status)} if _after(when, status) else {}
             if number == 0 and given.get("name"):

@@ -48,6 +48,10 @@ class Access(ABC):
     """Lax where links in messages should open pages, and where the login comes back from another site: everything that
     changes something is a POST with Origin and token checked as well."""
 
+    body_seconds = 30.0
+    """Time that a request has to send its body."""
+    stream_seconds = 300.0
+    """Time after which a page's stream of changes ends; browsers open it again, if their session still lives."""
     can_log_out = True
     """Whether the page can end a session by itself."""
 

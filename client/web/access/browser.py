@@ -15,13 +15,14 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
+REFERRER = "Referrer-Policy"
 HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     # Not no-referrer: with it, browsers send `Origin: null` with the page's own forms (Fetch, "append a request
     # `Origin` header").
-    "Referrer-Policy": "same-origin",
+    REFERRER: "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=()",
@@ -30,6 +31,8 @@ SECURE = {"Strict-Transport-Security": "max-age=31536000"}
 """Added where people open the page by https."""
 MAX_TARGET = 16_384
 """Characters of path and query together; a one-time link has at most half of it."""
+MAX_HEADERS, MAX_HEAD = 100, 32_768
+"""Number and bytes of a request's headers. h11 bounds only those that arrive in parts."""
 _ONCE = frozenset((b"host", b"origin", b"sec-fetch-site", b"sec-fetch-mode", b"sec-fetch-dest", b"content-length"))
 
 

@@ -12,15 +12,29 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from client.web.access.access import Access, Unknown
-from client.web.access.browser import HEADERS, MAX_TARGET, SAFE_METHODS, SECURE, refusal
+from client.web.access.browser import (
+    HEADERS,
+    MAX_HEAD,
+    MAX_HEADERS,
+    MAX_TARGET,
+    REFERRER,
+    SAFE_METHODS,
+    SECURE,
+    refusal,
+)
 from client.web.access.people import Forbidden
+from plans.errors import PlanError
 
 STATIC = "/static/"
 """Below it, everything is the same for everybody and needs no session."""
-BODY_SECONDS = 30.0
-"""Time that a request has to send its body."""
-STREAM_SECONDS = 300.0
-"""Time after which a page's stream of changes ends; browsers open it again, if their session still lives."""
+
+
+class SlowBody(PlanError):
+    """A request whose body does not arrive in time."""
+
+    code = "BODY_TOO_SLOW"
+
+
 Refuse = Callable[[Request, int, str], Awaitable[Response]]
 
 
@@ -46,7 +60,7 @@ class Guard:
             if message["type"] == "http.response.start":
                 begun = True
                 headers = MutableHeaders(scope=message)
-                headers.update(self._added)
+                headers.update({n: text for n, text in self._added.items() if n != REFERRER or n not in headers})
                 headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
@@ -55,9 +69,9 @@ class Guard:
         if answer is not None:
             return await answer(scope, receive, guarded)
         if "text/event-stream" not in request.headers.get("accept", ""):
-            return await self._app(scope, _in_time(receive), guarded)
+            return await self._app(scope, _in_time(receive, self._access.body_seconds), guarded)
         try:
-            async with asyncio.timeout(STREAM_SECONDS):
+            async with asyncio.timeout(self._access.stream_seconds):
                 await self._app(scope, receive, guarded)
         except TimeoutError:
             if begun:
@@ -72,6 +86,8 @@ class Guard:
             return await self._refused(request, 403, why)
         if len(target) > MAX_TARGET:
             return await self._refused(request, 414, "The address is too long.")
+        if len(request.headers) > MAX_HEADERS or sum(len(k) + len(v) for k, v in request.headers.raw) > MAX_HEAD:
+            return await self._refused(request, 431, "The headers of the request are too large.")
         if request.url.path.startswith(STATIC) and request.method in SAFE_METHODS:
             return None
         answer = access.entering(request)
@@ -99,10 +115,9 @@ class Guard:
         return await self._refused(request, answer.status, answer.sentence)
 
 
-def _in_time(receive: Receive) -> Receive:
-    """Receive a body as long as its time lasts; then it is as if the browser had gone away."""
-    loop = asyncio.get_running_loop()
-    until = loop.time() + BODY_SECONDS
+def _in_time(receive: Receive, seconds: float) -> Receive:
+    """Receive a body as long as its time lasts; then raises SlowBody."""
+    until = asyncio.get_running_loop().time() + seconds
     whole = False
 
     async def received() -> Message:
@@ -113,7 +128,7 @@ def _in_time(receive: Receive) -> Receive:
             async with asyncio.timeout_at(until):
                 message = await receive()
         except TimeoutError:
-            return {"type": "http.disconnect"}
+            raise SlowBody("The form took too long to arrive. Send it once more.") from None
         whole = not message.get("more_body", False)
         return message
 

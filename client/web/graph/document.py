@@ -1,6 +1,6 @@
 """The graph of a plan as compact JSON, for graph.js: rows of a table instead of objects, edges as pairs of row numbers.
 
-    {"version": 1, "seq": 42, "total": 2122, "nodes": [[id, label, kind, tool, status, awaiting, parent, told, more,
+    {"version": 1, "seq": 42, "total": 2122, "nodes": [[id, label, kind, tool, status, awaiting, parent, told,
     counts], ...], "edges": [[0, 1], ...]}
 
 `parent` is the row of the group or block around a node, -1 for none; it comes before its members. `edges` are between
@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from client.web.graph.folding import fold
-from client.web.graph.tree import Node, tree_of, tree_of_plan
+from client.web.graph.folding import FOLD, fold
+from client.web.graph.tree import MORE, Node, tree_of, tree_of_plan
 from plans.model import Plan
 from plans.views.models import PlanView
 
@@ -40,7 +40,7 @@ def table(nodes: Iterable[Node]) -> dict[str, Any]:
     _rows(nodes, -1, rows, found)
     place = {node.id: index for index, node in enumerate(found)}
     edges = [[place[name], index] for index, node in enumerate(found) for name in node.needs if name in place]
-    steps = sum(node.kind != "fold" for node in found)
+    steps = sum(node.kind not in (FOLD, MORE) for node in found)
     return {"total": steps, "nodes": rows, "edges": edges}
 
 
@@ -54,7 +54,7 @@ def _rows(nodes: Iterable[Node], parent: int, rows: list[list[Any]], found: list
 
 def _row(node: Node, parent: int) -> list[Any]:
     counts = dict(node.counts) if node.counts else 0
-    row = [node.id, node.label, node.kind, node.tool, node.status, node.awaiting, parent, node.told, node.more, counts]
+    row = [node.id, node.label, node.kind, node.tool, node.status, node.awaiting, parent, node.told, counts]
     return _short(row)
 
 

@@ -27,6 +27,8 @@ LABEL = 120
 """Characters of a label that are kept."""
 CHILD_PLAN = "plan"
 """Tool of a step that runs another plan."""
+MORE = "more"
+"""Kind of a node that stands for steps inside its parent that are not listed."""
 _TASKS = {"done": "completed", "current": "running", "open": "pending"}
 
 
@@ -36,7 +38,7 @@ class Node(NamedTuple):
     id: str
     label: str
     kind: str = "call"
-    """call, agent, plan; block, switch, each, repeat, case, catch, finally, undo; task; fold."""
+    """call, agent, plan; block, switch, each, repeat, case, catch, finally, undo; task; fold; more."""
     tool: str = ""
     status: str = ""
     """Empty for a step of a plan that has not started, and for a group that is not a step."""
@@ -48,8 +50,6 @@ class Node(NamedTuple):
     """Of a loop or block that has begun: what is inside by status, whether listed or not."""
     told: str = ""
     """What is inside in one line."""
-    more: int = 0
-    """Number of steps inside that are not listed."""
 
 
 def tree_of(view: PlanView) -> list[Node]:
@@ -98,7 +98,7 @@ def _started(step: StepView) -> Node:
     if step.inside is None and not step.instances:
         return node if node.inside else node._replace(inside=tuple(_written_inside(step, step.id)))
     inner = [each for each in step.instances if not _is_beside(each.id, step.id)]
-    return node._replace(inside=tuple(instance_nodes(step, inner, step.id)), more=step.more_instances)
+    return _holding(node, instance_nodes(step, inner, step.id), step.more_instances)
 
 
 def _beside_started(step: StepView) -> Iterator[Node]:
@@ -125,7 +125,7 @@ def _instances(children: Mapping[str, Sequence[BriefStep]], templates: Mapping[s
         node = Node(each.id, _cut(label), each.kind, line(each.tool), each.status.value, each.awaiting or "")
         node = node._replace(needs=_needs_of(each.id, owner, template, ids, found), inside=tuple(inner))
         node = _with_child(_with_inside(node, each.inside), each.child, each.tasks)
-        found.append(node._replace(more=max(0, _total(each.inside) - len(inner)) if each.inside else 0))
+        found.append(_holding(node, inner, max(0, each.inside.began - len(inner)) if each.inside else 0))
     return found
 
 
@@ -139,8 +139,10 @@ def _needs_of(name: str, owner: str, step: Step | None, ids: set[str], before: S
     return tuple(near for each in dependencies(step) if (near := inner_id(owner, each)) in ids)
 
 
-def _total(inside: InsideView) -> int:
-    return inside.began
+def _holding(node: Node, inner: Sequence[Node], more: int) -> Node:
+    """The node with what is inside it, and with a node that stands for those that are not listed."""
+    rest = [Node(f"{node.id} {MORE}", f"{more:,} more", MORE)] if more else []
+    return node._replace(inside=(*inner, *rest)) if inner or rest else node
 
 
 def _written_all(steps: Sequence[Step], before: str) -> list[Node]:

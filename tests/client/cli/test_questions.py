@@ -58,6 +58,9 @@ async def test_questions_are_listed_and_answered_and_events_are_sent_by_command(
         "  plan answer sizes size VALUE",
     ):
         assert part in shown
+    of_ann = await plan(environ, "pending", "--to", "Ann", "--json")
+    assert [item["stepId"] for item in of_ann.json] == ["size"]
+    assert "No step asks bob a question." in (await plan(environ, "pending", "sizes", "--to", "bob")).err
     summary = (await plan(environ, "show", "sizes")).out
     assert "2 awaiting answer, 1 awaiting event" in summary
     assert "IS_A_QUESTION" in (await plan(environ, "approve", "sizes", "size")).err

@@ -222,7 +222,7 @@ def test_conditions_are_carried_over_and_status_functions_place_a_step() -> None
     assert [(step["id"], step.get("when")) for step in build["finally"]] == [
         ("Clean-up", None), ("Tell", "(status == 'failed' || status == 'partial') && (inputs.deploy)"),
     ]  # fmt: skip
-    assert build["finally"][1]["dependsOn"] == ["Clean-up"]
+    assert all("dependsOn" not in step for step in build["finally"]), "GitHub runs each, whether or not others fail"
     assert jobs["deploy"]["when"] == "inputs.deploy && starts_with(inputs.github_ref, 'refs/tags/')"
     assert [step["id"] for step in plan["finally"]] == ["report"]
     assert plan["inputs"]["deploy"] == {"type": "boolean"}

@@ -10,7 +10,7 @@ from plans.execution.resume import rerun_from, resumed
 from plans.run import Run, run_of, text_of
 from tests.plans.building import NOW
 from tests.plans.editing.changing import approve, begun, change, pictures, setting
-from tests.plans.flow.player import Player, broken, note, plan
+from tests.plans.flow.player import Failure, Player, broken, note, plan
 from workflows.run_check import problem_of
 
 CAT, DOG, EEL = "resize[cat.png].thumb", "resize[dog.png].thumb", "resize[eel.png].thumb"
@@ -125,3 +125,20 @@ def test_edits_that_nobody_can_have_made_are_refused_with_the_run() -> None:
             assert (problem_of(wrong, NOW) or "").startswith(f"run.{field}.")
     many = {f"resize[{number}].thumb": step for number in range(80_001)}
     assert "more than" in (problem_of(run.model_copy(update={"overrides": many}), NOW) or "")
+
+
+def test_an_alternative_that_the_plan_does_not_have_is_chosen_again() -> None:
+    choice = {"id": "choice", "switch": [{"steps": [note("only", "{{item}}")]}]}
+    fails = {"id": "fails", "tool": "read_file", "args": {"path": "x"}, "dependsOn": ["choice"]}
+    loop = {"id": "each", "forEach": {"items": ["a", "b"], "key": "@"}, "steps": [choice, fails]}
+    ended = Player(plan(loop), lambda name, _: 1 if name.endswith("only") else _refuse()).play().run
+    new = resumed(ended, "p-r2", NOW)
+    assert new.kept.opened["each[a].choice"].case == 0
+    new.kept.opened["each[a].choice"].case = 7
+    new.kept.opened["each[b].choice"].handler = 7
+    played = Player(new, lambda *_: 2).play()
+    assert [each["choice"] for each in played.value("each")] == [{"only": 1}] * 2, "what is done inside stays done"
+
+
+def _refuse() -> None:
+    raise Failure("NO")

@@ -1,6 +1,6 @@
 // Draws a placed graph as SVG: cards, groups and lines. Texts only ever become text nodes; looks are classes of graph.css.
 
-import { FOLD, standing, tally } from "./model.js";
+import { FOLD, MORE, standing, tally } from "./model.js";
 import { HEAD, HEIGHT } from "./layout.js";
 
 // The same symbols as in the terminal and in the tables of the page.
@@ -70,7 +70,7 @@ export function card(node, box, links, fonts) {
 // Draws the card again into the same element, which keeps its place and the focus.
 export function fill(group, node, box, links, fonts) {
   const look = standing(node);
-  const opens = node.inside.length > 0 || node.more > 0;
+  const opens = node.inside.length > 0;
   const height = box.open ? HEAD - 4 : HEIGHT;
   group.setAttribute("class", `node kind-${node.kind} is-${look}${box.open ? " is-open" : ""}`);
   const parts = [];
@@ -135,6 +135,7 @@ function bar(node, box) {
 }
 
 function subtitle(node, look) {
+  if (node.kind === MORE) return "list them";
   if (node.kind === FOLD || node.kind === "each") return told(node) || node.told || node.tool;
   const kind = KINDS[node.kind];
   const what = node.label === node.id || ["case", "task"].includes(node.kind) ? "" : node.id;
@@ -150,8 +151,8 @@ function told(node) {
 }
 
 export function describe(node, look = standing(node)) {
+  if (node.kind === MORE) return "a list of the steps inside";
   const state = look === "waiting" ? `awaiting ${node.awaiting}` : WORDS[look] || (node.status || node.kind === FOLD ? look : "not begun");
   const parts = [node.kind === FOLD ? "" : node.id, KINDS[node.kind] || "", node.kind === "call" ? node.tool : "", state, told(node) || node.told];
-  const more = node.more ? `${node.more.toLocaleString("en")} more inside` : "";
-  return [...parts, more].filter(Boolean).join(", ");
+  return parts.filter(Boolean).join(", ");
 }

@@ -6,7 +6,7 @@
 // Changes come as the DOM event `steps`, which the page's reader of server-sent events dispatches: detail.data is the JSON
 // of {"seq": N, "steps": {id: status}}; a step that awaits something has the status `waiting`.
 
-import { Model, standing } from "./model.js";
+import { MORE, Model, standing } from "./model.js";
 import { elkWorker, place } from "./layout.js";
 import { card, fill, frame, line, make } from "./draw.js";
 import { Moving } from "./move.js";
@@ -34,8 +34,9 @@ class Graph {
   }
 
   async load() {
-    const headers = this.tag ? { "If-None-Match": this.tag } : {};
-    const answer = await fetch(this.section.dataset.graph, { headers, cache: "no-store" });
+    // The first one is what the page has preloaded; a plan that did not change since is not sent again.
+    const asked = this.tag ? { headers: { "If-None-Match": this.tag }, cache: "no-store" } : {};
+    const answer = await fetch(this.section.dataset.graph, asked);
     if (answer.status === 304) return;
     if (!answer.ok) throw new Error(`the graph could not be loaded (${answer.status})`);
     this.tag = answer.headers.get("ETag");
@@ -94,6 +95,7 @@ class Graph {
 
   #links = (node) => {
     const base = this.section.dataset.steps;
+    if (node.kind === MORE) return `${base}/../inside/${encodeURIComponent(this.model.nodes[node.parent].id)}?whole=1`;
     const isStep = base && !["case", "task"].includes(node.kind) && !/ \d+$/.test(node.id);
     return isStep && (node.status || node.kind === "call") ? `${base}/${encodeURIComponent(node.id)}` : null;
   };
@@ -129,7 +131,6 @@ class Graph {
   }
 
   #toggle(node) {
-    if (node.more && !node.inside.length) return;
     this.model.toggle(node);
     this.render(false, { node, part: ".handle" });
   }
@@ -139,7 +140,7 @@ class Graph {
     const asked = new CustomEvent("graph-open", { bubbles: true, cancelable: true, detail: { step: node.id, address: this.#links(node) } });
     if (!this.section.dispatchEvent(asked)) return event.preventDefault();
     const drawer = this.section.dataset.drawer;
-    if (!drawer || !window.htmx || !document.querySelector(drawer)) return undefined;
+    if (node.kind === MORE || !drawer || !window.htmx || !document.querySelector(drawer)) return undefined;
     event.preventDefault();
     return window.htmx.ajax("GET", `${this.#links(node)}?drawer=1`, { target: drawer, swap: "innerHTML" });
   }

@@ -2,6 +2,7 @@
 // Knows nothing of the page. The document comes from client/web/graph/document.py; its texts are safe to show.
 
 export const FOLD = "fold";
+export const MORE = "more"; // stands for steps inside its parent that are not listed
 const ROOT = -1;
 
 export class Model {
@@ -15,7 +16,7 @@ export class Model {
     this.roots = [];
     this.nodes = document.nodes.map((row, index) => ({
       index, id: row[0], label: row[1], kind: row[2], tool: row[3], status: row[4], awaiting: row[5], parent: row[6],
-      told: row[7] || "", more: row[8] || 0, counts: row[9] || null, inside: [],
+      told: row[7] || "", counts: row[8] || null, inside: [],
     }));
     for (const node of this.nodes) (node.parent === ROOT ? this.roots : this.nodes[node.parent].inside).push(node);
     this.byId = new Map(this.nodes.map((node) => [node.id, node]));
@@ -146,6 +147,7 @@ export function tally(node) {
     return found;
   }
   for (const each of node.inside) {
+    if (each.kind === MORE) continue;
     const inner = each.kind === FOLD ? tally(each) : { [standing(each)]: 1 };
     for (const [word, count] of Object.entries(inner)) found[word] = (found[word] || 0) + count;
   }

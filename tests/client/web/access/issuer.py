@@ -6,7 +6,6 @@ with a key that it publishes.
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import hashlib
 import hmac
@@ -21,7 +20,6 @@ from functools import cache
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
-import uvicorn
 from joserfc import jwt
 from joserfc.jwk import ECKey, KeySet, OctKey, RSAKey
 from starlette.applications import Starlette
@@ -30,7 +28,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from runtime.server import HOST
-from tests.waiting import until
+from tests.client.web.access.serving import on_socket
 
 CLIENT, SECRET = "plans-page", "client secret"
 Claims = dict[str, Any]
@@ -160,19 +158,5 @@ async def serving(**given: Any) -> AsyncIterator[Issuer]:
                 Route("/token", issuer.exchange, methods=["POST"]),
             ]
         )
-        async with served_on(app, listening):
+        async with on_socket(app, listening):
             yield issuer
-
-
-@asynccontextmanager
-async def served_on(app: Any, listening: socket.socket, **options: Any) -> AsyncIterator[None]:
-    """An application on a socket that listens already."""
-    given = {"log_config": None, "lifespan": "off", "timeout_graceful_shutdown": 1, **options}
-    server = uvicorn.Server(uvicorn.Config(app, **given))
-    running = asyncio.create_task(server.serve([listening]))
-    try:
-        await until(lambda: server.started, "the server answers")
-        yield
-    finally:
-        server.should_exit = True
-        await running

@@ -43,7 +43,9 @@ async def ann(service: Service) -> AsyncIterator[httpx.AsyncClient]:
 
 @pytest_asyncio.fixture
 async def ask(temporal_client: Client, queue: str, workspace: Path, worker: Worker) -> AsyncIterator[Ask]:
-    """Start a plan and wait until it asks for its first step, and the server's index knows. Returns its id."""
+    """Start a plan and wait until it asks for its first step, and the server's index knows. Returns its id.
+
+    `waits`: what the index calls the step; items of a loop it calls `each[*]`."""
     begun: list[str] = []
 
     async def start(*steps: dict[str, Any], title: str = "Ask somebody", waits: str = "", **more: Any) -> str:
@@ -54,8 +56,9 @@ async def ask(temporal_client: Client, queue: str, workspace: Path, worker: Work
         wanted = waits or str(steps[0]["id"])
 
         async def asks() -> bool:
-            listed = list_plans(temporal_client, running=True, awaiting=True)
-            return any([wanted in (each.waiting or ()) async for each in listed if each.plan_id == started.plan_id])
+            listed = [each async for each in list_plans(temporal_client) if each.plan_id == started.plan_id]
+            assert all(each.is_open for each in listed), await runs.text(temporal_client, started.plan_id)
+            return any(wanted in (each.waiting or ()) for each in listed)
 
         await until(asks, f"the server knows that {wanted} asks")
         return started.plan_id

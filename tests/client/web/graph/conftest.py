@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from client.web import assets
-from client.web.access.guard import HEADERS
+from client.web.access.browser import HEADERS
 from client.web.graph.gantt import TimeLine
 from client.web.rendering import environment
 from tests.client.web.browser import DESK, Watch, opened, served, watch

@@ -21,7 +21,7 @@ def test_rows_name_their_parents_and_edges_their_rows() -> None:
     assert {("list", "resize"), ("publish.upload", "publish.verify"), ("publish", "publish.catch")} <= edges
     loop = rows[names.index("resize")]
     assert "1 failed" in loop[7]
-    assert loop[9] == {"completed": 1, "failed": 1, "awaiting approval": 1}
+    assert loop[8] == {"completed": 1, "failed": 1, "awaiting approval": 1}
     assert rows[names.index("resize[c.png]")][4:6] == ["ready", "approval"]
 
 

@@ -29,6 +29,8 @@ async def test_anyone_can_read_the_graph_and_it_asks_nobody_else(show: Show, siz
         assert await overflow(shown.page) == 0
         assert shown.seen.complaints == []
         assert shown.seen.foreign(shown.origin) == []
+        asked = [request.url for request in shown.seen.requests if request.url.endswith("graph.json")]
+        assert len(asked) == 1, "what was preloaded is used"
         scripts = await shown.seen.script_bytes()
         assert sum(scripts.values()) < SCRIPT_BUDGET, scripts
         assert not any(ELK in name for name in scripts)

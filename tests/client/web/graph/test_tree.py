@@ -92,3 +92,8 @@ def test_texts_of_plans_are_made_safe_and_are_bounded() -> None:
 def test_a_denied_step_is_not_just_skipped() -> None:
     (node,) = tree_of(view([step("a", status="skipped", decision={"approved": False, "by": "ann"})]))
     assert node.status == "denied"
+
+
+def test_steps_of_a_loop_that_are_not_listed_are_counted_by_a_node_of_their_own() -> None:
+    (loop,) = tree_of(view([MAPPED[1] | {"needs": [], "dependsOn": [], "moreInstances": 1_950}]))
+    assert [(node.label, node.kind) for node in loop.inside][-2:] == [("resize[c.png]", "call"), ("1,950 more", "more")]

@@ -1,0 +1,21 @@
+"""Whether the LLM can be asked at all, before anything is started for it."""
+
+from __future__ import annotations
+
+from plans.errors import PlanError
+from plans.llm.endpoint import is_loopback
+from runtime.settings import Settings
+
+
+def require_llm(settings: Settings, *, own_worker: bool) -> None:
+    """Refuse what needs an LLM where none can be asked. Raises PlanError with the code that the worker would give.
+
+    `own_worker`: the worker was started by this machine's command line, with these settings; another one has its own.
+    """
+    if not own_worker:
+        return
+    if settings.openai_api_key is None and not is_loopback(settings.openai_base_url):
+        text = "no LLM can be asked, so nothing was started: set OPENAI_API_KEY, or OPENAI_BASE_URL to an endpoint on"
+        raise PlanError(f"{text} this machine, which needs no key", "LLM_NO_KEY")
+    if not settings.model:
+        raise PlanError("no LLM can be asked, so nothing was started: set PLANS_MODEL to a model's name", "LLM_MODEL")
