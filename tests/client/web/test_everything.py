@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from starlette.routing import Route
@@ -94,9 +95,9 @@ def commands() -> Iterator[str]:
 
 
 @pytest.fixture
-def routes(settings: Settings) -> set[tuple[str, str]]:
+def routes(tmp_path: Path) -> set[tuple[str, str]]:
     """Methods and paths of the application."""
-    found = application(service_for(settings, None)).routes
+    found = application(service_for(Settings.read({"HOME": str(tmp_path)}), None)).routes
     return {(method, each.path) for each in found if isinstance(each, Route) for method in each.methods or ()}
 
 

@@ -23,7 +23,10 @@ from tests.client.web.browser import DESK, PHONE, opened, overflow, problems, se
 from tests.client.web.page_client import SECRET
 from tests.client.web.visiting import LIST, READ, WRITE, Start, working
 from tests.driving import terminated
+from tests.waiting import PATIENCE
 
+WAIT = PATIENCE * 1_000
+"""Milliseconds that the LLM may take, and a machine that is busy."""
 PLAN = """\
 title: Greet somebody
 inputs:
@@ -80,7 +83,7 @@ async def test_a_plan_is_started_by_form_edited_revised_and_begun_on_a_phone(
             await expect(page.get_by_role("heading", name="What changed since version 1")).to_be_visible()
             await page.get_by_label("What should be different?").fill("Be polite")
             await page.get_by_role("button", name="Revise the plan").click()
-            await expect(page.get_by_role("heading", name="What changed since version 2")).to_be_visible()
+            await expect(page.get_by_role("heading", name="What changed since version 2")).to_be_visible(timeout=WAIT)
             await expect(page.locator(".plan-diff > .removed")).to_contain_text("ask")
             await expect(page.locator(".plan-diff > .added")).to_contain_text("list")
             await expect(page.locator(".plan-diff > .changed")).to_contain_text("Dear Ann")

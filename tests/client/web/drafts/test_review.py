@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from temporalio.client import Client
 
 from client import edits as editing
@@ -15,6 +16,7 @@ from runtime.server import Server
 from runtime.settings import Settings
 from tests.client.web.page_client import browsing
 from tests.client.web.visiting import LIST, READ, WRITE, Start, Visitor, at, service_on, working
+from tests.driving import terminated
 from tests.waiting import until
 
 HOSTILE = "<img src=x>\u202e{{7*7}}"
@@ -172,3 +174,50 @@ async def test_regeneration_waits_for_the_llm_and_shows_what_is_different(
                 await ann.post(f"/plans/{plan}/regenerate", {"version": 2, "feedback": "Once more, please"})
                 await until(lambda: shows(f"/plans/{plan}/draft", "LLM_"), "why the LLM did not revise it")
                 assert "Once more, please</textarea>" in await ann.get(f"/plans/{plan}/draft")
+
+
+async def test_a_single_item_of_a_running_loop_is_edited_by_its_form(visitor: Visitor, start: Start) -> None:
+    inner = {**WRITE, "args": {"path": "{{item}}.txt", "content": "x"}, "requiresApproval": True}
+    plan = await start({"id": "each", "forEach": ["a/b", "c"], "steps": [inner]}, review=False)
+
+    async def asks() -> list[str]:
+        return [item.step_id for item in (await visitor.view(plan)).pending]
+
+    async def both_ask() -> bool:
+        return len(await asks()) == 2
+
+    await until(both_ask, "both items ask")
+    first = sorted(await asks())[0]
+    page = await visitor.get(at(plan, first))
+    assert "{{item}}.txt" in page
+    await visitor.post(at(plan, first), {"version": 1, "field.args.content": "only here"})
+    pending = {item.step_id: item.args["content"] for item in (await visitor.view(plan)).pending}
+    assert sorted(pending.values()) == ["only here", "x"]
+    assert pending[first] == "only here"
+
+
+@pytest.mark.slow
+async def test_the_problems_of_a_draft_stand_at_its_steps_and_it_cannot_be_begun(
+    server: Server, temporal_client: Client, settings: Settings
+) -> None:
+    wrong = {"title": "Wrong", "steps": [LIST, {**WRITE, "id": "later", "dependsOn": ["nothing"]}]}
+    with ScriptedLlm(Script.of([{"reply": {"json": wrong}, "times": 0}])) as llm:
+        asking = settings.with_flags(openai_base_url=llm.url, model="demo")
+        async with working(temporal_client, asking):
+            service = service_on(server, asking, temporal_client)
+            async with browsing(service) as browser:
+                ann = Visitor(service, browser, temporal_client)
+                answer = await ann.send("/start/request", {"request": "something wrong"})
+                plan = answer.headers["location"].split("/")[2]
+
+                async def is_written() -> bool:
+                    return (await ann.view(plan)).status != "draft"
+
+                await until(is_written, "the LLM has given up")
+                text = await ann.get(f"/plans/{plan}/draft")
+                assert "1 problem before it can begin" in text
+                assert re.search(r'<li class="step [a-z]* faulty">.{0,200}?later', text, re.DOTALL)
+                assert '<button class="primary" disabled>Begin' in text
+                await ann.post(at(plan, "later"), {"version": await ann.saw(plan), "field.dependsOn": "list"})
+                assert "before it can begin" not in await ann.get(f"/plans/{plan}/draft")
+    await terminated(temporal_client, f"plan-{plan}")
