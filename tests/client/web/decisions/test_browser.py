@@ -142,7 +142,7 @@ async def test_without_javascript_the_inbox_approves_and_denies(
         await page.get_by_role("group").get_by_text("Comment").click()
         await page.get_by_role("textbox", name="Comment on other").fill("not now")
         await page.get_by_role("button", name="Deny other").click()
-        await page.get_by_text("step 'other' denied by ann: not now").wait_for()
+        await page.get_by_text("step 'other' denied by ann (web): not now").wait_for()
     assert (await decided(temporal_client, plan, "gate")).approved
     assert not (await decided(temporal_client, plan, "other")).approved
 

@@ -61,7 +61,7 @@ async def test_the_inbox_shows_the_whole_call_with_its_diff_and_approves_it(
     found = await decided(temporal_client, plan, "save")
     assert (found.approved, found.by, found.comment) == (True, "ann", "looks right")
     after = await seen(ann, "/inbox")
-    assert "step 'save' approved by ann: looks right" in after.text
+    assert "step 'save' approved by ann (web): looks right" in after.text
     assert plan not in after.html
     await until(lambda: "21" in (workspace / "figures.csv").read_text(), "the file is written")
 
