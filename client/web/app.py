@@ -15,7 +15,7 @@ from client.errors import BadPlanId, PlanClosed, PlanExists, PlanNotFound
 from client.web import assets
 from client.web.access import Guard
 from client.web.access import pages as login
-from client.web.access.limits import SlowBody
+from client.web.access.guard import SlowBody
 from client.web.access.oidc.provider import LoginFailed
 from client.web.access.people import Forbidden, unguarded
 from client.web.decisions import routes as decisions

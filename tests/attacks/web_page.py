@@ -27,8 +27,8 @@ _LINKS = "one_time/test_links.py::"
 ATTACKS = (
     WebAttack(
         "requests of another page (CSRF)",
-        "a form, fetch with and without CORS; from another site, and from another port of this machine, where the cookie"
-        " is sent; every form of the page",
+        "a form, fetch with and without CORS; from another site, and from another port of this machine, where the"
+        " cookie is sent; every form of the page",
         "`Origin`, `Sec-Fetch-Site`, a token of the session in every form",
         (
             _BROWSER + "test_a_page_of_another_site_or_port_changes_and_reads_nothing",
