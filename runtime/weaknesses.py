@@ -38,7 +38,7 @@ class Weakness(NamedTuple):
 def weaknesses(settings: Settings, environ: Mapping[str, str] = os.environ) -> list[Weakness]:
     """Every weakness found, the worst first; empty if there is none. `environ` is that of the process that asks."""
     found = [*_of_server(settings), *_of_state(settings.state_dir), *_of_users(settings, pwd.getpwall())]
-    found += [*_of_workspace(settings), *_of_path(settings, environ), *_of_keys(settings, environ)]
+    found += [*_of_page(settings), *_of_workspace(settings), *_of_path(settings, environ), *_of_keys(settings, environ)]
     return [*found, *_of_temporal(settings), *of_crashes()]
 
 
@@ -75,6 +75,14 @@ def _of_users(settings: Settings, known: Iterable[pwd.struct_passwd]) -> Iterato
             f"other people can log in to this machine ({shown}) and could approve steps by the Temporal server's port"
         )
         yield Weakness("OTHER_USERS", f"{text}; set PLANS_DECISIONS=signed")
+
+
+def _of_page(settings: Settings) -> Iterator[Weakness]:
+    if settings.web_login != "link" and settings.decisions != "signed":
+        text = (
+            "people log in to the web page, but those who reach the Temporal server can decide in any name without it"
+        )
+        yield Weakness("WEB_UNSIGNED", f"{text}; set PLANS_DECISIONS=signed for the page and its workers")
 
 
 def other_people(known: Iterable[pwd.struct_passwd]) -> list[str]:

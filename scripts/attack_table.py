@@ -2,6 +2,7 @@
 
     --only TEXT     measure only cells whose name has TEXT, print them, write nothing
     --expected      write the table from what the data expects, without measuring
+    --web           write the table of the attacks on the web page, which the tests try
 
 An attack that does not come to what the data says is printed, and nothing is written: mend the defence or the data.
 """
@@ -13,6 +14,7 @@ import os
 import sys
 from contextlib import ExitStack
 
+from tests.attacks import web_page
 from tests.attacks.attack import USERS, Case
 from tests.attacks.catalogue import CASES
 from tests.attacks.run import measure
@@ -41,7 +43,11 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--only", default="")
     parser.add_argument("--expected", action="store_true")
+    parser.add_argument("--web", action="store_true")
     options = parser.parse_args(arguments)
+    if options.web:
+        DOCUMENT.write_text(web_page.written(DOCUMENT.read_text(encoding="utf-8")), encoding="utf-8")
+        return 0
     cases = [case for case in CASES if options.only in case.id]
     wrong = 0 if options.expected else differing(cases)
     if not options.expected:

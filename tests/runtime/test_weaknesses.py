@@ -95,6 +95,11 @@ def _key(place: Path, variables: dict[str, str]) -> str:
     return f"chmod 600 {path}"
 
 
+def _login(_: Path, variables: dict[str, str]) -> str:
+    variables |= {"PLANS_WEB_PROXY_HEADER": "X-User", "PLANS_WEB_PROXY_FROM": "10.0.0.1"}
+    return "PLANS_DECISIONS=signed"
+
+
 def _unchecked(place: Path, _: dict[str, str]) -> str:
     program = place / "cache" / "bin" / "temporal"
     program.parent.mkdir(parents=True)
@@ -114,6 +119,7 @@ def _unchecked(place: Path, _: dict[str, str]) -> str:
         ("PATH_RELATIVE", _empty),
         ("KEY_READABLE", _key),
         ("TEMPORAL_UNCHECKED", _unchecked),
+        ("WEB_UNSIGNED", _login),
     ],
 )
 def test_each_weakness_is_named_with_what_mends_it(

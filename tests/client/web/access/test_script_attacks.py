@@ -40,8 +40,9 @@ PAYLOAD = (
 )
 NAME = f"<img src=x onerror={SCRIPT}>.txt"
 """A file name; slashes would make directories."""
-LEFT_OUT = {"/static/{version}/{name:path}", "/login", "/login/callback", "/inbox/live", "/plans/{plan_id}/live"}
-"""Routes without a page: files, other sites, streams."""
+LEFT_OUT = {"/static/{version}/{name:path}", "/login", "/login/callback"}
+"""Routes without a page: files, other sites; and streams, which end in STREAM."""
+STREAM = "/live"
 _HOSTILE = "script:not([src]), [onerror], [onload], base, iframe, style, a[href^=javascript]"
 BREACHES = f"document.querySelectorAll('{_HOSTILE}').length"
 GATE: dict[str, Any] = {"id": "gate", "tool": "write_file", "description": PAYLOAD, "requiresApproval": True}
@@ -107,7 +108,7 @@ async def plans(
 def addresses(app: Any, plans: dict[str, list[str]]) -> Iterator[str]:
     """The address of every page, with every plan and step."""
     for route in app.router.routes:
-        if "GET" not in route.methods or route.path in LEFT_OUT:
+        if "GET" not in route.methods or route.path in LEFT_OUT or route.path.endswith(STREAM):
             continue
         for plan, steps in plans.items() if "{plan_id}" in route.path else [("", [])]:
             for step in steps if "{step_id:path}" in route.path else [""]:
