@@ -7,6 +7,7 @@ import email
 import email.policy
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from email.message import EmailMessage
@@ -53,9 +54,10 @@ class Sink:
 
     def __init__(self) -> None:
         self.status, self.posts = 204, list[Post]()
+        self.times = list[float]()
+        """When each request arrived, in seconds since 1970."""
         self.gate = threading.Event()
         self.gate.set()
-        self.arrived = threading.Semaphore(0)
         self.url = ""
 
     @property
@@ -79,6 +81,7 @@ def webhook_sink() -> Iterator[Sink]:
             body = self.rfile.read(int(self.headers["content-length"]))
             headers = {name.lower(): value for name, value in self.headers.items()}
             status = sink.status
+            sink.times.append(time.time())
             if not sink.gate.is_set():
                 sink.posts.append(Post(200, headers, body))
                 sink.gate.wait(60)
@@ -94,7 +97,10 @@ def webhook_sink() -> Iterator[Sink]:
         def log_message(self, *_: Any) -> None:
             return
 
-    server = ThreadingHTTPServer((HOST, 0), Handler)
+    class Server(ThreadingHTTPServer):
+        request_queue_size = 200
+
+    server = Server((HOST, 0), Handler)
     server.daemon_threads = True
     sink.url = f"http://{HOST}:{server.server_port}/hook"
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
