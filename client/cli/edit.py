@@ -9,7 +9,7 @@ import typer
 
 from client import edits as editing
 from client.cli import output, session
-from client.cli.options import AsJson, By, Comment, Id, Step
+from client.cli.options import AsJson, By, Comment, Id, Step, complete_step
 from client.cli.session import who
 from client.differences.plan_rows import plan_rows
 from client.edits import Edited
@@ -32,8 +32,13 @@ Sets = Annotated[
         " or for one, 'resize[cat.png].thumb.args.size=64'. The value may be JSON; repeatable.",
     ),
 ]
-After = Annotated[str | None, typer.Option("--after", metavar="STEP", help="Place it after this step.")]
-Before = Annotated[str | None, typer.Option("--before", metavar="STEP", help="Place it before this step.")]
+After = Annotated[
+    str | None, typer.Option("--after", metavar="STEP", help="Place it after this step.", autocompletion=complete_step)
+]
+Before = Annotated[
+    str | None,
+    typer.Option("--before", metavar="STEP", help="Place it before this step.", autocompletion=complete_step),
+]
 
 
 def edit(

@@ -6,10 +6,27 @@ from typing import Annotated
 
 import typer
 
+
+def complete_plan(incomplete: str) -> list[str]:
+    from client.cli.completing.names import plan_ids  # only where a shell completes
+
+    return plan_ids(incomplete)
+
+
+def complete_step(ctx: typer.Context, incomplete: str) -> list[str]:
+    from client.cli.completing.names import step_ids
+
+    plan = ctx.params.get("plan")
+    return step_ids(plan, incomplete) if isinstance(plan, str) else []
+
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 File = Annotated[str, typer.Argument(metavar="FILE", help="Plan file, JSON or YAML; - reads standard input.")]
-Id = Annotated[str, typer.Argument(metavar="ID", help="Plan id or workflow id.")]
-Step = Annotated[str, typer.Argument(metavar="STEP", help="Id of the step; of an item: 'resize[cat.png]'.")]
+Id = Annotated[str, typer.Argument(metavar="ID", help="Plan id or workflow id.", autocompletion=complete_plan)]
+Step = Annotated[
+    str,
+    typer.Argument(metavar="STEP", help="Id of the step; of an item: 'resize[cat.png]'.", autocompletion=complete_step),
+]
 By = Annotated[
     str | None, typer.Option("--by", metavar="NAME", help="Your name, for the plan's log; default: your user name.")
 ]

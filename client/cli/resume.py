@@ -13,7 +13,7 @@ from client import runs
 from client.cli import output, session
 from client.cli.follow.ctrl_c import after_ctrl_c
 from client.cli.follow.follow import exit_code, follow, show_summary
-from client.cli.options import AsJson, By, Id
+from client.cli.options import AsJson, By, Id, complete_step
 from client.cli.session import Connected, who
 from client.ids import plan_id
 from client.runs import Started, Summary
@@ -23,9 +23,18 @@ from plans.errors import PlanError
 
 Follow = Annotated[bool, typer.Option("--follow", help="Follow the new run to its end.")]
 From = Annotated[
-    str | None, typer.Option("--from", metavar="STEP", help="Rerun this step and everything that depends on it.")
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="STEP",
+        help="Rerun this step and everything that depends on it.",
+        autocompletion=complete_step,
+    ),
 ]
-Only = Annotated[str | None, typer.Option("--only", metavar="STEP", help="Rerun this step and nothing else.")]
+Only = Annotated[
+    str | None,
+    typer.Option("--only", metavar="STEP", help="Rerun this step and nothing else.", autocompletion=complete_step),
+]
 Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="STEP.args.x=V", help="Change an argument, or budget.calls; JSON or text."),

@@ -18,7 +18,7 @@ from client.cli.follow.ctrl_c import after_ctrl_c
 from client.cli.follow.follow import exit_code, follow, show_summary
 from client.cli.items.inside import inside_json, inside_text
 from client.cli.items.waiting import pending_rows
-from client.cli.options import AsJson, Id
+from client.cli.options import AsJson, Id, complete_plan, complete_step
 from client.cli.session import Connected
 from client.ids import plan_id
 from client.large_values import with_large_values
@@ -46,7 +46,11 @@ def show(
     plan: Id,
     step: Annotated[
         str | None,
-        typer.Argument(metavar="STEP", help="Only this step and what is inside it: a loop, 'a[x]', 'a[*].b'."),
+        typer.Argument(
+            metavar="STEP",
+            help="Only this step and what is inside it: a loop, 'a[x]', 'a[*].b'.",
+            autocompletion=complete_step,
+        ),
     ] = None,
     full: Annotated[
         bool, typer.Option("--full", help="All steps of a big plan; with --json, large values in full.")
@@ -149,8 +153,13 @@ def graph(
 
 
 def pending(
-    plan: Annotated[str | None, typer.Argument(metavar="ID", help="Only the decisions of this plan.")] = None,
-    step: Annotated[str | None, typer.Argument(metavar="STEP", help="Only the decision about this step.")] = None,
+    plan: Annotated[
+        str | None, typer.Argument(metavar="ID", help="Only the decisions of this plan.", autocompletion=complete_plan)
+    ] = None,
+    step: Annotated[
+        str | None,
+        typer.Argument(metavar="STEP", help="Only the decision about this step.", autocompletion=complete_step),
+    ] = None,
     full: Annotated[
         bool, typer.Option("--full", help="With large values in full, and files in full instead of as a diff.")
     ] = False,

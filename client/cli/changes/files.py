@@ -10,14 +10,16 @@ import typer
 from client.cli import output, session
 from client.cli.changes.undoing import Undoing
 from client.cli.follow.ctrl_c import after_ctrl_c
-from client.cli.options import AsJson, Id
+from client.cli.options import AsJson, Id, complete_step
 from client.undo.files import file_changes
 from client.undo.whole import Undone
 from plans.files.undo import CallChanges, ChangesReport, FileChange, Restore, one_of
 from plans.views.safe_text import line, safe
 
 REFUSED = 1
-OfStep = Annotated[str | None, typer.Argument(metavar="STEP", help="Id of the step; default: all steps.")]
+OfStep = Annotated[
+    str | None, typer.Argument(metavar="STEP", help="Id of the step; default: all steps.", autocompletion=complete_step)
+]
 _MARKS = {"created": "+", "changed": "~", "deleted": "-"}
 
 

@@ -19,6 +19,7 @@ from rich.style import Style
 
 from activities.outputs.stored_output import Number
 from client.cli import output, session
+from client.cli.changes.files import OfStep
 from client.cli.follow.ctrl_c import INTERRUPTED
 from client.cli.options import AsJson, Id
 from client.cli.session import Connected
@@ -40,7 +41,7 @@ _RETURN = "\r"
 
 def logs(
     plan: Id,
-    step: Annotated[str | None, typer.Argument(metavar="STEP", help="Id of the step; default: all steps.")] = None,
+    step: OfStep = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Until the plan ends, as it is written.")] = False,
     out: Annotated[bool, typer.Option("--stdout", help="Only what STEP's last attempt wrote there, exactly.")] = False,
     err: Annotated[bool, typer.Option("--stderr", help="The same for standard error.")] = False,
