@@ -28,6 +28,7 @@ from benchmarks import (
     speed,
     startup,
     tracing,
+    web_page,
 )
 from benchmarks.bench import Bench
 from benchmarks.leaving import leave
@@ -48,6 +49,7 @@ MEASUREMENTS = {
     "snapshots": snapshots.measure,
     "tracing": tracing.measure,
     "scale": scale.measure,
+    "web-page": web_page.measure,
     "others": alternatives.measure,
 }
 

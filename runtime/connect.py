@@ -231,20 +231,15 @@ async def _require_namespace(client: Client, address: str) -> None:
 
 
 def _reason(text: str) -> str:
-    if any(sign in text for sign in _NOT_GRPC):
+    known = {"ConnectionRefused": "connection refused", "dns error": "unknown host", "Unauthenticated": "key refused"}
+    if short := next((short for sign, short in known.items() if sign in text), ""):
+        return short
+    if "after connection" in text and "transport::Error" in text:
         return (
             "something answers there, but it does not speak gRPC. Is it an HTTP port, such as that of the Temporal UI?"
             " The server's own port is mostly 7233; TLS needs TEMPORAL_TLS=true"
         )
-    known = {"ConnectionRefused": "connection refused", "dns error": "unknown host", "Unauthenticated": "key refused"}
-    return next((short for sign, short in known.items() if sign in text), text.splitlines()[0][:300] if text else "")
-
-
-_NOT_GRPC = (
-    "transport error", "frame with invalid size", "invalid compression flag", "InvalidContentType", "http2 error",
-    "h2 protocol error", "stream closed",
-)  # fmt: skip
-"""What the SDK says when another protocol than gRPC is spoken."""
+    return text.splitlines()[0][:300] if text else ""
 
 
 def _user() -> str:

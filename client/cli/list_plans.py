@@ -44,7 +44,7 @@ def list_(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List plans, newest first: how far each is, and what it awaits since when."""
+    """List plans, newest first."""
     statuses, begin = _statuses(status or []), _time(since)
 
     async def collect(here: Connected) -> tuple[list[Listed], Mapping[str, Standing]]:

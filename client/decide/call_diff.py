@@ -47,6 +47,11 @@ class DiffLine(NamedTuple):
     text: str
     """As it is in the file; show it with `exact`."""
 
+    @property
+    def row(self) -> str:
+        """Mark and text. An empty line that stays has none: its mark would look like a space at the end of a line."""
+        return f"{self.mark}{self.text}" if self.text or self.mark != " " else ""
+
 
 class FileSeen(NamedTuple):
     """The file that was compared."""
@@ -74,7 +79,7 @@ class CallDiff:
     @property
     def rows(self) -> list[str]:
         """The lines as they are shown: everything unusual in them is visible."""
-        return [exact(f"{each.mark}{each.text}") for each in self.lines]
+        return [exact(each.row) for each in self.lines]
 
     @property
     def added(self) -> int:

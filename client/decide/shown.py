@@ -30,7 +30,7 @@ def changes(item: PendingView) -> dict[str, str]:
 
 def texts_of(item: PendingView, found: CallDiff) -> dict[str, str]:
     """The same for a diff that is known."""
-    diff = "\n".join(f"{each.mark}{each.text}" for each in found.lines)
+    diff = "\n".join(each.row for each in found.lines)
     if found.kind == "changed":
         return {NOW: found.note, ("content" if item.tool == "write_file" else CHANGE): diff}
     if found.kind == "deleted" and diff:

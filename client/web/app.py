@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from typing import cast
 
 from starlette.applications import Starlette
@@ -11,7 +10,6 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute
 
 from client.errors import BadPlanId, PlanClosed, PlanExists, PlanNotFound
 from client.web import assets
@@ -39,23 +37,6 @@ STATUSES: list[tuple[type[PlanError], int]] = [
     (PlanExists, 409), (InvalidPlan, 422), (LoginFailed, 403), (SlowBody, 408), (LinkRefused, 410),
 ]  # fmt: skip
 """HTTP statuses of errors; 400 for all others."""
-AREAS: tuple[Sequence[BaseRoute], ...] = (
-    assets.routes,
-    login.routes,
-    one_time.routes,
-    decisions,
-    plans.routes,
-    graph.routes,
-    drafts.routes,
-    start.routes,
-    library.routes,
-    record.routes,
-    logs.routes,
-    plan.routes,
-    step.routes,
-)
-"""The routes of each area. The last one takes every address below `/plans/ID/steps/`: whatever is more special, such
-as `/plans/ID/steps/STEP/decide`, comes before it."""
 UNKNOWN = frozenset(("UNKNOWN_STEP", "NO_VALUE"))
 """Codes of errors about what there is not."""
 SENTENCES = {403: "You may not see this.", 404: "There is no such page.", 405: "This page cannot do that."}
@@ -63,7 +44,22 @@ SENTENCES = {403: "You may not see this.", 404: "There is no such page.", 405: "
 
 def application(service: Service) -> Starlette:
     """The application. `service` is closed by whoever made it. Raises ValueError for a route that anybody could use."""
-    routes = [route for area in AREAS for route in area]
+    areas = (
+        assets.routes,
+        login.routes,
+        one_time.routes,
+        decisions,
+        plans.routes,
+        graph.routes,
+        drafts.routes,
+        start.routes,
+        library.routes,
+        record.routes,
+        logs.routes,
+        plan.routes,
+        step.routes,  # last: it takes every address below /plans/ID/steps/ that nothing above is for
+    )
+    routes = [route for area in areas for route in area]
     if open_ := unguarded(routes):
         raise ValueError(f"these may change something and do not say who may (`needs`): {', '.join(open_)}")
     app = Starlette(

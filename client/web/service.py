@@ -19,6 +19,7 @@ from client.web.access import Access
 from client.web.live.hub import Hub
 from client.web.live.watcher import Watcher
 from plans.errors import PlanError
+from plans.run import PlanStatus
 from runtime.connect import Connection, find
 from runtime.errors import NotConnected
 from runtime.settings import Settings
@@ -76,11 +77,12 @@ class Service:
         await self.hub.close()
 
     async def waiting(self) -> int:
-        """The number of decisions that running plans and agents await, as the server's index knows it."""
+        """Number of waiting decisions and reviews, as the server's index knows it: one for all items of a loop."""
         if self._counted is None or time.monotonic() > self._counted[0] + REMEMBERED:
             client = await self.client()
-            listed = [each async for each in list_plans(client, running=True, agents=True)]
-            self._counted = time.monotonic(), sum(len(each.waiting or ()) for each in listed)
+            listed = [each async for each in list_plans(client, running=True, agents=True, awaiting=True)]
+            number = sum(len(each.waiting or ()) or each.status == PlanStatus.REVIEW for each in listed)
+            self._counted = time.monotonic(), number
         return self._counted[1]
 
     def say(self, request: Request, text: str) -> None:

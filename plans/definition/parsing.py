@@ -171,7 +171,7 @@ def _shape(data: Any) -> list[Problem]:
     if not isinstance(data, Mapping):
         kinds = {"list": "a list", "str": "a text", "bool": "true or false", "NoneType": "empty"}
         kind = kinds.get(type(data).__name__, "a number")
-        text = f"a plan is an object with `steps:`, this is {kind}; `plan init` makes a first one"
+        text = f"a plan is an object with steps, this is {kind}; `plan init` makes a first one"
         return [Problem(code="PLAN_SCHEMA", message=text)]
     steps = data.get("steps")
     if isinstance(steps, list) and not steps:

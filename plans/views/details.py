@@ -60,9 +60,9 @@ def in_words(run: Run) -> dict[str, int]:
 
 
 def end(run: Run, step: Step) -> str:
-    """The end of a step's first row: its id, by which commands name it, and how it ended."""
+    """The end of a step's first row: how it ended."""
     how = _how(run.steps[step.id])
-    return (f" · {step.id}" if step.description else "") + (f" · {how}" if how else "")
+    return f" · {how}" if how else ""
 
 
 def of_step(run: Run, step: Step) -> list[str]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from plans.children.view import in_words
+from plans.definition.scopes import UNDO
 from plans.execution.readiness import ReadinessIndex
 from plans.flow.undone import shown_steps
 from plans.model import Plan
@@ -23,7 +24,7 @@ from plans.views.nested.listing import root_of
 from plans.views.nested.standing import Standing, failures, folded_ids, is_inside, top_counts, top_denied
 from plans.views.nested.words import folded_line, what
 from plans.views.pending import asked
-from plans.views.progress.closing import undo_text
+from plans.views.progress.closing import UNDO_WORDS, undo_text
 from plans.views.safe_text import line
 
 MARKS = {"completed": "✓", "failed": "✗", "running": ">", "skipped": "-", "ready": "?", "blocked": " ", "pending": " "}
@@ -170,7 +171,7 @@ class Node(NamedTuple):
     status: str | None = None
     inside: Sequence[Node] = ()
     folded: str = ""
-    """What is inside a block or loop of a started plan, in one line."""
+    """What is inside a block or loop of a started plan, and what became of an undo, in one line."""
 
     @classmethod
     def of(cls, step: StepView) -> Node:
@@ -178,13 +179,16 @@ class Node(NamedTuple):
         text, inside = step.description or what(step), step.inside
         if step.child is not None and (told := in_words(step.child.status, step.child.counts, len(step.child.pending))):
             text = f"{text} ({told})"
+        undo = f"↶ {UNDO_WORDS[step.undo.status]}" if step.undo is not None and step.undo.status else ""
+        needs = [step.id.removesuffix(f".{UNDO}")] if step.closes == UNDO else step.needs
         if inside is None:
-            return cls(step.id, text, step.needs, step.status)
+            return cls(step.id, text, needs, step.status, folded=undo)
         status, told = step.status.value, folded_line("", inside).removeprefix(": ").strip()
+        told = " · ".join(filter(None, (told, undo)))
         asks = any(word.startswith("awaiting ") for word in inside.counts)
         if step.status is not Status.FAILED and (asks or inside.counts.get("failed")):
             status, told = ("waiting", f"? {told}") if asks else ("troubled", f"✗ {told}")
-        return cls(step.id, text, step.needs, status, folded=told)
+        return cls(step.id, text, needs, status, folded=told)
 
 
 def mermaid(nodes: Sequence[Node]) -> str:

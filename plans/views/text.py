@@ -9,6 +9,7 @@ Control and bidirectional characters in texts of plans and tools are escaped (FA
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
+from typing import Any
 
 from plans.agents.as_plan import TOOL as AGENT
 from plans.execution.readiness import needed
@@ -99,11 +100,15 @@ def _step_rows(run: Run, step: Step, positions: Mapping[str, int], detailed: boo
     state, index = run.steps[step.id], positions[step.id]
     mark = MARKS[state.status] if state.status is not Status.READY or state.awaiting else " "
     row = f"  {index}: [{mark}] {line(step.description or step.id)}"
+    if detailed:  # commands name a step by its id
+        row = f"  [{mark}] {line(step.id)}{f': {line(step.description)}' if step.description else ''}"
     tools, notes = _tools(step, state), line(_notes(step, state, undo_text(run, step)))
     more = details.of_step(run, step) if detailed else []
     if not tools and state.status in _NOT_BEGUN:
-        needs = sorted({positions[name] for name in needed(run, step) if name in positions})
-        rows = [row + (f" (depends on: {needs})" if needs else "") + (details.end(run, step) if detailed else "")]
+        needs: list[Any] = sorted({positions[name] for name in needed(run, step) if name in positions})
+        needs = list(needed(run, step)) if detailed else needs
+        told = f"[{', '.join(map(line, map(str, needs)))}]"
+        rows = [row + (f" (depends on: {told})" if needs else "") + (details.end(run, step) if detailed else "")]
         return rows + ([f"      Notes: {notes}"] if notes else []) + _asked(run, step, why=detailed) + more
     if inside := folded(census := Census(run), step.id):
         head = [row + (details.end(run, step) if detailed else ""), f"      {inside}"]

@@ -35,7 +35,7 @@ from plans.views.progress.events import asks, result_view
 
 DENIED_COUNT = "denied"
 """Key of the denied steps among the counts."""
-_IF_SET = ("outputs", "rollback", "owns", "finally_")
+_IF_SET = ("outputs", "rollback", "owns", "notify", "finally_")
 """Fields of a plan that a view has only if they are set."""
 
 
@@ -154,7 +154,7 @@ def step_view(run: Run, schedule: ReadinessIndex, index: int, step: Step) -> dic
     if state.awaiting:
         view["awaiting"] = state.awaiting
     if step.id in run.decisions:
-        view["decision"] = _decision(run.decisions[step.id])
+        view["decision"] = decision_view(run.decisions[step.id])
     if step.id in run.waiting.answers:
         view["answer"] = run.waiting.answers[step.id].model_dump(mode="json", include={"by", "time", "source"})
     if state.failure:
@@ -195,7 +195,7 @@ def counts(run: Run) -> dict[str, int]:
 
 def tool_history(run: Run) -> dict[str, list[dict[str, Any]]]:
     """The tool calls by step index; one of a step inside has the `stepId` of the instance."""
-    return calls_by_index(run, _calls)
+    return calls_by_index(run, calls_view)
 
 
 def step_files(run: Run) -> dict[str, list[str]]:
@@ -209,7 +209,7 @@ def _step_files_shared(run: Run) -> dict[str, Any]:
     return {"step_files_shared": shared} if any(shared.values()) else {}
 
 
-def _calls(run: Run, step: Step) -> list[dict[str, Any]]:
+def calls_view(run: Run, step: Step) -> list[dict[str, Any]]:
     """The tool calls of one step."""
     return [_call(call) for call in (*run.steps[step.id].past, last_record(run, step)) if call is not None]
 
@@ -267,7 +267,7 @@ def brief_step(run: Run, step: Step) -> dict[str, Any]:
     return view | _times(state)
 
 
-def _decision(decision: Decision) -> dict[str, Any]:
+def decision_view(decision: Decision) -> dict[str, Any]:
     """Who decided, and what about: with arguments of the approver's own, by a time limit, or by an earlier decision."""
     shown = {"approved", "by", "comment", "time", "source", "remembered"}
     shown |= {name for name in ("via", "verified") if getattr(decision, name)}

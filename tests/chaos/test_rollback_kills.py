@@ -1,4 +1,4 @@
-"""kill -9 at any moment of a rollback: each undo takes effect once, the last completed step first."""
+"""kill -9 of worker or server at any moment of a rollback: each undo takes effect once, last completed step first."""
 
 from __future__ import annotations
 
@@ -65,6 +65,23 @@ async def test_each_undo_takes_effect_once_and_in_reverse_however_often_workers_
     assert [step(view, f"s{number}")["undo"]["status"] for number in down] == ["completed"] * UNDOABLE
     calls = [name for name in await plan.scheduled() if ".undo." in name]
     assert calls == [f"s{number}.undo.{name}" for number in down for name in ("slow", "write")]
+
+
+@pytest.mark.slow
+async def test_each_undo_takes_effect_once_and_in_reverse_when_the_server_dies(chaos: Chaos) -> None:
+    await chaos.worker.up()
+    steps = [{"id": "log", "tool": "write_file", "args": {"path": LOG, "content": f"{END}\n"}}]
+    steps += [undoable(number) for number in range(UNDOABLE)]
+    broken = {"id": "broken", "tool": "refuse", "args": {"code": "NO"}, "dependsOn": [f"s{UNDOABLE - 1}"]}
+    plan = await replace(chaos.plans, ceiling=timedelta(minutes=10)).start([*steps, broken], rollback=True)
+    for number, points in moments(chaos, 3, 1):
+        await until(partial(_is_at, chaos, number, points[0], 0), f"{points[0]} of the undo of s{number}")
+        chaos.server.kill()
+        await chaos.server.up()
+    view = await plan.ended()
+    down = range(UNDOABLE - 1, -1, -1)
+    assert _logged(chaos) == [*(f"do {number}" for number in range(UNDOABLE)), *(f"undo {number}" for number in down)]
+    assert [step(view, f"s{number}")["undo"]["status"] for number in down] == ["completed"] * UNDOABLE
 
 
 def _is_at(chaos: Chaos, number: int, point: str, again: int) -> bool:

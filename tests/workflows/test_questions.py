@@ -9,6 +9,7 @@ import pytest
 from temporalio.client import WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
+from client import resume
 from tests.driving import Plans, Started, refusals, statuses, step, work
 from tests.workflows.conftest import MakeWorker
 
@@ -174,3 +175,22 @@ async def test_each_item_of_a_loop_asks_its_own_question_and_a_catch_takes_a_lat
     assert view["status"] == "completed", view["log"]
     assert (plans.workspace / "all.txt").read_text() == '["good", "bad"] {"last": true}'
     assert step(view, "late")["status"] == "completed"
+
+
+@pytest.mark.slow
+@pytest.mark.modes("plain")
+async def test_a_resumed_plan_asks_what_was_not_answered_and_keeps_what_was(plans: Plans) -> None:
+    copy = {"id": "copy", "tool": "write_file", "args": {"path": "copy.txt", "content": "{{one}} {{two}}"}}
+    plan = await plans.start([ask("one"), ask("two", to="ann"), copy])
+    await plan.until(lambda view: len(view["pending"]) == 2, "both are asked")
+    await plan.signal("answer", {"stepId": "one", "value": "first", "by": "bob"})
+    await plan.until_status("one", "completed")
+    await plan.signal("interrupt")
+    assert (await plan.ended())["status"] == "cancelled"
+    later = Started(plans.client, (await resume.resume(plans.client, plan.id)).workflow_id)
+    view = await later.until_asked("two")
+    assert [(item["stepId"], item["args"]["to"]) for item in view["pending"]] == [("two", "ann")]
+    assert step(view, "one")["answer"]["by"] == "bob"
+    await later.signal("answer", {"stepId": "two", "value": "second", "by": "ann"})
+    assert (await later.ended())["status"] == "completed"
+    assert (plans.workspace / "copy.txt").read_text() == "first second"

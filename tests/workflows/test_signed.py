@@ -81,7 +81,9 @@ async def test_an_unsigned_decision_counts_for_nothing_and_is_told(
         # Control: the owner's messages, by update and by signal.
         assert await decisions.control(owner, plan.id, "clear_session", "ann") == "session cleared by ann"
         await decisions.control(owner, plan.id, "unpause")
-        await decisions.send_decision(owner, plan.id, "approve", Choice(step_id="gate", by="ann"))
+        choice = Choice(step_id="gate", by="ann@example.org", via="web", verified=True)
+        said = await decisions.send_decision(owner, plan.id, "approve", choice)
+        assert said == "step 'gate' approved by ann@example.org (web, verified)"
         assert (await plan.ended())["status"] == "completed"
 
 
@@ -90,8 +92,14 @@ async def test_with_open_decisions_the_same_signal_is_honoured(
 ) -> None:
     async with make_worker():
         plan = await waiting(idle, owner, queue)
-        await plan.approve("gate", by="the boss")
-        assert (await plan.ended())["status"] == "completed"
+        await plan.approve("gate", by="the boss", via="web", verified=True)
+        view = await plan.ended()
+        assert view["status"] == "completed"
+        # Anybody could claim to be verified.
+        assert (step(view, "gate")["decision"].get("via"), step(view, "gate")["decision"].get("verified")) == (
+            "web",
+            None,
+        )
 
 
 Forge = Callable[[Settings, str, str], dict[str, Any]]

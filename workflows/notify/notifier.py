@@ -115,9 +115,9 @@ class NotifyWorkflow:
         except FailureError as error:
             if is_cancelled_exception(error):
                 raise
-        finally:
-            self._busy.pop(delivery.target, None)
-            self._outbox.ended(delivery, done, workflow.now())
+        # Not in a `finally`: that would also run when a worker drops the workflow from its cache.
+        self._busy.pop(delivery.target, None)
+        self._outbox.ended(delivery, done, workflow.now())
 
 
 def _summary(delivery: Delivery) -> str:

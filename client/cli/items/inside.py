@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 from client import runs
@@ -12,7 +13,7 @@ from client.cli.session import Connected
 from client.ids import plan_id
 from plans.run import DENIED
 from plans.views.markdown import MARKS
-from plans.views.models import InnerStep, InsidePage
+from plans.views.models import DecisionView, InnerStep, InsidePage, ToolCallView
 from plans.views.nested.words import folded_line, quoted
 from plans.views.safe_text import line
 
@@ -54,8 +55,48 @@ def _head(step: InnerStep) -> Iterator[str]:
         found.append(("Error", result.error))
     elif result is not None and result.ok:
         found.append(("Value", "put together from those of its steps" if result.cut else _text(result.value)))
-    found += [("Reason", step.reason), ("Files", ", ".join(step.files[:SHOWN]))]
+    found += [("Reason", step.reason), ("Depends on", ", ".join(step.needs))]
+    found += [("Times", _times(step)), *(("Attempt", _attempt(call)) for call in step.calls)]
+    found += [("Before", f"{step.more_calls} more calls and attempts")] if step.more_calls else []
+    found += [("Decision", decided(step.decision))] if step.decision else []
+    found += (
+        [("Answered", f"by {step.answer.by or 'its time limit'}, {_clock(step.answer.time)}")] if step.answer else []
+    )
+    found += [("Files", ", ".join(step.files[:SHOWN])), ("Deleted", ", ".join(step.deleted[:SHOWN]))]
+    found += [("Notes", step.notes), ("Recovered", step.mended), *(("Warning", each) for each in step.warnings)]
+    found += [("Plan", f"plan show {step.child.plan_id}")] if step.child and step.child.plan_id else []
+    found += [("Agent", f"plan show {step.agent_asks.agent_id}")] if step.agent_asks else []
     yield from (f"  {name}: {line(text)}" for name, text in found if text)
+
+
+def decided(decision: DecisionView) -> str:
+    """A decision in words: what, by whom, when, why."""
+    who = f" by {decision.by}" if decision.by else " by its time limit" if decision.source == "timeout" else ""
+    how = ", with changed arguments" if decision.changed_args else ""
+    how += ", as a call of the same kind was before it" if decision.remembered else ""
+    when = f", {_clock(decision.time)}" if decision.time else ""
+    why = f": {decision.comment}" if decision.comment else ""
+    return f"{'approved' if decision.approved else 'denied'}{who}{when}{how}{why}"
+
+
+def _times(step: InnerStep) -> str:
+    times = [("started", step.started_at), ("ended", step.ended_at)]
+    return ", ".join(f"{name} {_clock(time)}" for name, time in times if time)
+
+
+def _attempt(call: ToolCallView) -> str:
+    """One call or attempt: when, how long, what became of it."""
+    parts = [_clock(call.timestamp)] if call.timestamp else []
+    parts += [f"attempt {call.attempt}"] if call.attempt else []
+    parts += [seconds(call.duration / 1000)] if call.duration else []
+    parts += [call.code] if call.code else []
+    who = f"{call.agent} #{call.call}: " if call.agent else ""
+    said = _text(call.result)
+    return f"{who}{call.tool}, {', '.join(parts)}: {said}"
+
+
+def _clock(time: datetime) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def _row(step: InnerStep) -> Iterator[str]:

@@ -12,7 +12,16 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from client.web.access.access import Access, Unknown
-from client.web.access.browser import HEADERS, MAX_HEAD, MAX_HEADERS, MAX_TARGET, SAFE_METHODS, SECURE, refusal
+from client.web.access.browser import (
+    HEADERS,
+    MAX_HEAD,
+    MAX_HEADERS,
+    MAX_TARGET,
+    REFERRER,
+    SAFE_METHODS,
+    SECURE,
+    refusal,
+)
 from client.web.access.people import Forbidden
 from plans.errors import PlanError
 
@@ -51,7 +60,7 @@ class Guard:
             if message["type"] == "http.response.start":
                 begun = True
                 headers = MutableHeaders(scope=message)
-                headers.update(self._added)
+                headers.update({n: text for n, text in self._added.items() if n != REFERRER or n not in headers})
                 headers.setdefault("Cache-Control", "no-store")
             await send(message)
 

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from client.web.access.access import Access, Known, Unknown, is_use
-from client.web.access.browser import SAFE_METHODS, own_path
+from client.web.access.browser import REFERRER, SAFE_METHODS, own_path
 from client.web.access.people import Person, Role
 from client.web.access.sessions import Sessions
 from runtime.atomic_file import write_whole
@@ -40,13 +40,13 @@ _OPEN_LINK = "Open the full link that `plan web` printed."
 
 
 class SecretLink(Access):
-    """Access with a secret link. `host`: HOST:PORT; `user`: name of the person who has the link."""
+    """Access with a secret link. `host`: HOST:PORT; `user`, `role`: who has the link, and what they may do."""
 
     same_site = "strict"
 
-    def __init__(self, secret: str, host: str, user: str, url: str | None = None) -> None:
+    def __init__(self, secret: str, host: str, user: str, url: str | None = None, role: Role = Role.OPERATOR) -> None:
         super().__init__(url or f"http://{host}", Sessions(HOURS * 3_600, HOURS * 3_600))
-        self.secret, self.user = secret, user
+        self.secret, self.user, self._role = secret, user, role
         self.attempts = Attempts()
 
     def link(self, path: str = "/") -> str:
@@ -69,7 +69,9 @@ class SecretLink(Access):
         url = own_path(request.scope["raw_path"].decode("latin-1") + (f"?{rest}" if rest else ""))
         for char, escaped in (("&", "&amp;"), ('"', "%22"), ("<", "%3C"), (">", "%3E"), ("'", "%27")):
             url = url.replace(char, escaped)
-        return self.enter(HTMLResponse(ENTER.format(url=url)), self.new_session())
+        # This page's address is the one that others must not see, in `Referer` and `document.referrer` as well.
+        response = HTMLResponse(ENTER.format(url=url), headers={REFERRER: "no-referrer"})
+        return self.enter(response, self.new_session())
 
     def known(self, request: Request) -> Known | None:
         """The user, by the cookie of a session."""
@@ -77,7 +79,7 @@ class SecretLink(Access):
         session = self.sessions.find(cookie, is_use=is_use(request))
         if session is None:
             return None
-        return Known(Person(session.name, frozenset({Role.OPERATOR})), session.csrf, cookie)
+        return Known(Person(session.name, frozenset({self._role})), session.csrf, cookie)
 
     def unknown(self, _request: Request) -> Unknown:
         """Ask for the link."""

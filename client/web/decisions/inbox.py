@@ -20,6 +20,7 @@ from client.rpc import ask_view
 from client.web.decisions.cards import Card
 from client.web.service import Service
 from plans.errors import PlanError
+from plans.flow.ids import pattern_of
 from plans.log import LogKind
 from plans.run import PlanStatus
 from plans.views.models import BriefView
@@ -30,7 +31,9 @@ EVERY = 1.0
 """Seconds between two looks at the index while somebody watches."""
 RENEWED = 5.0
 """Seconds after which a plan is queried again although the index says nothing new: what it asks may have changed."""
-PATIENCE = 4.0
+SILENT = 15.0
+"""The same for a plan that did not answer, or asked nothing although the index said so: pages do not wait for it."""
+PATIENCE = 2.0
 """Seconds that a plan may take to answer."""
 EXPLAINED = 20
 """Decisions that are gone of which the plan is asked what became of them, at most, per look."""
@@ -53,6 +56,11 @@ class Waiting:
     """Why nothing can be told now; the rest is as it last was."""
     gone: dict[str, str] = field(default_factory=dict)
     """What became of decisions that were here before, by key."""
+
+    @property
+    def count(self) -> int:
+        """How much there is to decide: all items of one step in a loop count as one."""
+        return len({(item.plan_id, pattern_of(item.step_id)) for item in self.decisions}) + len(self.reviews)
 
     @property
     def keys(self) -> list[str]:
@@ -149,12 +157,12 @@ class Inbox:
 
     def _is_fresh(self, plan: str, sign: tuple[str, ...] | None, now: float) -> bool:
         known = self._known.get(plan)
-        return known is not None and known[0] == sign and now < known[1] + RENEWED
+        return known is not None and known[0] == sign and now < known[1] + (RENEWED if known[2] else SILENT)
 
     def _told(self, silent: list[str]) -> tuple[str, ...]:
         """The sentences about plans that did not answer, those of plans that were not due included."""
         now = time.monotonic()
-        self._silent = {text: at for text, at in self._silent.items() if now < at + 1.5 * RENEWED}
+        self._silent = {text: at for text, at in self._silent.items() if now < at + 1.5 * SILENT}
         self._silent |= dict.fromkeys(silent, now)
         return tuple(self._silent)
 

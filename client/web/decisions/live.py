@@ -14,7 +14,7 @@ STILL_HERE = 15.0
 
 
 async def events(inbox: Inbox) -> AsyncIterator[bytes]:
-    """One event at once, and one for each change: `keys`, what became of those that are `gone`, and a `problem`."""
+    """One event at once, and one for each change: `keys`, `gone` and what became of those, a `problem`, the `count`."""
     follower = inbox.follow()
     following: asyncio.Task[Waiting] | None = None
     try:
@@ -25,7 +25,7 @@ async def events(inbox: Inbox) -> AsyncIterator[bytes]:
                 yield b": still here\n\n"
                 continue
             waiting, following = following.result(), None
-            found = {"keys": waiting.keys, "gone": waiting.gone, "problem": waiting.problem}
+            found = {"keys": waiting.keys, "gone": waiting.gone, "problem": waiting.problem, "count": waiting.count}
             yield f"event: waiting\ndata: {json.dumps(found)}\n\n".encode()
     finally:
         if following is not None:

@@ -6,8 +6,7 @@ changed, or somebody else was first, nothing is decided and the page shows how t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -37,6 +36,7 @@ from plans.waiting.questions import misfit
 MOST_CARDS = 100
 """Decisions shown in the inbox, oldest first; the others come up once these are decided."""
 MAX_COMMENT = 2_000
+OK = 200
 REFUSED = 409
 INVALID = 422
 
@@ -50,8 +50,8 @@ class Typed:
     comment: str = ""
     answer: Field | None = None
     args: Field | None = None
-    status: int = 200
-    edits: bool = field(default=False)
+    status: int = OK
+    edits: bool = False
     """The form for other arguments is open."""
 
 
@@ -104,41 +104,59 @@ async def answer(request: Request) -> Response:
     try:
         said = await runs.answer(client, plan, step, found.value, by=person_of(request).name, digest=digest or None)
     except NoWorker as error:
-        said = error.message
+        said = delivered(error)
     except (Refused, PlanClosed) as error:
         return await _shown(request, plan, step, Typed(error.message, answer=found.field, status=REFUSED))
     return _done(request, form, plan, said)
 
 
 async def _decided(request: Request, *, approved: bool) -> Response:
-    form, plan = await form_of(request), request.path_params["plan_id"]
-    step, digests = text_of(form, "step"), [each for each in form.getlist("digests") if isinstance(each, str)]
-    service, comment = service_of(request), text_of(form, "comment").strip()[:MAX_COMMENT]
-    client = await service.client()
-    person, always = person_of(request), bool(text_of(form, "always"))
-    choice = Choice(step_id=step, by=person.name, comment=comment, remember=always, via="web", verified=person.verified)
+    form, plan, person = await form_of(request), request.path_params["plan_id"], person_of(request)
+    step, comment = text_of(form, "step"), text_of(form, "comment").strip()[:MAX_COMMENT]
+    choice = Choice(step_id=step, by=person.name, comment=comment, via="web", verified=person.verified)
+    choice = choice.model_copy(update={"remember": approved and bool(text_of(form, "always"))})
+    typed = Typed(comment=comment)
     try:
         if is_pattern(step):
-            return await _decided_all(request, form, choice, digests, approved=approved)
+            return await _decided_all(request, form, choice, approved=approved)
         choice = choice.model_copy(update=_about(form))
         if approved and text_of(form, "edited"):
-            asked = await asked_now(service, plan, step)
-            if asked is None or (choice.digest and asked.digest != choice.digest):
-                notice = await news(service, plan, step, asked)
-                return await _shown(request, plan, step, Typed(notice, comment, status=REFUSED))
-            found = args_form(await schema_of_args(service, plan, asked.tool), asked.args).read(form.multi_items())
-            if not found.is_valid:
-                notice = "Nothing was approved: see the fields marked ✗." if found.is_complete else ""
-                typed = Typed(notice, comment, args=found.field, status=INVALID, edits=True)
+            typed, args = await _other_args(request, form, choice)
+            if typed.status != OK:
                 return await _shown(request, plan, step, typed)
-            choice = choice.model_copy(update={"args": found.value})
-        said = await (runs.approve if approved else runs.deny)(client, plan, choice)
-    except NoWorker as error:
-        said = error.message
+            choice = choice.model_copy(update={"args": args})
+        said = await _sent(request, plan, choice, approved=approved)
     except (Refused, PlanClosed, InvalidPlan) as error:
-        is_edited = error.code == "INVALID_ARGS"
-        return await _shown(request, plan, step, Typed(error.message, comment, status=REFUSED, edits=is_edited))
+        return await _shown(request, plan, step, replace(typed, notice=error.message, status=REFUSED))
     return _done(request, form, plan, said)
+
+
+async def _sent(request: Request, plan: str, choice: Choice, *, approved: bool) -> str:
+    """The plan's sentence about the decision; where no worker serves it, that the decision waits for one."""
+    client = await service_of(request).client()
+    try:
+        return await (runs.approve if approved else runs.deny)(client, plan, choice)
+    except NoWorker as error:
+        return delivered(error)
+
+
+async def _other_args(request: Request, form: FormData, choice: Choice) -> tuple[Typed, Any]:
+    """The arguments typed into the form of the tool, and how the form looks with them; of status OK if they fit."""
+    service, plan = service_of(request), request.path_params["plan_id"]
+    asked = await asked_now(service, plan, choice.step_id)
+    if asked is None or (choice.digest and asked.digest != choice.digest):
+        return Typed(await news(service, plan, choice.step_id, asked), choice.comment, status=REFUSED), None
+    found = args_form(await schema_of_args(service, plan, asked.tool), asked.args).read(form.multi_items())
+    notice = "" if found.is_valid or not found.is_complete else "Nothing was approved: see the fields marked ✗."
+    status = OK if found.is_valid else INVALID
+    return Typed(notice, choice.comment, args=found.field, status=status, edits=True), found.value
+
+
+def delivered(error: NoWorker) -> str:
+    """What is said of a decision that waits for a worker. Raises the error if it was not delivered."""
+    if error.code != NoWorker.code:
+        raise error
+    return error.message
 
 
 def _about(form: FormData) -> dict[str, Any]:
@@ -154,10 +172,9 @@ def _about(form: FormData) -> dict[str, Any]:
     raise Refused("the form does not say what was decided on; read it here and decide again", "DIGEST_REQUIRED")
 
 
-async def _decided_all(
-    request: Request, form: FormData, choice: Choice, digests: Sequence[str], *, approved: bool
-) -> Response:
+async def _decided_all(request: Request, form: FormData, choice: Choice, *, approved: bool) -> Response:
     """Decide about the items of a loop whose calls were shown."""
+    digests = [each for each in form.getlist("digests") if isinstance(each, str)]
     if not digests:
         raise Refused("the form does not say which calls were shown; look at them again", "DIGEST_REQUIRED")
     plan = request.path_params["plan_id"]

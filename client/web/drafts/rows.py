@@ -161,14 +161,15 @@ def _facts(step: Step) -> Iterator[Fact]:
     """The other fields that are set, by their names in a plan file."""
     data = step.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     for name in aliases(step.__class__, On.EDIT):
-        if name in data and name not in _SHOWN:
-            yield _fact(name, _without_steps(data[name]))
+        rest = _without_steps(data[name]) if name in data and name not in _SHOWN else None
+        if rest not in (None, {}, []):
+            yield _fact(name, rest)
 
 
 def _without_steps(value: Any) -> Any:
     """A field without the steps inside it, which are listed by themselves."""
     if isinstance(value, list):
-        return [_without_steps(each) for each in value]
+        return [rest for each in value if (rest := _without_steps(each)) not in ({}, [])]
     return {name: each for name, each in value.items() if name != "steps"} if isinstance(value, Mapping) else value
 
 

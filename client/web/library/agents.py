@@ -78,7 +78,7 @@ async def start(request: Request) -> Response:
     typed = {name: text_of(form, name).replace("\r\n", "\n") for name in fields}
     try:
         order = order_of(typed)
-        client, local = await ready(request)
+        client, local, _ = await ready(request)
         workspace = named(Roots.of(service.settings).workspace(typed["workspace"]), service.settings, local=local)
         options = Options(workspace=workspace, approve_all=bool(typed["yes"]), by=person_of(request).name)
         name = await _begin(client, order, options, typed, service.settings)

@@ -86,7 +86,7 @@ async def update(request: Request) -> Response:
 async def trigger(request: Request) -> Response:
     """Start a run now."""
     form, name = await form_of(request), request.path_params["name"]
-    client, _ = await ready(request)
+    client = (await ready(request)).client
     found = await runs.trigger_schedule(client, name, text_of(form, "overlap") or None)
     return _done(request, f"Started {found.plan_id}." if found.plan_id else f"No run yet: {found.why}.")
 
@@ -115,7 +115,7 @@ async def backfill(request: Request) -> Response:
     form, name = await form_of(request), request.path_params["name"]
     typed = {each: text_of(form, each).strip() for each in ("from", "to", "how")}
     try:
-        client, _ = await ready(request)
+        client = (await ready(request)).client
         times = await runs.backfill_schedule(client, name, typed["from"], typed["to"], typed["how"] or "buffer")
     except PlanError as error:
         return await _shown(request, name, typed, error)
@@ -160,7 +160,7 @@ async def _create(request: Request, source: Source, choices: Choices, typed: dic
     )  # fmt: skip
     overlap_of(rules.overlap)
     wanted = requested(source, choices, settings)
-    client, local = await ready(request)
+    client, local, _ = await ready(request)
     title = wanted.plan.title or wanted.file.title
     await runs.create_schedule(
         client, name, {**wanted.file.data, "title": title} if title else wanted.file.data, timing, rules=rules,

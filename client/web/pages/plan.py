@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -27,6 +28,14 @@ STATES = ("waiting", *(status.value for status in Status))
 """What the list of steps can be narrowed to."""
 MAX_CHANGED = 500
 """Rows in one message; if more changed, the browser loads the list again."""
+
+
+class End(NamedTuple):
+    """How a plan ended."""
+
+    summary: Summary | None = None
+    resumed_by: str = ""
+    """The latest run that resumed it."""
 
 
 class Shown:
@@ -83,7 +92,7 @@ async def live(request: Request) -> Response:
     async def messages() -> AsyncIterator[str]:
         async for text in updates(watcher, cursor, EVERY, KEEP, lambda since: _told(request, watcher, since)):
             yield text
-        yield message(_head(request, watcher, await _summary(request, watcher)), number=watcher.cursor)
+        yield message(_head(request, watcher, await _end(request, watcher)), number=watcher.cursor)
         yield message("", event="ended", number=watcher.cursor)
 
     return streamed(messages())
@@ -120,7 +129,7 @@ async def _watched(request: Request) -> tuple[Watcher, BriefView]:
 
 
 async def _context(request: Request, watcher: Watcher, view: BriefView) -> dict[str, Any]:
-    return _listed(request, watcher, view) | _of_head(watcher, view, await _summary(request, watcher))
+    return _listed(request, watcher, view) | _of_head(watcher, view, await _end(request, watcher))
 
 
 def _listed(request: Request, watcher: Watcher, view: BriefView) -> dict[str, Any]:
@@ -133,27 +142,31 @@ def _listed(request: Request, watcher: Watcher, view: BriefView) -> dict[str, An
     }  # fmt: skip
 
 
-def _of_head(watcher: Watcher, view: BriefView, summary: Summary | None) -> dict[str, Any]:
+def _of_head(watcher: Watcher, view: BriefView, end: End) -> dict[str, Any]:
+    summary, resumed_by = end
     status = PlanStatus.CANCELLED if watcher.is_terminated and view.status not in ENDED else view.status
     return {
         "plan": view.id or plan_id(watcher.plan), "view": view, "plan_status": status.value, "done": done_of(view),
         "asking": [row(step) for step in view.steps if step.awaiting], "trouble": watcher.trouble,
         "waiting": len(view.pending) + sum(view.more_pending.values()), "summary": summary,
-        "next_commands": next_actions(summary) if summary else [], "has_ended": watcher.has_ended,
+        "next_actions": next_actions(summary, resumed_by=resumed_by) if summary else [],
+        "resumed_by": resumed_by, "has_ended": watcher.has_ended,
         "key_of": key_of, "is_terminated": watcher.is_terminated,
     }  # fmt: skip
 
 
-async def _summary(request: Request, watcher: Watcher) -> Summary | None:
-    """How the plan ended; None while it runs."""
+async def _end(request: Request, watcher: Watcher) -> End:
+    """How the plan ended; nothing while it runs."""
     if watcher.view is None or watcher.view.status not in ENDED:
-        return None
-    return await runs.summary(await service_of(request).client(), watcher.plan)
+        return End()
+    client = await service_of(request).client()
+    summary, links = await asyncio.gather(runs.summary(client, watcher.plan), runs.links(client, watcher.plan))
+    return End(summary, (links.resumed_by or [""])[-1])
 
 
-def _head(request: Request, watcher: Watcher, summary: Summary | None) -> str:
+def _head(request: Request, watcher: Watcher, end: End) -> str:
     view = watcher.view
-    return render(request, "_plan_head.html", partial=True, **_of_head(watcher, view, summary)) if view else ""
+    return render(request, "_plan_head.html", partial=True, **_of_head(watcher, view, end)) if view else ""
 
 
 def _told(request: Request, watcher: Watcher, since: int) -> str:
@@ -170,7 +183,7 @@ def _told(request: Request, watcher: Watcher, since: int) -> str:
         else [_row_html(view.id or plan_id(watcher.plan), row(step, watcher.live.get(step.id))) for step in listed]
     )
     if watcher.head_changed(since):
-        parts.insert(0, _head(request, watcher, None))
+        parts.insert(0, _head(request, watcher, End()))
     states = {step.id: row(step).status for step in view.steps if step.id in names}
     data = {"plan": view.status.value, "seq": view.seq, "counts": view.counts, "steps": states, "all": since < 0}
     found = json_message(data, "steps", watcher.cursor)

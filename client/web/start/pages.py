@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
 from urllib.parse import quote
 
 from starlette.datastructures import FormData
@@ -70,13 +71,13 @@ async def make(request: Request) -> Response:
     typed = {"request": wish, "id": name, "workspace": text_of(form, "workspace")}
     on_failure = text_of(form, "onFailure", "ask_llm")
     try:
-        connection, local = await ready(request)
+        client, local, _ = await ready(request)
         workspace = Roots.of(service.settings).workspace(typed["workspace"])
         options = Options(
             workspace=named(workspace, service.settings, local=local), review=True, by=person_of(request).name
         )
         started = await draft.make(
-            connection, wish, options=options, plan_id=name or None, queue=service.settings.task_queue,
+            client, wish, options=options, plan_id=name or None, queue=service.settings.task_queue,
             fields={"defaults": {"onFailure": on_failure if on_failure in ON_FAILURE else "ask_llm"}},
         )  # fmt: skip
     except PlanError as error:
@@ -100,21 +101,31 @@ async def import_(request: Request) -> Response:
     )
 
 
-async def ready(request: Request) -> tuple[Client, bool]:
-    """The client, with a worker that runs what is started; and whether workers share this machine's directories."""
+class Ready(NamedTuple):
+    """A server and workers that run what is started."""
+
+    client: Client
+    local: bool
+    """Whether the workers share this machine's directories."""
+    keeps_worker: bool
+    """Whether this machine runs a background worker with the page's settings."""
+
+
+async def ready(request: Request) -> Ready:
+    """The client, with a worker started if one is needed, as before a command. Raises NotConnected, WorkerFailed."""
     service = service_of(request)
     connection = await service.connected()
-    await ensure_worker(service.settings, connection)
+    worker = await ensure_worker(service.settings, connection)
     queue = service.settings.task_queue
     local = connection.is_on_this_machine and await serves_this_machine(connection.client, queue)
-    return connection.client, local
+    return Ready(connection.client, local, worker is not None)
 
 
 async def start(request: Request, wanted: PlanRequest) -> Started:
     """Start a checked plan as `plan start` does. Raises as `client.runs.start`."""
     service = service_of(request)
-    client, local = await ready(request)
-    if wanted.unknown_tools and service.settings.auto_worker and local:
+    client, local, keeps_worker = await ready(request)
+    if wanted.unknown_tools and keeps_worker:
         raise PlanRefused(wanted.unknown_tools, wanted.file)
     return await runs.start(
         client,

@@ -22,10 +22,11 @@ async function fetchNew() {
   const known = new Set(shown().filter((card) => !card.classList.contains("over")).flatMap(keysOf));
   const fresh = [...page.querySelectorAll("#waiting > [data-keys]")].filter((card) => !keysOf(card).some((key) => known.has(key)));
   list.append(...fresh);
+  document.dispatchEvent(new Event("htmx:after:swap")); // page.js tells the times in them
   return fresh.length;
 }
 
-async function take({ keys, gone, problem }) {
+async function take({ keys, gone, problem, count }) {
   if (problem) { live.textContent = `Not current: ${problem}`; live.classList.remove("hidden"); return; }
   const waiting = new Set(keys);
   const said = [];
@@ -39,7 +40,7 @@ async function take({ keys, gone, problem }) {
     const added = keys.some((key) => !known.has(key)) ? await fetchNew() : 0;
     if (added) said.push(`${added} new`);
     document.getElementById("nothing").hidden = keys.length > 0;
-    live.textContent = [`${keys.length} waiting, oldest first.`, ...said].join(" ");
+    live.textContent = [`${count} waiting, oldest first.`, ...said].join(" ");
   } else if (said.length) {
     live.textContent = said.join(" ");
   }

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from plans.large_value import LargeValue
 from plans.model import Budget, Defaults, Problem, Step, Undo, Value
+from plans.model.notify import NotifyRule
 from plans.run import PlanStatus, Status
 from plans.views.live import LiveView
 from plans.views.models.nested import InsideView
@@ -157,6 +158,17 @@ class InnerStep(BriefStep):
 
     reason: str = Field(default="", description="Why it is permanently blocked, or was skipped.")
     files: list[str] = Field(default_factory=list, description="Files and directories it created or changed.")
+    needs: list[str] = Field(
+        default_factory=list, description="Ids of steps it depends on; with what follows, if named."
+    )
+    notes: str = ""
+    mended: str = ""
+    deleted: list[str] = Field(default_factory=list)
+    warnings: list[str] = Field(default_factory=list)
+    calls: list[ToolCallView] = Field(default_factory=list, description="Its last calls and attempts.")
+    more_calls: int = Field(default=0, description="Number of those before them.")
+    decision: DecisionView | None = None
+    answer: Answered | None = None
 
 
 class InsidePage(View):
@@ -227,6 +239,7 @@ class PlanView(View):
     outputs: dict[str, str] = Field(default_factory=dict)
     rollback: bool = False
     owns: list[str] = Field(default_factory=list)
+    notify: list[NotifyRule] = Field(default_factory=list)
     pending: list[PendingView] = Field(default_factory=list, description="Pending decisions, oldest first.")
     more_pending: dict[str, int] = Field(
         default_factory=dict, description="Number of further ones by pattern, as in `resize[*]`."

@@ -7,14 +7,21 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
+from plans.children.view import child_view
 from plans.execution.messages import InsideAsked
+from plans.execution.readiness import needed
 from plans.flow.ids import is_pattern, matches
 from plans.run import Run
+from plans.views.agent_progress import notes_of
+from plans.views.nested.below import agent_asks
 from plans.views.nested.counting import Census
 from plans.views.nested.values import result_with_value
 from plans.views.nested.views import BriefOf, instance_view
 from plans.views.progress.events import result_view
+from plans.views.views import calls_view, decision_view
 
+CALLS = 20
+"""Calls and attempts of the step that was asked for; the others are counted."""
 PAGE_BYTES = 1_000_000
 """Length of an answer, as JSON, from which on the other steps are left to the next query."""
 
@@ -41,7 +48,9 @@ def inside_page(run: Run, asked: InsideAsked, brief: BriefOf) -> dict[str, Any]:
 def _page(
     census: Census, run: Run, asked: InsideAsked, found: list[dict[str, Any]], brief: BriefOf, after: int | None
 ) -> dict[str, Any]:
-    head = {} if is_pattern(asked.step_id) else {"step": _whole(census, run, asked.step_id, brief)}
+    head = {}
+    if not is_pattern(asked.step_id):
+        head = {"step": _whole(census, run, asked.step_id, brief) | _in_full(run, asked.step_id)}
     return {**head, "steps": found, **({} if after is None else {"next": after})}
 
 
@@ -66,3 +75,30 @@ def _whole(census: Census, run: Run, step_id: str, brief: BriefOf) -> dict[str, 
         view["result"] = result_with_value(run, step_id, result_view(state.result))
     view |= {"reason": state.reason} if state.reason else {}
     return view | ({"files": list(state.wrote)} if state.wrote else {})
+
+
+def _in_full(run: Run, step_id: str) -> dict[str, Any]:
+    """What only the step that was asked for has: its calls, its decision, what it says and needs."""
+    step, state = run.step_of(step_id), run.steps[step_id]
+    if step is None:
+        return {}
+    calls = calls_view(run, step)
+    found: dict[str, Any] = {
+        "args": run.args_of(step),
+        "needs": list(needed(run, step)),
+        "notes": notes_of(step, state),
+        "mended": state.mended,
+        "deleted": state.deleted,
+        "warnings": list(state.warnings),
+        "calls": calls[-CALLS:],
+        "moreCalls": state.more_past + max(0, len(calls) - CALLS),
+    }
+    if step_id in run.decisions:
+        found["decision"] = decision_view(run.decisions[step_id])
+    if step_id in run.waiting.answers:
+        found["answer"] = run.waiting.answers[step_id].model_dump(mode="json", include={"by", "time", "source"})
+    if state.child is not None:
+        found["child"] = child_view(state.child)
+    return {name: value for name, value in found.items() if value not in ([], {}, "", 0, None)} | agent_asks(
+        run, step_id
+    )

@@ -10,8 +10,9 @@ from plans.run import Run
 from plans.views.progress.events import result_view
 from plans.views.safe_text import line
 
-_MARKS = {"pending": "not undone yet", "running": "being undone", "completed": "undone", "failed": "undo failed",
-          "skipped": "undo denied"}  # fmt: skip
+UNDO_WORDS = {"pending": "not undone yet", "running": "being undone", "completed": "undone", "failed": "undo failed",
+              "skipped": "undo denied"}  # fmt: skip
+"""What became of an undo, by the status of the step that does it."""
 
 
 def closing_view(run: Run) -> dict[str, Any]:
@@ -21,7 +22,7 @@ def closing_view(run: Run) -> dict[str, Any]:
         return {}
     view: dict[str, Any] = {"phase": closing.phase, "ends": closing.ends, "cancelled": closing.cancelled}
     number = [became.status for _, became in outcomes(run)]
-    undo = {status: number.count(status) for status in _MARKS if status in number}
+    undo = {status: number.count(status) for status in UNDO_WORDS if status in number}
     return {"closing": {**view, "undo": undo}}
 
 
@@ -42,4 +43,4 @@ def undo_text(run: Run, step: Step) -> str:
         return ""
     result = became.result
     error = f": {line(result.error or result.code or '')}" if result is not None and not result.ok else ""
-    return _MARKS[became.status] + error
+    return UNDO_WORDS[became.status] + error

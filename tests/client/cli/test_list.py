@@ -63,9 +63,9 @@ def test_the_table_says_how_far_a_plan_is_as_far_as_that_is_known() -> None:
 
 
 async def test_lists_are_filtered_and_say_what_is_awaited(environ: Environ, worker: Worker, tmp_path: Path) -> None:
-    gate = {"id": "gate", "tool": "run_command", "args": {"command": "true"}, "requiresApproval": True}
-    look = {"id": "look", "tool": "list_directory", "args": {"path": "."}}
-    inner = {"id": "inner", "tool": "plan", "args": {"steps": [gate]}}
+    gate: dict[str, Any] = {"id": "gate", "tool": "run_command", "args": {"command": "true"}, "requiresApproval": True}
+    look: dict[str, Any] = {"id": "look", "tool": "list_directory", "args": {"path": "."}}
+    inner: dict[str, Any] = {"id": "inner", "tool": "plan", "args": {"steps": [gate]}}
     names = []
     for number, step in enumerate((look, gate, inner)):
         file = written(tmp_path / f"{number}.json", {"title": f"Plan {number}", "steps": [look, {**step, "id": "x"}]})
@@ -93,8 +93,8 @@ async def test_lists_are_filtered_and_say_what_is_awaited(environ: Environ, work
     shown = (await plan(environ, "list", "--running")).out
     assert "AWAITS" in shown
     assert "Next: plan pending " in shown
-    for name, step in ((names[1], "x"), (names[2], "x/gate")):
-        assert (await plan(environ, "deny", name, step)).code == 0
+    for name, step_id in ((names[1], "x"), (names[2], "x/gate")):
+        assert (await plan(environ, "deny", name, step_id)).code == 0
         assert (await plan(environ, "watch", name)).code == 1
 
     async def partial() -> bool:

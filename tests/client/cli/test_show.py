@@ -39,7 +39,7 @@ async def test_a_person_sees_what_happened_who_decided_and_what_to_do_next(
     name = await asked(environ, tmp_path, WRITE, SAY, LAST, taskId="task-7")
     shown = (await plan(environ, "show", name)).out
     assert f"Next: plan pending {name}" in shown
-    assert "  1: [?] Say hi · say" in shown
+    assert "  [?] say: Say hi" in shown
     changed = json.dumps({"command": "echo edited"})
     approved = await plan(environ, "approve", name, "say", "--by", "ann", "--comment", "better", "--args", changed)
     rows = approved.err.splitlines()
@@ -58,19 +58,30 @@ async def test_a_person_sees_what_happened_who_decided_and_what_to_do_next(
         *(f"Id: {name}, version 2, task task-7", "Status: partial: 2 completed, 1 denied"),
     ]
     for part in (
-        "  0: [✓] write · completed in",
+        "  [✓] write · completed in",
         "      Files: a.txt",
         '      Value: {"path": "a.txt", "bytes": 5, "created": true}',
-        "  1: [✓] Say hi · say · completed in",
+        "  [✓] say: Say hi · completed in",
         "      Approved: by ann, ",
         "with changed arguments: better",
         "edited",
-        "  2: [-] last · denied",
+        "  [-] last · denied",
         "      Denied: by bob, ",
         "keep it",
         f"Next: plan resume {name}",
     ):
         assert any(part in row for row in ended), part
+    one = (await plan(environ, "show", name, "say")).out.splitlines()
+    assert one[0].startswith("say: Say hi · completed in ")
+    for part in (
+        *('  Args: {"command": "echo edited"}', "  Times: started ", "  Attempt: run_command, "),
+        "  Decision: approved by ann, ",
+    ):
+        assert any(row.startswith(part) for row in one), (part, one)
+    assert any(row.endswith("with changed arguments: better") for row in one)
+    denied = (await plan(environ, "show", name, "last")).out
+    assert "  Depends on: say, write" in denied
+    assert "  Decision: denied by bob, " in denied
 
 
 async def test_who_comes_late_is_told_what_was_asked_then_and_what_was_made_of_it(

@@ -129,6 +129,12 @@ def test_everything_unusual_in_a_changed_line_is_visible(tmp_path: Path) -> None
     assert found.rows[1:] == ["-safe", "+sa\\u{202e}fe\\u{d}", "+\\u{1b}[2J"]
 
 
+def test_an_empty_line_that_stays_is_empty_and_not_a_space(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("one\n\ntwo\n")
+    found = diff(tmp_path, "write_file", path="a", content="one\n\n2 \n")
+    assert found.rows[1:] == [" one", "", "-two", "+2\\u{20}"]
+
+
 def test_nothing_is_looked_at_where_no_plan_may_work(tmp_path: Path) -> None:
     rules = WorkspaceRules(state=str(tmp_path / "state"))
     (tmp_path / "state").mkdir()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,15 +16,18 @@ import pytest
 from temporalio.client import Client
 from temporalio.worker import Worker
 
+from activities.tools.registry import load_tools
 from client import runs
 from client.web.service import Service
 from plans.run import Options
 from runtime.connect import Connection, Origin
 from runtime.server import Server
 from runtime.settings import Settings
+from runtime.task_queues import listeners
 from tests.client.web.page_client import access_of, browsing, csrf_of
 from tests.driving import terminated
 from tests.waiting import until
+from worker import build
 
 WRITE = {"id": "write", "tool": "write_file", "args": {"path": "a.txt", "content": "one"}, "description": "Write it"}
 READ = {"id": "read", "tool": "read_file", "args": {"path": "a.txt"}, "dependsOn": ["write"]}
@@ -79,6 +83,14 @@ def at(plan: str, step: str) -> str:
 def service_on(server: Server, settings: Settings, client: Client) -> Service:
     """A page's service on this machine's server."""
     return Service(settings, {}, access_of(), Connection(client, server.address, Origin.CONFIGURED))
+
+
+@asynccontextmanager
+async def working(client: Client, settings: Settings) -> AsyncIterator[None]:
+    """A worker with these settings, once the server knows of it: the page must not start one of its own."""
+    async with build(client, settings, load_tools(()), indexed=True):
+        await until(lambda: listeners(client, settings.task_queue), "the server sees the worker poll")
+        yield
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from tests.plans.building import TOOLS, spec
     [
         ("read_file", {"path": "x"}, []),
         ("read_file", {"path": "x", "limit": 3}, []),
-        ("read_file", {"path": "x", "limit": True}, [("args.limit", "True is not of type integer")]),
-        ("read_file", {"path": "x", "limit": None}, [("args.limit", "None is not of type integer")]),
+        ("read_file", {"path": "x", "limit": True}, [("args.limit", "true is not of type integer")]),
+        ("read_file", {"path": "x", "limit": None}, [("args.limit", "null is not of type integer")]),
         ("read_file", {"path": ""}, [("args.path", "'' should be non-empty")]),
         ("read_file", {"paht": "x"}, [("args.path", "needs 'path'; add it"), ("args.paht", "did you mean 'path'?")]),
         ("write_file", {}, [("args.content", "add it"), ("args.path", "add it")]),

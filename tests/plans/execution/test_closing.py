@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from plans.model import Step
 from plans.run import Run, run_of, text_of
 from plans.step_call import digest_of
 from plans.views import queries
+from plans.views.markdown import Node, mermaid
 from plans.views.models import PlanView
 from plans.views.summary import summary_of
 from tests.plans.building import NOW, begun, completed, failed, skipped, statuses, step
@@ -249,6 +251,9 @@ def test_views_and_summary_say_what_became_of_each_undo() -> None:
     assert view.counts == {"total": 3, "completed": 2, "failed": 1}
     assert view.closing is not None
     assert view.closing.undo == {"completed": 1, "failed": 1}
+    drawn = mermaid([Node.of(each) for each in view.steps])
+    assert re.findall(r"↶ [a-z ]+", drawn) == ["↶ undone", "↶ undo failed"]
+    assert "    s0 --> s3\n    s1 --> s4" in drawn, "an undo follows what it undoes"
     text = queries.text(schedule.run, [])
     assert "undo failed: stuck" in text
     assert "Progress: 2/3" in text

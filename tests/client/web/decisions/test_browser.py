@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page
 from temporalio.client import Client
@@ -97,6 +98,7 @@ async def test_a_call_is_read_with_its_diff_and_approved_on_a_phone(
     assert (found.approved, found.by) == (True, "ann")
 
 
+@pytest.mark.slow
 async def test_a_question_is_answered_with_a_form_and_a_mistake_is_shown_at_its_field(
     page_at: str, chromium: Browser, ask: Ask, temporal_client: Client, tmp_path: Path
 ) -> None:
@@ -142,11 +144,12 @@ async def test_without_javascript_the_inbox_approves_and_denies(
         await page.get_by_role("group").get_by_text("Comment").click()
         await page.get_by_role("textbox", name="Comment on other").fill("not now")
         await page.get_by_role("button", name="Deny other").click()
-        await page.get_by_text("step 'other' denied by ann: not now").wait_for()
+        await page.get_by_text("step 'other' denied by ann (web): not now").wait_for()
     assert (await decided(temporal_client, plan, "gate")).approved
     assert not (await decided(temporal_client, plan, "other")).approved
 
 
+@pytest.mark.slow
 async def test_the_inbox_follows_what_others_decide_and_what_is_new_without_moving(
     page_at: str, chromium: Browser, ask: Ask, temporal_client: Client, workspace: Path, tmp_path: Path
 ) -> None:
@@ -169,6 +172,7 @@ async def test_the_inbox_follows_what_others_decide_and_what_is_new_without_movi
         await screenshot(page, tmp_path / "inbox.png", whole=True)
 
 
+@pytest.mark.slow
 async def test_every_page_of_decisions_is_readable_in_both_sizes_and_schemes(
     page_at: str, chromium: Browser, ask: Ask, temporal_client: Client, tmp_path: Path
 ) -> None:

@@ -6,7 +6,6 @@ import re
 
 from temporalio.client import Client
 
-from activities.tools.registry import load_tools
 from client import edits as editing
 from client import runs
 from examples.scripted_llm.script import Script
@@ -15,9 +14,8 @@ from plans.edits import SetField
 from runtime.server import Server
 from runtime.settings import Settings
 from tests.client.web.page_client import browsing
-from tests.client.web.visiting import LIST, READ, WRITE, Start, Visitor, at, service_on
+from tests.client.web.visiting import LIST, READ, WRITE, Start, Visitor, at, service_on, working
 from tests.waiting import until
-from worker import build
 
 HOSTILE = "<img src=x>\u202e{{7*7}}"
 
@@ -155,7 +153,7 @@ async def test_regeneration_waits_for_the_llm_and_shows_what_is_different(
     better = {"title": "Notes", "steps": [{**WRITE, "args": {"path": "a.txt", "content": "better"}}, LIST]}
     with ScriptedLlm(Script.of([{"reply": {"json": better}}, {"reply": {"status": 400}, "times": 0}])) as llm:
         asking = settings.with_flags(openai_base_url=llm.url, model="demo")
-        async with build(temporal_client, asking, load_tools(()), indexed=True):
+        async with working(temporal_client, asking):
             plan = await start_unserved(WRITE, READ, LIST)
             service = service_on(server, asking, temporal_client)
             async with browsing(service) as browser:

@@ -16,8 +16,7 @@ from runtime.server import Server
 from runtime.settings import Settings
 from runtime.templates.names import hash_of
 from tests.client.web.page_client import browsing
-from tests.client.web.visiting import Visitor, service_on
-from worker import build
+from tests.client.web.visiting import Visitor, service_on, working
 
 PLAN = "title: Look\ninputs:\n  where: {type: string, default: .}\nsteps:\n  - {id: look, tool: list_directory}\n"
 NEWER = PLAN.replace("{id: look, tool: list_directory}", "{id: look, tool: list_directory, args: {path: sub}}")
@@ -89,7 +88,7 @@ async def test_an_agent_is_started_and_its_run_shown_with_its_tool_calls(
     done = {"reply": {"text": "There is one file: seen.txt"}, "times": 0}
     with ScriptedLlm(Script.of([call, done])) as llm:
         asking = settings.with_flags(openai_base_url=llm.url, model="demo")
-        async with build(temporal_client, asking, load_tools(()), indexed=True):
+        async with working(temporal_client, asking):
             service = service_on(server, asking, temporal_client)
             async with browsing(service) as browser:
                 ann = Visitor(service, browser, temporal_client)

@@ -9,18 +9,18 @@ import pytest
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from activities.tools.registry import load_tools
 from client import runs
+from client.rpc import ask
 from client.web.start.roots import OutsideRoots, Roots
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
 from runtime.server import Server
 from runtime.settings import Settings
+from tests.client.cli.command import plan
 from tests.client.web.page_client import browsing
-from tests.client.web.visiting import LIST, Visitor, service_on
+from tests.client.web.visiting import LIST, Visitor, service_on, working
 from tests.driving import terminated
 from tests.waiting import until
-from worker import build
 
 GREET = """\
 title: Greet somebody
@@ -97,9 +97,9 @@ async def test_a_request_to_the_llm_leads_to_the_review_of_its_plan_which_waives
     server: Server, temporal_client: Client, settings: Settings, workspace: Path
 ) -> None:
     step = {"id": "run", "tool": "run_command", "args": {"command": "true"}, "requiresApproval": False}
-    with ScriptedLlm(Script.of([{"reply": {"json": {"title": "Written", "steps": [step]}}}])) as llm:
+    with ScriptedLlm(Script.of([{"reply": {"json": {"title": "Written", "steps": [step]}}, "times": 0}])) as llm:
         asking = settings.with_flags(openai_base_url=llm.url, model="demo")
-        async with build(temporal_client, asking, load_tools(()), indexed=True):
+        async with working(temporal_client, asking):
             service = service_on(server, asking, temporal_client)
             async with browsing(service) as browser:
                 ann = Visitor(service, browser, temporal_client)
@@ -157,3 +157,21 @@ def test_hidden_folders_and_files_without_steps_are_not_listed(settings: Setting
 async def test_a_workspace_outside_the_roots_is_refused(visitor: Visitor, tmp_path: Path) -> None:
     fields = {"text": f"steps: [{LIST}]".replace("'", '"'), "do": "start", "workspace": str(tmp_path)}
     assert "OUTSIDE_ROOTS" in await visitor.post("/start/plan", fields, 422)
+
+
+async def test_a_plan_started_here_is_the_one_that_the_command_starts(
+    visitor: Visitor, worker: Worker, environ: dict[str, str], workspace: Path
+) -> None:
+    (workspace / "greet.yaml").write_text(GREET)
+    options = ["--input", "name=Ann", "--input", "loud=true", "--max-parallel", "3", "--review"]
+    ended = await plan(environ, "start", str(workspace / "greet.yaml"), *options, "--json")
+    fields = {"file": "greet.yaml", "do": "start", "input.name": "Ann", "input.times": "", "input.loud": "true"}
+    here = await begun(visitor, "/start/plan", {**fields, "maxParallel": "3", "review": "1"})
+    states = [await ask(visitor.client, name, "state") for name in (ended.json["planId"], here)]
+    for state in states:
+        state["options"].pop("by")
+        state["plan"].pop("id")
+    assert states[0]["options"] == states[1]["options"]
+    assert states[0]["plan"] == states[1]["plan"]
+    for name in (ended.json["planId"], here):
+        await terminated(visitor.client, f"plan-{name}")
