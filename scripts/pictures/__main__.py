@@ -12,6 +12,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, sync_playwright
 
 from runtime.settings import Settings
+from scripts.pictures.page import DESK, PHONE, served, shoot
 from scripts.pictures.terminal import Terminal
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,6 +30,7 @@ def main() -> int:
             with sync_playwright() as driver:
                 browser = driver.chromium.launch(executable_path=_chromium(), chromium_sandbox=False)
                 _terminal(browser, directory, environ)
+                _pages(browser, directory, environ)
                 browser.close()
         finally:
             _plan(environ, directory, "down")
@@ -74,6 +76,22 @@ def _terminal(browser: Browser, directory: Path, environ: dict[str, str]) -> Non
         _draw(browser, terminal, terminal.wait("plan approve"), "approval")
     finally:
         terminal.close()
+
+
+def _pages(browser: Browser, directory: Path, environ: dict[str, str]) -> None:
+    with served(directory / "weather", environ) as link:
+        for dark in (False, True):
+            shade = "dark" if dark else "light"
+            shoot(browser, link, f"/plans/{ID}", PICTURES / f"web-plan-{shade}.png", DESK, dark=dark)
+            shoot(
+                browser,
+                link,
+                f"/plans/{ID}/steps/headline/decide",
+                PICTURES / f"web-decide-{shade}.png",
+                PHONE,
+                dark=dark,
+            )
+        shoot(browser, link, f"/plans/{ID}/draft", PICTURES / "web-draft.png", DESK, dark=False)
 
 
 def _draw(browser: Browser, terminal: Terminal, screen: str, name: str) -> None:
