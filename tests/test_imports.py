@@ -314,7 +314,7 @@ def test_a_seeded_impure_module_is_caught(source: str) -> None:
         "import subprocess",
         "import logging",
         "import threading",
-        "import aiohttp",
+        "import httpx",
         "from temporalio.client import Client",
         "from temporalio import activity",
         "import temporalio.worker",

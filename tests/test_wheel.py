@@ -16,7 +16,7 @@ from temporalio.client import Client
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("plans", "runtime", "activities", "workflows", "client")
-EXTRA = ("typer", "rich", "textual", "textual_serve", "aiohttp", "aiohttp_jinja2", "jinja2", "watchfiles")
+EXTRA = ("typer", "rich", "textual", "starlette", "uvicorn", "jinja2", "watchfiles")
 """The libraries of the extra `cli`."""
 SCRIPT = """
 import asyncio

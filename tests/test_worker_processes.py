@@ -107,4 +107,4 @@ def test_a_worker_imports_nothing_of_the_user_side() -> None:
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
     assert {"plans", "runtime", "activities", "workflows"} <= loaded
-    assert not loaded & {"client", "typer", "textual", "textual_serve", "aiohttp"}
+    assert not loaded & {"client", "typer", "textual", "starlette", "uvicorn", "jinja2"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from importlib.util import find_spec
 
-NEEDED = ("typer", "rich", "textual", "textual_serve", "aiohttp", "aiohttp_jinja2", "jinja2", "watchfiles")
+NEEDED = ("typer", "rich", "textual", "starlette", "uvicorn", "jinja2", "watchfiles")
 """Import names of the libraries in the extra `cli`."""
 
 

@@ -35,7 +35,7 @@ Print = Annotated[bool, typer.Option("--print", help="Print what --install would
 
 
 def up(install: Install = False, uninstall: Uninstall = False, print_: Print = False, web: Web = True) -> None:
-    """Run server, Temporal UI, worker and web page in the foreground. Runs until Ctrl-C; all data stays on disk."""
+    """Run server, UI, worker and web page in the foreground. Runs until Ctrl-C; all data stays on disk."""
     settings, chosen = environment.settings(), install + uninstall + print_
     if chosen > 1:
         raise PlanError("use one of --install, --uninstall and --print", "BAD_USAGE")

@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import shutil
-import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import psutil
+from playwright.async_api import Browser, Error, Page, async_playwright
 
 from runtime import daemon
-from runtime.server import HOST, Server, free_ports, listens
+from runtime.server import HOST, Server, free_ports
 from tests.lacking import end
 from tests.waiting import connected, until
 
@@ -50,62 +50,46 @@ def listeners(server: Server) -> list[tuple[str, int]]:
 
 
 class Chromium:
-    """A headless Chromium, driven by its DevTools protocol; every name ending in .example is this machine."""
+    """A headless Chromium; every name ending in .example is this machine."""
 
-    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
-        self._socket, self._number = socket, 0
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
 
-    async def call(self, method: str, session: str | None = None, **parameters: Any) -> dict[str, Any]:
-        """Send a command and return its result."""
-        self._number += 1
-        number = self._number
-        message = {"id": number, "method": method, "params": parameters}
-        await self._socket.send_json(message | ({"sessionId": session} if session else {}))
-        while True:
-            answer = await self._socket.receive_json(timeout=60)
-            if answer.get("id") == number:
-                assert "error" not in answer, answer
-                found: dict[str, Any] = answer["result"]
-                return found
+    async def open(self, url: str) -> tuple[Page, str]:
+        """Open a page in a tab of its own; returns the tab, and the network error if there is one."""
+        page = await self._browser.new_page()
+        try:
+            await page.goto(url)
+        except Error as error:
+            if found := re.search(r"net::ERR_\w+", error.message):
+                return page, found[0]
+            raise
+        return page, ""
 
-    async def open(self, url: str) -> tuple[str, str]:
-        """Open a page in a tab of its own; returns the tab's session, and the network error if there is one."""
-        target = (await self.call("Target.createTarget", url="about:blank"))["targetId"]
-        session = (await self.call("Target.attachToTarget", targetId=target, flatten=True))["sessionId"]
-        opened = await self.call("Page.navigate", session, url=url)
-        if not opened.get("errorText"):
-            ready = "document.readyState == 'complete' && location.href != 'about:blank'"
-            await until(lambda: self.run(session, ready), f"{url} is loaded")
-        return str(session), str(opened.get("errorText", ""))
-
-    async def run(self, session: str, script: str) -> Any:
-        """The value of an expression in a page, awaited if it is a promise."""
-        given = {"expression": script, "awaitPromise": True, "returnByValue": True}
-        return (await self.call("Runtime.evaluate", session, **given))["result"].get("value")
+    async def run(self, page: Page, script: str) -> Any:
+        """The value of an expression in a page, awaited if it is a promise; once more if the page led elsewhere."""
+        try:
+            return await page.evaluate(script)
+        except Error as error:
+            if "context was destroyed" not in error.message:
+                raise
+            await page.wait_for_load_state("networkidle")
+            return await page.evaluate(script)
 
 
 @asynccontextmanager
-async def chromium(folder: Path) -> AsyncIterator[Chromium]:
+async def chromium() -> AsyncIterator[Chromium]:
     """A running Chromium. Ends the test if there is none on this machine."""
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if program is None:
         end("chromium", "chromium is not installed", os.environ)
-    command = [str(program), "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", _FEATURES]
-    command += [f"--user-data-dir={folder}", "--remote-debugging-port=0", f"--host-resolver-rules=MAP *.example {HOST}"]
-    with (folder.parent / "chromium.log").open("wb") as log:
-        process = await asyncio.create_subprocess_exec(*command, stdout=log, stderr=log, start_new_session=True)
-    try:
-        file = folder / "DevToolsActivePort"
-        await until(lambda: file.exists() and file.read_text().count("\n"), "Chromium says where it listens")
-        port, path = file.read_text().split("\n")[:2]
-        await until(lambda: listens(HOST, int(port)), "Chromium listens")
-        url = f"ws://{HOST}:{port}{path}"
-        async with aiohttp.ClientSession() as client, client.ws_connect(url, max_msg_size=0) as ws:
-            yield Chromium(ws)
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # all of its processes are in the session that began with it
-        await process.wait()
+    flags = ["--disable-gpu", "--no-first-run", _FEATURES, f"--host-resolver-rules=MAP *.example {HOST}"]
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=str(program), args=flags, chromium_sandbox=False)
+        try:
+            yield Chromium(browser)
+        finally:
+            await browser.close()
 
 
 def start_body(workflow: str = "Pwned") -> str:

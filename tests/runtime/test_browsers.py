@@ -8,12 +8,16 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from aiohttp import web
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+from starlette.routing import Route
 
 from runtime import server
 from runtime.browser_guard import BLOCKED_PORTS
 from runtime.server import HOST, Server
 from runtime.settings import Settings
+from tests.client.web.browser import served
 from tests.runtime.browsers import EVIL, Chromium, chromium, listeners, old_server, start_body
 from tests.runtime.test_browser_guard import WHERE, names
 from tests.waiting import connected, until
@@ -57,19 +61,11 @@ REBOUND = """
 async def evil() -> AsyncIterator[str]:
     """The URL of the attacker's page."""
 
-    async def page(_: web.Request) -> web.Response:
-        return web.Response(text="<!doctype html><title>Kittens</title><body>", content_type="text/html")
+    async def page(_: Request) -> HTMLResponse:
+        return HTMLResponse("<!doctype html><title>Kittens</title><body>")
 
-    application = web.Application()
-    application.router.add_get("/", page)
-    runner = web.AppRunner(application)
-    await runner.setup()
-    site = web.TCPSite(runner, HOST, 0)
-    await site.start()
-    try:
-        yield f"http://{EVIL}:{runner.addresses[0][1]}/"
-    finally:
-        await runner.cleanup()
+    async with served(Starlette(routes=[Route("/", page)])) as origin:
+        yield f"http://{EVIL}:{origin.rpartition(':')[2]}/"
 
 
 async def attack(browser: Chromium, page: str, of: list[tuple[str, int]]) -> tuple[str, set[str]]:
@@ -100,7 +96,7 @@ async def test_pages_start_and_read_plans_only_of_a_server_as_it_was_started_bef
     settings = Settings.read({**caches, **state})
     guarded = await server.ensure(settings)
     try:
-        async with old_server(temporal_binary, tmp_path) as before, chromium(tmp_path / "profile") as browser:
+        async with old_server(temporal_binary, tmp_path) as before, chromium() as browser:
             told, _ = await attack(browser, evil, listeners(before))
             started = await names(await connected(before.address))
             assert {name.partition("-")[0] for name in started} == {"fetch", "form", "rebound"}
@@ -125,7 +121,7 @@ async def _shows(browser: Chromium, guarded: Server) -> None:
 
 
 async def test_the_browser_refuses_every_port_that_is_taken_for_refused(tmp_path: Path, evil: str) -> None:
-    async with chromium(tmp_path / "profile") as browser:
+    async with chromium() as browser:
         for port in BLOCKED_PORTS:
             _, error = await browser.open(f"http://{HOST}:{port}/")
             assert (port, error) == (port, "net::ERR_UNSAFE_PORT")

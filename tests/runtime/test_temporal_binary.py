@@ -13,7 +13,10 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from aiohttp import web
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from runtime.errors import NotConnected
 from runtime.settings import Settings
@@ -28,6 +31,7 @@ from runtime.temporal_binary import (
     installed,
     weaknesses,
 )
+from tests.client.web.browser import served
 
 PROGRAM = b"#!/bin/sh\necho temporal version 1.5.1\n"
 HERE = f"{sys.platform}_{MACHINES.get(platform.machine().lower())}"
@@ -50,19 +54,12 @@ GOOD = archive(LICENSE=b"MIT", temporal=PROGRAM)
 async def release() -> AsyncIterator[str]:
     """The URL, with its fields, of a site that hands out the archive GOOD."""
 
-    async def answer(request: web.Request) -> web.Response:
-        assert request.match_info["name"] == f"temporal_{VERSION}_{HERE}.tar.gz"
-        return web.Response(body=GOOD, content_type="application/gzip")
+    async def answer(request: Request) -> Response:
+        assert request.path_params["name"] == f"temporal_{VERSION}_{HERE}.tar.gz"
+        return Response(GOOD, media_type="application/gzip")
 
-    application = web.Application()
-    application.router.add_get("/{name}", answer)
-    runner = web.AppRunner(application)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}/temporal_{{version}}_{{system}}_{{machine}}.tar.gz"
-    finally:
-        await runner.cleanup()
+    async with served(Starlette(routes=[Route("/{name}", answer)])) as origin:
+        yield f"{origin}/temporal_{{version}}_{{system}}_{{machine}}.tar.gz"
 
 
 @pytest.fixture

@@ -14,8 +14,27 @@ from client.cli.commands import COMMANDS, imported
 
 ROOT = Path(__file__).parents[3]
 NOT_FOR_HELP = {"pydantic", "rich", "temporalio", "jsonschema", "yaml", "httpx", "textual", "plans.model"}
-NOT_FOR_CHECK = {"temporalio", "httpx", "openai", "textual", "aiohttp", "watchfiles", "client.runs", "plans.execution"}
-NOT_FOR_LIST = {"jsonschema", "httpx", "openai", "textual", "aiohttp", "watchfiles", "yaml", "client.runs", "workflows"}
+NOT_FOR_CHECK = {
+    "temporalio",
+    "httpx",
+    "openai",
+    "textual",
+    "starlette",
+    "watchfiles",
+    "client.runs",
+    "plans.execution",
+}
+NOT_FOR_LIST = {
+    "jsonschema",
+    "httpx",
+    "openai",
+    "textual",
+    "starlette",
+    "watchfiles",
+    "yaml",
+    "client.runs",
+    "workflows",
+}
 NEEDED_BY_FEW = {"activities.tools.registry", "openai", "temporalio.testing", "textual", "watchfiles"}
 
 
@@ -102,5 +121,5 @@ def test_without_the_extra_plan_says_what_to_install() -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stdout == ""
-    needed = "typer, rich, textual, textual_serve, aiohttp, aiohttp_jinja2, jinja2, watchfiles"
+    needed = "typer, rich, textual, starlette, uvicorn, jinja2, watchfiles"
     assert done.stderr == f"plan needs {needed}; install them: pip install 'plans-that-survive[cli]'\n"
