@@ -80,9 +80,7 @@ async def list_plans(
     person, if the server has the search attributes that tell. `statuses`: only plans with one of these. `since`: only
     those that started at that time or later. Raises NotConnected, BadPlanId for what cannot be a name.
     """
-    query = (AGENTS_TOO if agents else PLANS) + (" AND ExecutionStatus = 'Running'" if running else "")
-    query += f" AND {_SCHEDULE.name} = '{_name(schedule)}'" if schedule is not None else ""
-    query += f" AND StartTime >= '{since.astimezone(UTC).isoformat()}'" if since is not None else ""
+    query = _query(AGENTS_TOO if agents else PLANS, running, schedule, since)
     left = limit
     try:
         # The index does not know the status exactly (a terminated plan), so `statuses` are sorted out here.
@@ -103,6 +101,12 @@ async def list_plans(
         )
         async for listed in everything:
             yield listed
+
+
+def _query(of: str, running: bool, schedule: str | None, since: datetime | None) -> str:
+    query = of + (" AND ExecutionStatus = 'Running'" if running else "")
+    query += f" AND {_SCHEDULE.name} = '{_name(schedule)}'" if schedule is not None else ""
+    return query + (f" AND StartTime >= '{since.astimezone(UTC).isoformat()}'" if since is not None else "")
 
 
 async def listed_by(client: Client, query: str) -> AsyncIterator[Listed]:
