@@ -63,14 +63,19 @@ def list_(
         return found, known
 
     found, known = session.run(collect, worker=False)
-    if as_json:
-        output.show_json([{**each.model_dump(mode="json"), **_json(known.get(each.plan_id))} for each in found])
-    elif found:
-        output.out().print(plans_table(found, known))
-        for each in _next(found, known):
-            output.out().print(each, soft_wrap=True)
+    if found or as_json:
+        _show(found, known, as_json)
     else:
         output.say(_nothing(running, awaiting, statuses, since, schedule))
+
+
+def _show(found: list[Listed], known: Mapping[str, Standing], as_json: bool) -> None:
+    if as_json:
+        output.show_json([{**each.model_dump(mode="json"), **_json(known.get(each.plan_id))} for each in found])
+        return
+    output.out().print(plans_table(found, known))
+    for each in _next(found, known):
+        output.out().print(each, soft_wrap=True)
 
 
 def plans_table(found: list[Listed], known: Mapping[str, Standing] | None = None) -> Table:
