@@ -95,6 +95,7 @@ async def test_a_viewer_that_comes_back_gets_what_changed_meanwhile_and_nothing_
         assert "reload" in [event for event, _ in unknown.events]
 
 
+@pytest.mark.slow
 async def test_a_burst_of_changes_is_few_messages(
     settings: Settings, temporal_client: Client, worker: Worker, start: Start
 ) -> None:

@@ -54,6 +54,7 @@ async def test_a_plan_of_thousands_of_steps_opens_folded_and_unfolds_by_key(show
         assert await nodes.count() == before
 
 
+@pytest.mark.slow
 async def test_every_step_of_a_big_plan_is_laid_out_by_elk_in_a_thread_of_its_own(show: Show) -> None:
     async with show(document_of_plan(plan(layered(8, 40)))) as shown:
         assert not any(ELK in request.url for request in shown.seen.requests)
@@ -78,6 +79,7 @@ async def test_a_change_of_a_step_is_shown_without_another_layout(show: Show) ->
         assert await shown.page.evaluate("window.drawn") == 1
 
 
+@pytest.mark.slow
 async def test_steps_that_the_graph_does_not_know_make_it_load_the_plan_again(show: Show) -> None:
     found = document(view([step("a")]))
     async with show(found) as shown:
@@ -96,6 +98,7 @@ async def test_what_plans_contain_is_text_in_the_graph(show: Show) -> None:
         assert shown.seen.foreign(shown.origin) == []
 
 
+@pytest.mark.slow
 async def test_a_step_leads_to_its_own_page_whatever_its_id(show: Show) -> None:
     loop = [*MAPPED[:1], MAPPED[1] | {"instances": [{"id": "resize[a/b #1?]", "tool": "shell", "status": "failed"}]}]
     async with show(document(view(loop))) as shown:
@@ -103,6 +106,7 @@ async def test_a_step_leads_to_its_own_page_whatever_its_id(show: Show) -> None:
         assert "/plans/p/steps/resize%5Ba%2Fb%20%231%3F%5D" in links
 
 
+@pytest.mark.slow
 async def test_the_picture_moves_by_keys_and_is_not_a_trap_for_the_wheel(show: Show) -> None:
     async with show(document(view([written_step(number) for number in range(12)]))) as shown:
         plane = shown.page.locator(".graph svg > g")
