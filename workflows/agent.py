@@ -141,7 +141,8 @@ class AgentWorkflow(MessageHandlers):
             await self._report(within_turn=True)
             await workflow.wait_condition(lambda: execution.has_news)
         if not waited:
-            self._add_time((workflow.now() - began).total_seconds())
+            if workflow.in_workflow():  # not while a worker drops the run from its cache: there is no time then
+                self._add_time((workflow.now() - began).total_seconds())
 
     def _take_outcomes(self) -> None:
         """Queue the outcomes of the calls for the next LLM request. A task is done only if its last calls succeeded."""
