@@ -121,12 +121,28 @@ def _instances(children: Mapping[str, Sequence[BriefStep]], templates: Mapping[s
     for each in children.get(owner, ()):
         template = templates.get(template_of(each.id))
         inner = _instances(children, templates, each.id)
-        label = each.item.rsplit(", item ", 1)[0] or each.id
-        node = Node(each.id, _cut(label), each.kind, line(each.tool), each.status.value, each.awaiting or "")
+        node = Node(each.id, _cut(_label(each, owner, template)), each.kind, line(each.tool), each.status.value, each.awaiting or "")
         node = node._replace(needs=_needs_of(each.id, owner, template, ids, found), inside=tuple(inner))
         node = _with_child(_with_inside(node, each.inside), each.child, each.tasks)
         found.append(_holding(node, inner, max(0, each.inside.began - len(inner)) if each.inside else 0))
+    if all(node.id.startswith(f"{owner}[") for node in found):
+        found.sort(key=_trouble)
     return found
+
+
+def _label(each: BriefStep, owner: str, template: Step | None) -> str:
+    """What names a step among those beside it: the item, or, inside an item, what the step does."""
+    if each.id.startswith((f"{owner}[", f"{owner}#")):
+        return each.item.rsplit(", item ", 1)[0] or each.id
+    return each.description or (template.description if template else "") or each.id.rpartition(".")[2]
+
+
+def _trouble(node: Node) -> int:
+    """Items that failed or await a person come first, then those that run."""
+    words = {node.status, *(node.counts or {}), "awaiting" if node.awaiting else ""}
+    if "failed" in words or any(word.startswith("awaiting") for word in words):
+        return 0
+    return 1 if node.status == "running" else 2
 
 
 def _needs_of(name: str, owner: str, step: Step | None, ids: set[str], before: Sequence[Node]) -> tuple[str, ...]:

@@ -11,10 +11,12 @@ import { elkWorker, place } from "./layout.js";
 import { card, fill, frame, line, make } from "./draw.js";
 import { Moving } from "./move.js";
 
-const READABLE = 0.54; // the scale below which a plan is not shown whole when it opens
+const READABLE = 0.76; // the scale below which a plan is not shown whole when it opens: letters of 10 pixels
 const SMALL = 40; // blocks are open at first while no more nodes than this are visible
 const PATIENCE = 1500; // milliseconds before a plan whose steps changed is loaded again
 const elk = elkWorker(new URL("../vendor/elk-worker.js", import.meta.url));
+
+class NotLoaded extends Error {}
 
 class Graph {
   constructor(section) {
@@ -38,7 +40,7 @@ class Graph {
     const asked = this.tag ? { headers: { "If-None-Match": this.tag }, cache: "no-store" } : {};
     const answer = await fetch(this.section.dataset.graph, asked);
     if (answer.status === 304) return;
-    if (!answer.ok) throw new Error(`the graph could not be loaded (${answer.status})`);
+    if (!answer.ok) throw new NotLoaded(`The graph could not be loaded (${answer.status}).`);
     this.tag = answer.headers.get("ETag");
     const before = this.model;
     this.model = new Model(await answer.json());
@@ -89,7 +91,7 @@ class Graph {
   #later() {
     this.waiting ||= setTimeout(() => {
       this.waiting = 0;
-      this.load().catch((error) => this.#say(error.message));
+      this.load().catch((error) => this.failed(error));
     }, PATIENCE);
   }
 
@@ -109,7 +111,7 @@ class Graph {
   #begin() {
     this.moving.fit(READABLE);
     const wanted = [".is-failed:not(.is-open)", ".is-awaiting:not(.is-open)", ".is-running:not(.is-open)"];
-    const found = wanted.map((each) => this.plane.querySelector(`.node${each}`)).find(Boolean);
+    const found = wanted.map((each) => this.plane.querySelector(`[data-node]${each}`)).find(Boolean);
     if (found && this.moving.scale * Math.max(this.placed.width, this.placed.height) > 300) {
       this.moving.show(this.placed.boxes.get(found.node));
     }
@@ -184,6 +186,12 @@ class Graph {
     }
   }
 
+  // Nobody can act on the sentence of a fault in this code; the list of steps has everything.
+  failed(error) {
+    if (!(error instanceof NotLoaded)) console.error(error);
+    this.#say(error instanceof NotLoaded ? error.message : "The graph cannot be drawn. The list of steps below says the same.");
+  }
+
   #say(text) {
     if (this.said) this.said.textContent = text;
   }
@@ -204,7 +212,7 @@ function start(section) {
   if (section.graph) return;
   const graph = (section.graph = new Graph(section));
   section.classList.add("is-ready");
-  graph.load().catch((error) => (section.querySelector("[data-said]").textContent = error.message));
+  graph.load().catch((error) => graph.failed(error));
   document.addEventListener("steps", (event) => graph.patch(JSON.parse(event.detail.data)));
 }
 

@@ -4,6 +4,7 @@
 export const FOLD = "fold";
 export const MORE = "more"; // stands for steps inside its parent that are not listed
 const ROOT = -1;
+const FEW = 6;
 
 export class Model {
   constructor(document) {
@@ -28,13 +29,15 @@ export class Model {
     for (const id of other.open) if (this.byId.has(id)) this.open.add(id);
   }
 
-  // Unfolds small blocks from the outside in, while the page has room for what is inside.
+  // Unfolds small blocks from the outside in, while the page has room for what is inside. A loop of more than
+  // a few items says in its counts how they stand.
   unfoldSmall(room) {
     let left = room - this.roots.length;
     const queue = [...this.roots];
     while (queue.length) {
       const node = queue.shift();
-      if (!node.inside.length || node.kind === FOLD || node.inside.length > left) continue;
+      const isLoop = node.inside.length > FEW && (node.kind === "each" || node.kind === "repeat");
+      if (!node.inside.length || node.kind === FOLD || isLoop || node.inside.length > left) continue;
       this.open.add(node.id);
       left -= node.inside.length;
       queue.push(...node.inside);

@@ -13,7 +13,7 @@ from client.web.graph.gantt import time_line
 from tests.client.web.browser import PHONE, SCRIPT_BUDGET, SIZES, overflow, problems
 from tests.client.web.graph.conftest import Show
 from tests.client.web.graph.test_gantt import BEGAN, at, ran
-from tests.client.web.graph.views import MAPPED, layered, plan, step, view
+from tests.client.web.graph.views import MAPPED, layered, plan, step, view, written
 from tests.nightly import sampled
 from tests.waiting import until
 
@@ -36,6 +36,30 @@ async def test_anyone_can_read_the_graph_and_it_asks_nobody_else(show: Show, siz
         assert not any(ELK in name for name in scripts)
         marks = await shown.page.locator(".node.is-failed .mark, .node.is-awaiting .mark").all_text_contents()
         assert {"✗", "?"} <= set(marks)  # never by colour alone
+
+
+async def test_a_big_plan_opens_at_what_failed_also_inside_an_unfolded_block(show: Show) -> None:
+    inner = [written(f"s{number}") for number in range(3)]
+    began = [{"id": f"block.s{number}", "tool": "task", "status": "failed"} for number in range(3)]
+    inside = {"kind": "block", "total": 3, "began": 3, "counts": {"failed": 3}}
+    block = step("block", ["s29"], status="failed", steps=inner, inside=inside, instances=began)
+    chain = [written_step(number) for number in range(30)]
+    async with show(document(view([*chain, block]))) as shown:
+        assert shown.seen.complaints == []
+        assert await shown.page.locator("[data-said]").text_content() == ""
+        for picture in await shown.page.locator("[data-node].is-failed.is-open .label").all():
+            assert await picture.bounding_box() is not None
+        await until(lambda: shown.page.locator("[data-node].is-failed").first.is_visible(), "what failed is in sight")
+
+
+async def test_a_loop_of_many_items_is_one_card_until_it_is_unfolded(show: Show) -> None:
+    items = [{"id": f"resize[{name}]", "tool": "shell", "status": "completed"} for name in "abcdefghij"]
+    inside = {"kind": "each", "total": 10, "began": 10, "counts": {"completed": 10}}
+    async with show(document(view([MAPPED[0], MAPPED[1] | {"instances": items, "inside": inside}]))) as shown:
+        assert await shown.page.locator("[data-node]").count() == 2
+        await shown.page.locator(".handle").first.click()
+        await shown.drawn(2)
+        assert await shown.page.locator("[data-node]").count() == 12
 
 
 async def test_a_plan_of_thousands_of_steps_opens_folded_and_unfolds_by_key(show: Show) -> None:
