@@ -121,7 +121,8 @@ def _instances(children: Mapping[str, Sequence[BriefStep]], templates: Mapping[s
     for each in children.get(owner, ()):
         template = templates.get(template_of(each.id))
         inner = _instances(children, templates, each.id)
-        node = Node(each.id, _cut(_label(each, owner, template)), each.kind, line(each.tool), each.status.value, each.awaiting or "")
+        label = _cut(_label(each, owner, template))
+        node = Node(each.id, label, each.kind, line(each.tool), each.status.value, each.awaiting or "")
         node = node._replace(needs=_needs_of(each.id, owner, template, ids, found), inside=tuple(inner))
         node = _with_child(_with_inside(node, each.inside), each.child, each.tasks)
         found.append(_holding(node, inner, max(0, each.inside.began - len(inner)) if each.inside else 0))
