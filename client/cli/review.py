@@ -13,6 +13,7 @@ from client.cli.options import Id
 from client.cli.session import Connected, who
 from client.ids import plan_id
 from client.local_tools import tools_of
+from client.requests.llm import require_llm_of
 from plans.errors import PlanError
 
 Web = Annotated[bool, typer.Option("--web", help="Review on the web page instead.")]
@@ -45,6 +46,7 @@ async def show(here: Connected, plan: str, *, until_begun: bool = False) -> bool
     tools = await tools_of(here.client, plan, here.settings)
     app = ReviewApp(here.client, plan_id(plan), who(), tools, view)
     app.leaves_on_begin = until_begun
+    app.llm_check = lambda: require_llm_of(here.client, plan, here.settings, own_worker=here.keeps_worker)
     left = await app.run_async(mouse=False)
     if app.failure:
         raise app.failure

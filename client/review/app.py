@@ -18,10 +18,12 @@ from textual.widgets import OptionList
 
 from client import edits as editing
 from client import runs
+from client.differences.plan_diff import PlanDiff
 from client.differences.plan_rows import plan_rows
-from client.review.answering import answered
+from client.review.deciding.answering import answered
 from client.review.dialogs import Approve, AskText, Confirm, PickTool, Reading
 from client.review.external_editor import as_text, edits_of, let_edit
+from client.review.keys import HELP
 from client.review.nested import why_not_edited
 from client.review.plan_screen import LivePlan
 from client.review.step_draft import Draft, new_step
@@ -36,25 +38,6 @@ Change = tuple[Edit, str] | None
 """An edit and the remark to show once the plan has accepted it."""
 READING_SECONDS = 0.4
 """Approvals sooner than this after the step appeared are ignored: too soon to have read it."""
-HELP = """\
-up, down, page keys   choose a step
-enter      edit it in a form
-E          edit all its fields in $VISUAL or $EDITOR, as JSON
-shift+up, shift+down, or K, J   move it; it stays behind its dependencies
-s          skip it, or undo the skip
-a          add a step after it
-x          remove it
-r          have the LLM revise the steps that have not started, with your feedback
-b          begin: end the review; the plan starts or continues
-y, n       approve or deny a step awaiting approval, once all of it was shown; y answers a question
-w          go to the next step awaiting approval or an answer
-p, c       pause or unpause the plan; cancel it
-l          change log
-d, u       scroll the step's details down, up
-q          leave; a plan in review stays there, a running plan continues
-
-Marks: ☐ not started  ▸ running  ✓ completed  ✗ failed  – skipped  ? awaiting approval  ⚠ needs approval
-"""
 
 
 class ReviewApp(LivePlan):
@@ -69,6 +52,8 @@ class ReviewApp(LivePlan):
     ]  # fmt: skip
     leaves_on_begin = False
     """Whether to exit when the plan leaves review, because the caller follows it from there."""
+    llm_check: Callable[[], Awaitable[None]] | None = None
+    """Raises PlanError where no LLM can be asked."""
     _unsaved: tuple[str, str] | None = None
     """Step id and text from the editor that could not be saved; E opens it again."""
     _feedback = ""
@@ -155,13 +140,18 @@ class ReviewApp(LivePlan):
             return
         self._feedback = feedback
         self.say("The LLM is revising the plan ... (no step starts until it has answered)")
-        send = editing.regenerated(self.client, self.plan, feedback, expect_version=self.view.version, by=self.who)
-        found = await self._sent(send)
+        found = await self._sent(self._regenerated(feedback))
         if found is not None:
             self._feedback = ""
             self.say(f"The plan is now at version {found[0].version}.")
             rows = Text("\n".join(plan_rows(found[1])) or "No changes.")
             await self.push_screen_wait(Reading(f"Changes in version {found[0].version}", rows))
+
+    async def _regenerated(self, feedback: str) -> tuple[editing.Edited, PlanDiff]:
+        if self.llm_check is not None:
+            await self.llm_check()
+        version = self.view.version
+        return await editing.regenerated(self.client, self.plan, feedback, expect_version=version, by=self.who)
 
     @work(group="begin")
     async def action_begin(self) -> None:

@@ -20,6 +20,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from client import runs
+from client.review.keys import ENDED_KEYS, REVIEW_KEYS, RUNNING_KEYS
 from client.review.nested import shown_steps
 from client.review.rows import change_log, cut, detail, heading, rows
 from client.review.step_form import EditScreen
@@ -32,9 +33,6 @@ from plans.views.safe_text import safe
 
 LAG_SECONDS, SHARE = 2.0, 5
 """Pause between two queries: SHARE times the duration of the last one, at most LAG_SECONDS."""
-REVIEW_KEYS = "b begin  c cancel  enter edit  E in $EDITOR  shift+up/down move  s skip  a add\nx remove  r regenerate  l log  ? help  q leave (the plan stays in review)"  # fmt: skip # noqa: E501
-RUNNING_KEYS = "y approve  n deny  w next to approve  p pause  c cancel  enter edit  s skip\nshift+up/down move  a add  x remove  r regenerate  l log  ? help  q leave"  # fmt: skip # noqa: E501
-ENDED_KEYS = "l log  ? help  q leave"
 
 
 class Steps(OptionList):

@@ -193,7 +193,9 @@ async def test_a_plan_is_paused_unpaused_and_cancelled_by_form(
             answer = await browser.post(f"/plans/{plan}/{action}", data=form, follow_redirects=True)
             assert answer.status_code == 200
             assert 'class="said"' in answer.text
-            assert (await runs.show(temporal_client, plan)).status == status
+            view = await runs.show(temporal_client, plan)
+            assert view.status == status
+            assert view.log[-1].text.endswith(f"{action}d by ann (web)")
         refused = await browser.post(f"/plans/{plan}/cancel", data={})
         assert refused.status_code == 400
         await browser.post(f"/plans/{plan}/cancel", data=form)
