@@ -16,6 +16,12 @@ from tests.client.web.visiting import LIST, Start, Visitor
 TOLD = "no LLM can be asked"
 
 
+async def running(client: Client, settings: Settings) -> list[str]:
+    """What runs on the queue of this test; other tests share the server."""
+    listed = runs.list_plans(client, agents=True, running=True)
+    return [each.plan_id async for each in listed if each.queue == settings.task_queue]
+
+
 async def test_each_command_and_form_that_asks_the_llm_refuses_without_a_key_before_it_starts_anything(
     environ: dict[str, str], settings: Settings, visitor: Visitor, start_unserved: Start, temporal_client: Client
 ) -> None:
@@ -23,7 +29,7 @@ async def test_each_command_and_form_that_asks_the_llm_refuses_without_a_key_bef
         for command in (("make", "write a note"), ("agent", "write a note"), ("agent", "write a note", "--as-plan")):
             ended = await plan(environ, *command)
             assert (ended.code != 0, ended.err.startswith("LLM_NO_KEY:")) == (True, True), ended.err
-        assert [each async for each in runs.list_plans(temporal_client, agents=True, running=True)] == []
+        assert await running(temporal_client, settings) == []
         name = await start_unserved(LIST)
         ended = await plan(environ, "regenerate", name, "say it better")
         assert ended.err.startswith("LLM_NO_KEY:"), ended.err
@@ -33,7 +39,7 @@ async def test_each_command_and_form_that_asks_the_llm_refuses_without_a_key_bef
         text = await visitor.post(f"/plans/{name}/regenerate", {"version": 1, "feedback": "Say it better"}, 409)
         assert TOLD in text
         assert "Say it better</textarea>" in text, "what was typed is kept"
-        assert [each.plan_id async for each in runs.list_plans(temporal_client, agents=True, running=True)] == [name]
+        assert await running(temporal_client, settings) == [name]
     finally:
         await stop_workers(settings)
 
