@@ -16,6 +16,8 @@ x          remove it
 r          have the LLM revise the steps that have not started, with your feedback
 b          begin: end the review; the plan starts or continues
 y, n       approve or deny a step awaiting approval, once all of it was shown; y answers a question
+N          deny it, and say why
+A          approve it and all calls like it, as `always` says; a resumed run asks again
 w          go to the next step awaiting approval or an answer
 p, c       pause or unpause the plan; cancel it
 l          change log
