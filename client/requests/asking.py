@@ -11,7 +11,6 @@ from pathlib import Path
 
 from plans.definition.scopes import bodies, path_in, walk, with_bodies
 from plans.definition.will_ask import Asking, Ground, will_ask
-from plans.execution.regeneration import as_it_stands
 from plans.expressions.references import find
 from plans.files.name_patterns import ProtectedNames
 from plans.flow.undone import is_of_edited
@@ -27,6 +26,7 @@ def asking_of(run: Run, tools: Mapping[str, ToolSpec], settings: Settings) -> li
     asks if there is a file then that is known only when it runs.
     """
     from activities.provenance.shell_writes import written_by_shell  # lazily: most pages need no parser of shells
+    from plans.execution.regeneration import as_it_stands  # `plan check` knows no runs
 
     place = Path(run.facts.workspace or run.options.workspace or run.plan.workspace or "")
     is_here = place.is_absolute() and place.is_dir()

@@ -35,6 +35,12 @@ document.addEventListener("steps", (event) => {
   }
 });
 
+document.addEventListener("toggle", (event) => { // it does not bubble: heard on its way down
+  if (!event.target.open || !event.target.matches("details[data-inside]:not([data-read])")) return;
+  event.target.dataset.read = "";
+  htmx.trigger(event.target.querySelector("[hx-get]"), "refresh");
+}, true);
+
 document.addEventListener("click", (event) => {
   if (event.target.closest("[data-close]")) { document.getElementById("drawer").replaceChildren(); }
 });
