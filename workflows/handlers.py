@@ -18,7 +18,6 @@ from temporalio.exceptions import ApplicationError
 from plans.errors import PlanError, Refused
 from plans.execution import file_tracking
 from plans.execution.deciding import patterns
-from plans.execution.deciding.people import who_of
 from plans.execution.messages import (
     AGENT_BYTES,
     Action,
@@ -38,6 +37,7 @@ from plans.model import Problem
 from plans.run import ENDED, Run
 from plans.views import queries
 from plans.views.summary import summary_of
+from plans.waiting.people import who_of
 from workflows import completion, signed
 from workflows.execution import Execution
 from workflows.inputs import invalid, refusal, require_stored, undecodable

@@ -18,7 +18,6 @@ from plans.definition.dependencies import dependencies
 from plans.definition.validation import call_problems
 from plans.errors import Refused
 from plans.execution.deciding import remembered
-from plans.execution.deciding.people import is_verified
 from plans.execution.messages import Decide
 from plans.execution.tool_history import keep_asked, keep_proposed
 from plans.flow.ids import is_inside, lineage, template_of
@@ -27,6 +26,7 @@ from plans.log import LogKind
 from plans.model import ApprovalRule, Step
 from plans.run import DONE, Decision, Run, Status
 from plans.step_call import StepCall, args_hash, carries, digest_of, upcoming
+from plans.waiting.people import is_verified
 from plans.waiting.questions import refuse_approval
 
 DENIED = "User denied approval"

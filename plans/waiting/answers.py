@@ -13,7 +13,6 @@ from typing import Any, Literal
 
 from plans.errors import Refused
 from plans.execution import approvals
-from plans.execution.deciding.people import is_verified
 from plans.execution.readiness import ReadinessIndex
 from plans.execution.tool_history import keep_asked
 from plans.log import LogKind
@@ -22,6 +21,7 @@ from plans.run import DONE, Run, Status
 from plans.step_call import StepCall, digest_of, upcoming
 from plans.waiting import questions
 from plans.waiting.messages import AnswerQuestion
+from plans.waiting.people import is_verified
 from plans.waiting.questions import ASK
 from plans.waiting.records import Answer
 

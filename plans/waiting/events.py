@@ -15,12 +15,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from plans.errors import BadExpression, BadReference
-from plans.execution.deciding.people import is_verified
 from plans.expressions.conditions import compiled, is_true, search
 from plans.expressions.evaluation import Budget
 from plans.expressions.references import find, sample
 from plans.log import LogKind
 from plans.run import Run
+from plans.waiting.people import is_verified
 from plans.waiting.records import EVENT_NAME, Event
 
 if TYPE_CHECKING:

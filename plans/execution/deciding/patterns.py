@@ -11,11 +11,11 @@ from typing import Any, Literal
 
 from plans.errors import Refused
 from plans.execution import approvals
-from plans.execution.deciding.people import who_of
 from plans.execution.messages import Decide
 from plans.flow.ids import covers, is_pattern, matches, pattern_of
 from plans.log import LogKind
 from plans.run import Run
+from plans.waiting.people import who_of
 
 NAMED = 20
 """Steps named in the log entry, and refusals in the answer."""
