@@ -19,7 +19,7 @@ from client.ids import plan_id, workflow_id
 from client.rpc import PATIENCE, RPC_TIMEOUT, SERVER_REFUSED, about, ask, ask_view
 from plans.errors import PlanError, Refused
 from plans.execution.approvals import sentence
-from plans.execution.messages import check_size
+from plans.execution.messages import Via, check_size
 from plans.log import LogKind
 from plans.model import Value
 from plans.run import Decision
@@ -59,7 +59,7 @@ class Choice(Value):
     """The call that was decided on (`Pending.digest`, `CallView.digest`); the decision is refused if it is another."""
     remember: bool = False
     """Also approve further calls of this tool, in this run: with the same network access, queue and workspace."""
-    via: Literal["", "web", "link"] = ""
+    via: Via = ""
     """Where the person decides; empty: by command or program."""
     verified: bool = False
     """Whether a login has verified `by`. Recorded only where decisions are signed: others could claim it."""
@@ -99,11 +99,16 @@ async def send_decision(client: Client, plan: str, verb: Verb, choice: Choice) -
     return answer if isinstance(answer, str) else sentence(choice.step_id, Decision.model_validate(answer))
 
 
-async def control(client: Client, plan: str, verb: Control, by: str = "") -> str:
+async def control(client: Client, plan: str, verb: Control, by: str = "", via: Via = "", verified: bool = False) -> str:
     """Begin, pause or unpause a plan, or clear its session; returns and raises as `send_decision`."""
-    message = {"by": by} if by else {}
+    message = authored(by, via, verified=verified)
     answer = await delivered(client, plan, "control", {"action": verb, **message}, Signal(verb, message))
     return answer if isinstance(answer, str) else str(answer["text"])
+
+
+def authored(by: str, via: Via, *, verified: bool) -> dict[str, Any]:
+    """The part of a message that says who speaks; without what an older worker would not understand for nothing."""
+    return {name: each for name, each in (("by", by), ("via", via), ("verified", verified)) if each}
 
 
 async def delivered(

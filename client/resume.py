@@ -15,6 +15,7 @@ from pydantic import Field
 from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus
 
 from client.children.resuming import unfinished
+from client.decisions import authored
 from client.errors import PlanExists, PlanNotFound
 from client.ids import plan_id, recorded_id, workflow_id
 from client.rpc import RPC_TIMEOUT, about, ask, describe, memo_of
@@ -27,6 +28,7 @@ from plans.children.orders import child_id
 from plans.editing.next_run import Replacement
 from plans.errors import Refused
 from plans.execution import resume as resumption
+from plans.execution.messages import Via
 from plans.execution.resume import base_id, rerun_from, rerun_only, run_id
 from plans.model import Value
 from plans.run import Run
@@ -42,13 +44,13 @@ class Links(Value):
     resumed_by: list[str] = Field(default_factory=list, description="Ids of the plans that resumed this one.")
 
 
-async def interrupt(client: Client, plan: str, by: str = "") -> None:
+async def interrupt(client: Client, plan: str, by: str = "", *, via: Via = "", verified: bool = False) -> None:
     """End the plan so that it can be resumed: running steps finish, nothing else starts, all results are kept.
 
     Returns at once; `wait` for the end. `by` is recorded. Sent as a signal: it needs no worker. Raises PlanClosed.
     """
     with about(plan):
-        message = {"by": by} if by else {}
+        message = authored(by, via, verified=verified)
         await client.get_workflow_handle(workflow_id(plan)).signal("interrupt", message, rpc_timeout=RPC_TIMEOUT)
 
 

@@ -61,6 +61,7 @@ from client.summary import wait
 from client.undo.compensations import compensate, compensations
 from client.undo.files import file_changes, undo
 from plans.errors import PlanError
+from plans.execution.messages import Via
 from plans.file_stamps import Stamp
 from plans.files.undo import ChangesReport
 from plans.run import Decision, Run
@@ -183,28 +184,28 @@ async def decide(client: Client, plan: str, choice: Choice, *, approved: bool) -
     return await decisions.decide(client, plan, choice, approved)
 
 
-async def pause(client: Client, plan: str, by: str = "") -> str:
+async def pause(client: Client, plan: str, by: str = "", *, via: Via = "", verified: bool = False) -> str:
     """Start no further steps until `unpause`; running steps continue. Returns and raises as `approve`."""
-    return await decisions.control(client, plan, "pause", by)
+    return await decisions.control(client, plan, "pause", by, via, verified)
 
 
-async def unpause(client: Client, plan: str, by: str = "") -> str:
+async def unpause(client: Client, plan: str, by: str = "", *, via: Via = "", verified: bool = False) -> str:
     """Start steps again after `pause`. Returns and raises as `approve`."""
-    return await decisions.control(client, plan, "unpause", by)
+    return await decisions.control(client, plan, "unpause", by, via, verified)
 
 
-async def begin(client: Client, plan: str, by: str = "") -> str:
+async def begin(client: Client, plan: str, by: str = "", *, via: Via = "", verified: bool = False) -> str:
     """Begin a plan that is in review. Returns and raises as `approve`."""
-    return await decisions.control(client, plan, "begin", by)
+    return await decisions.control(client, plan, "begin", by, via, verified)
 
 
-async def clear_session(client: Client, plan: str, by: str = "") -> str:
+async def clear_session(client: Client, plan: str, by: str = "", *, via: Via = "", verified: bool = False) -> str:
     """Make a running plan or agent forget the files as it last saw them, and the agents.md it was shown.
 
     Later edits are of untracked files, and the agents.md come in again with the next reads; an agent's model gets them
     with its next request, and those of before no more. Repeating it is harmless. Returns and raises as `approve`.
     """
-    return await decisions.control(client, plan, "clear_session", by)
+    return await decisions.control(client, plan, "clear_session", by, via, verified)
 
 
 async def files_changed(client: Client, plan: str, paths: Sequence[str], by: str = "") -> None:

@@ -42,7 +42,7 @@ def passed_through(workflows: Iterable[type]) -> tuple[str, ...]:
     defining = {workflow.__module__ for workflow in workflows}
     packages = sorted({name.rpartition(".")[0] for name in defining})
     beside = [f"{name}.{found.name}" for name in packages for found in iter_modules(sys.modules[name].__path__)]
-    return *_PURE, *(name for name in beside if name not in defining)
+    return *_PURE, *(name for name in beside if name not in defining and name not in packages)
 
 
 @dataclass(frozen=True)

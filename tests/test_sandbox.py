@@ -17,7 +17,7 @@ from temporalio.workflow import SandboxImportNotificationPolicy
 from tests.test_imports import ROOT, modules
 from worker import PASSED_THROUGH, WORKFLOWS
 
-DEFINING = {"workflows.agent", "workflows.file_changes", "workflows.plan"}
+DEFINING = {"workflows.agent", "workflows.file_changes", "workflows.notify.notifier", "workflows.plan"}
 
 
 async def loaded_again(passed: Collection[str]) -> set[str]:

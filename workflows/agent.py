@@ -176,7 +176,8 @@ class AgentWorkflow(MessageHandlers):
                 agent_run.conclude(agent, "failed", f"{error.code}: {error.message}"[:2_000], workflow.now())
             return
         finally:
-            self._add_time((workflow.now() - began).total_seconds())
+            if workflow.in_workflow():  # not while a worker drops the run from its cache: there is no time then
+                self._add_time((workflow.now() - began).total_seconds())
         if agent.run.stopped:
             return  # interrupted meanwhile: the answer is dropped, and the run that resumes this one asks again
         agent.unsent, agent.notice = [], ""  # histories from before answers brought a conversation clear `unsent` here

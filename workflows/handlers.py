@@ -18,6 +18,7 @@ from temporalio.exceptions import ApplicationError
 from plans.errors import PlanError, Refused
 from plans.execution import file_tracking
 from plans.execution.deciding import patterns
+from plans.execution.deciding.people import who_of
 from plans.execution.messages import (
     AGENT_BYTES,
     Action,
@@ -188,7 +189,7 @@ class MessageHandlers:
         message = read(ControlPlan, arguments)
         if message.action in _SIGNED:
             signed.take(self._started().run, "control", arguments)
-        text = self._control(message.action, message.by)
+        text = self._control(message.action, message)
         return {"action": message.action, "text": text, "status": self._started().run.status.value}
 
     @control.validator
@@ -258,25 +259,27 @@ class MessageHandlers:
             message = read(Control, arguments, optional=True)
             if action in _SIGNED:
                 signed.take(self._started().run, "control", arguments, action)
-            self._control(action, message.by)
+            self._control(action, message)
 
         self._try(action, None, arguments, act)
 
-    def _control(self, action: Action, by: str) -> str:
+    def _control(self, action: Action, message: Control) -> str:
         """Carry out the action. Returns its log text. Raises Refused when the plan's status does not allow it."""
         execution, now = self._started(), workflow.now()
         check_control(execution.run, action)
-        text = _LOG_TEXTS[action] + (f" by {by}" if by else "")
+        if action not in _SIGNED:
+            message = message.model_copy(update={"verified": False})  # anybody can have sent it
+        text = _LOG_TEXTS[action] + (f" by {who_of(execution.run, message)}" if message.by else "")
         if action == "interrupt":
             execution.interrupt(text)
         elif action == "abandon":
             completion.abandon(execution, text)
         elif action == "pause":
             execution.schedule.pause(now, text)
-            execution.children.pause("pause", by)
+            execution.children.pause("pause", message)
         elif action == "unpause":
             execution.schedule.unpause(now, text)
-            execution.children.pause("unpause", by)
+            execution.children.pause("unpause", message)
         elif action == "clear_session":
             self._clear_session(text)
         else:

@@ -7,30 +7,35 @@ from typing import Any
 from temporalio.client import Client
 
 from client import decisions
-from client.decisions import Signal
+from client.decisions import Signal, authored
+from plans.execution.messages import Via
 
 
 async def answer(
-    client: Client, plan: str, step_id: str, value: Any, *, by: str = "", digest: str | None = None
-) -> str:
+    client: Client, plan: str, step_id: str, value: Any, *, by: str = "", digest: str | None = None,
+    via: Via = "", verified: bool = False,
+) -> str:  # fmt: skip
     """Answer the question of a step, now or before it asks. Returns the plan's sentence about the answer.
 
     `value`: any JSON value that the question asks for; `digest` (`Pending.digest`): refuse if the question is another
-    one. Raises Refused with the reason (INVALID_ANSWER: the question stays; ALREADY_DECIDED, STALE_DIGEST, ...),
-    PlanClosed. NoWorker: the answer was delivered and counts as soon as a worker serves the plan.
+    one; `via` and `verified`: as in `Choice`. Raises Refused with the reason (INVALID_ANSWER: the question stays;
+    ALREADY_DECIDED, STALE_DIGEST, ...), PlanClosed. NoWorker: the answer was delivered and counts as soon as a worker
+    serves the plan.
     """
     message: dict[str, Any] = {"stepId": step_id, "value": value}
-    message |= {name: each for name, each in (("by", by), ("digest", digest)) if each}
+    message |= authored(by, via, verified=verified) | ({"digest": digest} if digest else {})
     return await _sent(client, plan, "answer", message, step_id)
 
 
-async def event(client: Client, plan: str, name: str, data: Any = None, *, by: str = "") -> str:
+async def event(
+    client: Client, plan: str, name: str, data: Any = None, *, by: str = "", via: Via = "", verified: bool = False
+) -> str:
     """Tell a plan that something has happened, for the steps that wait for it, now or later.
 
-    Returns the plan's sentence: which steps receive it, or that it is kept. Raises Refused, PlanClosed; NoWorker as
-    `answer`.
+    `via` and `verified`: as in `Choice`. Returns the plan's sentence: which steps receive it, or that it is kept.
+    Raises Refused, PlanClosed; NoWorker as `answer`.
     """
-    message = {"name": name, **({"data": data} if data is not None else {}), **({"by": by} if by else {})}
+    message = {"name": name, **({"data": data} if data is not None else {}), **authored(by, via, verified=verified)}
     return await _sent(client, plan, "event", message, None)
 
 

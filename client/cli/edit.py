@@ -10,11 +10,13 @@ import typer
 from client import edits as editing
 from client.cli import output, session
 from client.cli.options import AsJson, By, Comment, Id, Step, complete_step
-from client.cli.session import who
+from client.cli.session import Connected, who
+from client.differences.plan_diff import PlanDiff
 from client.differences.plan_rows import plan_rows
 from client.edits import Edited
 from client.ids import plan_id
 from client.plan_file import load
+from client.requests.llm import require_llm_of
 from plans.editing.step_places import setting_of
 from plans.edits import AddStep, Edit, MoveStep, RemoveStep, SetField, SkipStep, UnskipStep
 from plans.errors import PlanError
@@ -113,10 +115,12 @@ def regenerate(
     """Have the LLM revise the steps that have not started. The plan is in review until `plan begin`."""
     if not feedback.strip():
         raise PlanError("the feedback is empty; say what the LLM should change", "BAD_REQUEST")
-    found, diff = session.run(
-        lambda here: editing.regenerated(here.client, plan, feedback, expect_version=expect, by=by or who()),
-        starts=True,
-    )
+
+    async def ask(here: Connected) -> tuple[Edited, PlanDiff]:
+        await require_llm_of(here.client, plan, here.settings, own_worker=here.keeps_worker)
+        return await editing.regenerated(here.client, plan, feedback, expect_version=expect, by=by or who())
+
+    found, diff = session.run(ask, starts=True)
     _report(plan, found, as_json, None if as_json else plan_rows(diff) or ["No changes."])
     if not as_json:
         name = plan_id(plan)

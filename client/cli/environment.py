@@ -34,6 +34,11 @@ def environ() -> Mapping[str, str]:
     return os.environ if passed_in is None else passed_in
 
 
+def default(name: str, value: str) -> str:
+    """Set a variable for the programs that this process starts, unless it has one; returns the one in force."""
+    return os.environ.setdefault(name, value)
+
+
 def settings() -> Settings:
     """The settings of this command. Raises SettingError."""
     from runtime.settings import Settings  # `plan --help` does without

@@ -7,7 +7,6 @@ An error is one block that starts with a stable code; with `--json` it is an obj
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sys
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+from client.cli.environment import default, environ
 from plans.errors import InvalidPlan, PlanError
 from plans.views.safe_text import json_text, line, safe
 
@@ -71,8 +71,9 @@ def page(text: Text | str) -> None:
 
 def _pager_shows_colours() -> bool:
     """Whether the pager is less, which is told to pass them on, unless the user has told it something else."""
-    chosen = os.environ.get("MANPAGER") or os.environ.get("PAGER") or "less"
-    return "less" in chosen and shutil.which("less") is not None and "R" in os.environ.setdefault("LESS", "-R").upper()
+    given = environ()
+    chosen = given.get("MANPAGER") or given.get("PAGER") or "less"
+    return "less" in chosen and shutil.which("less") is not None and "R" in default("LESS", "-R").upper()
 
 
 def show_json(data: Any, *, on_one_line: bool = False) -> None:

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from client import runs
 from client.cli import environment, session
+from client.cli.asking import details
 from client.cli.options import Id
 from client.cli.session import Connected, who
 from client.ids import plan_id
-from client.local_tools import tools_of
+from client.local_tools import known_tools, tools_of
+from client.requests.llm import require_llm_of
+from client.rpc import ask, describe
 from plans.errors import PlanError
+from plans.run import ENDED, Run
+from plans.views.models import PlanView
+
+if TYPE_CHECKING:
+    from client.review.deciding.around import Around
 
 Web = Annotated[bool, typer.Option("--web", help="Review on the web page instead.")]
 
@@ -45,7 +53,27 @@ async def show(here: Connected, plan: str, *, until_begun: bool = False) -> bool
     tools = await tools_of(here.client, plan, here.settings)
     app = ReviewApp(here.client, plan_id(plan), who(), tools, view)
     app.leaves_on_begin = until_begun
+    app.llm_check = lambda: require_llm_of(here.client, plan, here.settings, own_worker=here.keeps_worker)
+    app.look = lambda view, before: _around(here, plan_id(plan), view, before)
     left = await app.run_async(mouse=False)
     if app.failure:
         raise app.failure
     return left == "begun" or app.view.status not in ("draft", "review")
+
+
+async def _around(here: Connected, plan: str, view: PlanView, before: Around) -> Around:
+    """What pending calls would change in files here, and which steps will ask; the latter once for each version."""
+    from client.requests.asking import asking_of  # as slow to import
+    from client.review.deciding.around import Around
+
+    queue = (await describe(here.client, plan)).task_queue if view.pending else None
+    found = {item.step_id: await details(here, item, queue) for item in view.pending}
+    asking = before.asking
+    if asking is None and view.status not in (*ENDED, "draft"):
+        state = await ask(here.client, plan, "state")
+        if "order" in state:
+            return Around(found)  # an agent chooses its calls as it works
+        run = Run.model_validate(state)
+        tools = known_tools(here.settings) | run.facts.tools
+        asking = {each.step_id: each.reason for each in asking_of(run, tools, here.settings)}
+    return Around(found, asking)

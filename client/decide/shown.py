@@ -1,19 +1,21 @@
 """The change that a call would make to a file, as further rows of the call, and how its rows are coloured.
 
 The call itself is never cut: where the diff stands in place of a text, it holds every line of it that differs. Pure but
-for the file that is read; knows no terminal.
+for the file that is read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from rich.text import Text
+
 from client.decide.call_diff import CallDiff, call_diff
 from plans.views.models import PendingView
 
 NOW = "file now"
 """Name of the row that says what is compared."""
-CHANGE = "change (diff)"
+CHANGE = "change diff"
 MARGIN, MORE = "│ ", "┆ "
 """What follows the name of a row, and begins a row that continues one."""
 _STYLES = {"+": "green", "-": "red", "@": "cyan", "\\": "dim"}
@@ -38,9 +40,14 @@ def texts_of(item: PendingView, found: CallDiff) -> dict[str, str]:
     return {NOW: found.note}
 
 
+def coloured(diff: str) -> Text:
+    """A diff that is safe to show, each line in its colour."""
+    return Text("\n").join(Text(row, _STYLES.get(row[:1], "")) for row in diff.split("\n"))
+
+
 def styles(rows: Iterable[str], extra: Mapping[str, str]) -> list[str]:
     """The style of each row of a call, folded or not: warnings, and lines of a diff that is among the `extra` texts."""
-    diffs = {name if name == CHANGE else f"{name} (diff)" for name in extra if name != NOW}
+    diffs = {name if name == CHANGE else f"{name} diff" for name in extra if name != NOW}
     styles: list[str] = []
     in_diff, style = False, ""
     for row in rows:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from temporalio.client import Client
+
+from client.rpc import describe
 from plans.errors import PlanError
 from plans.llm.endpoint import is_loopback
 from runtime.settings import Settings
@@ -19,3 +22,12 @@ def require_llm(settings: Settings, *, own_worker: bool) -> None:
         raise PlanError(f"{text} this machine, which needs no key", "LLM_NO_KEY")
     if not settings.model:
         raise PlanError("no LLM can be asked, so nothing was started: set PLANS_MODEL to a model's name", "LLM_MODEL")
+
+
+async def require_llm_of(client: Client, plan: str, settings: Settings, *, own_worker: bool) -> None:
+    """The same for a plan that exists: its own worker asks, which is another one if it has another task queue.
+
+    Raises PlanNotFound, too.
+    """
+    if own_worker and (await describe(client, plan)).task_queue == settings.task_queue:
+        require_llm(settings, own_worker=True)

@@ -18,69 +18,48 @@ from textual.widgets import OptionList
 
 from client import edits as editing
 from client import runs
+from client.differences.plan_diff import PlanDiff
 from client.differences.plan_rows import plan_rows
-from client.review.answering import answered
-from client.review.dialogs import Approve, AskText, Confirm, PickTool, Reading
+from client.review.deciding.decide import Deciding, refusal_text
+from client.review.dialogs import AskText, Confirm, PickTool, Reading
 from client.review.external_editor import as_text, edits_of, let_edit
+from client.review.keys import HELP
 from client.review.nested import why_not_edited
-from client.review.plan_screen import LivePlan
 from client.review.step_draft import Draft, new_step
 from client.review.step_form import EditScreen
-from client.runs import Choice
 from plans.edits import Edit, MoveStep, RemoveStep, SkipStep, UnskipStep
-from plans.errors import InvalidPlan, PlanError
-from plans.views.pending import QUESTION
-from plans.views.safe_text import line
+from plans.errors import PlanError
 
 Change = tuple[Edit, str] | None
 """An edit and the remark to show once the plan has accepted it."""
-READING_SECONDS = 0.4
-"""Approvals sooner than this after the step appeared are ignored: too soon to have read it."""
-HELP = """\
-up, down, page keys   choose a step
-enter      edit it in a form
-E          edit all its fields in $VISUAL or $EDITOR, as JSON
-shift+up, shift+down, or K, J   move it; it stays behind its dependencies
-s          skip it, or undo the skip
-a          add a step after it
-x          remove it
-r          have the LLM revise the steps that have not started, with your feedback
-b          begin: end the review; the plan starts or continues
-y, n       approve or deny a step awaiting approval, once all of it was shown; y answers a question
-w          go to the next step awaiting approval or an answer
-p, c       pause or unpause the plan; cancel it
-l          change log
-d, u       scroll the step's details down, up
-q          leave; a plan in review stays there, a running plan continues
-
-Marks: ☐ not started  ▸ running  ✓ completed  ✗ failed  – skipped  ? awaiting approval  ⚠ needs approval
-"""
 
 
-class ReviewApp(LivePlan):
+class ReviewApp(Deciding):
     """A plan on the screen, and the keys that change it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("E", "editor"), Binding("shift+up,K", "move(-1)"), Binding("shift+down,J", "move(1)"),
         Binding("s", "skip"), Binding("a", "add"), Binding("x,delete", "remove"), Binding("r", "regenerate"),
-        Binding("b", "begin"), Binding("y", "decide(True)"), Binding("n", "decide(False)"), Binding("w", "waiting"),
+        Binding("b", "begin"), Binding("y", "decide(True)"), Binding("n", "decide(False)"),
+        Binding("N", "deny_with_comment"), Binding("A", "always"), Binding("w", "waiting"),
         Binding("p", "pause"), Binding("c", "cancel"), Binding("l", "log"), Binding("question_mark", "help"),
         Binding("d", "scroll(1)"), Binding("u", "scroll(-1)"), Binding("q", "leave"),
     ]  # fmt: skip
     leaves_on_begin = False
     """Whether to exit when the plan leaves review, because the caller follows it from there."""
+    llm_check: Callable[[], Awaitable[None]] | None = None
+    """Raises PlanError where no LLM can be asked."""
     _unsaved: tuple[str, str] | None = None
     """Step id and text from the editor that could not be saved; E opens it again."""
     _feedback = ""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self.reading_seconds = READING_SECONDS
         self._one_at_a_time = asyncio.Lock()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Disable the plan's keys while a dialog is open."""
-        ours = vars(ReviewApp).get(f"action_{action}") is not None
+        ours = any(f"action_{action}" in vars(kind) for kind in (ReviewApp, Deciding))
         return super().check_action(action, parameters) and not (ours and len(self.screen_stack) > 1)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
@@ -88,7 +67,7 @@ class ReviewApp(LivePlan):
         step = self.chosen
         if event.option_list.id != "steps" or step is None:
             return
-        if why := why_not_edited(step):
+        if why := why_not_edited(step, self.plan):
             self.say(why)
             return
         draft = Draft(step, self.view.version, self.tools.get(step.tool))
@@ -155,13 +134,18 @@ class ReviewApp(LivePlan):
             return
         self._feedback = feedback
         self.say("The LLM is revising the plan ... (no step starts until it has answered)")
-        send = editing.regenerated(self.client, self.plan, feedback, expect_version=self.view.version, by=self.who)
-        found = await self._sent(send)
+        found = await self._sent(self._regenerated(feedback))
         if found is not None:
             self._feedback = ""
             self.say(f"The plan is now at version {found[0].version}.")
             rows = Text("\n".join(plan_rows(found[1])) or "No changes.")
             await self.push_screen_wait(Reading(f"Changes in version {found[0].version}", rows))
+
+    async def _regenerated(self, feedback: str) -> tuple[editing.Edited, PlanDiff]:
+        if self.llm_check is not None:
+            await self.llm_check()
+        version = self.view.version
+        return await editing.regenerated(self.client, self.plan, feedback, expect_version=version, by=self.who)
 
     @work(group="begin")
     async def action_begin(self) -> None:
@@ -180,31 +164,6 @@ class ReviewApp(LivePlan):
             self.say("The review is over; the plan runs.")
             if self.leaves_on_begin:
                 self.exit("begun")
-
-    @work(exclusive=True, group="decide")
-    async def action_decide(self, approved: bool) -> None:
-        """Approve or deny the chosen step."""
-        step = self.chosen
-        item = next((each for each in self.view.pending if step and each.step_id == step.id), None)
-        if item is None:
-            self.say("This step is not awaiting approval; w goes to the next one that is.")
-        elif self.seconds_shown < self.reading_seconds:
-            self.say(f"Step '{item.step_id}' has just appeared: read it, then press the key again.")
-        elif item.kind == QUESTION:
-            await self._sent(answered(self, item, approved))
-        elif not approved or self.is_read or await self.push_screen_wait(Approve(item)):
-            choice = Choice(step_id=item.step_id, by=self.who).naming(item)
-            if item not in self.view.pending:
-                self.say(f"Step '{item.step_id}' has changed meanwhile: read it again.")
-            elif await self._sent(runs.decide(self.client, self.plan, choice, approved=approved)):
-                self.say(f"Step '{item.step_id}' was {'approved' if approved else 'denied'}.")
-
-    def action_waiting(self) -> None:
-        """Go to the next step awaiting approval."""
-        ids, chosen = [step.id for step in self.steps], self.chosen
-        here, asked = ids.index(chosen.id) if chosen else -1, {item.step_id for item in self.view.pending}
-        waiting = sorted((at for at, name in enumerate(ids) if name in asked), key=lambda at: (at <= here, at))
-        self.choose(ids[waiting[0]]) if waiting else self.say("No step is awaiting approval.")
 
     @work(exclusive=True)
     async def action_pause(self) -> None:
@@ -267,7 +226,7 @@ class ReviewApp(LivePlan):
             try:
                 self.say("  ! ".join([change[1], *await self._save([change[0]], self.view.version)]))
             except PlanError as error:
-                self.say(_sentence(error))
+                self.say(refusal_text(error))
 
     async def _save(self, edits: list[Edit], version: int) -> list[str]:
         """Send edits of a version; returns warnings. The newest view is shown afterwards, also after a rejection."""
@@ -276,25 +235,10 @@ class ReviewApp(LivePlan):
         finally:
             await self.refresh_view()
 
-    async def _sent(self, request: Awaitable[Any]) -> Any:
-        try:
-            found = await request
-        except PlanError as error:
-            self.say(_sentence(error))
-            found = None
-        await self.refresh_view()
-        return found
-
     async def _signalled(self, sent: Awaitable[Any]) -> bool:
         try:
             await sent
         except PlanError as error:
-            self.say(_sentence(error))
+            self.say(refusal_text(error))
             return False
         return True
-
-
-def _sentence(error: PlanError) -> str:
-    if isinstance(error, InvalidPlan):
-        return "Not changed: " + "; ".join(line(problem.text) for problem in error.problems[:3])
-    return f"Not changed: {error.message}"

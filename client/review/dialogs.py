@@ -14,9 +14,10 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from client.decide.shown import styles
 from client.review.text_field import Typing
 from plans.model import ToolSpec
-from plans.views.call_text import call_rows, folded_rows
+from plans.views.call_text import call_rows, folded_rows, value_rows
 from plans.views.models import PendingView
 from plans.views.safe_text import line
 
@@ -49,15 +50,18 @@ class Approve(ModalScreen[bool]):
         Binding("space,d", "page(1)"), Binding("minus,u", "page(-1)"),
     ]  # fmt: skip
 
-    def __init__(self, item: PendingView) -> None:
+    def __init__(self, item: PendingView, extra: Mapping[str, str], *, always: bool = False) -> None:
         super().__init__()
-        self._item = item
-        self._rows, self._is_drawn = call_rows(item), False
+        self._item, self._extra, self._always = item, extra, always
+        self._rows, self._is_drawn = call_rows(item, extra), False
+        if always:
+            self._rows += value_rows("always", item.always)
 
     def compose(self) -> ComposeResult:
         """The call, and the keys."""
         with Vertical(classes="box tall"):
-            yield Static(Text(f"Approve step '{line(self._item.step_id)}'? Read all of it first."), classes="title")
+            verb = "Always approve" if self._always else "Approve"
+            yield Static(Text(f"{verb} step '{line(self._item.step_id)}'? Read all of it first."), classes="title")
             with VerticalScroll(classes="reading"):
                 yield Static(id="call")
             yield Static(Text("space more   - back   y approve, at the end   escape back"), classes="hint")
@@ -92,7 +96,8 @@ class Approve(ModalScreen[bool]):
     def _draw(self) -> None:
         width = self._place.scrollable_content_region.width - 1
         rows = folded_rows(self._rows, width, cell_len)
-        text = Text("\n").join(Text(row, "bold yellow" if row.startswith("!") else "", no_wrap=True) for row in rows)
+        pairs = zip(rows, styles(rows, self._extra), strict=True)
+        text = Text("\n").join(Text(row, style, no_wrap=True) for row, style in pairs)
         self.query_one("#call", Static).update(text)
         self.call_after_refresh(self._note_drawn)
 

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from plans.flow.ids import template_of
 from plans.run import Status
 from plans.views.models import BriefStep, PendingView, PlanView, StepView
-from plans.views.nested.words import folded_line
+from plans.views.nested.words import folded_line, quoted
+from plans.views.safe_text import line
 
 UNTOUCHED = ("pending", "blocked", "ready")
 """Statuses of steps that have not started."""
@@ -29,10 +30,11 @@ def is_inside(step: StepView) -> bool:
     return template_of(step.id) != step.id or "." in step.id
 
 
-def why_not_edited(step: StepView) -> str:
+def why_not_edited(step: StepView, plan: str) -> str:
     """Why a step cannot be edited; empty if it can, according to this view. The plan itself decides."""
     if is_inside(step):
-        return f"Step '{step.id}' is inside a block or loop: edit the step itself, or decide with y or n."
+        one = quoted(f"{step.id}.args.NAME=VALUE")
+        return f"Step '{line(step.id)}' is inside a block or loop. This one alone: plan edit {plan} --set {one}"
     if step.status in UNTOUCHED or step.status == Status.SKIPPED:
         return ""
     return f"Step '{step.id}' is {step.status}: only steps that have not started can be edited."

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from rich.text import Text
@@ -20,6 +20,8 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from client import runs
+from client.review.deciding.around import NOTHING, Around
+from client.review.keys import ENDED_KEYS, REVIEW_KEYS, RUNNING_KEYS
 from client.review.nested import shown_steps
 from client.review.rows import change_log, cut, detail, heading, rows
 from client.review.step_form import EditScreen
@@ -32,9 +34,10 @@ from plans.views.safe_text import safe
 
 LAG_SECONDS, SHARE = 2.0, 5
 """Pause between two queries: SHARE times the duration of the last one, at most LAG_SECONDS."""
-REVIEW_KEYS = "b begin  c cancel  enter edit  E in $EDITOR  shift+up/down move  s skip  a add\nx remove  r regenerate  l log  ? help  q leave (the plan stays in review)"  # fmt: skip # noqa: E501
-RUNNING_KEYS = "y approve  n deny  w next to approve  p pause  c cancel  enter edit  s skip\nshift+up/down move  a add  x remove  r regenerate  l log  ? help  q leave"  # fmt: skip # noqa: E501
-ENDED_KEYS = "l log  ? help  q leave"
+
+
+Look = Callable[[PlanView, Around], Awaitable[Around]]
+"""Finds out what is around a view; given what was around the one before of the same version."""
 
 
 class Steps(OptionList):
@@ -60,6 +63,8 @@ class LivePlan(App[str]):
         super().__init__()
         self.animation_level = "none"
         self.client, self.plan, self.who, self.tools, self.view = client, plan, who, tools, view
+        self.look: Look | None = None
+        self.around = NOTHING
         self.failure: PlanError | None = None
         self._drawn: list[Text] = []
         self._shown: tuple[Any, ...] = ()
@@ -127,7 +132,13 @@ class LivePlan(App[str]):
 
     async def refresh_view(self) -> None:
         """Query the plan and draw what changed."""
-        self.take(await runs.show_patiently(self.client, self.plan, self.say))
+        view = await runs.show_patiently(self.client, self.plan, self.say)
+        if self.look is not None and (view != self.view or self.around is NOTHING):
+            around = await self.look(view, self.around if view.version == self.view.version else NOTHING)
+            if around != self.around:
+                self.around = around
+                self.draw()
+        self.take(view)
 
     def take(self, view: PlanView) -> None:
         """Draw a newer view; an older one that arrives late is ignored."""
@@ -156,7 +167,7 @@ class LivePlan(App[str]):
 
     def _draw_rows(self) -> None:
         found, width = self._list, self._list.scrollable_content_region.width
-        drawn = rows(self.view, max(30, width))
+        drawn = rows(self.view, max(30, width), self.around)
         ids = [step.id for step in self.steps]
         if ids != [option.id for option in found.options]:
             at, was = found.highlighted or 0, found.highlighted_option
@@ -171,7 +182,7 @@ class LivePlan(App[str]):
 
     def _draw_detail(self) -> None:
         step = self.chosen
-        shown = (step, self.view.pending, self.view.problems, self.view.draft if step is None else "")
+        shown = (step, self.view.pending, self.view.problems, self.view.draft if step is None else "", self.around)
         if shown == self._shown:
             return
         if self._shown == () or _id(self._shown[0]) != _id(step):
@@ -179,7 +190,7 @@ class LivePlan(App[str]):
         self._shown, self._since, self._was_at_end = shown, time.monotonic(), False
         self._is_laid_out = False
         self.call_after_refresh(self._note_laid_out, self._since)
-        self._screen_one("#step").update(detail(self.view, step, self.tools) if step else self._empty())
+        self._screen_one("#step").update(detail(self.view, step, self.tools, self.around) if step else self._empty())
 
     def scroll_details(self, by: int) -> None:
         """Scroll the details by some rows, fewer than are visible."""

@@ -14,7 +14,9 @@ from rich.cells import cell_len, set_cell_size
 from rich.table import Table
 from rich.text import Text
 
+from client.decide.shown import NOW, coloured
 from client.plan_file import races_among
+from client.review.deciding.around import NOTHING, Around
 from client.review.nested import UNTOUCHED, inside_text, is_inside, shown_steps
 from plans.execution.tool_history import shorten
 from plans.model import Step, ToolSpec
@@ -34,6 +36,8 @@ TASKS = {"done": "✓ done   ", "current": "▸ current", "open": "· open   "}
 """Mark and word for each status of an agent's task."""
 ASKING = ("?", "bold yellow")
 LABEL = 12
+DIFF = "diff"
+"""Stands for the styles of the lines of a diff."""
 WORD = string.ascii_letters + string.digits + "_-"
 """What the ids of authors consist of."""
 MAX_VALUE = 20_000
@@ -53,28 +57,30 @@ def heading(view: PlanView, width: int) -> Text:
     return Text.assemble((title, "bold"), tail)
 
 
-def rows(view: PlanView, width: int) -> list[Text]:
+def rows(view: PlanView, width: int, around: Around = NOTHING) -> list[Text]:
     """One row per step, each of at most `width` cells."""
     steps = shown_steps(view)
     name = min(18, max((cell_len(line(_name(step))) for step in steps), default=0))
     tool = min(14, max((cell_len(line(step.tool)) for step in steps), default=0))
     faulty = {problem.step_id for problem in view.problems}
     asked = {item.step_id for item in view.pending}
+    asking = {step.id for step in steps if step.requires_approval or around.will_ask(step)}
     number = len(str(len(steps)))
     places = {step.id: index for index, step in enumerate(view.steps, 1)}
     after = {step.id: _after(step, places) for step in steps}
     needs = max(map(len, after.values()), default=0)
     widths = (number, name, tool, needs, width)
-    return [_row(step, places.get(step.id, ""), after[step.id], widths, faulty, asked) for step in steps]
+    return [_row(step, places.get(step.id, ""), after[step.id], widths, faulty, asked, asking) for step in steps]
 
 
-def detail(view: PlanView, step: StepView, tools: Mapping[str, ToolSpec]) -> Table:
+def detail(view: PlanView, step: StepView, tools: Mapping[str, ToolSpec], around: Around = NOTHING) -> Table:
     """A step in full: labels and values of any length."""
     table = Table.grid(padding=(0, 1, 0, 0), expand=True)
     table.add_column(width=LABEL, style="bold", no_wrap=True)
     table.add_column(ratio=1, overflow="fold")
-    for name, value, style in _facts(view, step, tools):
-        table.add_row(Text(name), Text(value, style))
+    for name, value, style in _facts(view, step, tools, around):
+        shown = Text(value, style) if style != DIFF else coloured(value)
+        table.add_row(Text(name), shown)
     return table
 
 
@@ -123,11 +129,12 @@ def _name(step: StepView) -> str:
 
 
 def _row(
-    step: StepView, index: int | str, after: str, widths: tuple[int, ...], faulty: set[Any], asked: set[Any]
-) -> Text:
+    step: StepView, index: int | str, after: str, widths: tuple[int, ...], faulty: set[Any], asked: set[Any],
+    asking: set[str],
+) -> Text:  # fmt: skip
     number, name, tool, needs, width = widths
     mark, style = ASKING if step.id in asked else MARKS[step.status]
-    flags = _flags(step, faulty, asked)
+    flags = _flags(step, faulty, asked, asking)
     head = (
         f"{mark} {index:>{number}} {_fill(line(_name(step)), name)}  {_fill(line(step.tool), tool)}  {after:<{needs}}  "
     )
@@ -138,12 +145,12 @@ def _row(
     return text.append(flags, "bold" if step.id in faulty | asked else "")
 
 
-def _flags(step: StepView, faulty: set[Any], asked: set[Any]) -> str:
+def _flags(step: StepView, faulty: set[Any], asked: set[Any], asking: set[str]) -> str:
     if step.id in faulty:
         return "✗ problem"
     if step.id in asked:
         return "? answer: y" if step.awaiting == "answer" else "? approve: y/n"
-    if step.status in UNTOUCHED and step.requires_approval:
+    if step.status in UNTOUCHED and step.id in asking:
         return "⚠ approval"
     permanently = step.status == "blocked" and step.never
     return "blocked" if permanently else "" if step.status in UNTOUCHED else _status(step)
@@ -159,7 +166,9 @@ def _fill(text: str, width: int) -> str:
     return set_cell_size(cut(text, width), width)
 
 
-def _facts(view: PlanView, step: StepView, tools: Mapping[str, ToolSpec]) -> Iterator[tuple[str, str, str]]:
+def _facts(
+    view: PlanView, step: StepView, tools: Mapping[str, ToolSpec], around: Around
+) -> Iterator[tuple[str, str, str]]:
     item = next((each for each in view.pending if each.step_id == step.id), None)
     for problem in view.problems:
         if problem.step_id == step.id:
@@ -168,7 +177,7 @@ def _facts(view: PlanView, step: StepView, tools: Mapping[str, ToolSpec]) -> Ite
         if problem.step_id == step.id:
             yield "race", f"! {line(problem.message)}", "bold yellow"
     if item:
-        keys = "y answers" if item.kind == QUESTION else "y approves, n denies"
+        keys = "y answers" if item.kind == QUESTION else "y approves, n denies, N says why"
         yield "awaiting", f"? {line(item.kind)}: {keys}", "bold yellow"
     if step.description:
         yield "step", exact(step.description), ""
@@ -176,11 +185,14 @@ def _facts(view: PlanView, step: StepView, tools: Mapping[str, ToolSpec]) -> Ite
         yield "inside", inside, ""
     spec = tools.get(step.tool)
     is_asked = item is not None and item.kind != QUESTION
-    approval = "⚠ needs approval" if step.requires_approval or is_asked else "no approval needed"
+    why = around.why(step) if step.status in UNTOUCHED else ""
+    approval = f"⚠ {line(why)}" if why else "no approval needed"
+    approval = "⚠ needs approval" if step.requires_approval or is_asked else approval
     yield "tool", f"{line(what(step))}, {approval}", ""
     if not may_edit(step) or step.failure:
         yield from _fate(step)
-    yield from _call(item or PendingView(step_id=step.id, kind="", tool=step.tool, args=step.args))
+    call = item or PendingView(step_id=step.id, kind="", tool=step.tool, args=step.args)
+    yield from _call(call, around.details.get(step.id, {}))
     yield from _relations(view, step)
     if may_edit(step) and not step.failure:
         yield from _fate(step)
@@ -188,11 +200,19 @@ def _facts(view: PlanView, step: StepView, tools: Mapping[str, ToolSpec]) -> Ite
         yield "about", line(spec.description), ""
 
 
-def _call(item: PendingView) -> Iterator[tuple[str, str, str]]:
+def _call(item: PendingView, extra: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     """The call in full: what one decides about, whether it awaits a decision or is about to begin."""
     for warning in warnings_of(item):
         yield "unusual", f"! {warning}", "bold yellow"
+    if item.asker:
+        yield "asks", exact(item.asker), ""
+    if item.reasons:
+        yield "because", "\n".join(map(exact, item.reasons)), ""
+    for name, text in extra.items():
+        yield (name, exact(text), "") if name == NOW else ("diff", exact(text), DIFF)
     for name, value in proposal(item) or item.args.items():
+        if name in extra:
+            continue  # every line of it that differs is in the diff
         shown = exact(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
         is_short = cell_len(exact(name)) <= LABEL
         yield (name, shown, "") if is_short else (cut(line(name), LABEL), f"{exact(name)}:\n{shown}", "")
@@ -202,6 +222,8 @@ def _call(item: PendingView) -> Iterator[tuple[str, str, str]]:
         yield "item", exact(item.item), ""
     if item.queue:
         yield "queue", exact(item.queue), ""
+    if item.always:
+        yield "always", f"A approves as well: {exact(item.always)}", ""
 
 
 def _relations(view: PlanView, step: StepView) -> Iterator[tuple[str, str, str]]:

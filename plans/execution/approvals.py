@@ -18,6 +18,7 @@ from plans.definition.dependencies import dependencies
 from plans.definition.validation import call_problems
 from plans.errors import Refused
 from plans.execution.deciding import remembered
+from plans.execution.deciding.people import is_verified
 from plans.execution.messages import Decide
 from plans.execution.tool_history import keep_asked, keep_proposed
 from plans.flow.ids import is_inside, lineage, template_of
@@ -191,8 +192,7 @@ def decide(
         time=now,
         source=source,
         via=message.via,
-        # Without signatures, anybody who reaches the server could claim that a name is verified.
-        verified=message.verified and bool(run.facts.decision_key),
+        verified=is_verified(run, message),
     )
     run.decisions[step.id] = decision
     keep_proposed(state)

@@ -84,6 +84,8 @@ class Control(Value):
     """Payload of the signals that begin, pause, unpause, interrupt or abandon a plan, or clear its session."""
 
     by: str = Field(default="", max_length=200)
+    via: Via = Field(default="", description="Where the person spoke.")
+    verified: bool = Field(default=False, strict=True, description="The name is verified; counts only if signed.")
     signature: Signature | None = Field(default=None, description="Where the worker asks for signed decisions.")
 
 

@@ -102,7 +102,7 @@ def args_rows(args: Mapping[str, Any], extra: Mapping[str, str] | None = None) -
     rows, texts = [], dict(extra or {})
     for name, value in args.items():
         changed = texts.pop(name, None)
-        rows += value_rows(name, value) if changed is None else value_rows(f"{name} (diff)", changed)
+        rows += value_rows(name, value) if changed is None else value_rows(f"{name} diff", changed)
     rows = rows or [EMPTY]
     for name, text in texts.items():
         rows += value_rows(name, text)

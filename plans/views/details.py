@@ -118,7 +118,7 @@ def _decided(decision: Decision) -> str:
 
 
 def _answered(answer: Answer) -> str:
-    who = f"by {line(answer.by)}, " if answer.by else ""
+    who = f"by {line(answer.who)}, " if answer.by else ""
     who += "by its time limit, " if answer.source == "timeout" else ""
     return f"Answered: {who}{_clock(answer.time)}"
 

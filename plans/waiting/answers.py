@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from plans.errors import Refused
 from plans.execution import approvals
+from plans.execution.deciding.people import is_verified
 from plans.execution.readiness import ReadinessIndex
 from plans.execution.tool_history import keep_asked
 from plans.log import LogKind
@@ -89,7 +90,10 @@ def take(
     run, name = schedule.run, message.step_id
     known = args_known(run, schedule.step(name))
     digest = digest_of_question(known) if known is not None else ""
-    answer = Answer(by=message.by, time=now, source=source, value=message.value, digest=digest)
+    answer = Answer(
+        by=message.by, via=message.via, verified=is_verified(run, message), time=now, source=source,
+        value=message.value, digest=digest,
+    )  # fmt: skip
     run.waiting.answers[name] = answer
     run.note(LogKind.ANSWERED, sentence(name, answer), now, name)
     return answer
@@ -158,4 +162,4 @@ def sentence(step_id: str, answer: Answer) -> str:
 def _who(answer: Answer) -> str:
     if answer.source == "timeout":
         return " by its time limit"
-    return f" by {answer.by}" if answer.by else ""
+    return f" by {answer.who}" if answer.by else ""

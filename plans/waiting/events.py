@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from plans.errors import BadExpression, BadReference
+from plans.execution.deciding.people import is_verified
 from plans.expressions.conditions import compiled, is_true, search
 from plans.expressions.evaluation import Budget
 from plans.expressions.references import find, sample
@@ -83,7 +84,10 @@ def receive(run: Run, message: SendEvent, now: datetime) -> Event:
     waiting = run.waiting
     waiting.number += 1
     size = len(json.dumps(message.data, ensure_ascii=True, default=str))
-    event = Event(number=waiting.number, name=message.name, data=message.data, by=message.by, time=now, size=size)
+    event = Event(
+        number=waiting.number, name=message.name, data=message.data, by=message.by, via=message.via,
+        verified=is_verified(run, message), time=now, size=size,
+    )  # fmt: skip
     waiting.events.append(event)
     total, drop = sum(each.size for each in waiting.events), max(0, len(waiting.events) - MAX_EVENTS)
     total -= sum(each.size for each in waiting.events[:drop])
@@ -128,7 +132,7 @@ def note_received(run: Run, step_id: str, event: Event, now: datetime) -> None:
     name, oldest = receiver(step_id), run.waiting.events[0].number if run.waiting.events else event.number
     before = [number for number in run.waiting.received.get(name, ()) if number >= oldest]
     run.waiting.received[name] = [*before, event.number]
-    by = f" of {event.by}" if event.by else ""
+    by = f" of {event.who}" if event.by else ""
     run.note(LogKind.EVENT, f"step '{step_id}' received event '{event.name}'{by}", now, step_id, subject=event.name)
 
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from plans.execution.messages import Digest
+from plans.execution.messages import Digest, Via
 from plans.model import Value
 from plans.signatures import Signature
 from plans.waiting.records import EVENT_NAME
@@ -20,6 +20,8 @@ class AnswerQuestion(Value):
     step_id: str = Field(min_length=1, max_length=1_000)
     value: Any
     by: str = Field(default="", max_length=200)
+    via: Via = Field(default="", description="Where the person spoke.")
+    verified: bool = Field(default=False, strict=True, description="The name is verified; counts only if signed.")
     digest: Digest | None = Field(default=None, description="The question that is answered; another one is refused.")
     signature: Signature | None = Field(default=None, description="Where the worker asks for signed decisions.")
 
@@ -32,4 +34,6 @@ class SendEvent(Value):
     name: str = Field(pattern=EVENT_NAME, max_length=200)
     data: Any = None
     by: str = Field(default="", max_length=200)
+    via: Via = Field(default="", description="Where the person spoke.")
+    verified: bool = Field(default=False, strict=True, description="The name is verified; counts only if signed.")
     signature: Signature | None = Field(default=None, description="Where the worker asks for signed decisions.")

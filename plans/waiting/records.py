@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from plans.model import Value
-from plans.step_state import State
+from plans.step_state import State, named
 
 EVENT_NAME = r"^[A-Za-z0-9][A-Za-z0-9_.:/-]*$"
 """Letters, digits and `_ . : / -`, as in `order.paid` or `deploy/finished`."""
@@ -22,6 +22,13 @@ class Answered(Value):
     source: Literal["signal", "update", "timeout"] = Field(
         default="signal", description="timeout: its time limit passed, and the default was taken."
     )
+    via: str = Field(default="", description="Where the person spoke: web, link; empty: by command or program.")
+    verified: bool = Field(default=False, description="A login has verified the name; only of signed messages.")
+
+    @property
+    def who(self) -> str:
+        """The name, with what is known of how it came in; empty without one."""
+        return named(self.by, self.via, verified=self.verified)
 
 
 class Answer(Answered):
@@ -41,6 +48,13 @@ class Event(Value):
     by: str = ""
     time: datetime
     size: int = Field(default=0, ge=0, description="Bytes of its JSON text.")
+    via: str = Field(default="", description="Where the person spoke: web, link; empty: by command or program.")
+    verified: bool = Field(default=False, description="A login has verified the name; only of signed messages.")
+
+    @property
+    def who(self) -> str:
+        """The name, with what is known of how it came in; empty without one."""
+        return named(self.by, self.via, verified=self.verified)
 
 
 class Waiting(State):

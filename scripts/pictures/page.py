@@ -22,8 +22,7 @@ def served(directory: Path, environ: Mapping[str, str]) -> Iterator[str]:
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     ) as process:  # fmt: skip
         try:
-            assert process.stdout is not None
-            for row in process.stdout:
+            for row in process.stdout or ():
                 if found := re.search(r"http://\S+", row):
                     yield found[0]
                     return

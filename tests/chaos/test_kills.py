@@ -31,6 +31,7 @@ def thirty_steps() -> list[dict[str, Any]]:
     return steps
 
 
+@pytest.mark.slow
 async def test_thirty_steps_survive_workers_that_are_killed(chaos: Chaos) -> None:
     await chaos.worker.up()
     plan = await chaos.plans.start(thirty_steps())

@@ -177,6 +177,7 @@ async def test_without_a_worker_a_question_is_answered_with_what_to_do(
     assert "delivered" in said.value.message
 
 
+@pytest.mark.slow
 async def test_what_was_sent_without_a_worker_counts_when_one_comes(
     temporal_client: Client, settings: Settings, start: Start
 ) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from playwright.async_api import Browser, Error, Page, async_playwright
+from playwright.async_api import BrowserContext, Error, Page, async_playwright
 
 from runtime import daemon
 from runtime.server import HOST, Server, free_ports
@@ -52,12 +52,12 @@ def listeners(server: Server) -> list[tuple[str, int]]:
 class Chromium:
     """A headless Chromium; every name ending in .example is this machine."""
 
-    def __init__(self, browser: Browser) -> None:
-        self._browser = browser
+    def __init__(self, context: BrowserContext) -> None:
+        self._context = context
 
     async def open(self, url: str) -> tuple[Page, str]:
         """Open a page in a tab of its own; returns the tab, and the network error if there is one."""
-        page = await self._browser.new_page()
+        page = await self._context.new_page()
         try:
             await page.goto(url)
         except Error as error:
@@ -87,7 +87,7 @@ async def chromium() -> AsyncIterator[Chromium]:
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=str(program), args=flags, chromium_sandbox=False)
         try:
-            yield Chromium(browser)
+            yield Chromium(await browser.new_context())
         finally:
             await browser.close()
 

@@ -119,6 +119,7 @@ async def test_a_decision_that_was_made_before_it_could_be_said_is_not_said(
     assert hook.events == []
 
 
+@pytest.mark.slow
 async def test_many_items_that_ask_at_once_are_one_message(
     idle: Plans, make_worker: MakeWorker, hook: Sink, targets: Path
 ) -> None:

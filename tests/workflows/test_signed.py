@@ -80,6 +80,11 @@ async def test_an_unsigned_decision_counts_for_nothing_and_is_told(
         assert not (idle.workspace / "made").exists()
         # Control: the owner's messages, by update and by signal.
         assert await decisions.control(owner, plan.id, "clear_session", "ann") == "session cleared by ann"
+        said = await decisions.control(owner, plan.id, "unpause", "ann@example.org", "web", verified=True)
+        assert said == "unpaused by ann@example.org (web, verified)"
+        # A pause needs no signature, so a verified name in one is a claim.
+        said = await decisions.control(owner, plan.id, "pause", "the boss", "web", verified=True)
+        assert said == "paused by the boss (web)"
         await decisions.control(owner, plan.id, "unpause")
         choice = Choice(step_id="gate", by="ann@example.org", via="web", verified=True)
         said = await decisions.send_decision(owner, plan.id, "approve", choice)

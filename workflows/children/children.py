@@ -8,7 +8,7 @@ from typing import Any, Literal
 from temporalio import workflow
 
 from plans.agents.reports import accounts
-from plans.execution.messages import AgentProgress
+from plans.execution.messages import AgentProgress, Control
 from plans.execution.schedule import Schedule
 from plans.expressions.opaque import PLAN
 from plans.model import Step
@@ -36,11 +36,13 @@ class Children:
         """Signal a step's child to stop at its next safe point; its step ends then."""
         self._handles.interrupt(step_id)
 
-    def pause(self, action: Literal["pause", "unpause"], by: str) -> None:
+    def pause(self, action: Literal["pause", "unpause"], message: Control) -> None:
         """Pass a pause on to the child plans, or its end. Agents finish their turn, as other steps finish."""
         for step_id in self._handles:
             if self._schedule.step(step_id).tool == PLAN:
-                self._handles.signal(step_id, action, {"by": by} if by else {})
+                self._handles.signal(
+                    step_id, action, message.model_dump(mode="json", include={"by", "via"}, exclude_defaults=True)
+                )
 
     def received(self, message: AgentProgress) -> None:
         """Take over a child's report. Raises Refused if it is not from the child that works on the step."""

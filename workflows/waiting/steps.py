@@ -186,7 +186,7 @@ class WaitingSteps:
         if found:
             return
         waits = f"; it is not what {', '.join(waiting[:5])} waits for" if waiting else "; no step waits for it yet"
-        text, by = f"event '{event.name}' arrived", f" of {event.by}" if event.by else ""
+        text, by = f"event '{event.name}' arrived", f" of {event.who}" if event.by else ""
         last = self._run.log[-1] if self._run.log else None
         if last is None or (last.kind, last.subject) != (LogKind.EVENT, event.name):
             self._run.note(LogKind.EVENT, f"{text}{by}{waits}", workflow.now(), subject=event.name)

@@ -60,7 +60,7 @@ def _head(step: InnerStep) -> Iterator[str]:
     found += [("Before", f"{step.more_calls} more calls and attempts")] if step.more_calls else []
     found += [("Decision", decided(step.decision))] if step.decision else []
     found += (
-        [("Answered", f"by {step.answer.by or 'its time limit'}, {_clock(step.answer.time)}")] if step.answer else []
+        [("Answered", f"by {step.answer.who or 'its time limit'}, {_clock(step.answer.time)}")] if step.answer else []
     )
     found += [("Files", ", ".join(step.files[:SHOWN])), ("Deleted", ", ".join(step.deleted[:SHOWN]))]
     found += [("Notes", step.notes), ("Recovered", step.mended), *(("Warning", each) for each in step.warnings)]

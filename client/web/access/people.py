@@ -10,7 +10,7 @@ import functools
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -39,6 +39,14 @@ class Forbidden(PlanError):
     code = "FORBIDDEN"
 
 
+class Author(TypedDict):
+    """The author of a message to a plan, as the functions of `client.runs` take it."""
+
+    by: str
+    via: Literal["web"]
+    verified: bool
+
+
 @dataclass(frozen=True)
 class Person:
     """Who makes a request."""
@@ -48,6 +56,11 @@ class Person:
     roles: frozenset[Role]
     verified: bool = False
     """Whether a login vouches for the name; otherwise it is the user name of whoever serves the page."""
+
+    @property
+    def author(self) -> Author:
+        """Who speaks in a message to a plan."""
+        return Author(by=self.name, via="web", verified=self.verified)
 
     def may(self, role: Role) -> bool:
         """Whether the person has this role or a higher one."""

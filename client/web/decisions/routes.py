@@ -103,7 +103,8 @@ async def answer(request: Request) -> Response:
         notice = why or ("The answer was not sent: see the fields marked ✗." if found.is_complete else "")
         return await _shown(request, plan, step, Typed(notice, answer=found.field, code=INVALID))
     try:
-        said = await runs.answer(client, plan, step, found.value, by=person_of(request).name, digest=digest or None)
+        author = person_of(request).author
+        said = await runs.answer(client, plan, step, found.value, digest=digest or None, **author)
     except NoWorker as error:
         said = delivered(error)
     except (Refused, PlanClosed) as error:
@@ -114,7 +115,7 @@ async def answer(request: Request) -> Response:
 async def _decided(request: Request, *, approved: bool) -> Response:
     form, plan, person = await form_of(request), request.path_params["plan_id"], person_of(request)
     step, comment = text_of(form, "step"), text_of(form, "comment").strip()[:MAX_COMMENT]
-    choice = Choice(step_id=step, by=person.name, comment=comment, via="web", verified=person.verified)
+    choice = Choice(step_id=step, comment=comment, **person.author)
     choice = choice.model_copy(update={"remember": approved and bool(text_of(form, "always"))})
     typed = Typed(comment=comment)
     try:

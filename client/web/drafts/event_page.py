@@ -28,9 +28,9 @@ async def event(request: Request) -> Response:
     """Send the event; the plan says who receives it, or that it is kept."""
     form, name = await form_of(request), request.path_params["plan_id"]
     typed = {key: text_of(form, key).strip() for key in ("name", "data")}
-    client, by = await service_of(request).client(), person_of(request).name
+    client = await service_of(request).client()
     try:
-        said = await runs.event(client, name, typed["name"], _data(typed["data"]), by=by)
+        said = await runs.event(client, name, typed["name"], _data(typed["data"]), **person_of(request).author)
     except PlanError as error:
         return _shown(request, typed, error)
     return done(request, f"/plans/{quote(name, safe='')}", said)

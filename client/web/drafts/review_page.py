@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from client import runs
+from client.requests.llm import require_llm_of
 from client.web.access import Role
 from client.web.access.people import needs, person_of
 from client.web.drafts.memory import loaded, memory_of
@@ -20,6 +21,7 @@ from client.web.drafts.versions import Since
 from client.web.forms import done, form_of, text_of
 from client.web.rendering import page
 from client.web.service import service_of
+from client.web.start.pages import ready
 from plans.errors import PlanError, Refused
 from plans.execution.messages import MAX_BYTES as MESSAGE_BYTES
 from plans.run import PlanStatus
@@ -50,7 +52,7 @@ async def begin(request: Request) -> Response:
         return refused(request, found, Refused(text, "STALE_VERSION"), version)
     client = await service_of(request).client()
     try:
-        said = await runs.begin(client, name, person_of(request).name)
+        said = await runs.begin(client, name, **person_of(request).author)
     except PlanError as error:
         return refused(request, await loaded(request), error, version)
     return done(request, f"/plans/{quote(name, safe='')}", said or "The plan has begun.")
@@ -68,7 +70,11 @@ async def regenerate(request: Request) -> Response:
     if version is not None and version != found.version:
         text = f"The plan has changed meanwhile: it is at version {found.version} now. The LLM was not asked."
         return refused(request, found, Refused(text, "STALE_VERSION"), version, feedback)
-    client = await service_of(request).client()
+    try:
+        client, _, keeps_worker = await ready(request)
+        await require_llm_of(client, name, service_of(request).settings, own_worker=keeps_worker)
+    except PlanError as error:
+        return refused(request, found, error, None, feedback)
     memory_of(request).regenerate(client, name, feedback, found.version, person_of(request).name)
     return done(request, f"/plans/{quote(name, safe='')}/draft?since={found.version}")
 

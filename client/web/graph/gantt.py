@@ -134,7 +134,7 @@ def _wait(step: StepView, ends: Mapping[str, datetime | None], since: datetime |
     decided = step.decision.time if step.decision else step.answer.time if step.answer else None
     ready = _ready(step, ends, scale)
     if decided is not None and decided - ready > timedelta(seconds=scale.length * LEAST):
-        by = step.decision.by if step.decision else step.answer.by if step.answer else ""
+        by = step.decision.by if step.decision else step.answer.who if step.answer else ""
         told = _length((decided - ready).total_seconds())
         yield scale.bar(ready, decided, "wait", f"waited {told} for {line(by) or 'a person'}")
 

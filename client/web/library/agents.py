@@ -15,6 +15,7 @@ from temporalio.client import Client
 from activities.lifecycle.agent_history import AgentHistory
 from client import agents, draft, runs
 from client.local_tools import known_tools
+from client.requests.llm import require_llm
 from client.requests.workspaces import named
 from client.web.access import Role, needs, person_of
 from client.web.forms import done, form_of, text_of
@@ -78,7 +79,8 @@ async def start(request: Request) -> Response:
     typed = {name: text_of(form, name).replace("\r\n", "\n") for name in fields}
     try:
         order = order_of(typed)
-        client, local, _ = await ready(request)
+        client, local, keeps_worker = await ready(request)
+        require_llm(service.settings, own_worker=keeps_worker)
         workspace = named(Roots.of(service.settings).workspace(typed["workspace"]), service.settings, local=local)
         options = Options(workspace=workspace, approve_all=bool(typed["yes"]), by=person_of(request).name)
         name = await _begin(client, order, options, typed, service.settings)

@@ -16,6 +16,7 @@ from client.schedules.spec import OVERLAPS, Timing, catchup_of, overlap_of, spec
 from client.schedules.words import clock
 from client.web.access import Role, needs, person_of
 from client.web.forms import done, form_of, text_of
+from client.web.library.schedule_words import on_the_page
 from client.web.rendering import page
 from client.web.service import service_of
 from client.web.start.pages import choices_of, ready, source_of
@@ -57,7 +58,7 @@ async def new(request: Request) -> Response:
     try:
         name = await _create(request, source, choices, typed)
     except PlanError as error:
-        return _new(request, source, choices, typed, error)
+        return _new(request, source, choices, typed, on_the_page(error))
     return done(request, f"/schedules/{quote(name, safe='')}", f"Schedule {name} is made.")
 
 
@@ -78,7 +79,7 @@ async def update(request: Request) -> Response:
             raise PlanError("Nothing to change: say what is different.", "BAD_SCHEDULE")
         await runs.update_schedule(await service_of(request).client(), name, changes)
     except PlanError as error:
-        return await _shown(request, name, typed, error)
+        return await _shown(request, name, typed, on_the_page(error))
     return _done(request, f"Schedule {name} is changed.")
 
 
@@ -118,7 +119,7 @@ async def backfill(request: Request) -> Response:
         client = (await ready(request)).client
         times = await runs.backfill_schedule(client, name, typed["from"], typed["to"], typed["how"] or "buffer")
     except PlanError as error:
-        return await _shown(request, name, typed, error)
+        return await _shown(request, name, typed, on_the_page(error))
     return _done(request, f"{len(times)} run{'s' * (len(times) != 1)} to make up for.")
 
 

@@ -103,15 +103,15 @@ async def act(request: Request) -> Response:
     """Pause, unpause, cancel, interrupt, or forget files, by form."""
     await form_of(request)
     plan, action = request.path_params["plan_id"], request.url.path.rpartition("/")[2]
-    client, by = await service_of(request).client(), person_of(request).name
+    client, author = await service_of(request).client(), person_of(request).author
     said = f"plan '{plan_id(plan)}': {SAID.get(action, '')}"
     if action == "cancel":
         await runs.cancel(client, plan)
     elif action == "interrupt":
-        await runs.interrupt(client, plan, by)
+        await runs.interrupt(client, plan, **author)
     else:
         said = await {"pause": runs.pause, "unpause": runs.unpause, "clear-session": runs.clear_session}[action](
-            client, plan, by
+            client, plan, **author
         )
     return done(request, url_of(f"/plans/{plan}"), said)
 

@@ -15,6 +15,7 @@ from client.errors import PlanRefused
 from client.importers.document import imported
 from client.importers.plan_text import row
 from client.importers.plan_text import text_of as text_of_import
+from client.requests.llm import require_llm
 from client.requests.plan_request import Request as PlanRequest
 from client.requests.workspaces import named
 from client.runs import Started
@@ -71,7 +72,8 @@ async def make(request: Request) -> Response:
     typed = {"request": wish, "id": name, "workspace": text_of(form, "workspace")}
     on_failure = text_of(form, "onFailure", "ask_llm")
     try:
-        client, local, _ = await ready(request)
+        client, local, keeps_worker = await ready(request)
+        require_llm(service.settings, own_worker=keeps_worker)
         workspace = Roots.of(service.settings).workspace(typed["workspace"])
         options = Options(
             workspace=named(workspace, service.settings, local=local), review=True, by=person_of(request).name

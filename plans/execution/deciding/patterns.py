@@ -11,11 +11,11 @@ from typing import Any, Literal
 
 from plans.errors import Refused
 from plans.execution import approvals
+from plans.execution.deciding.people import who_of
 from plans.execution.messages import Decide
 from plans.flow.ids import covers, is_pattern, matches, pattern_of
 from plans.log import LogKind
 from plans.run import Run
-from plans.step_state import named
 
 NAMED = 20
 """Steps named in the log entry, and refusals in the answer."""
@@ -87,7 +87,8 @@ def _meant(run: Run, message: Decide) -> list[str]:
 def _tell(run: Run, message: Decide, decided: list[str], refused: dict[str, Refused], now: datetime) -> None:
     """One entry for all of them, and one for those that were refused: the log has room for 200."""
     verb = "approved" if message.approved else "denied"
-    who, why = (f" by {_who(run, message)}" if message.by else ""), (f": {message.comment}" if message.comment else "")
+    who = f" by {who_of(run, message)}" if message.by else ""
+    why = f": {message.comment}" if message.comment else ""
     kind = LogKind.APPROVED if message.approved else LogKind.DENIED
     text = f"{len(decided)} steps '{message.step_id}' {verb}{who}{why} ({_named(decided)})"
     run.note(kind, text, now, subject=message.step_id)
@@ -95,10 +96,6 @@ def _tell(run: Run, message: Decide, decided: list[str], refused: dict[str, Refu
         first = next(iter(refused.values()))
         text = f"REFUSED:{first.code} {len(refused)} steps '{message.step_id}' ({_named(list(refused))}): "
         run.note(LogKind.REFUSED, text + first.message, now, code=first.code, subject=message.step_id)
-
-
-def _who(run: Run, message: Decide) -> str:
-    return named(message.by, message.via, verified=message.verified and bool(run.facts.decision_key))
 
 
 def _named(names: list[str]) -> str:

@@ -138,7 +138,7 @@ async def test_no_server_is_exit_code_3_and_names_the_address(offline: dict[str,
 async def test_a_bad_setting_is_refused_with_its_name(offline: dict[str, str]) -> None:
     ended = await plan(offline | {"PLANS_TASK_QEUE": "x"}, "list")
     assert ended.code == 2
-    assert ended.err.startswith("BAD_SETTING:PLANS_TASK_QEUE: unknown setting")
+    assert ended.err.startswith("BAD_SETTING: PLANS_TASK_QEUE: unknown setting")
     assert "PLANS_TASK_QUEUE" in ended.err
 
 

@@ -62,6 +62,7 @@ def test_the_table_says_how_far_a_plan_is_as_far_as_that_is_known() -> None:
     assert cells == ["-/5", "5/5", "3/5"]
 
 
+@pytest.mark.slow
 async def test_lists_are_filtered_and_say_what_is_awaited(environ: Environ, worker: Worker, tmp_path: Path) -> None:
     gate: dict[str, Any] = {"id": "gate", "tool": "run_command", "args": {"command": "true"}, "requiresApproval": True}
     look: dict[str, Any] = {"id": "look", "tool": "list_directory", "args": {"path": "."}}

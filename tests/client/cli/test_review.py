@@ -68,7 +68,7 @@ async def test_a_sentence_becomes_a_plan_on_the_screen_which_is_revised_begun_an
         screen.press("r")
         await until(lambda: "What should the LLM change?" in screen.text, "the question")
         screen.press("say it better\r")
-        await until(lambda: "~ two.args.content" in screen.text, "the difference")
+        await until(lambda: "~ two" in screen.text and "args.content: " in screen.text, "the difference")
         screen.press("\x1b")
         await until(lambda: "The plan is now at version 2." in screen.text, "back on the plan")
         await screen.press_until("b", "✓ completed   2 of 2 steps")

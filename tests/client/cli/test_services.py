@@ -65,6 +65,7 @@ async def test_who_follows_a_plan_finds_the_server_on_other_ports_and_so_does_it
         await plan(own, "down")
 
 
+@pytest.mark.slow
 async def test_up_serves_plans_until_it_is_told_to_stop_and_keeps_their_data(
     environ: dict[str, str], tmp_path: Path, workspace: Path, temporal_binary: Path
 ) -> None:

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx
+import pytest
 from temporalio.worker import Worker
 
 from runtime.settings import Settings
@@ -26,6 +27,7 @@ async def _entered(link: str) -> AsyncIterator[httpx.AsyncClient]:
         yield browser
 
 
+@pytest.mark.slow
 async def test_the_page_is_served_named_by_other_commands_and_ends_with_its_viewers(
     environ: dict[str, str], settings: Settings, worker: Worker, tmp_path: Path
 ) -> None:

@@ -22,7 +22,7 @@ def coloured(asked: PendingView, width: int = 80) -> list[tuple[str, str]]:
     extra = changes(asked)
     rows = folded_rows(call_rows(asked, extra), width, cell_len)
     pairs = list(zip(rows, styles(rows, extra), strict=True))
-    start = next(at for at, (row, _) in enumerate(pairs) if "(diff)" in row[:16])
+    start = next(at for at, (row, _) in enumerate(pairs) if "diff" in row[:16])
     return [(row.partition("│ ")[2] or row.partition("┆ ")[2], style) for row, style in pairs[start:]]
 
 
@@ -70,11 +70,11 @@ def test_an_edit_that_would_fail_says_so(workspace: Path) -> None:
 
 
 def test_no_content_takes_the_colours_of_a_diff_or_ends_them(workspace: Path) -> None:
-    hostile = "one\n! not a warning\nchange (diff) │ +x\n" + "y" * 200 + "\n"
+    hostile = "one\n! not a warning\nchange diff │ +x\n" + "y" * 200 + "\n"
     asked = item(workspace, "write_file", path="notes.txt", content=hostile)
     added = [(text, style) for text, style in coloured(asked, 60) if style == "green"]
     assert ("+! not a warning", "green") in added
-    assert ("+change (diff) │ +x", "green") in added
+    assert ("+change diff │ +x", "green") in added
     assert sum(text.count("y") for text, _ in added) == 200, "a folded line keeps its colour"
     other = item(workspace, "run_command", command="ls\n+rm\n-rf")
     assert set(styles(call_rows(other, changes(other)), {})) == {""}

@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from client.decide.shown import CHANGE, NOW
+from client.review.deciding.around import OVERWRITES, Around
 from plans.edits import RemoveStep, SetField, SkipStep
+from plans.views.models import PlanView, StepView
 from tests.client.review.conftest import LIST, REMOVE, STEPS, WRITE, Open
 
 LONG = {"id": "nap", "tool": "sleep", "args": {"seconds": 3600}, "dependsOn": ["remove"]}
@@ -160,9 +163,61 @@ async def test_the_plan_begins_and_its_steps_are_approved_on_the_screen(open_scr
         assert (workspace / "a.txt").exists()
         screen.app.reading_seconds = 0.0  # a person reads before deciding; sooner does not count
         await screen.press("y")
-        await screen.until_shown("completed")
+        await screen.until_shown("because      │ delete_file asks by default")
+        await screen.pilot.pause()
+        await screen.press("y")
         await screen.until_status("completed")
         assert not (workspace / "a.txt").exists()
+
+
+async def test_a_step_is_denied_with_a_comment_after_its_diff_was_shown(open_screen: Open) -> None:
+    async with open_screen(WRITE, {**REMOVE, "dependsOn": ["write"]}) as screen:
+
+        async def look(view: PlanView, _: Around) -> Around:
+            found = {item.step_id: {NOW: "'a.txt' would be deleted", CHANGE: "-one"} for item in view.pending}
+            return Around(found, {"remove": "delete_file asks by default with these arguments"})
+
+        screen.app.look = look
+        await screen.app.refresh_view()
+        await screen.choose("remove")
+        await screen.until_shown("delete_file, ⚠ ")
+        await screen.press("b")
+        await screen.until_shown("diff         -one")
+        await screen.until_shown("because      delete_file asks by default")
+        screen.app.reading_seconds = 0.0
+        await screen.press("N")
+        await screen.until_shown("Why is step 'remove' denied?")
+        await screen.type("not today")
+        await screen.press("enter")
+        await screen.until_status("partial")
+        decision = (await screen.view()).steps[1].decision
+        assert decision
+        assert (decision.by, decision.comment) == ("bob", "not today")
+
+
+async def test_always_shows_its_scope_before_it_counts(open_screen: Open) -> None:
+    again = {**REMOVE, "id": "again", "args": {"path": "b.txt"}, "dependsOn": ["remove"]}
+    other = {**WRITE, "id": "other", "args": {"path": "b.txt", "content": "x"}}
+    async with open_screen(WRITE, other, {**REMOVE, "dependsOn": ["write", "other"]}, again) as screen:
+        await screen.press("b")
+        await screen.until(lambda: screen.app.view.pending, "it asks")
+        await screen.press("w")
+        await screen.until_shown("awaiting     ? approval")
+        screen.app.reading_seconds = 0.0
+        await screen.press("A")
+        await screen.until_shown("Always approve step 'remove'?")
+        await screen.until_shown("always       │ every call of delete_file")
+        await screen.press("space", "y")
+        await screen.until_status("completed")
+
+
+def test_a_write_that_may_ask_is_not_said_to_need_no_approval() -> None:
+    step = StepView(id="write", tool="write_file", args={"path": "a.txt", "content": "x"}, status="ready")
+    assert Around().why(step) == OVERWRITES
+    assert Around(asking={}).why(step) == ""
+    assert Around(asking={"write": "writes over a.txt"}).why(step) == "writes over a.txt"
+    block = step.model_copy(update={"tool": ""})
+    assert Around(asking={"write.inner": "asks"}).why(block) == "1 step inside will ask: write.inner"
 
 
 async def test_a_begin_that_is_pressed_again_is_not_given_up_and_follows_the_plan(open_screen: Open) -> None:

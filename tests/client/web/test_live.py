@@ -95,6 +95,7 @@ async def test_a_viewer_that_comes_back_gets_what_changed_meanwhile_and_nothing_
         assert "reload" in [event for event, _ in unknown.events]
 
 
+@pytest.mark.slow
 async def test_a_burst_of_changes_is_few_messages(
     settings: Settings, temporal_client: Client, worker: Worker, start: Start
 ) -> None:
@@ -192,7 +193,9 @@ async def test_a_plan_is_paused_unpaused_and_cancelled_by_form(
             answer = await browser.post(f"/plans/{plan}/{action}", data=form, follow_redirects=True)
             assert answer.status_code == 200
             assert 'class="said"' in answer.text
-            assert (await runs.show(temporal_client, plan)).status == status
+            view = await runs.show(temporal_client, plan)
+            assert view.status == status
+            assert view.log[-1].text.endswith(f"{action}d by ann (web)")
         refused = await browser.post(f"/plans/{plan}/cancel", data={})
         assert refused.status_code == 400
         await browser.post(f"/plans/{plan}/cancel", data=form)

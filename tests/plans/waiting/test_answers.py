@@ -167,3 +167,12 @@ def test_an_answer_of_a_megabyte_is_refused() -> None:
     with pytest.raises(Refused) as caught:
         read(AnswerQuestion, [{"stepId": "ask", "value": "x" * 1_000_000}])
     assert caught.value.code == "MESSAGE_TOO_LARGE"
+
+
+@pytest.mark.parametrize(("key", "who"), [("ab", "ann@example.org (web, verified)"), ("", "ann@example.org (web)")])
+def test_an_answer_says_where_its_author_spoke_and_a_verified_name_needs_a_signature(key: str, who: str) -> None:
+    schedule = asked(ask())
+    schedule.run.facts = schedule.run.facts.model_copy(update={"decision_key": key})
+    given = answer(schedule, "yes", by="ann@example.org", via="web", verified=True)
+    assert given.who == who
+    assert f"by {who}" in schedule.run.log[-1].text

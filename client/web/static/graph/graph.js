@@ -18,6 +18,8 @@ const SMALL = 40; // blocks are open at first while no more nodes than this are 
 const PATIENCE = 1500; // milliseconds before a plan whose steps changed is loaded again
 const elk = elkWorker(new URL("../vendor/elk-worker.js", import.meta.url));
 
+class NotLoaded extends Error {}
+
 class Graph {
   constructor(section) {
     this.section = section;
@@ -192,6 +194,12 @@ class Graph {
       await this.safely(this.render().then(() => this.#say("")));
       this.moving.fit();
     }
+  }
+
+  // Nobody can act on the sentence of a fault in this code; the list of steps has everything.
+  failed(error) {
+    if (!(error instanceof NotLoaded)) console.error(error);
+    this.#say(error instanceof NotLoaded ? error.message : "The graph cannot be drawn. The list of steps below says the same.");
   }
 
   #say(text) {

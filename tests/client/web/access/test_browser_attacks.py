@@ -10,9 +10,9 @@ import json
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
+from playwright.async_api import Page as Tab
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
@@ -41,8 +41,8 @@ async def attacker() -> AsyncIterator[int]:
             yield listening.getsockname()[1]
 
 
-async def log_in(browser: Chromium, page: Page) -> str:
-    """Open the link; gives the session of the tab once it is at the page."""
+async def log_in(browser: Chromium, page: Page) -> Tab:
+    """Open the link; gives the tab once it is at the page."""
     tab, error = await browser.open(page.access.link("/logged-out"))
     assert error == ""
     await until(lambda: browser.run(tab, "!location.search && document.readyState == 'complete'"), "the page is open")
@@ -73,8 +73,8 @@ def embedding(page: Page, what: str) -> str:
         document.body.append(e); }})"""
 
 
-async def test_a_page_of_another_site_or_port_changes_and_reads_nothing(settings: Settings, tmp_path: Path) -> None:
-    async with served(settings) as page, attacker() as port, chromium(tmp_path / "profile") as browser:
+async def test_a_page_of_another_site_or_port_changes_and_reads_nothing(settings: Settings) -> None:
+    async with served(settings) as page, attacker() as port, chromium() as browser:
         own = await log_in(browser, page)
         token = page.access.csrf(next(iter(page.access.sessions._of_id)))
         # Control: the page's own form, with a session and its token, is taken.
@@ -99,8 +99,8 @@ async def test_a_page_of_another_site_or_port_changes_and_reads_nothing(settings
         assert (True in {had for _, had in posts}, page.changed) == (True, [])
 
 
-async def test_a_name_that_was_pointed_at_this_machine_sees_nothing(settings: Settings, tmp_path: Path) -> None:
-    async with served(settings) as page, chromium(tmp_path / "profile") as browser:
+async def test_a_name_that_was_pointed_at_this_machine_sees_nothing(settings: Settings) -> None:
+    async with served(settings) as page, chromium() as browser:
         port = page.origin.rpartition(":")[2]
         await log_in(browser, page)
         for path in ("/logged-out", f"/?key={page.access.secret}", "/decide/x"):
@@ -111,10 +111,10 @@ async def test_a_name_that_was_pointed_at_this_machine_sees_nothing(settings: Se
         assert (await browser.run(tab, posted), page.changed) == (403, [])
 
 
-async def test_the_link_leaves_no_trace_and_is_of_no_use_to_another_page(settings: Settings, tmp_path: Path) -> None:
-    async with served(settings) as page, attacker() as port, chromium(tmp_path / "profile") as browser:
+async def test_the_link_leaves_no_trace_and_is_of_no_use_to_another_page(settings: Settings) -> None:
+    async with served(settings) as page, attacker() as port, chromium() as browser:
         tab = await log_in(browser, page)
-        history = await browser.call("Page.getNavigationHistory", tab)
+        history = await (await tab.context.new_cdp_session(tab)).send("Page.getNavigationHistory")
         assert page.access.secret not in json.dumps(history)
         assert await browser.run(tab, "document.referrer") == ""
         assert await browser.run(tab, "document.cookie") == ""  # HttpOnly
@@ -126,15 +126,12 @@ async def test_the_link_leaves_no_trace_and_is_of_no_use_to_another_page(setting
 
 
 @pytest.mark.parametrize("name", NAMES)
-async def test_a_window_that_was_opened_by_another_page_is_out_of_its_reach(
-    settings: Settings, tmp_path: Path, name: str
-) -> None:
-    async with served(settings) as page, attacker() as port, chromium(tmp_path / "profile") as browser:
+async def test_a_window_that_was_opened_by_another_page_is_out_of_its_reach(settings: Settings, name: str) -> None:
+    async with served(settings) as page, attacker() as port, chromium() as browser:
         await log_in(browser, page)
         tab, _ = await browser.open(f"http://{name}:{port}/")
         count = len(page.came)
-        await browser.call(
-            "Runtime.evaluate", tab, expression=f"w = open('{page.origin}/logged-out')", userGesture=True
-        )
+        opening = {"expression": f"w = open('{page.origin}/logged-out')", "userGesture": True}
+        await (await tab.context.new_cdp_session(tab)).send("Runtime.evaluate", opening)
         await until(lambda: len(page.came) > count, "the window is open")
         await until(lambda: browser.run(tab, "w.closed"), "Cross-Origin-Opener-Policy cuts it off")

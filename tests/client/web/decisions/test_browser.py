@@ -75,6 +75,7 @@ async def at(page: Page, origin: str, path: str) -> None:
     await page.wait_for_url(f"{origin}{path}")
 
 
+@pytest.mark.slow
 async def test_a_call_is_read_with_its_diff_and_approved_on_a_phone(
     page_at: str, chromium: Browser, ask: Ask, workspace: Path, temporal_client: Client, tmp_path: Path
 ) -> None:

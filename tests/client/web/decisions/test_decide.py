@@ -46,8 +46,8 @@ async def decided(client: Client, plan: str, step: str) -> Any:
 async def test_the_inbox_shows_the_whole_call_with_its_diff_and_approves_it(
     ask: Ask, ann: httpx.AsyncClient, workspace: Path, temporal_client: Client
 ) -> None:
-    (workspace / "figures.csv").write_text("q1,10\nq2,20\n")
-    plan = await ask(writing("figures.csv", "q1,10\nq2,21\u200b\n"), title="Quarter <b>")
+    (workspace / "figures.csv").write_text("q1,10\n\nq2,20\n")
+    plan = await ask(writing("figures.csv", "q1,10\n\nq2,21\u200b\n"), title="Quarter <b>")
     page = await seen(ann, "/inbox")
     assert "Quarter <b>" in page.text
     assert "<b>" not in page.html

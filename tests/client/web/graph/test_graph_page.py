@@ -13,7 +13,7 @@ from client.web.graph.gantt import time_line
 from tests.client.web.browser import PHONE, SCRIPT_BUDGET, SIZES, overflow, problems
 from tests.client.web.graph.conftest import Show
 from tests.client.web.graph.test_gantt import BEGAN, at, ran
-from tests.client.web.graph.views import MAPPED, layered, plan, step, view
+from tests.client.web.graph.views import MAPPED, layered, plan, step, view, written
 from tests.nightly import sampled
 from tests.waiting import until
 
@@ -38,6 +38,30 @@ async def test_anyone_can_read_the_graph_and_it_asks_nobody_else(show: Show, siz
         assert {"✗", "?"} <= set(marks)  # never by colour alone
 
 
+async def test_a_big_plan_opens_at_what_failed_also_inside_an_unfolded_block(show: Show) -> None:
+    inner = [written(f"s{number}") for number in range(3)]
+    began = [{"id": f"block.s{number}", "tool": "task", "status": "failed"} for number in range(3)]
+    inside = {"kind": "block", "total": 3, "began": 3, "counts": {"failed": 3}}
+    block = step("block", ["s29"], status="failed", steps=inner, inside=inside, instances=began)
+    chain = [written_step(number) for number in range(30)]
+    async with show(document(view([*chain, block]))) as shown:
+        assert shown.seen.complaints == []
+        assert await shown.page.locator("[data-said]").text_content() == ""
+        for picture in await shown.page.locator("[data-node].is-failed.is-open .label").all():
+            assert await picture.bounding_box() is not None
+        await until(lambda: shown.page.locator("[data-node].is-failed").first.is_visible(), "what failed is in sight")
+
+
+async def test_a_loop_of_many_items_is_one_card_until_it_is_unfolded(show: Show) -> None:
+    items = [{"id": f"resize[{name}]", "tool": "shell", "status": "completed"} for name in "abcdefghij"]
+    inside = {"kind": "each", "total": 10, "began": 10, "counts": {"completed": 10}}
+    async with show(document(view([MAPPED[0], MAPPED[1] | {"instances": items, "inside": inside}]))) as shown:
+        assert await shown.page.locator("[data-node]").count() == 2
+        await shown.page.locator(".handle").first.click()
+        await shown.drawn(2)
+        assert await shown.page.locator("[data-node]").count() == 12
+
+
 async def test_a_plan_of_thousands_of_steps_opens_folded_and_unfolds_by_key(show: Show) -> None:
     async with show(document_of_plan(plan(layered(22, 97)))) as shown:
         nodes, handles = shown.page.locator("[data-node]"), shown.page.locator(".handle")
@@ -54,6 +78,7 @@ async def test_a_plan_of_thousands_of_steps_opens_folded_and_unfolds_by_key(show
         assert await nodes.count() == before
 
 
+@pytest.mark.slow
 async def test_every_step_of_a_big_plan_is_laid_out_by_elk_in_a_thread_of_its_own(show: Show) -> None:
     async with show(document_of_plan(plan(layered(8, 40)))) as shown:
         assert not any(ELK in request.url for request in shown.seen.requests)
@@ -78,6 +103,7 @@ async def test_a_change_of_a_step_is_shown_without_another_layout(show: Show) ->
         assert await shown.page.evaluate("window.drawn") == 1
 
 
+@pytest.mark.slow
 async def test_steps_that_the_graph_does_not_know_make_it_load_the_plan_again(show: Show) -> None:
     found = document(view([step("a")]))
     async with show(found) as shown:
@@ -96,6 +122,7 @@ async def test_what_plans_contain_is_text_in_the_graph(show: Show) -> None:
         assert shown.seen.foreign(shown.origin) == []
 
 
+@pytest.mark.slow
 async def test_a_step_leads_to_its_own_page_whatever_its_id(show: Show) -> None:
     loop = [*MAPPED[:1], MAPPED[1] | {"instances": [{"id": "resize[a/b #1?]", "tool": "shell", "status": "failed"}]}]
     async with show(document(view(loop))) as shown:
@@ -103,6 +130,7 @@ async def test_a_step_leads_to_its_own_page_whatever_its_id(show: Show) -> None:
         assert "/plans/p/steps/resize%5Ba%2Fb%20%231%3F%5D" in links
 
 
+@pytest.mark.slow
 async def test_the_picture_moves_by_keys_and_is_not_a_trap_for_the_wheel(show: Show) -> None:
     async with show(document(view([written_step(number) for number in range(12)]))) as shown:
         plane = shown.page.locator(".graph svg > g")

@@ -14,7 +14,7 @@ def shape(nodes: list[Node] | tuple[Node, ...]) -> list[object]:
 def test_what_is_inside_a_plan_that_runs_is_what_has_begun_and_else_what_is_written() -> None:
     assert shape(tree_of(view(MAPPED))) == [
         ("list", ()),
-        ("resize", ("list",), [("resize[a.png]", ()), ("resize[b.png]", ()), ("resize[c.png]", ())]),
+        ("resize", ("list",), [("resize[b.png]", ()), ("resize[c.png]", ()), ("resize[a.png]", ())]),
         ("publish", ("resize",), [("publish.upload", ()), ("publish.verify", ("publish.upload",))]),
         ("publish.catch", ("publish",), [("publish.catch.say", ())]),
         ("pick", ("list",), [("pick 1", (), [("pick.a", ())]), ("pick 2", (), [("pick.b", ())])]),
@@ -94,6 +94,25 @@ def test_a_denied_step_is_not_just_skipped() -> None:
     assert node.status == "denied"
 
 
+def test_items_in_trouble_come_first_and_their_steps_are_named_by_what_they_do() -> None:
+    items = [
+        {"id": f"each[{name}]", "tool": "", "kind": "block", "status": status, "item": f"{name}, item {at} of 3"}
+        | {"inside": {"kind": "block", "began": 1, "counts": counts}}
+        for at, (name, status, counts) in enumerate(
+            [("a", "completed", {"completed": 1}), ("b", "running", {"awaiting approval": 1}), ("c", "failed", {})], 1
+        )
+    ]
+    inner = {"id": "each[b].remove", "tool": "delete_file", "status": "ready", "awaiting": "approval"}
+    told = inner | {"item": "b, item 2 of 3", "description": "Delete it"}
+    (loop,) = tree_of(
+        view([step("each", status="running", forEach="x", steps=[written("remove")], instances=[*items, told])])
+    )
+    assert [node.label for node in loop.inside] == ["b", "c", "a"]
+    assert [node.label for node in loop.inside[0].inside] == ["Delete it"]
+
+
 def test_steps_of_a_loop_that_are_not_listed_are_counted_by_a_node_of_their_own() -> None:
     (loop,) = tree_of(view([MAPPED[1] | {"needs": [], "dependsOn": [], "moreInstances": 1_950}]))
-    assert [(node.label, node.kind) for node in loop.inside][-2:] == [("resize[c.png]", "call"), ("1,950 more", "more")]
+    assert [(node.label, node.kind) for node in loop.inside][1:] == [
+        ("resize[c.png]", "call"), ("a.png", "call"), ("1,950 more", "more"),
+    ]  # fmt: skip

@@ -1,0 +1,38 @@
+"""What the review screen knows beside a plan's view: what calls would change in files, and which steps will ask."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from plans.flow.ids import template_of
+from plans.views.models import StepView
+
+OVERWRITES = "asks if it would write over a file that the run has not seen"
+
+
+@dataclass(frozen=True)
+class Around:
+    """Of one plan at one moment."""
+
+    details: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """By step that awaits a decision, texts to show with its call (`client.decide.shown`)."""
+    asking: Mapping[str, str] | None = None
+    """By step that will wait for a person, why (`client.requests.asking`); None: that is not known."""
+
+    def why(self, step: StepView) -> str:
+        """Why a step that has not started will ask, in a sentence; empty if it will not."""
+        if self.asking is None:
+            return OVERWRITES if step.tool == "write_file" else ""
+        name = template_of(step.id)
+        inside = [each for each in self.asking if each.startswith(f"{name}.")]
+        if not inside or name in self.asking:
+            return self.asking.get(name, "")
+        return f"{len(inside)} step{'s' * (len(inside) != 1)} inside will ask: {', '.join(inside[:5])}"
+
+    def will_ask(self, step: StepView) -> bool:
+        """Whether it is known that the step, or one inside it, will ask."""
+        return bool(self.asking) and bool(self.why(step))
+
+
+NOTHING = Around()

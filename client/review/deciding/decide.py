@@ -1,0 +1,96 @@
+"""Decides about steps from the review screen: yes, no, no with a comment, always, an answer.
+
+A decision names the digest of the call on the screen, and counts only once all of the call was shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Any
+
+from textual import work
+
+from client import runs
+from client.review.deciding.answering import answered
+from client.review.dialogs import Approve, AskText
+from client.review.plan_screen import LivePlan
+from client.runs import Choice
+from plans.errors import InvalidPlan, PlanError
+from plans.views.models import PendingView
+from plans.views.pending import QUESTION
+from plans.views.safe_text import line
+
+READING_SECONDS = 0.4
+"""Approvals sooner than this after the step appeared are ignored: too soon to have read it."""
+
+
+class Deciding(LivePlan):
+    """A plan on the screen, and the keys that decide about its steps."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.reading_seconds = READING_SECONDS
+
+    @work(exclusive=True, group="decide")
+    async def action_decide(self, approved: bool) -> None:
+        """Approve or deny the chosen step."""
+        await self._decide(approved)
+
+    @work(exclusive=True, group="decide")
+    async def action_deny_with_comment(self) -> None:
+        """Deny the chosen step, and say why."""
+        await self._decide(False, has_comment=True)
+
+    @work(exclusive=True, group="decide")
+    async def action_always(self) -> None:
+        """Approve the chosen step and all calls like it, once its scope was shown."""
+        await self._decide(True, always=True)
+
+    async def _decide(self, approved: bool, *, has_comment: bool = False, always: bool = False) -> None:
+        step = self.chosen
+        item = next((each for each in self.view.pending if step and each.step_id == step.id), None)
+        if item is None:
+            self.say("This step is not awaiting approval; w goes to the next one that is.")
+        elif self.seconds_shown < self.reading_seconds:
+            self.say(f"Step '{item.step_id}' has just appeared: read it, then press the key again.")
+        elif item.kind == QUESTION:
+            await self._sent(answered(self, item, approved))
+        elif always and not item.always:
+            self.say("This cannot be approved for further calls; y approves it once.")
+        elif not approved or (self.is_read and not always) or await self._is_approved(item, always=always):
+            choice = Choice(step_id=item.step_id, by=self.who, remember=always).naming(item)
+            if has_comment:
+                why = await self.push_screen_wait(AskText(f"Why is step '{line(item.step_id)}' denied?"))
+                if why is None:
+                    return
+                choice = choice.model_copy(update={"comment": why.strip()[:2_000]})
+            if item not in self.view.pending:
+                self.say(f"Step '{item.step_id}' has changed meanwhile: read it again.")
+            elif await self._sent(runs.decide(self.client, self.plan, choice, approved=approved)):
+                self.say(f"Step '{item.step_id}' was {'approved' if approved else 'denied'}.")
+
+    async def _is_approved(self, item: PendingView, *, always: bool) -> bool:
+        return await self.push_screen_wait(Approve(item, self.around.details.get(item.step_id, {}), always=always))
+
+    def action_waiting(self) -> None:
+        """Go to the next step awaiting approval."""
+        ids, chosen = [step.id for step in self.steps], self.chosen
+        here, asked = ids.index(chosen.id) if chosen else -1, {item.step_id for item in self.view.pending}
+        waiting = sorted((at for at, name in enumerate(ids) if name in asked), key=lambda at: (at <= here, at))
+        self.choose(ids[waiting[0]]) if waiting else self.say("No step is awaiting approval.")
+
+    async def _sent(self, request: Awaitable[Any]) -> Any:
+        try:
+            found = await request
+        except PlanError as error:
+            self.say(refusal_text(error))
+            found = None
+        await self.refresh_view()
+        return found
+
+
+def refusal_text(error: PlanError) -> str:
+    """Why the plan did not take something."""
+    if isinstance(error, InvalidPlan):
+        return "Not changed: " + "; ".join(line(problem.text) for problem in error.problems[:3])
+    return f"Not changed: {error.message}"
