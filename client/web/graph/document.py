@@ -1,10 +1,11 @@
 """The graph of a plan as compact JSON, for graph.js: rows of a table instead of objects, edges as pairs of row numbers.
 
     {"version": 1, "seq": 42, "total": 2122, "nodes": [[id, label, kind, tool, status, awaiting, parent, told,
-    counts], ...], "edges": [[0, 1], ...]}
+    counts, child], ...], "edges": [[0, 1], ...]}
 
-`parent` is the row of the group or block around a node, -1 for none; it comes before its members. `edges` are between
-the steps themselves, as the plan has them: which groups they connect depends on what is unfolded.
+`child` is the id of the plan that a step runs. `parent` is the row of the group or block around a node, -1 for none; it
+comes before its members. `edges` are between the steps themselves, as the plan has them: which groups they connect
+depends on what is unfolded.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def _rows(nodes: Iterable[Node], parent: int, rows: list[list[Any]], found: list
 
 def _row(node: Node, parent: int) -> list[Any]:
     counts = dict(node.counts) if node.counts else 0
-    row = [node.id, node.label, node.kind, node.tool, node.status, node.awaiting, parent, node.told, counts]
+    row = [node.id, node.label, node.kind, node.tool, node.status, node.awaiting, parent, node.told, counts, node.child]
     return _short(row)
 
 

@@ -144,11 +144,13 @@ def _ready(step: StepView, ends: Mapping[str, datetime | None], scale: _Scale) -
 
 
 def _ran(step: StepView, scale: _Scale) -> Iterator[Bar]:
-    if step.started_at is None:
+    """The time it ran. A step that asks has been checked before, which is no run: it runs once that is decided."""
+    if step.started_at is None or step.awaiting in ("approval", "answer"):
         return
-    end = step.ended_at
-    seconds = ((end or scale.now) - step.started_at).total_seconds()
-    yield scale.bar(step.started_at, end, _status(step), f"{_status(step)}, {_length(seconds)}")
+    decided = step.decision.time if step.decision else None
+    begin, end = max(step.started_at, decided or step.started_at), step.ended_at
+    seconds = ((end or scale.now) - begin).total_seconds()
+    yield scale.bar(begin, end, _status(step), f"{_status(step)}, {_length(seconds)}")
 
 
 def _attempts(calls: Iterable[ToolCallView], scale: _Scale) -> Iterator[Bar]:

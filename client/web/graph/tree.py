@@ -27,6 +27,8 @@ LABEL = 120
 """Characters of a label that are kept."""
 CHILD_PLAN = "plan"
 """Tool of a step that runs another plan."""
+AWAITING = "awaiting "
+"""How a word of `counts` begins that counts what waits for a person, the LLM or an event."""
 MORE = "more"
 """Kind of a node that stands for steps inside its parent that are not listed."""
 _TASKS = {"done": "completed", "current": "running", "open": "pending"}
@@ -49,7 +51,9 @@ class Node(NamedTuple):
     counts: Mapping[str, int] | None = None
     """Of a loop or block that has begun: what is inside by status, whether listed or not."""
     told: str = ""
-    """What is inside in one line."""
+    """What is inside in one line; of a loop that has not begun, what it is over."""
+    child: str = ""
+    """Id of the plan that it runs, once that has started."""
 
 
 def tree_of(view: PlanView) -> list[Node]:
@@ -121,8 +125,8 @@ def _instances(children: Mapping[str, Sequence[BriefStep]], templates: Mapping[s
     for each in children.get(owner, ()):
         template = templates.get(template_of(each.id))
         inner = _instances(children, templates, each.id)
-        label = _cut(_label(each, owner, template))
-        node = Node(each.id, label, each.kind, line(each.tool), each.status.value, each.awaiting or "")
+        kind = "plan" if each.tool == CHILD_PLAN else each.kind
+        node = Node(each.id, _cut(_name(each, owner)), kind, line(each.tool), each.status.value, each.awaiting or "")
         node = node._replace(needs=_needs_of(each.id, owner, template, ids, found), inside=tuple(inner))
         node = _with_child(_with_inside(node, each.inside), each.child, each.tasks)
         found.append(_holding(node, inner, max(0, each.inside.began - len(inner)) if each.inside else 0))
@@ -131,19 +135,14 @@ def _instances(children: Mapping[str, Sequence[BriefStep]], templates: Mapping[s
     return found
 
 
-def _label(each: BriefStep, owner: str, template: Step | None) -> str:
-    """What names a step among those beside it: the item, or, inside an item, what the step does."""
-    if each.id.startswith((f"{owner}[", f"{owner}#")):
+def _name(each: BriefStep, owner: str) -> str:
+    """What tells a step from those beside it: its item, the number of its round, its description, or its own id."""
+    if each.id.endswith("]"):
         return each.item.rsplit(", item ", 1)[0] or each.id
-    return each.description or (template.description if template else "") or each.id.rpartition(".")[2]
-
-
-def _trouble(node: Node) -> int:
-    """Items that failed or await a person come first, then those that run."""
-    words = {node.status, *(node.counts or {}), "awaiting" if node.awaiting else ""}
-    if "failed" in words or any(word.startswith("awaiting") for word in words):
-        return 0
-    return 1 if node.status == "running" else 2
+    own = each.id.removeprefix(owner)
+    if own.startswith("#"):
+        return f"round {own.removeprefix('#')}"
+    return each.description or own.removeprefix(".")
 
 
 def _needs_of(name: str, owner: str, step: Step | None, ids: set[str], before: Sequence[Node]) -> tuple[str, ...]:
@@ -159,7 +158,16 @@ def _needs_of(name: str, owner: str, step: Step | None, ids: set[str], before: S
 def _holding(node: Node, inner: Sequence[Node], more: int) -> Node:
     """The node with what is inside it, and with a node that stands for those that are not listed."""
     rest = [Node(f"{node.id} {MORE}", f"{more:,} more", MORE)] if more else []
-    return node._replace(inside=(*inner, *rest)) if inner or rest else node
+    listed = sorted(inner, key=_urgency) if node.kind == "each" else inner
+    return node._replace(inside=(*listed, *rest)) if inner or rest else node
+
+
+def _urgency(node: Node) -> int:
+    """What needs a look comes first: what awaits something, then what failed, then what runs; else the order stays."""
+    words = {node.status, *(node.counts or {})}
+    if node.awaiting or any(word.startswith(AWAITING) for word in words):
+        return 0
+    return next((number for number, word in enumerate(("failed", "denied", "running"), 1) if word in words), 4)
 
 
 def _written_all(steps: Sequence[Step], before: str) -> list[Node]:
@@ -212,8 +220,14 @@ def _head(step: Step, path: str) -> Node:
     if kind == "call" and step.tool in (AGENT, CHILD_PLAN):
         kind = "agent" if step.tool == AGENT else "plan"  # type: ignore[assignment]
     undo = f" · undo: {step.undo.tool or 'steps'}" if step.undo is not None else ""
-    label = written_text(step) if step.description or step.is_block or step.for_each or step.repeat else step.id
-    return Node(path, _cut(label), kind, line(what(step)) + line(undo))
+    return Node(path, _cut(step.description or step.id), kind, line(what(step)) + line(undo), told=_cut(_often(step)))
+
+
+def _often(step: Step) -> str:
+    """How often a step runs and on which condition, as it is written: `for each of $files`."""
+    if not (step.is_block or step.for_each or step.repeat):
+        return ""
+    return written_text(step.model_copy(update={"description": "-"})).removeprefix("-").removeprefix(", ")
 
 
 def _with_inside(node: Node, inside: InsideView | None) -> Node:
@@ -225,7 +239,9 @@ def _with_inside(node: Node, inside: InsideView | None) -> Node:
 
 def _with_child(node: Node, child: ChildView | None, tasks: Sequence[TaskView]) -> Node:
     if child is not None:
-        return node._replace(told=in_words(child.status, child.counts, len(child.pending)))
+        asked = len(child.pending) + child.more
+        told = in_words(child.status, child.counts, asked)
+        return node._replace(told=told, counts=_counts_of(child, asked), child=child.plan_id)
     inner, before = list[Node](), ""
     for number, task in enumerate(tasks, 1):
         name = f"{node.id} task {number}"
@@ -234,6 +250,15 @@ def _with_child(node: Node, child: ChildView | None, tasks: Sequence[TaskView]) 
         )
         before = name
     return node._replace(inside=tuple(inner)) if inner else node
+
+
+def _counts_of(child: ChildView, asked: int) -> dict[str, int] | None:
+    """The steps of a child plan by status; those that await a decision apart."""
+    found = {word: count for word, count in child.counts.items() if word != "total" and count}
+    if asked:
+        left = found.pop("ready", 0) - asked
+        found |= {f"{AWAITING}approval": asked} | ({"ready": left} if left > 0 else {})
+    return found or None
 
 
 def _cut(text: str) -> str:

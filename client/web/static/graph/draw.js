@@ -91,7 +91,7 @@ export function fill(group, node, box, links, fonts) {
   main.prepend(make("title", {}, name)); // what a pointer and a screen reader are told: nothing in it is cut
   parts.push(main);
   if (opens) parts.push(handle(node, box, height, address ? node.label : name));
-  if (opens && !box.open && node.kind !== "plan") parts.push(...bar(node, box));
+  if ((opens || node.child) && !box.open) parts.push(...bar(node, box));
   group.replaceChildren(...parts);
   return group;
 }
@@ -138,7 +138,8 @@ function subtitle(node, look) {
   if (node.kind === MORE) return "list them";
   if (node.kind === FOLD || node.kind === "each") return told(node) || node.told || node.tool;
   const kind = KINDS[node.kind];
-  const what = node.label === node.id || ["case", "task"].includes(node.kind) ? "" : node.id;
+  const isNamed = node.label === node.id || node.label === node.short || `[${node.label}]` === node.short;
+  const what = isNamed || ["case", "task"].includes(node.kind) ? "" : node.short;
   const parts = [node.told || (node.counts ? told(node) : ""), kind && !node.told ? kind : "", node.kind === "call" ? node.tool : "", what];
   const state = WORDS[look] ? [look === "waiting" ? `awaiting ${node.awaiting}` : WORDS[look]] : [];
   return [...state, ...parts].filter(Boolean).join(" · ");

@@ -11,7 +11,9 @@ import { elkWorker, place } from "./layout.js";
 import { card, fill, frame, line, make } from "./draw.js";
 import { Moving } from "./move.js";
 
-const READABLE = 0.76; // the scale below which a plan is not shown whole when it opens: letters of 10 pixels
+const READABLE = 0.87; // the scale at which the smallest text has 10 pixels; a plan opens no smaller, and is panned
+const SHOWN_FIRST = ["awaiting", "failed", "troubled", "running"]; // what a plan too big for the window opens at
+const FAILED = "The graph could not be drawn. The list of steps below says the same.";
 const SMALL = 40; // blocks are open at first while no more nodes than this are visible
 const PATIENCE = 1500; // milliseconds before a plan whose steps changed is loaded again
 const elk = elkWorker(new URL("../vendor/elk-worker.js", import.meta.url));
@@ -38,11 +40,12 @@ class Graph {
   async load() {
     // The first one is what the page has preloaded; a plan that did not change since is not sent again.
     const asked = this.tag ? { headers: { "If-None-Match": this.tag }, cache: "no-store" } : {};
-    const answer = await fetch(this.section.dataset.graph, asked);
-    if (answer.status === 304) return;
-    if (!answer.ok) throw new NotLoaded(`The graph could not be loaded (${answer.status}).`);
+    const answer = await fetch(this.section.dataset.graph, asked).catch(() => null); // its server is away
+    if (answer?.status === 304) return;
+    if (!answer?.ok) return this.#say(`The graph could not be loaded${answer ? ` (${answer.status})` : ""}; the next change tries again.`);
     this.tag = answer.headers.get("ETag");
     const before = this.model;
+    this.#say("");
     this.model = new Model(await answer.json());
     if (before) this.model.unfoldAs(before);
     else this.model.unfoldSmall(SMALL);
@@ -53,9 +56,10 @@ class Graph {
   async render(isFirst = false, focus = null) {
     const turn = (this.turn = (this.turn || 0) + 1);
     this.section.classList.add("is-busy");
-    const placed = await place(this.model, this.moving.room, elk);
+    const placed = await place(this.model, this.moving.room, elk).finally(() => {
+      if (turn === this.turn) this.section.classList.remove("is-busy");
+    });
     if (turn !== this.turn) return;
-    this.section.classList.remove("is-busy");
     this.placed = placed;
     this.moving.size = { width: placed.width, height: placed.height };
     const lines = make("g", { "aria-hidden": "true" }, ...placed.lines.map((edge) => Object.assign(line(edge), { edge })));
@@ -91,12 +95,21 @@ class Graph {
   #later() {
     this.waiting ||= setTimeout(() => {
       this.waiting = 0;
-      this.load().catch((error) => this.failed(error));
+      this.safely(this.load());
     }, PATIENCE);
+  }
+
+  // What a person is told if something unforeseen goes wrong; the browser's console has the rest.
+  safely(work) {
+    return work.catch((error) => {
+      console.error(error);
+      this.#say(FAILED);
+    });
   }
 
   #links = (node) => {
     const base = this.section.dataset.steps;
+    if (node.child) return `/plans/${encodeURIComponent(node.child)}`;
     if (node.kind === MORE) return `${base}/../inside/${encodeURIComponent(this.model.nodes[node.parent].id)}?whole=1`;
     const isStep = base && !["case", "task"].includes(node.kind) && !/ \d+$/.test(node.id);
     return isStep && (node.status || node.kind === "call") ? `${base}/${encodeURIComponent(node.id)}` : null;
@@ -107,14 +120,12 @@ class Graph {
     return { label: `600 13px ${family}`, under: `11.5px ${family}` };
   }
 
-  // The first view: the whole plan if it can be read then, else where something happens.
+  // The first view: the whole plan if it can be read then; else as large as can be read, at what awaits a decision.
   #begin() {
-    this.moving.fit(READABLE);
-    const wanted = [".is-failed:not(.is-open)", ".is-awaiting:not(.is-open)", ".is-running:not(.is-open)"];
-    const found = wanted.map((each) => this.plane.querySelector(`[data-node]${each}`)).find(Boolean);
-    if (found && this.moving.scale * Math.max(this.placed.width, this.placed.height) > 300) {
-      this.moving.show(this.placed.boxes.get(found.node));
-    }
+    const closed = [...this.placed.boxes].filter(([, box]) => !box.open);
+    const at = (look) => closed.find(([node]) => standing(node) === look);
+    const [, wanted] = SHOWN_FIRST.map(at).find(Boolean) || [];
+    this.moving.begin(wanted, READABLE);
   }
 
   #click(event) {
@@ -134,7 +145,7 @@ class Graph {
 
   #toggle(node) {
     this.model.toggle(node);
-    this.render(false, { node, part: ".handle" });
+    this.safely(this.render(false, { node, part: ".handle" }));
   }
 
   // A step is shown in the page's drawer if it has one; otherwise the link leads to the step's own page.
@@ -142,7 +153,7 @@ class Graph {
     const asked = new CustomEvent("graph-open", { bubbles: true, cancelable: true, detail: { step: node.id, address: this.#links(node) } });
     if (!this.section.dispatchEvent(asked)) return event.preventDefault();
     const drawer = this.section.dataset.drawer;
-    if (node.kind === MORE || !drawer || !window.htmx || !document.querySelector(drawer)) return undefined;
+    if (node.kind === MORE || node.child || !drawer || !window.htmx || !document.querySelector(drawer)) return undefined;
     event.preventDefault();
     return window.htmx.ajax("GET", `${this.#links(node)}?drawer=1`, { target: drawer, swap: "innerHTML" });
   }
@@ -180,8 +191,7 @@ class Graph {
       this.model.flat = !this.model.flat;
       button.setAttribute("aria-pressed", String(this.model.flat));
       this.#say(this.model.flat ? `Laying out ${this.model.total.toLocaleString("en")} steps…` : "");
-      await this.render();
-      this.#say("");
+      await this.safely(this.render().then(() => this.#say("")));
       this.moving.fit();
     }
   }
@@ -198,7 +208,7 @@ class Graph {
 
   #resized() {
     const { width } = this.moving.room;
-    if (this.model && this.width && Math.abs(width - this.width) > 80) this.render(true);
+    if (this.model && this.width && Math.abs(width - this.width) > 80) this.safely(this.render(true));
     this.width = width;
   }
 }
@@ -212,7 +222,7 @@ function start(section) {
   if (section.graph) return;
   const graph = (section.graph = new Graph(section));
   section.classList.add("is-ready");
-  graph.load().catch((error) => graph.failed(error));
+  graph.safely(graph.load());
   document.addEventListener("steps", (event) => graph.patch(JSON.parse(event.detail.data)));
 }
 

@@ -4,7 +4,8 @@
 export const FOLD = "fold";
 export const MORE = "more"; // stands for steps inside its parent that are not listed
 const ROOT = -1;
-const FEW = 6;
+const FEW = 5; // items or rounds of a loop that is open at first
+const LOOPS = ["each", "repeat"];
 
 export class Model {
   constructor(document) {
@@ -17,8 +18,9 @@ export class Model {
     this.roots = [];
     this.nodes = document.nodes.map((row, index) => ({
       index, id: row[0], label: row[1], kind: row[2], tool: row[3], status: row[4], awaiting: row[5], parent: row[6],
-      told: row[7] || "", counts: row[8] || null, inside: [],
+      told: row[7] || "", counts: row[8] || null, child: row[9] || "", inside: [],
     }));
+    for (const node of this.nodes) node.short = this.#shortOf(node);
     for (const node of this.nodes) (node.parent === ROOT ? this.roots : this.nodes[node.parent].inside).push(node);
     this.byId = new Map(this.nodes.map((node) => [node.id, node]));
   }
@@ -29,15 +31,23 @@ export class Model {
     for (const id of other.open) if (this.byId.has(id)) this.open.add(id);
   }
 
-  // Unfolds small blocks from the outside in, while the page has room for what is inside. A loop of more than
-  // a few items says in its counts how they stand.
+  // The id without that of the step around it: `readings` of `station[bergen].readings`.
+  #shortOf(node) {
+    let around = this.nodes[node.parent];
+    while (around && around.kind === FOLD) around = this.nodes[around.parent];
+    const isInside = around && node.id.startsWith(around.id) && node.id.length > around.id.length;
+    return isInside ? node.id.slice(around.id.length).replace(/^[.#]/, "") : node.id;
+  }
+
+  // Unfolds small blocks from the outside in, while the page has room for what is inside. A loop of more than a few
+  // items is one card that counts them.
   unfoldSmall(room) {
     let left = room - this.roots.length;
     const queue = [...this.roots];
     while (queue.length) {
       const node = queue.shift();
-      const isLoop = node.inside.length > FEW && (node.kind === "each" || node.kind === "repeat");
-      if (!node.inside.length || node.kind === FOLD || isLoop || node.inside.length > left) continue;
+      if (!node.inside.length || node.kind === FOLD || node.inside.length > left) continue;
+      if (LOOPS.includes(node.kind) && items(node) > FEW) continue;
       this.open.add(node.id);
       left -= node.inside.length;
       queue.push(...node.inside);
@@ -120,6 +130,12 @@ export class Model {
     }
     return isKnown ? [...changed] : null;
   }
+}
+
+// The items or rounds of a loop that have begun, listed or not.
+function items(node) {
+  const counted = Object.values(node.counts || {}).reduce((sum, each) => sum + each, 0);
+  return Math.max(counted, node.inside.length);
 }
 
 // How a node stands in one word, which is its CSS class and decides on its symbol.

@@ -3,6 +3,7 @@
 
 const LEAST = 0.05;
 const MOST = 2.5;
+const LARGEST = 1.15; // of a drawing that fits
 const STEP = 60;
 const FAR = 0.42; // below, texts cannot be read and are left out
 const SLACK = 4; // pixels that a finger may move in a click
@@ -27,16 +28,26 @@ export class Moving {
     return { width: this.svg.clientWidth || 600, height: this.svg.clientHeight || 400 };
   }
 
-  // Shows all of the drawing, or, if it could not be read then, its beginning (`least`: how small it may get).
-  fit(least = 0) {
+  // Shows all of the drawing.
+  fit() {
+    this.begin(null, 0);
+  }
+
+  // Shows all of the drawing, or its width, or, if that could not be read (`least`: how small it may get), the part of
+  // it around a box; without one, its beginning.
+  begin(box, least) {
     const { width, height } = this.room;
-    const whole = Math.min((width - 24) / this.size.width, (height - 24) / this.size.height, 1.15);
-    this.scale = Math.max(whole, least, LEAST);
-    const [wide, high] = [this.size.width * this.scale, this.size.height * this.scale];
-    this.x = wide <= width ? (width - wide) / 2 : 12;
-    this.y = high <= height ? (height - high) / 2 : 12;
-    if (wide > width && high <= height * 1.2) this.x = 12;
-    else if (wide > width) this.x = (width - wide) / 2;
+    const [across, down] = [(width - 24) / this.size.width, (height - 24) / this.size.height];
+    const whole = Math.min(across, down, LARGEST);
+    this.scale = Math.max(whole >= least ? whole : Math.min(across, 1), least, LEAST);
+    const place = (from, long, all, room) => {
+      const rest = room - all * this.scale; // negative: what cannot be in sight
+      if (rest >= 24) return rest / 2;
+      const middle = box ? room / 2 - (from + long / 2) * this.scale : 12;
+      return Math.min(12, Math.max(rest - 12, middle));
+    };
+    this.x = place(box?.x, box?.width, this.size.width, width);
+    this.y = place(box?.y, box?.height, this.size.height, height);
     this.draw();
   }
 
