@@ -130,8 +130,6 @@ def _instances(children: Mapping[str, Sequence[BriefStep]], templates: Mapping[s
         node = node._replace(needs=_needs_of(each.id, owner, template, ids, found), inside=tuple(inner))
         node = _with_child(_with_inside(node, each.inside), each.child, each.tasks)
         found.append(_holding(node, inner, max(0, each.inside.began - len(inner)) if each.inside else 0))
-    if all(node.id.startswith(f"{owner}[") for node in found):
-        found.sort(key=_trouble)
     return found
 
 
