@@ -7,10 +7,12 @@ hindsight. A plan of up to `FULL` steps gets lines for every step.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
 
 from client.cli.follow.lines import Lines
 from client.live.feed import PROGRESS
 from client.runs import BriefView, EventView
+from plans.views.models import PendingView
 
 FULL = 300
 """Up to this many steps, every step gets its lines."""
@@ -45,6 +47,12 @@ class Digest:
         if self.is_big:
             return self._printed["ready"] > EACH or self._lines.knows(event)
         return self._lines.knows(event) and not self._lines.opens(event)
+
+    async def look(self, event: EventView, details: Callable[[PendingView], Awaitable[Mapping[str, str]]]) -> None:
+        """Find out what is shown with the call that an event is about, if its lines will be printed."""
+        item = self._lines.asked(event)
+        if item is not None and not (self.is_big and self._printed["ready"] > EACH):
+            self._lines.details[item.digest] = await details(item)
 
     def of(self, event: EventView) -> list[str]:
         """Lines to print for an event; for a big plan often none."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 from rich.text import Text
 
 from client import runs
+from client.cli.asking import details
 from client.cli.follow.big_plan_lines import Digest
 from client.cli.follow.board import MARKS
 from client.cli.follow.catch_up import past
@@ -103,5 +105,6 @@ async def _print_lines(here: Connected, plan: str) -> None:
     async for event in runs.watch(here.client, plan, since=since, say=say, live=True):
         if not lines.knows(event):
             lines.learn(await runs.brief(here.client, plan, say))
+        await lines.look(event, partial(details, here))
         for row in lines.of(event):
             show(row)

@@ -7,6 +7,7 @@ what the plan's brief view says of the steps.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import datetime
 
 from client.cli.follow.board import ASKING as MARK
@@ -39,6 +40,8 @@ class Lines:
         self._ready: set[str] = set()
         self._shares: dict[str, int] = {}
         self._attempts: set[tuple[str, datetime]] = set()
+        self.details: dict[str, Mapping[str, str]] = {}
+        """By the digest of a call, texts to show with it: the diff of a file."""
         self.learn(view)
 
     def learn(self, view: BriefView) -> None:
@@ -72,6 +75,11 @@ class Lines:
             is_call = path == outer.id and (outer.tool or path == step_id)
             found = outer if is_call else BriefStep(id=step_id, tool="", kind="block")
         return found
+
+    def asked(self, event: EventView) -> PendingView | None:
+        """The decision that the event is about, if it is still awaited."""
+        item = self._asked.get(event.step_id) if self._asks(event) else None
+        return item if item and not (event.digest and item.digest != event.digest) else None
 
     def clock(self, event: EventView) -> str:
         """Time of an event, the start of each line."""
@@ -140,7 +148,7 @@ class Lines:
                 args, kind = asked.args, asked.kind
                 more = [f"(cut: {asked.length or 0:,} characters in all)"] if asked.cut else []
             item = PendingView(step_id=event.step_id, kind=kind, tool=step.tool, args=args)
-        call = [self._row(event, " ", row) for row in [*call_rows(item), *more]]
+        call = [self._row(event, " ", row) for row in [*call_rows(item, self.details.get(item.digest)), *more]]
         if item.kind == QUESTION:
             ways = f"plan answer {self._plan} {name} VALUE"
         what = "an answer" if item.kind == QUESTION else "approval"

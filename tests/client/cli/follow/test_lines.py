@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from client.cli.follow.big_plan_lines import Digest
 from client.cli.follow.lines import Lines
 from client.runs import BriefView, EventView
 from plans.views.models import PendingView
@@ -108,3 +109,26 @@ def test_progress_is_told_once_per_ten_percent_and_from_the_start_in_the_next_at
         "  remove  10 files", "  remove  25 files", "  remove  31 files", "▸ remove  delete_file · Remove it",
         "  remove  12 files",
     ]  # fmt: skip
+
+
+async def test_an_approval_is_told_with_the_change_to_the_file() -> None:
+    item = PendingView(
+        step_id="remove", kind="approval", tool="write_file", args={"path": "x", "content": "new"}, digest="d1"
+    )
+    lines = Digest("p", VIEW.model_copy(update={"seq": 2, "pending": [item]}))
+    first, asks = (
+        EventView(seq=seq, time=datetime(2026, 1, 1, tzinfo=UTC), task_id="p", step_id="remove", status="ready")
+        for seq in (1, 2)
+    )
+    looked: list[str] = []
+
+    async def details(item: PendingView) -> dict[str, str]:
+        looked.append(item.step_id)
+        return {"content": "-old\n+new"}
+
+    rows = []
+    for event in (first, asks):
+        await lines.look(event, details)
+        rows += lines.of(event)
+    assert looked == ["remove"]
+    assert [row.rpartition("│ ")[2] for row in rows if "old" in row or "+new" in row] == ["-old", "+new"]
