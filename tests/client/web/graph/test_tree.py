@@ -114,5 +114,5 @@ def test_items_in_trouble_come_first_and_their_steps_are_named_by_what_they_do()
 def test_steps_of_a_loop_that_are_not_listed_are_counted_by_a_node_of_their_own() -> None:
     (loop,) = tree_of(view([MAPPED[1] | {"needs": [], "dependsOn": [], "moreInstances": 1_950}]))
     assert [(node.label, node.kind) for node in loop.inside][1:] == [
-        ("resize[c.png]", "call"), ("a.png", "call"), ("1,950 more", "more"),
+        ("resize[c.png]", "call"), ("a.png", "call"), ("1,950 more steps", "more"),
     ]  # fmt: skip
