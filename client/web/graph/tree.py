@@ -126,21 +126,31 @@ def _instances(children: Mapping[str, Sequence[BriefStep]], templates: Mapping[s
         template = templates.get(template_of(each.id))
         inner = _instances(children, templates, each.id)
         kind = "plan" if each.tool == CHILD_PLAN else each.kind
-        node = Node(each.id, _cut(_name(each, owner)), kind, line(each.tool), each.status.value, each.awaiting or "")
+        label = _cut(_label(each, owner, template))
+        node = Node(each.id, label, kind, line(each.tool), each.status.value, each.awaiting or "")
         node = node._replace(needs=_needs_of(each.id, owner, template, ids, found), inside=tuple(inner))
         node = _with_child(_with_inside(node, each.inside), each.child, each.tasks)
         found.append(_holding(node, inner, max(0, each.inside.began - len(inner)) if each.inside else 0))
+    if all(node.id.startswith(f"{owner}[") for node in found):
+        found.sort(key=_trouble)
     return found
 
 
-def _name(each: BriefStep, owner: str) -> str:
-    """What tells a step from those beside it: its item, the number of its round, its description, or its own id."""
-    if each.id.endswith("]"):
+def _label(each: BriefStep, owner: str, template: Step | None) -> str:
+    """What names a step among those beside it: the item, the round, or, inside an item, what the step does."""
+    if each.id.startswith(f"{owner}["):
         return each.item.rsplit(", item ", 1)[0] or each.id
-    own = each.id.removeprefix(owner)
-    if own.startswith("#"):
-        return f"round {own.removeprefix('#')}"
-    return each.description or own.removeprefix(".")
+    if each.id.startswith(f"{owner}#"):
+        return f"round {each.id.removeprefix(owner + '#')}"
+    return each.description or (template.description if template else "") or each.id.rpartition(".")[2]
+
+
+def _trouble(node: Node) -> int:
+    """Items that failed or await a person come first, then those that run."""
+    words = {node.status, *(node.counts or {}), "awaiting" if node.awaiting else ""}
+    if "failed" in words or any(word.startswith("awaiting") for word in words):
+        return 0
+    return 1 if node.status == "running" else 2
 
 
 def _needs_of(name: str, owner: str, step: Step | None, ids: set[str], before: Sequence[Node]) -> tuple[str, ...]:
@@ -155,17 +165,8 @@ def _needs_of(name: str, owner: str, step: Step | None, ids: set[str], before: S
 
 def _holding(node: Node, inner: Sequence[Node], more: int) -> Node:
     """The node with what is inside it, and with a node that stands for those that are not listed."""
-    rest = [Node(f"{node.id} {MORE}", f"{more:,} more", MORE)] if more else []
-    listed = sorted(inner, key=_urgency) if node.kind == "each" else inner
-    return node._replace(inside=(*listed, *rest)) if inner or rest else node
-
-
-def _urgency(node: Node) -> int:
-    """What needs a look comes first: what awaits something, then what failed, then what runs; else the order stays."""
-    words = {node.status, *(node.counts or {})}
-    if node.awaiting or any(word.startswith(AWAITING) for word in words):
-        return 0
-    return next((number for number, word in enumerate(("failed", "denied", "running"), 1) if word in words), 4)
+    rest = [Node(f"{node.id} {MORE}", f"{more:,} more step{'s' * (more != 1)}", MORE)] if more else []
+    return node._replace(inside=(*inner, *rest)) if inner or rest else node
 
 
 def _written_all(steps: Sequence[Step], before: str) -> list[Node]:

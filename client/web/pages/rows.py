@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from client.live.steps import percent
 from client.runs import BriefView, LiveView
 from client.web.words import duration
+from plans.children.view import in_words
 from plans.run import DENIED, Status
 from plans.views.live import attempt_text
 from plans.views.models import BriefStep
@@ -36,6 +37,8 @@ class Row:
     error: str
     share: int | None
     """Progress in percent, if it is known."""
+    child: str = ""
+    """How the plan that it runs stands, in words, once that has started."""
 
     @property
     def asks(self) -> bool:
@@ -55,7 +58,7 @@ def row(step: BriefStep, live: LiveView | None = None) -> Row:
     return Row(
         step, key_of(step.id), status, word, _remark(step, now),
         (step.live.line if step.live else "") or inside or step.description, _error(step),
-        percent(step, now) if step.status is Status.RUNNING else None,
+        percent(step, now) if step.status is Status.RUNNING else None, _child(step),
     )  # fmt: skip
 
 
@@ -81,6 +84,11 @@ def _remark(step: BriefStep, now: datetime) -> str:
     if step.status is Status.COMPLETED and step.result:
         return duration(step.result.duration / 1000)
     return (step.result.code or "") if step.status is Status.FAILED and step.result else ""
+
+
+def _child(step: BriefStep) -> str:
+    child = step.child
+    return in_words(child.status, child.counts, len(child.pending) + child.more) if child else ""
 
 
 def _error(step: BriefStep) -> str:

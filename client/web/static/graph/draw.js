@@ -154,6 +154,6 @@ function told(node) {
 export function describe(node, look = standing(node)) {
   if (node.kind === MORE) return "a list of the steps inside";
   const state = look === "waiting" ? `awaiting ${node.awaiting}` : WORDS[look] || (node.status || node.kind === FOLD ? look : "not begun");
-  const parts = [node.kind === FOLD ? "" : node.id, KINDS[node.kind] || "", node.kind === "call" ? node.tool : "", state, told(node) || node.told];
+  const parts = [node.kind === FOLD ? "" : node.id, KINDS[node.kind] || "", node.kind === "call" ? node.tool : "", state, node.child ? node.told : told(node) || node.told];
   return parts.filter(Boolean).join(", ");
 }

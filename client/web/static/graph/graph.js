@@ -18,8 +18,6 @@ const SMALL = 40; // blocks are open at first while no more nodes than this are 
 const PATIENCE = 1500; // milliseconds before a plan whose steps changed is loaded again
 const elk = elkWorker(new URL("../vendor/elk-worker.js", import.meta.url));
 
-class NotLoaded extends Error {}
-
 class Graph {
   constructor(section) {
     this.section = section;
@@ -43,10 +41,10 @@ class Graph {
     const answer = await fetch(this.section.dataset.graph, asked).catch(() => null); // its server is away
     if (answer?.status === 304) return;
     if (!answer?.ok) return this.#say(`The graph could not be loaded${answer ? ` (${answer.status})` : ""}; the next change tries again.`);
-    this.tag = answer.headers.get("ETag");
     const before = this.model;
-    this.#say("");
     this.model = new Model(await answer.json());
+    this.tag = answer.headers.get("ETag");
+    this.#say("");
     if (before) this.model.unfoldAs(before);
     else this.model.unfoldSmall(SMALL);
     await this.render(!before);
@@ -194,12 +192,6 @@ class Graph {
       await this.safely(this.render().then(() => this.#say("")));
       this.moving.fit();
     }
-  }
-
-  // Nobody can act on the sentence of a fault in this code; the list of steps has everything.
-  failed(error) {
-    if (!(error instanceof NotLoaded)) console.error(error);
-    this.#say(error instanceof NotLoaded ? error.message : "The graph cannot be drawn. The list of steps below says the same.");
   }
 
   #say(text) {

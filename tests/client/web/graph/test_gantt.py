@@ -46,6 +46,18 @@ def test_waiting_for_a_person_is_told_from_running() -> None:
     assert (waits.look, waits.runs) == ("wait", True)
 
 
+def test_what_was_checked_before_it_asked_has_not_run_meanwhile() -> None:
+    asks = step("a", status="ready", awaiting="approval", startedAt=at(1))
+    decision = {"approved": True, "by": "ann", "time": at(60)}
+    decided = ran("b", 1, 70, decision=decision)
+    rows = drawn([asks, decided], pending=[{"stepId": "a", "kind": "approval", "tool": "task", "since": at(1)}]).rows
+    assert [bar.look for bar in rows[0].bars] == ["wait"]
+    assert [(bar.look, bar.x, bar.width) for bar in rows[1].bars] == [
+        ("wait", 0.0, 57.692),
+        ("completed", 57.692, 9.616),
+    ]
+
+
 def test_each_attempt_is_a_bar_of_its_own() -> None:
     calls = [
         {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from playwright.async_api import ViewportSize
@@ -50,6 +51,49 @@ async def test_a_big_plan_opens_at_what_failed_also_inside_an_unfolded_block(sho
         for picture in await shown.page.locator("[data-node].is-failed.is-open .label").all():
             assert await picture.bounding_box() is not None
         await until(lambda: shown.page.locator("[data-node].is-failed").first.is_visible(), "what failed is in sight")
+
+
+@pytest.mark.parametrize("size", sampled(SIZES, 1))
+async def test_a_plan_too_big_for_the_window_opens_readable_at_what_awaits_a_decision(
+    show: Show, size: ViewportSize
+) -> None:
+    steps = [written_step(number) for number in range(30)]
+    steps[17] |= {"status": "ready", "awaiting": "approval"}
+    steps[3] |= {"status": "failed"}
+    async with show(document(view(steps)), size) as shown:
+        asks = shown.page.locator("[data-node].is-awaiting .face")
+        window = await shown.page.locator(".graph svg").bounding_box()
+        await until(lambda: _is_within(asks.bounding_box, window), "the question is in sight")
+        under = shown.page.locator("[data-node] .under").first
+        assert await under.evaluate("(text) => parseFloat(getComputedStyle(text).fontSize) * text.getCTM().a") >= 10
+
+
+async def test_what_goes_wrong_in_the_graph_is_told_in_words_and_the_page_stays_usable(show: Show) -> None:
+    found = document(view([step("a")]))
+    async with show(found) as shown:
+        shown.document.update(seq=9, nodes=None)  # no such document is made
+        await shown.patch(9, b="running")
+        said = shown.page.locator("[data-said]")
+        await until(said.text_content, "the page says so")
+        assert await said.text_content() == "The graph could not be drawn. The list of steps below says the same."
+        assert await shown.page.locator(".graph.is-busy").count() == 0
+
+
+async def test_a_step_that_runs_a_plan_shows_how_that_stands_and_leads_to_it(show: Show) -> None:
+    counts = {"total": 5, "completed": 2, "failed": 1, "ready": 1, "running": 1}
+    child = {
+        "planId": "p-child",
+        "status": "running",
+        "counts": counts,
+        "pending": [{"planId": "p-child", "stepId": "b", "path": "sub/b"}],
+    }
+    async with show(document(view([step("sub", tool="plan", status="running", child=child)]))) as shown:
+        card = shown.page.locator("[data-node]")
+        assert "running, 3 of 5 done, 1 failed, 1 awaiting a decision" in (await card.text_content() or "")
+        assert "is-awaiting" in (await card.get_attribute("class") or "")
+        assert await card.locator(".part.is-completed, .part.is-failed, .part.is-awaiting").count() == 3
+        await card.locator("a.body").click()
+        await shown.page.wait_for_url("**/plans/p-child")
 
 
 async def test_a_loop_of_many_items_is_one_card_until_it_is_unfolded(show: Show) -> None:
@@ -168,8 +212,18 @@ async def test_without_javascript_the_time_line_is_there_and_the_graph_says_wher
         assert await overflow(shown.page) == 0
 
 
-def written_step(number: int) -> dict[str, object]:
+def written_step(number: int) -> dict[str, Any]:
     return step(f"s{number}", [f"s{number - 1}"] if number else [])
+
+
+async def _is_within(box: Callable[[], Awaitable[Any]], window: Any) -> bool:
+    found = await box()
+    return bool(
+        found["x"] >= window["x"]
+        and found["x"] + found["width"] <= window["x"] + window["width"]
+        and found["y"] >= window["y"]
+        and found["y"] + found["height"] <= window["y"] + window["height"]
+    )
 
 
 async def _differs(look: Callable[[], Awaitable[str]], before: str) -> bool:
