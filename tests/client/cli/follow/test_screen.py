@@ -173,7 +173,11 @@ async def test_keys_and_commands_answer_when_the_budget_of_two_agents_is_spent(
             await until(lambda: "the limits become: calls 7 -> 11" in screen.text, "it is asked again")
             assert (await plan(environ, "edit", "two", "--set", "budget.calls=8")).code == 0
             await until(lambda: "the limits become: calls 8 -> 13" in screen.text, "the edit answered the question")
-            assert "in 8 LLM requests" in (await plan(environ, "show", "two")).out
+
+            async def are_counted() -> bool:
+                return "in 8 LLM requests" in (await plan(environ, "show", "two")).out
+
+            await until(are_counted, "the agents' requests are counted")
             await screen.press_until("n", "raise it with: plan resume two --set budget.calls=N")
             assert await screen.process.wait() == 1
         assert len(server.play.seen) == 8
