@@ -36,6 +36,7 @@ async def test_a_person_logs_in_works_and_logs_out(chromium: Browser, settings: 
                 # From a link in a message: another site opens the page, and the session is still there.
                 await tab.goto("about:blank")
                 await tab.evaluate(f"location.href = '{url}/logged-out'")
+                await tab.wait_for_url(f"{url}/logged-out")
                 await tab.goto(f"{url}/start")
                 await expect(tab.locator(".person")).to_have_text("ann@example.org")
                 assert sum("/authorize" in request.url for request in seen.requests) == 1
