@@ -183,6 +183,14 @@ class Since(Value):
     limit: int = Field(default=1_000, ge=1, le=1_000)
 
 
+class BriefAsked(Value):
+    """Payload of the query for the brief view of a client that has the plan's `version` as of event `since`."""
+
+    brief: Literal[True] = True
+    since: int = Field(default=0, ge=0)
+    version: int = Field(default=0, ge=0)
+
+
 class Shown(Value):
     """Payload of the queries that return a text. `limit`: maximum number of steps listed; None: all.
 

@@ -10,13 +10,14 @@ from types import MappingProxyType
 from typing import Any
 
 from plans.execution import file_tracking
-from plans.execution.messages import FilesAsked, InsideAsked, LogsAsked, Shown, Since, StepAsked, read
+from plans.execution.messages import BriefAsked, FilesAsked, InsideAsked, LogsAsked, Shown, Since, StepAsked, read
 from plans.execution.readiness import ReadinessIndex
 from plans.run import Run
 from plans.views import text as display
 from plans.views import views
 from plans.views.nested import page as nested
 from plans.views.pending import call_view
+from plans.views.progress import changed
 from plans.views.progress import events as progress
 from plans.views.progress.logs import logs_page
 from plans.views.summary import summary_of
@@ -27,10 +28,22 @@ BRIEF = {"brief": True}
 """The argument of the query `plan` that requests the brief view; any other returns the full view."""
 
 
+def brief_since(since: int, version: int) -> dict[str, Any]:
+    """As BRIEF, for a client that has the plan's version as of event `since`: only the steps that may differ.
+
+    The answer has `since` then. It has all steps and no `since` if that would not be enough.
+    """
+    return {**BRIEF, "since": since, "version": version}
+
+
 def view(run: Run, arguments: Sequence[Any], standing: ReadinessIndex | None = None) -> dict[str, Any]:
-    """The full view of the plan, or the brief view if `arguments` is BRIEF."""
+    """The full view of the plan, or the brief view if `arguments` is BRIEF or `brief_since`."""
     if list(arguments) == [BRIEF]:
         return views.brief_view(run)
+    if arguments and isinstance(asked := arguments[0], Mapping) and asked.get("brief") is True:
+        message = read(BriefAsked, arguments)
+        is_enough = changed.is_enough(run, message.since, message.version)
+        return views.brief_view(run, message.since if is_enough else None)
     return views.plan_view(run, standing or ReadinessIndex(run))
 
 

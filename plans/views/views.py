@@ -30,6 +30,7 @@ from plans.views.nested.records import by_index, calls_by_index, shared_by_index
 from plans.views.nested.values import result_with_value
 from plans.views.nested.views import inside_views, with_inside
 from plans.views.pending import iso, more_pending, pending
+from plans.views.progress.changed import may_differ
 from plans.views.progress.closing import closing_view, undo_view
 from plans.views.progress.events import asks, result_view
 
@@ -86,12 +87,14 @@ def _of_child(run: Run) -> dict[str, Any]:
     return link | ({"value": result_view(run.value)} if run.value else {})
 
 
-def brief_view(run: Run) -> dict[str, Any]:
+def brief_view(run: Run, since: int | None = None) -> dict[str, Any]:
     """The brief view (a BriefView), cheap for a plan of any size: the fields of a step that a list shows.
 
     Arguments are included only for steps that requested approval; `seq` of a step is the number of its last event.
+    With `since`, only the steps that may differ after that event and the later entries of the log.
     """
-    steps = [brief_step(run, step) for step in shown_steps(run)]
+    listed = shown_steps(run) if since is None else may_differ(run, since)
+    steps = [brief_step(run, step) for step in listed]
     return {
         "id": run.plan.id,
         **origin(run),
@@ -108,7 +111,8 @@ def brief_view(run: Run) -> dict[str, Any]:
         "pending": pending(run),
         **more_pending(run),
         **({"tokens": used} if (used := tokens(run)) else {}),
-        "log": [entry.model_dump(mode="json", exclude_none=True) for entry in run.log],
+        "log": [entry.model_dump(mode="json", exclude_none=True) for entry in run.log if entry.seq > (since or 0)],
+        **({} if since is None else {"since": since}),
     }
 
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.service import RPCError
@@ -24,6 +25,7 @@ from client.live.in_flight import in_flight
 from client.live.steps import by_step
 from client.rpc import ask_view, describe, has_ended, translated
 from client.runs import BriefView, LiveView, PlanView
+from client.web.live.merging import asked_of, merged
 from plans.errors import PlanError
 from plans.run import Status
 from plans.views.queries import BRIEF
@@ -62,8 +64,8 @@ class Watcher:
         self.has_ended = False
         self.is_terminated = False
         """Somebody ended the workflow from outside: the plan itself does not know."""
-        self.queries = 0
-        """How often the plan was asked."""
+        self.queries = self.steps_read = 0
+        """How often the plan was asked, and the steps in its brief answers."""
         self._failed: PlanError | None = None
         self._changed: dict[str, int] = {}
         self._head_at = self._order_at = 0
@@ -168,8 +170,7 @@ class Watcher:
         try:
             async for _ in changes(self.client, self.plan):
                 began = time.monotonic()
-                view = await self._read()
-                self._learn(view)
+                self._learn(await self._read())
                 await asyncio.sleep(SHARE * (time.monotonic() - began))
             await self._close()
         except PlanError as error:
@@ -183,10 +184,9 @@ class Watcher:
         """The brief view, waiting for server and worker. Raises NoWorker if the plan has ended and none may come."""
         while True:
             try:
-                self.queries += 1
-                view = await ask_view(self.client, self.plan, BriefView, "plan", BRIEF, patience=PATIENCE)
-                self._well("plan")
-                return view
+                if view := await self._asked(asked_of(self.view)) or await self._asked(BRIEF):
+                    self._well("plan")
+                    return view
             except NotConnected as error:
                 if isinstance(error, NoWorker):
                     with suppress(NotConnected):
@@ -194,6 +194,13 @@ class Watcher:
                             raise
                 self._ill("plan", error)
             await asyncio.sleep(LOOK_SECONDS)
+
+    async def _asked(self, argument: Mapping[str, Any]) -> BriefView | None:
+        """The brief view; None if the answer to `asked_of` is not enough for that."""
+        self.queries += 1
+        found = await ask_view(self.client, self.plan, BriefView, "plan", argument, patience=PATIENCE)
+        self.steps_read += len(found.steps)
+        return merged(self.view, found)
 
     async def _close(self) -> None:
         description = await describe(self.client, self.plan)
@@ -239,7 +246,7 @@ class Watcher:
             self._publish([step.id for step in view.steps], head=True, order=True)
             return
         known = {step.id: step for step in before.steps}
-        names = [step.id for step in view.steps if known.get(step.id) != step]
+        names = [step.id for step in view.steps if (had := known.get(step.id)) is not step and had != step]
         order = [step.id for step in before.steps] != [step.id for step in view.steps]
         if names or order or _head(before) != _head(view):
             self._publish(names, head=True, order=order)

@@ -205,6 +205,9 @@ class BriefView(View):
     tokens: TokensView = Field(default_factory=TokensView, description="LLM usage so far.")
     log: list[EntryView] = Field(default_factory=list)
     agent: AgentView | None = Field(default=None, description="For an agent's run: its state.")
+    since: int | None = Field(
+        default=None, description="Number of the event after which listed steps may differ and the log begins."
+    )
 
 
 class PlanView(View):

@@ -30,7 +30,8 @@ def inside_views(run: Run, brief: BriefOf) -> Mapping[str, dict[str, Any]]:
 
 def with_inside(run: Run, steps: list[dict[str, Any]], brief: BriefOf) -> dict[str, Any]:
     """Fields of the brief view about what is inside the plan's steps; adds to `steps` what is inside each."""
-    census, kinds = Census(run), {step.id: kind_view(step) for step in run.plan.steps}
+    census, ids = Census(run), {view["id"] for view in steps}
+    kinds = {step.id: kind_view(step) for step in run.plan.steps if step.id in ids}
     names = troubled(census, run) if census.has_any else {}
     for view in steps:
         view |= kinds.get(view["id"], {})

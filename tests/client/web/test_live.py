@@ -65,7 +65,8 @@ async def test_ten_viewers_cost_what_one_does_and_leave_no_trace_in_the_history(
         before = await _events(temporal_client, plan), watcher.queries
         viewers = [Viewer(browser, f"/plans/{plan}/live") for _ in range(9)]
         await until(lambda: all(each.states.get("remove") == "waiting" for each in viewers), "late ones see it too")
-        assert (await _events(temporal_client, plan), watcher.queries) == before
+        assert await _events(temporal_client, plan) == before[0]
+        assert watcher.queries <= before[1] + 1, "one may have been under way"
         assert await service.watcher(plan) is watcher
         await runs.approve(temporal_client, plan, Choice(step_id="remove", by="ann"))
         everybody = [first, *viewers]
