@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import Callable, Mapping
 
@@ -45,16 +46,19 @@ async def serve(
         access = access_for(settings, environ, user, f"{here}:{listening.getsockname()[1]}")
         service = Service(settings, environ, access, connection)
         server = _Server(uvicorn.Config(application(service), **server_options()))
+        logging.getLogger("uvicorn.error").addFilter(server.is_worth_saying)
         running = asyncio.create_task(server.serve([listening]))
         try:
             while not server.started and not running.done():
                 await asyncio.sleep(0.01)
             ready(access)
-            await running
+            await asyncio.wait((running,))  # unlike awaiting it, this leaves it alone when we are cancelled
         finally:
             server.should_exit = True
-            await running
+            await asyncio.wait((running,))
+            logging.getLogger("uvicorn.error").removeFilter(server.is_worth_saying)
             await service.close()
+        running.result()
 
 
 class _Server(uvicorn.Server):
@@ -65,6 +69,11 @@ class _Server(uvicorn.Server):
         import contextlib
 
         return contextlib.nullcontext()
+
+    def is_worth_saying(self, record: logging.LogRecord) -> bool:
+        """Whether somebody should read it: that viewers' streams are cut off at the end is meant to be."""
+        error = record.exc_info[1] if record.exc_info else None
+        return not self.should_exit or not (error is None or isinstance(error, asyncio.CancelledError))
 
 
 def _listening(host: str, port: int | None) -> socket.socket:

@@ -26,6 +26,7 @@ KEY_FILE = "web.key"
 HOURS = 30 * 24
 ENTER = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><title>Opening</title>'
+    '<link rel="icon" href="data:,">'  # or browsers ask for /favicon.ico
     '<meta http-equiv="refresh" content="0;url={url}"><p><a href="{url}">Open the page</a></p></html>'
 )
 """Sent with the cookie. The page loads itself anew without the secret in its address: a redirect would not send a

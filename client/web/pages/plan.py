@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from starlette.requests import Request
@@ -147,12 +148,18 @@ def _of_head(watcher: Watcher, view: BriefView, end: End) -> dict[str, Any]:
     status = PlanStatus.CANCELLED if watcher.is_terminated and view.status not in ENDED else view.status
     return {
         "plan": view.id or plan_id(watcher.plan), "view": view, "plan_status": status.value, "done": done_of(view),
-        "asking": [row(step) for step in view.steps if step.awaiting], "trouble": watcher.trouble,
+        "asking": _asking(view.steps), "trouble": watcher.trouble,
         "waiting": len(view.pending) + sum(view.more_pending.values()), "summary": summary,
         "next_actions": next_actions(summary, resumed_by=resumed_by) if summary else [],
         "resumed_by": resumed_by, "has_ended": watcher.has_ended,
         "key_of": key_of, "is_terminated": watcher.is_terminated,
     }  # fmt: skip
+
+
+def _asking(steps: Sequence[BriefStep]) -> list[Row]:
+    """What waits, items of loops among it, as far as the brief view names them."""
+    inner = chain.from_iterable((step, *step.instances) for step in steps)
+    return [row(step) for step in inner if step.awaiting]
 
 
 async def _end(request: Request, watcher: Watcher) -> End:

@@ -46,7 +46,8 @@ async def test_the_page_is_served_named_by_other_commands_and_ends_with_its_view
             assert "Looks" in (await browser.get("/plans/seen")).text
             async with browser.stream("GET", "/plans/seen/live") as stream:
                 assert (await anext(stream.aiter_lines())).startswith("id: ")
-                await told_to_stop(process, signal.SIGTERM)
+                said = await told_to_stop(process, signal.SIGTERM)
+    assert ("Traceback" in said, process.returncode) == (False, 130), said
     assert not (settings.state_dir / "web.json").exists()
 
 
