@@ -17,7 +17,7 @@ from client.cli import environment, output
 from client.cli.follow.ctrl_c import INTERRUPTED
 from client.cli.output import say
 from client.cli.session import who
-from client.cli.web.record import ServedPage, recorded, served
+from client.web.served import ServedPage, recorded, served
 from plans.errors import PlanError
 from runtime.background_worker import ensure_worker
 from runtime.connect import Connection, reach
