@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import sys
 from pathlib import Path
 
 import pytest
 from temporalio.worker import Worker
 
-from tests.client.cli.command import CEILING, line_with, plan, running, told_to_stop
+from tests.client.cli.command import line_with, plan, running, told_to_stop
 from tests.client.cli.test_run import REMOVE, WRITE, file_of
 
 pytestmark = pytest.mark.slow
