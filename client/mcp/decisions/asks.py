@@ -140,4 +140,4 @@ def _question(item: Pending, form: AnswerForm) -> str:
 def _late(args: Mapping[str, Any]) -> str:
     """What happens when nobody answers in time."""
     ways = {"default": "the default counts", "skip": "the step is skipped"}
-    return f"if nobody answers within {exact(str(args['timeout']))} s, {ways.get(on_timeout(args), 'the step fails')}"
+    return f"without an answer within {exact(str(args['timeout']))} s, {ways.get(on_timeout(args), 'the step fails')}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from datetime import timedelta
 
-from mcp.types import CallToolResult, TextContent
+from mcp.types import CallToolResult
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus
 from temporalio.service import RPCError
@@ -102,12 +102,8 @@ async def _ended(here: Connected, plan: str, description: WorkflowExecutionDescr
 
 async def result_of(here: Connected, plan: str, summary: Summary) -> CallToolResult:
     """What the call that started the plan would have answered if it had waited for the end."""
-    found = reply(*await shown(here, plan))
-    failed = [f"{each.step_id}: {each.code or 'failed'}: {each.error}" for each in summary.failed[:20]]
-    text = "\n".join([sentence(summary), *failed])
-    return found.model_copy(
-        update={"content": [TextContent(text=text[:20_000]), *found.content], "is_error": not summary.is_completed}
-    )
+    found, text = await shown(here, plan)
+    return reply(found, f"{sentence(summary)}\n{text}").model_copy(update={"is_error": not summary.is_completed})
 
 
 def sentence(summary: Summary) -> str:
