@@ -14,7 +14,7 @@ from client import runs
 from client.mcp.host import Host
 from client.mcp.server import build
 
-STEPS = [
+STEPS: list[dict[str, Any]] = [
     {"id": "q", "tool": "ask", "args": {"question": "How many?", "schema": {"type": "integer", "maximum": 9}}},
     {"id": "w", "tool": "write_file", "args": {"path": "a.txt", "content": "{{q}}"}, "requiresApproval": True},
 ]
@@ -27,7 +27,8 @@ class Person:
         self.asked: list[str] = []
         self._action = action
 
-    async def __call__(self, _context: Any, params: Any) -> ElicitResult:
+    async def __call__(self, context: Any, params: Any) -> ElicitResult:
+        del context
         assert isinstance(params, ElicitRequestFormParams)
         self.asked.append(params.message)
         if self._action == "decline":
