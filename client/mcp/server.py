@@ -17,6 +17,7 @@ from mcp.types import CallToolResult, InputRequiredResult, Tool
 
 from client.mcp import errors
 from client.mcp.host import Host
+from client.mcp.templates.calling import Templates
 from client.mcp.tools import showing, starting
 from plans.errors import PlanError
 
@@ -38,12 +39,17 @@ class PlanServer(MCPServer[Any]):
     none.
     """
 
+    templates: Templates | None = None
+
     async def list_tools(self) -> list[Tool]:
-        """The tools, with schemas that say that there are no other arguments."""
-        return [
+        """The tools, with schemas that say that there are no other arguments; then those of templates."""
+        own = [
             tool.model_copy(update={"input_schema": {**tool.input_schema, "additionalProperties": False}})
             for tool in await super().list_tools()
         ]
+        names = {tool.name for tool in own}
+        offered = await self.templates.tools() if self.templates else []
+        return [*own, *(tool for tool in offered if tool.name not in names)]
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
@@ -51,6 +57,14 @@ class PlanServer(MCPServer[Any]):
         """Call a tool; an error becomes a result with `isError`."""
         try:
             _refuse_unknown(await self.list_tools(), name, arguments)
+            if (
+                self.templates
+                and context is not None
+                and name not in {each.name for each in await super().list_tools()}
+            ):
+                found = await self.templates.call(name, arguments, context)
+                if found is not None:
+                    return found
             return await super().call_tool(name, arguments, context)
         except PlanError as error:
             return errors.told(error)
@@ -77,6 +91,7 @@ def build(host: Host) -> MCPServer[Any]:
         extensions=[each(host) for each in EXTENSIONS],
         log_level="WARNING",
     )
+    server.templates = Templates(host)
     for register in AREAS:
         register(server, host)
     return server
