@@ -62,7 +62,7 @@ class Written:
 
     def _content(self, path: str, place: Place) -> ContentBlock:
         if not place.is_regular:
-            return _told(path, "is no regular file")
+            return _told(path, "is not a regular file")
         data = read_head(place, MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             return _told(path, f"is larger than {MAX_BYTES:,} bytes")
