@@ -10,21 +10,26 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
+from mcp.server.context import ServerMiddleware
 from mcp.server.extension import Extension
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult, InputRequiredResult, Tool
 
 from client.mcp import errors
+from client.mcp.decisions import asking
 from client.mcp.host import Host
+from client.mcp.tasks.extension import Tasks
+from client.mcp.tasks.listen import TaskNotifications
 from client.mcp.templates.calling import Templates
 from client.mcp.tools import showing, starting
 from plans.errors import PlanError
 
 Register = Callable[[MCPServer[Any], Host], None]
 
-AREAS: tuple[Register, ...] = (starting.register, showing.register)
-EXTENSIONS: tuple[Callable[[Host], Extension], ...] = ()
+AREAS: tuple[Register, ...] = (starting.register, showing.register, asking.register)
+EXTENSIONS: tuple[Callable[[Host], Extension], ...] = (Tasks,)
+MIDDLEWARE: tuple[Callable[[Host], ServerMiddleware[Any]], ...] = (TaskNotifications,)
 
 NAME = "plans"
 INSTRUCTIONS = """Durable plans of tool steps on Temporal. A plan keeps running when you, this server or the machine \
@@ -89,6 +94,7 @@ def build(host: Host) -> MCPServer[Any]:
         instructions=INSTRUCTIONS,
         version=_version(),
         extensions=[each(host) for each in EXTENSIONS],
+        middleware=[each(host) for each in MIDDLEWARE],
         log_level="WARNING",
     )
     server.templates = Templates(host)

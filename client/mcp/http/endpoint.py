@@ -99,6 +99,8 @@ def endpoint(service: Service) -> McpEndpoint | None:
         templates=settings.web_mcp_templates,
         calling=caller,
         connecting=service.connected,
+        deciding=settings.web_mcp_decide,
+        hub=service.hub,
     )
     return McpEndpoint(build(host), McpEntrance(access, callers(access, settings), settings))
 
