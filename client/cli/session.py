@@ -6,7 +6,6 @@ action. No Temporal object outlives it, so that the process can exit cleanly.
 
 from __future__ import annotations
 
-import asyncio
 import getpass
 import socket
 from collections.abc import Awaitable, Callable
@@ -15,7 +14,7 @@ from typing import TypeVar
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from client.cli import environment
+from client.cli import environment, signals
 from client.cli.output import say
 from client.requests.connected import Connected, with_worker
 from runtime.connect import reach
@@ -30,12 +29,12 @@ def run(action: Callable[[Connected], Awaitable[T]], *, worker: bool = True, sta
 
     `starts`: it starts work, which a background worker with these settings must do: tools, the LLM's key.
     """
-    return asyncio.run(_run(action, worker, starts=starts))
+    return signals.run(_run(action, worker, starts=starts))
 
 
 def look(plan: str, query: str, action: Callable[[Connected], Awaitable[T]]) -> T:
     """Like `run`, for one query to one plan: no worker is started if the end record of the plan answers the query."""
-    return asyncio.run(_run(action, True, (plan, query)))
+    return signals.run(_run(action, True, (plan, query)))
 
 
 async def _run(
