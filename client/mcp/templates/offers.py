@@ -13,6 +13,7 @@ from typing import Any
 from mcp.types import Tool
 
 from client.mcp.tools.adding import Kind
+from client.mcp.tools.views import Shown
 from client.requests.roots import Roots
 from client.templates.known import Known
 from plans.definition.parsing import read_plan
@@ -91,17 +92,11 @@ def input_schema(inputs: dict[str, Input]) -> dict[str, Any]:
 
 def output_schema(plan: Plan) -> dict[str, Any]:
     """What a call answers: where the plan stands, and its outputs once it has ended."""
+    schema = Shown.model_json_schema(by_alias=True, mode="serialization")
     outputs: dict[str, Any] = {name: {} for name in plan.outputs if name != CONTENT}
-    return {
-        "type": "object",
-        "properties": {
-            "planId": {"type": "string"},
-            "status": {"type": "string"},
-            "hasEnded": {"type": "boolean"},
-            "outputs": {"type": "object", "properties": outputs},
-        },
-        "required": ["planId", "status", "hasEnded"],
-    }
+    about = "What came of the plan, once it has ended."
+    schema["properties"]["outputs"] = {"type": "object", "properties": outputs, "description": about}
+    return schema
 
 
 def _input(declared: Input) -> dict[str, Any]:
