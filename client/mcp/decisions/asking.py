@@ -12,8 +12,7 @@ from client.mcp.decisions.flow import ask_person
 from client.mcp.host import Host, Request
 from client.mcp.replies import bounded, reply
 from client.mcp.tools.adding import Kind, add
-from client.mcp.tools.showing import PlanId
-from client.mcp.tools.views import Shown, shown
+from client.mcp.tools.views import PlanId, Shown, shown
 
 
 @dataclass(frozen=True)

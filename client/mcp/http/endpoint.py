@@ -97,10 +97,10 @@ def endpoint(service: Service) -> McpEndpoint | None:
         service.environ,
         access.user if isinstance(access, SecretLink) else "",
         templates=settings.web_mcp_templates,
-        calling=caller,
-        connecting=service.connected,
         deciding=settings.web_mcp_decide,
         hub=service.hub,
+        calling=caller,
+        connecting=service.connected,
     )
     return McpEndpoint(build(host), McpEntrance(access, callers(access, settings), settings))
 

@@ -21,6 +21,7 @@ from client.mcp.decisions.rules import Deciding
 from client.mcp.errors import told
 from client.mcp.replies import reply
 from client.mcp.tasks.wire import Task, TaskStatus, Times, changed, progress
+from client.mcp.templates.answers import answered
 from client.mcp.tools.views import shown
 from client.mcp.where import where
 from client.requests.connected import Connected
@@ -103,6 +104,8 @@ async def _ended(here: Connected, plan: str, description: WorkflowExecutionDescr
 async def result_of(here: Connected, plan: str, summary: Summary) -> CallToolResult:
     """What the call that started the plan would have answered if it had waited for the end."""
     found, text = await shown(here, plan)
+    if found.outcome is not None and found.outcome.value is not None:
+        return await answered(here, plan)
     return reply(found, f"{sentence(summary)}\n{text}").model_copy(update={"is_error": not summary.is_completed})
 
 
