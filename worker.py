@@ -196,7 +196,8 @@ async def serve(
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(settings.max_activities + 8))
     collector = asyncio.create_task(gc_tuning.keep_small())
     async with AsyncExitStack() as workers:
-        await workers.enter_async_context(tool_servers(settings))  # first: they end after the steps that use them
+        servers = tool_servers(settings, connection.address)
+        await workers.enter_async_context(servers)  # first, as they end after the steps that use them
         running = _workers(connection.client, settings, tools, indexed, fault)
         for each in running:
             await workers.enter_async_context(each)
