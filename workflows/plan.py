@@ -107,8 +107,10 @@ class PlanWorkflow(WaitingHandlers):
             raise InvalidPlan(problems)
         plan = plan.model_copy(update={"id": plan.id or workflow.info().workflow_id.removeprefix("plan-")})
         self._execution = Execution(Run.of(plan, request.options, Facts(), {}))
-        # A plan that a step starts may have been written by an LLM: it owns what the plan of the step owns.
-        self._execution.run.owns = plan.owns if workflow.info().parent is None else request.options.owns
+        # A plan that a step starts may have been written by an LLM: it owns what the plan of the step owns. One that an
+        # agent starts over MCP waives nothing, so it owns nothing.
+        counts = workflow.info().parent is None and request.options.waivers
+        self._execution.run.owns = plan.owns if counts else request.options.owns
 
     def _requested(self, request: PlanRequest, text: str) -> Run:
         """A Run without steps, for a plan that the LLM will write."""
