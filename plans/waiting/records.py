@@ -22,7 +22,7 @@ class Answered(Value):
     source: Literal["signal", "update", "timeout"] = Field(
         default="signal", description="timeout: its time limit passed, and the default was taken."
     )
-    via: str = Field(default="", description="Where the person spoke: web, link; empty: by command or program.")
+    via: str = Field(default="", description="Where the person spoke: web, link, mcp; empty: by command or program.")
     verified: bool = Field(default=False, description="A login has verified the name; only of signed messages.")
 
     @property
@@ -48,7 +48,7 @@ class Event(Value):
     by: str = ""
     time: datetime
     size: int = Field(default=0, ge=0, description="Bytes of its JSON text.")
-    via: str = Field(default="", description="Where the person spoke: web, link; empty: by command or program.")
+    via: str = Field(default="", description="Where the person spoke: web, link, mcp; empty: by command or program.")
     verified: bool = Field(default=False, description="A login has verified the name; only of signed messages.")
 
     @property
