@@ -38,6 +38,11 @@ class Answer(Answered):
     used: bool = Field(default=False, description="The step has completed with it.")
     digest: str = Field(default="", description="Of the question it is about; empty: it was not known as a whole.")
 
+    def view(self) -> dict[str, Any]:
+        """Who answered and when, as JSON data: what is known of how the name came in only if there is something."""
+        known = {name for name in ("via", "verified") if getattr(self, name)}
+        return self.model_dump(mode="json", include={"by", "time", "source"} | known)
+
 
 class Event(Value):
     """An event that was sent to the plan."""
