@@ -97,6 +97,74 @@ async def run(order: Order, directory: int, sink: Sink) -> int:
         work.add_done_callback(_looked_at)
 
 
+class Running:
+    """A command that runs on, with pipes to its standard input, output and error."""
+
+    def __init__(self, process: asyncio.subprocess.Process, control: int) -> None:
+        self._process, self._control = process, control
+
+    @property
+    def stdin(self) -> asyncio.StreamWriter:
+        """Its standard input."""
+        return cast(asyncio.StreamWriter, self._process.stdin)
+
+    @property
+    def stdout(self) -> asyncio.StreamReader:
+        """Its standard output."""
+        return cast(asyncio.StreamReader, self._process.stdout)
+
+    @property
+    def stderr(self) -> asyncio.StreamReader:
+        """Its standard error."""
+        return cast(asyncio.StreamReader, self._process.stderr)
+
+    async def ended(self) -> int:
+        """Wait until it and all its processes are dead; returns its exit code, see `supervisor`."""
+        return await self._process.wait()
+
+    async def end(self, patience: float = 0.0) -> None:
+        """End it and all its processes; they have `patience` seconds after the end of their input to end themselves."""
+        self.stdin.close()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.ended(), max(patience, 0.01))
+        self.kill()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.ended(), GRACE_SECONDS + 2 * DRAIN_SECONDS)
+
+    def kill(self) -> None:
+        """Have all its processes ended: SIGTERM, `GRACE_SECONDS`, SIGKILL. Does not wait."""
+        if self._control >= 0:
+            _terminate(self._control)
+            os.close(self._control)
+            self._control = -1
+
+
+async def begin(order: Order, directory: int) -> Running:
+    """Start a command that runs on in an open directory. Its processes die with the worker at the latest."""
+    control_out, control_in = os.pipe()
+    try:
+        inherited = [control_out, os.dup(directory)]
+        inherited.append(_written(order, *inherited))
+        try:
+            async with _starting.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
+                process = await asyncio.create_subprocess_exec(
+                    *_launcher(inherited[-1]),
+                    stdin=asyncio.subprocess.PIPE,
+                    stdout=asyncio.subprocess.PIPE,
+                    stderr=asyncio.subprocess.PIPE,
+                    env=CONSTANT,
+                    start_new_session=True,
+                    pass_fds=inherited,
+                )
+        finally:
+            for descriptor in inherited:
+                os.close(descriptor)
+    except BaseException:
+        os.close(control_in)
+        raise
+    return Running(process, control_in)
+
+
 def tried(order: Order, seconds: float) -> subprocess.CompletedProcess[bytes]:
     """Run a command and wait, for at most this long. Raises OSError, TimeoutExpired. No process is left behind."""
     control, held = os.pipe()

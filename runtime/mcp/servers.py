@@ -1,0 +1,116 @@
+"""Reads `mcp.toml`: the servers of tools that a worker offers to plans, by name.
+
+    [servers.files]
+    command = "npx"
+    args = ["-y", "@modelcontextprotocol/server-filesystem@2026.7.10", "{workspace}"]
+    workspace = "write"
+    network = true
+
+    [servers.tracker]
+    url = "https://mcp.example.org/mcp"
+    token = "env:TRACKER_TOKEN"
+
+There is one file, the operator's: in the state directory, or where PLANS_MCP says. A file of the same name in a
+workspace or a repository is never read, as what it names would be started unasked. Nothing of the file gets into a
+plan, a history, a log or a prompt; errors name the file and the key, never a value.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, SecretStr, ValidationError
+
+from plans.definition.checks.plain_words import in_plain_words
+from plans.errors import PlanError
+from plans.model import Value
+from runtime.mcp.references import secret_of
+from runtime.mcp.tool_server import MAX_SERVERS, Name, ToolServer
+from runtime.settings import SettingError, Settings
+
+FILE = "mcp.toml"
+"""Name of the file in the state directory, unless PLANS_MCP names another."""
+SETTING = "PLANS_MCP"
+MAX_BYTES = 1024 * 1024
+
+
+class ToolServerFile(Value):
+    """The content of an mcp.toml."""
+
+    servers: dict[Name, ToolServer] = Field(default_factory=dict, max_length=MAX_SERVERS)
+
+
+def file_of(settings: Settings) -> Path:
+    """Where the servers are read from."""
+    return settings.mcp or settings.state_dir / FILE
+
+
+def read_servers(settings: Settings) -> Mapping[str, ToolServer]:
+    """The servers by name; none if there is no file and none is named. Raises SettingError."""
+    path = file_of(settings)
+    try:
+        with path.open("rb") as file:
+            _check_owner(path, os.fstat(file.fileno()))
+            data = file.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise _refused(path, f"it is larger than {MAX_BYTES:,} bytes")
+        return _checked(path, tomllib.loads(data.decode("utf-8")))
+    except FileNotFoundError:
+        if settings.mcp is None:
+            return {}
+        raise _refused(path, "it does not exist; create it, or name another") from None
+    except OSError as error:
+        raise _refused(path, f"it cannot be read: {error.strerror}") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise _refused(path, f"it is not TOML: {error}") from None
+
+
+def secrets_in(servers: Mapping[str, ToolServer], directory: Path, environ: Mapping[str, str]) -> list[SecretStr]:
+    """The secrets that the servers' references lead to now, to be masked wherever a value or a log would show them."""
+    found: list[SecretStr] = []
+    for reference in (each for server in servers.values() for each in _references(server)):
+        with suppress(PlanError):  # whoever uses the server is told
+            found.append(SecretStr(secret_of(reference, directory, environ)))
+    return found
+
+
+def _references(server: ToolServer) -> Iterator[str]:
+    yield from server.env.values()
+    yield from (each for each in (server.token, server.oauth and server.oauth.client_secret) if each)
+
+
+def _checked(path: Path, data: Any) -> Mapping[str, ToolServer]:
+    try:
+        found = ToolServerFile.model_validate(data).servers
+    except ValidationError as error:
+        lines = [f"{_place(each)}: {in_plain_words(str(each['msg']))}" for each in error.errors()]
+        raise _refused(path, "; ".join(lines[:10])) from None
+    wrong = [f"servers.{name}.{problem}" for name, server in found.items() for problem in server.problems]
+    if wrong:
+        raise _refused(path, "; ".join(wrong[:10]))
+    return found
+
+
+def _place(error: Any) -> str:
+    parts = [str(part) for part in error["loc"] if part != "[key]"]
+    return ".".join(parts) or "the file"
+
+
+def _check_owner(path: Path, status: os.stat_result) -> None:
+    """What it names is started as the worker's user: nobody else may have written it."""
+    if not stat.S_ISREG(status.st_mode):
+        raise _refused(path, "it is not a file")
+    if status.st_uid not in (0, os.geteuid()):
+        raise _refused(path, "it belongs to another user, who could have programs started; make it yours")
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise _refused(path, f"others may change it, and have programs started; run `chmod go-w {path}`")
+
+
+def _refused(path: Path, problem: str) -> SettingError:
+    return SettingError({SETTING: f"{path}: {problem}"})
