@@ -104,6 +104,11 @@ def digest_of_tool(server: str, tool: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def definitions(tools: Mapping[str, ToolSpec]) -> dict[str, str]:
+    """The definitions of the tools of servers, by name."""
+    return {name: spec.definition for name, spec in tools.items() if spec.definition}
+
+
 def step_tool_name(server: str, own: str, taken: Collection[str]) -> str:
     """The name that steps use: `server.tool`, of safe characters. Two names that would look the same get a mark."""
     plain = _ODD.sub("_", own)[:MAX_NAME]
