@@ -7,7 +7,6 @@ error, 2 bad setting, 3 no server.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import gc
 import logging
@@ -36,6 +35,7 @@ from activities.lifecycle.record_end import EndRecorder, SummaryWriter
 from activities.lifecycle.snapshot_workspace import SnapshotTaker
 from activities.llm.ask_llm import AskLlm
 from activities.llm.model import LanguageModel
+from activities.mcp.of_settings import tool_servers
 from activities.notify.deliver import Notifier
 from activities.notify.targets import read_targets
 from activities.provenance.journal import Journal
@@ -51,6 +51,7 @@ from runtime.connect import Connection, reach, storage
 from runtime.errors import NotConnected
 from runtime.service.presence import Presence
 from runtime.service.stop_signals import stop_on_signals, stop_with_parent
+from runtime.service.worker_arguments import parser
 from runtime.settings import Settings
 from runtime.storage import LocalDirectory
 from runtime.task_queues import WORKER
@@ -69,7 +70,6 @@ STICKY = timedelta(seconds=2)
 BEAT = timedelta(seconds=1)
 """Longest interval between heartbeats to the server, and so the delay until a step notices its cancellation."""
 CACHED_WORKFLOWS = 1_000
-MAX_PROCESSES = 64
 
 
 def build(
@@ -196,6 +196,8 @@ async def serve(
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(settings.max_activities + 8))
     collector = asyncio.create_task(gc_tuning.keep_small())
     async with AsyncExitStack() as workers:
+        servers = tool_servers(settings, connection.address)
+        await workers.enter_async_context(servers)  # first, as they end after the steps that use them
         running = _workers(connection.client, settings, tools, indexed, fault)
         for each in running:
             await workers.enter_async_context(each)
@@ -221,7 +223,7 @@ def _workers(
 def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     """Run a worker with command-line arguments and an environment; returns the exit code."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
-    flags = vars(_parser().parse_args(arguments))
+    flags = vars(parser().parse_args(arguments))
     try:
         address, processes, child, patience = (flags.pop(n) for n in ("address", "processes", "child", "patience"))
         environ = {**environ, "TEMPORAL_ADDRESS": address} if address else environ
@@ -247,32 +249,6 @@ def main() -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="plan worker", description="Run the steps of plans until stopped.")
-    parser.add_argument("--address", metavar="HOST:PORT", help="Temporal server (TEMPORAL_ADDRESS)")
-    parser.add_argument("--queue", dest="task_queue", metavar="NAME", help="task queue (PLANS_TASK_QUEUE)")
-    parser.add_argument("--queues", metavar="A,B", help="also run steps from these queues (PLANS_QUEUES)")
-    parser.add_argument("--workspace", metavar="DIR", help="default workspace of plans (PLANS_WORKSPACE)")
-    parser.add_argument("--tools", metavar="MODULES", help="your own tools, comma separated (PLANS_TOOLS)")
-    parser.add_argument("--state-dir", metavar="DIR", help="state directory: large values, summaries (PLANS_STATE_DIR)")
-    parser.add_argument(
-        "--approvals", metavar="normal|strict", help="strict: approvals cannot be waived (PLANS_APPROVALS)"
-    )
-    parser.add_argument("--max-activities", metavar="N", help="most steps at the same time (PLANS_MAX_ACTIVITIES)")
-    parser.add_argument("--inline-bytes", metavar="N", help="store longer values outside history (PLANS_INLINE_BYTES)")
-    parser.add_argument("--grace", metavar="SECONDS", help="time for running steps to finish at the end (PLANS_GRACE)")
-    parser.add_argument("--processes", metavar="N", type=_processes, default=1, help="worker processes, 1 to 64")
-    parser.add_argument("--child", metavar="N", type=int, help=argparse.SUPPRESS)
-    parser.add_argument("--patience", metavar="SECONDS", type=float, help=argparse.SUPPRESS)
-    return parser
-
-
-def _processes(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= MAX_PROCESSES:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {MAX_PROCESSES}")
-    return int(text)
 
 
 async def _serve_in(processes: int, arguments: Sequence[str]) -> int:

@@ -89,7 +89,7 @@ class Decision(Value):
     remembered: bool = Field(default=False, description="Follows from an approval of another step, with `remember`.")
     time: datetime
     source: Literal["signal", "update", "timeout"] = "signal"
-    via: str = Field(default="", description="Where the person decided: web, link; empty: by command or program.")
+    via: str = Field(default="", description="Where the person decided: web, link, mcp; empty: by command or program.")
     verified: bool = Field(default=False, description="A login has verified the name; only of signed decisions.")
 
     @property

@@ -6,6 +6,7 @@ The worker and `plan doctor` both build their sandbox here, from the settings.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ from activities.workspace.allowed import WorkspaceRules
 from activities.workspace.effect_log import Effects
 from activities.workspace.workspace import Workspace
 from plans.files.name_patterns import DEFAULT, ProtectedNames
+from runtime.mcp.servers import file_of as mcp_file
+from runtime.mcp.servers import read_servers, secrets_in
 from runtime.settings import Settings
 
 MEBIBYTE = 1024 * 1024
@@ -109,7 +112,8 @@ def environment_of(
 
     effects.preimages.max_total = settings.undo_mb * MEBIBYTE
     token = settings.temporal.get("TEMPORAL_API_KEY")
-    secrets = Secrets([settings.openai_api_key, SecretStr(token) if token else None])
+    of_servers = secrets_in(read_servers(settings), mcp_file(settings).parent, os.environ)
+    secrets = Secrets([settings.openai_api_key, SecretStr(token) if token else None, *of_servers])
     addresses = AddressPolicy.of(settings.http_allow, partial(own_servers, settings, temporal))
     names = ProtectedNames(settings.protected, source_files(settings.tools))
     rules = WorkspaceRules.of(settings)

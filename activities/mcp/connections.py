@@ -112,17 +112,27 @@ class ToolServers:
         asked = self._of(server)
         if not asked.offers(tool):
             raise ToolError("MCP_NO_TOOL", f"mcp.toml keeps plans from using {server}.{tool} (its `tools` and `deny`)")
-        connection = await self._connected(server, context.workspace.root)
         if asked.is_local:
             context.level = self._site.sandbox.level
+        try:
+            return await self._called(server, tool, args, context)
+        except ToolError as error:
+            if error.code != "MCP_UNAVAILABLE" or not error.retryable:
+                raise
+        return await self._called(server, tool, args, context)  # nothing was sent: a new connection may do
+
+    async def _called(self, name: str, tool: str, args: dict[str, Any], context: ToolContext) -> Any:
+        connection = await self._connected(name, context.workspace.root)
         with connection.in_use():
             try:
-                return await called(connection, server, asked, tool, args, context)
+                return await called(connection, name, self._of(name), tool, args, context)
             except asyncio.CancelledError:
                 self._in_background(connection.close_unless_alive())
                 raise
             except ToolError as error:
-                if error.code in ("MCP_TIMEOUT", "MCP_LOST", "OUTCOME_UNKNOWN"):
+                if error.code == "MCP_UNAVAILABLE":
+                    await connection.close()
+                elif error.code in ("MCP_TIMEOUT", "MCP_LOST", "OUTCOME_UNKNOWN"):
                     self._in_background(connection.close_unless_alive())
                 raise self._masked(error) from None
 
@@ -157,7 +167,10 @@ class ToolServers:
     async def _wire(self, name: str, workspace: str) -> Wire:
         server = self._of(name)
         if not server.is_local:
-            raise unavailable(name, "servers at a URL are not supported yet")
+            from activities.mcp.tokens import auth_for
+            from activities.mcp.web import Web
+
+            return Web(name, server, self._site.addresses, auth_for(name, server, self._site, self._state))
         from activities.mcp.pipes import Pipes
 
         log = ServerLog(self._state, name, self._secrets)

@@ -16,9 +16,10 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from activities.network.address_policy import AddressPolicy
 from activities.provenance.scan import look
 from activities.sandbox.process import Order, Running, begin
 from activities.sandbox.sandbox import Network, Sandbox
@@ -42,6 +43,8 @@ class Site:
     directory: Path
     """Where mcp.toml is: references to files are relative to it."""
     environ: Mapping[str, str]
+    addresses: AddressPolicy = field(default_factory=AddressPolicy)
+    """What servers at a URL may be connected to, beside what mcp.toml names."""
 
 
 async def start(name: str, server: ToolServer, workspace: str, site: Site) -> Running:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from datetime import datetime
 from pathlib import Path
@@ -15,7 +14,7 @@ from rich.text import Text
 
 from activities.lifecycle.agent_history import AgentHistory
 from client import agents, runs
-from client.cli import environment, output, session
+from client.cli import environment, output, session, signals
 from client.cli.follow.ctrl_c import after_ctrl_c
 from client.cli.follow.follow import exit_code, follow, show_summary
 from client.cli.make import MakeRequest, Out, check_out, follow_making
@@ -151,7 +150,7 @@ def _read(store: AgentHistory) -> History:
     if not running:
         return read.history
     try:
-        ends = asyncio.run(_ends(running))
+        ends = signals.run(_ends(running))
         return store.settle(ends).history if ends else read.history
     except PlanError as error:
         output.say(f"Runs in progress may have ended since: {error.message}")

@@ -12,13 +12,14 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from client.cli import commands, environment
+from client.cli.signals import INTERRUPTED, interrupt
 
-ENDED_OTHERWISE, INTERRUPTED = 1, 130
+ENDED_OTHERWISE = 1
 
 app = typer.Typer(
     name="plan",
@@ -56,7 +57,7 @@ def _common(
 def main() -> None:
     """Run as a program. Exits without interpreter teardown, which can crash the SDK's threads."""
     gc.disable()  # until the command is imported: imports leave no garbage
-    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGTERM, interrupt)
     code = run(sys.argv[1:], loaded=_prepare)
     gc.collect()
     for stream in (sys.stdout, sys.stderr):
@@ -112,7 +113,3 @@ def _prepare() -> None:
 def _show_traceback(arguments: list[str]) -> None:
     if "--debug" in arguments:
         traceback.print_exc()
-
-
-def _interrupt(*_: Any) -> None:
-    raise KeyboardInterrupt

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 import threading
 from typing import Annotated
 
 import typer
 
-from client.cli import environment, output
+from client.cli import environment, output, signals
 from client.codec_server import PORT, CodecServer
 from plans.errors import PlanError
 from runtime.connect import find, storage
@@ -26,7 +25,7 @@ def codec(
 ) -> None:
     """Serve large values to the Temporal UI and CLI. Without it they show references only. Runs until Ctrl-C."""
     settings = environment.settings()
-    origins = origin or asyncio.run(ui_origins(settings))
+    origins = origin or signals.run(ui_origins(settings))
     try:
         server = CodecServer(storage(settings), origins, port)
     except OSError as error:

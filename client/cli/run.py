@@ -10,10 +10,11 @@ import typer
 from client import runs
 from client.cli import environment, output, session
 from client.cli import review as reviewing
-from client.cli.follow.ctrl_c import INTERRUPTED, after_ctrl_c
+from client.cli.follow.ctrl_c import after_ctrl_c
 from client.cli.follow.follow import exit_code, follow, show_summary
 from client.cli.options import AsJson, File
 from client.cli.session import Connected
+from client.cli.signals import INTERRUPTED
 from client.draft import drafted
 from client.errors import PlanRefused
 from client.requests.plan_request import Flags, Request, prepare

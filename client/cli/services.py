@@ -12,7 +12,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from client.cli import environment, output
+from client.cli import environment, output, signals
 from client.cli.options import AsJson
 from client.cli.output import say
 from client.doctor import Finding, Verdict, examine
@@ -40,7 +40,7 @@ def up(install: Install = False, uninstall: Uninstall = False, print_: Print = F
     if chosen > 1:
         raise PlanError("use one of --install, --uninstall and --print", "BAD_USAGE")
     if not chosen:
-        raise typer.Exit(asyncio.run(_up(settings, page=web)))
+        raise typer.Exit(signals.run(_up(settings, page=web)))
     service = Service(settings, environment.environ())
     if print_:
         names = ", ".join(sorted(service.given()))
@@ -70,7 +70,7 @@ async def _up(settings: Settings, *, page: bool) -> int:
 
 def down(as_json: AsJson = False) -> None:
     """Stop the server and the worker in the background. All data stays on disk."""
-    asyncio.run(_down(environment.settings(), as_json))
+    signals.run(_down(environment.settings(), as_json))
 
 
 def worker(context: typer.Context) -> None:
@@ -82,7 +82,7 @@ def worker(context: typer.Context) -> None:
 
 def doctor(as_json: AsJson = False) -> None:
     """Check this machine: what is installed and what is missing. Nothing is started or changed."""
-    findings = asyncio.run(examine(environment.environ()))
+    findings = signals.run(examine(environment.environ()))
     if as_json:
         output.show_json([finding.model_dump(mode="json") for finding in findings])
     else:

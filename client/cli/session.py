@@ -6,47 +6,22 @@ action. No Temporal object outlives it, so that the process can exit cleanly.
 
 from __future__ import annotations
 
-import asyncio
 import getpass
 import socket
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from client.cli import environment
+from client.cli import environment, signals
 from client.cli.output import say
-from client.cli.web.record import served
-from runtime.connect import Connection, reach
-from runtime.settings import Settings
+from client.requests.connected import Connected, with_worker
+from runtime.connect import reach
+
+__all__ = ["Connected", "look", "run", "who"]
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Connected:
-    """An open connection to the server, with the settings it was made from."""
-
-    settings: Settings
-    connection: Connection
-    keeps_worker: bool
-    """Whether this machine runs a background worker with these settings."""
-
-    @property
-    def client(self) -> Client:
-        """The Temporal client."""
-        return self.connection.client
-
-    def link(self, workflow_id: str) -> str | None:
-        """URL of a workflow in the Temporal UI; None if the UI is unknown."""
-        return self.connection.workflow_link(workflow_id)
-
-    def page(self, plan: str) -> str | None:
-        """Link to a plan on the web page; None if this state directory serves none."""
-        found = served(self.settings)
-        return found.plan(plan) if found else None
 
 
 def run(action: Callable[[Connected], Awaitable[T]], *, worker: bool = True, starts: bool = False) -> T:
@@ -54,12 +29,12 @@ def run(action: Callable[[Connected], Awaitable[T]], *, worker: bool = True, sta
 
     `starts`: it starts work, which a background worker with these settings must do: tools, the LLM's key.
     """
-    return asyncio.run(_run(action, worker, starts=starts))
+    return signals.run(_run(action, worker, starts=starts))
 
 
 def look(plan: str, query: str, action: Callable[[Connected], Awaitable[T]]) -> T:
     """Like `run`, for one query to one plan: no worker is started if the end record of the plan answers the query."""
-    return asyncio.run(_run(action, True, (plan, query)))
+    return signals.run(_run(action, True, (plan, query)))
 
 
 async def _run(
@@ -72,12 +47,7 @@ async def _run(
     settings = environment.settings()
     connection = await reach(settings, say)
     needed = worker and not (query and await _has_record(connection.client, *query))
-    running = None
-    if needed:
-        from runtime.background_worker import ensure_worker  # `plan list` does without
-
-        running = await ensure_worker(settings, connection, as_set=starts)
-    return await action(Connected(settings, connection, running is not None))
+    return await action(await with_worker(settings, connection, needed=needed, starts=starts))
 
 
 async def _has_record(client: Client, plan: str, query: str) -> bool:

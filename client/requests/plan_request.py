@@ -7,7 +7,7 @@ only a warning if the worker runs on another machine, which may have it.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,8 @@ class Flags:
     review: bool
     inputs: tuple[str, ...]
     id: str | None
+    values: Mapping[str, Any] = field(default_factory=dict)
+    """Values of inputs that are not texts of a command line."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ def prepared(found: PlanFile, flags: Flags, settings: Settings) -> Request:
     plan, problems = check(found.data, known_tools(settings))
     if plan is None:
         raise PlanRefused(problems, found)
-    inputs = _inputs(plan, flags.inputs)
+    inputs = {**_inputs(plan, flags.inputs), **flags.values}
     place = directory_of(found, plan, flags.workspace, settings)
     children = check_children(plan, known_tools(settings), place, settings.state_dir)
     problems = problems + input_values(plan, inputs)[1] + children.problems

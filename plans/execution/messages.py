@@ -36,8 +36,9 @@ Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 """Digest of a call: SHA-256 in hexadecimal digits (`plans.step_call`)."""
 
 
-Via = Literal["", "web", "link"]
-"""Where a person decided: on the web page, or with a one-time link; empty: by command or program."""
+Via = Literal["", "web", "link", "mcp"]
+"""Where a person decided: on the web page, with a one-time link, or through an agent's MCP client; empty: by command or
+program."""
 
 
 class Approve(Value):

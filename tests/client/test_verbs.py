@@ -23,6 +23,7 @@ NOT_ON_PLANS = {
     "codec",
     "worker",
     "web",
+    "mcp",
 }
 """Commands for plan files, this machine and its processes."""
 OTHER_NAMES = {

@@ -10,9 +10,9 @@ import sys
 from client import runs
 from client.cli import output, session
 from client.cli.session import who
+from client.cli.signals import INTERRUPTED
 from plans.errors import PlanError
 
-INTERRUPTED = 130
 _ANSWERS = {"i": "i", "interrupt": "i", "c": "c", "cancel": "c"}
 
 

@@ -20,9 +20,9 @@ from rich.style import Style
 from activities.outputs.stored_output import Number
 from client.cli import output, session
 from client.cli.changes.files import OfStep
-from client.cli.follow.ctrl_c import INTERRUPTED
 from client.cli.options import AsJson, Id
 from client.cli.session import Connected
+from client.cli.signals import INTERRUPTED
 from client.ids import plan_id
 from client.logs.attempts import Shown
 from client.logs.feed import Began, Ended, Event, Wrote, feed, raw

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated
 
 import typer
 
-from client.cli import environment, output
+from client.cli import environment, output, signals
 from client.cli.options import AsJson
 from client.notifications.targets import list_targets, send_test
 from plans.views.safe_text import line
@@ -50,7 +49,7 @@ def list_(as_json: AsJson = False) -> None:
 @app.command("test")
 def send(target: Target, as_json: AsJson = False) -> None:
     """Send a test message to a target, from this machine."""
-    asyncio.run(send_test(environment.settings(), target))
+    signals.run(send_test(environment.settings(), target))
     if as_json:
         output.show_json({"target": target, "sent": True})
     else:

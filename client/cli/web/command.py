@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-import signal
 import webbrowser
-from collections.abc import Coroutine
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote
 
 import typer
 
-from client.cli import environment, output
-from client.cli.follow.ctrl_c import INTERRUPTED
+from client.cli import environment, output, signals
 from client.cli.output import say
 from client.cli.session import who
-from client.cli.web.record import ServedPage, recorded, served
+from client.web.served import ServedPage, recorded, served
 from plans.errors import PlanError
 from runtime.background_worker import ensure_worker
 from runtime.connect import Connection, reach
@@ -41,7 +36,7 @@ def web(port: Port = None, listen: Listen = None, open_: Open = False) -> None:
     settings = environment.settings().with_flags(web_listen=listen)
     page = served(settings) if port is None and listen is None else None
     if page is None:
-        _run(_web(settings, port, open_))
+        signals.run(_web(settings, port, open_))
         return
     say("The page is being served already.")
     _show(page, "/", open_)
@@ -54,7 +49,7 @@ def review(settings: Settings, plan: str) -> None:
     if page is not None:
         _show(page, path, False)
     else:
-        _run(_web(settings, None, False, path))
+        signals.run(_web(settings, None, False, path))
 
 
 async def beside(settings: Settings, connection: Connection) -> None:
@@ -71,30 +66,6 @@ async def beside(settings: Settings, connection: Connection) -> None:
             await serve(settings, environment.environ(), who(), ready, connection=connection)
         except PlanError as error:
             say(f"The web page is not served: {error.message}")
-
-
-def _run(serving: Coroutine[None, None, None]) -> None:
-    """Serve until a signal; at the second one, end at once, whatever still runs. Raises KeyboardInterrupt.
-
-    A handler that raises would do so in whatever the event loop runs at the moment, which may swallow it.
-    """
-    try:
-        asyncio.run(_until_stopped(serving))
-    except asyncio.CancelledError:
-        raise KeyboardInterrupt from None
-
-
-async def _until_stopped(serving: Coroutine[None, None, None]) -> None:
-    task = asyncio.ensure_future(serving)
-
-    def stop() -> None:
-        if task.cancelling():
-            os._exit(INTERRUPTED)
-        task.cancel()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop)
-    await task
 
 
 async def _web(settings: Settings, port: int | None, open_: bool, path: str = "/") -> None:

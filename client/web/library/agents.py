@@ -16,13 +16,13 @@ from activities.lifecycle.agent_history import AgentHistory
 from client import agents, draft, runs
 from client.local_tools import known_tools
 from client.requests.llm import require_llm
+from client.requests.roots import Roots
 from client.requests.workspaces import named
 from client.web.access import Role, needs, person_of
 from client.web.forms import done, form_of, text_of
 from client.web.rendering import page
 from client.web.service import service_of
 from client.web.start.pages import ready
-from client.web.start.roots import Roots
 from plans.agents import history as history_of
 from plans.agents.history import Entry, History
 from plans.agents.order import AgentLimits, AgentOrder, step_args

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from client import runs
+from client.requests.roots import Roots
 from client.schedules.create import Changes, Rules
 from client.schedules.server import checked_name
 from client.schedules.spec import OVERLAPS, Timing, catchup_of, overlap_of, spec_of, zone_of
@@ -20,7 +21,6 @@ from client.web.library.schedule_words import on_the_page
 from client.web.rendering import page
 from client.web.service import service_of
 from client.web.start.pages import choices_of, ready, source_of
-from client.web.start.roots import Roots
 from client.web.start.sources import INPUT, Choices, Source, checked, requested, text_of_default
 from plans.errors import InvalidPlan, PlanError
 

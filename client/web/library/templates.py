@@ -12,13 +12,13 @@ from client.differences.texts import Side, text_rows
 from client.errors import PlanRefused
 from client.local_tools import known_tools
 from client.plan_file import check
+from client.requests.roots import Roots
 from client.templates.known import Known
 from client.web.access import Role, needs
 from client.web.forms import done, form_of, text_of
 from client.web.rendering import page
 from client.web.service import service_of
 from client.web.start.pages import source_of
-from client.web.start.roots import Roots
 from client.web.start.sources import Source
 from plans.definition.parsing import read_plan
 from plans.definition.template_calls import waived

@@ -17,6 +17,7 @@ from client.importers.plan_text import row
 from client.importers.plan_text import text_of as text_of_import
 from client.requests.llm import require_llm
 from client.requests.plan_request import Request as PlanRequest
+from client.requests.roots import Roots
 from client.requests.workspaces import named
 from client.runs import Started
 from client.templates.known import Known
@@ -24,7 +25,6 @@ from client.web.access import Role, needs, person_of
 from client.web.forms import done, form_of, text_of
 from client.web.rendering import page
 from client.web.service import service_of
-from client.web.start.roots import Roots
 from client.web.start.sources import INPUT, Choices, Source, checked, pasted, requested, text_of_default
 from plans.errors import InvalidPlan, PlanError
 from plans.run import Options

@@ -12,9 +12,9 @@ from client.errors import PlanRefused
 from client.local_tools import known_tools
 from client.plan_file import PlanFile, check, load
 from client.requests.plan_request import Flags, Request, prepared
+from client.requests.roots import Roots
 from client.requests.workspaces import asking_in, directory_of
 from client.templates.known import Known, plan_file_of
-from client.web.start.roots import Roots
 from plans.definition.parsing import MAX_BYTES, Unreadable
 from plans.definition.template_calls import waived
 from plans.definition.will_ask import Asking

@@ -59,7 +59,7 @@ class DecisionView(Value):
     comment: str = ""
     time: datetime | None = None
     source: str = Field(default="signal", description="signal, update, or timeout: its time limit decided.")
-    via: str = Field(default="", description="Where the person decided: web, link; empty: by command or program.")
+    via: str = Field(default="", description="Where the person decided: web, link, mcp; empty: by command or program.")
     verified: bool = Field(default=False, description="A login has verified the name.")
     remembered: bool = Field(default=False, description="It follows from an approval of another step.")
     changed_args: bool = Field(default=False, description="The approver replaced the arguments.")

@@ -10,8 +10,8 @@ from temporalio.client import Client
 from temporalio.worker import Worker
 
 from client import runs
+from client.requests.roots import OutsideRoots, Roots
 from client.rpc import ask
-from client.web.start.roots import OutsideRoots, Roots
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
 from runtime.server import Server

@@ -1,6 +1,6 @@
-"""The directories whose plan files the page may read, and below which a person may choose a workspace on it.
+"""The directories whose plan files the page, or an agent, may read, and below which they may choose a workspace.
 
-They are named when the page is started: PLANS_WORKSPACE, else the directory that the page is served from,
+They are named when the page or the agents' server is started: PLANS_WORKSPACE, else the current directory,
 and each of PLANS_WORKSPACES. A path that leads out of them, also by a link, is refused.
 """
 
@@ -29,7 +29,7 @@ _LEFT_OUT = frozenset(("node_modules", "venv", "__pycache__", "target", "dist", 
 
 
 class OutsideRoots(PlanError):
-    """A path that the page may not use."""
+    """A path that the page, or an agent, may not use."""
 
     code = "OUTSIDE_ROOTS"
 
@@ -46,7 +46,7 @@ class Listed:
 
 @dataclass(frozen=True)
 class Roots:
-    """The directories of one served page; the first is where its templates are."""
+    """The directories of one served page or agents' server; the first is where its templates are."""
 
     paths: tuple[Path, ...]
 

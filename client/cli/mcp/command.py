@@ -1,0 +1,31 @@
+"""The command `plan mcp`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from typing import Annotated
+
+import typer
+
+from client.cli import environment
+from client.cli.session import who
+
+MayApprove = Annotated[
+    bool, typer.Option("--may-approve", help="Let agents approve, deny, answer and send events: you trust them to.")
+]
+Templates = Annotated[
+    str, typer.Option("--templates", metavar="NAMES", help="Offer these saved templates as tools, by commas.")
+]
+
+
+def mcp(may_approve: MayApprove = False, templates: Templates = "") -> None:
+    """Serve plans to an agent over MCP, on standard input and output."""
+    from client.mcp.host import Host
+    from client.mcp.server import build
+
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
+    names = tuple(filter(None, (name.strip() for name in templates.split(","))))
+    host = Host(environment.settings(), environment.environ(), who(), may_approve, names)
+    asyncio.run(build(host).run_stdio_async())

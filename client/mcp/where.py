@@ -1,0 +1,36 @@
+"""Where a person decides what a plan awaits, for an agent that may not: a page, the Temporal UI, a command.
+
+The link to the web page is without its secret: what an agent is told must not let it decide.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from pydantic import Field
+
+from client.ids import plan_id, workflow_id
+from client.requests.connected import Connected
+from plans.model import Value
+
+
+class Where(Value):
+    """Where a person sees a plan, and decides what it awaits."""
+
+    page: str | None = Field(default=None, description="The plan on the web page, if that is served.")
+    ui: str | None = Field(default=None, description="The plan in the Temporal UI.")
+    command: str = Field(description="The command that shows what awaits a decision, and how to decide.")
+
+    @property
+    def text(self) -> str:
+        """A sentence for an agent to pass on."""
+        places = [f"on the web page {self.page}"] if self.page else []
+        return f"A person decides {' or '.join([*places, f'with `{self.command}`'])}; you cannot."
+
+
+def where(here: Connected, plan: str) -> Where:
+    """Where people find a plan."""
+    name = plan_id(plan)
+    page = here.page(name)
+    shown = urlsplit(page)._replace(query="", fragment="").geturl() if page else None
+    return Where(page=shown, ui=here.link(workflow_id(plan)), command=f"plan pending {name}")
