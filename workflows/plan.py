@@ -30,6 +30,7 @@ from plans.execution.resume import was_cut_short
 from plans.flow.closing import advance
 from plans.model import Plan, Problem
 from plans.run import PlanStatus, Run, own_steps
+from plans.server_tools import tool_changes
 from plans.views import markdown
 from plans.views.nested.standing import folded_ids
 from workflows import completion, drafting, resume_check, search_attributes, signed
@@ -137,6 +138,7 @@ class PlanWorkflow(WaitingHandlers):
             await self._teller.refused(run, facts, problems)
             raise self._refused(problems)
         run.facts, run.inputs = facts, input_values(run.plan, run.options.inputs)[0]
+        tool_changes.since_start(run, workflow.now())
         signed.judge(run, self._proof)
         if run.resumes:
             await resume_check.compare_files(run)

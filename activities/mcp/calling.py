@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from activities.attempt.errors import bounded, one_line
 from activities.mcp.connection import Connection
-from activities.mcp.results import failed, value_of
+from activities.mcp.flow import GONE, NOT_SENT, TOO_MUCH
+from activities.mcp.program import unavailable
+from activities.mcp.results import failed, too_large, value_of
 from activities.tools.tool import ToolContext
 from plans.errors import ToolError
 from runtime.mcp.tool_server import ToolServer
@@ -24,8 +26,8 @@ if TYPE_CHECKING:
 
 ROOTS_ROUNDS = 3
 """How often a server may ask for the workspace in one call."""
-_TRANSPORT = -32_099, -32_000
-"""JSON-RPC codes that libraries use for faults of a connection."""
+_NO_SESSION = "Session terminated"
+"""What the library says for a server that has forgotten the session: the call was not carried out."""
 
 
 async def called(
@@ -105,10 +107,14 @@ def _refused(connection: Connection, name: str, tool: str, error: MCPError, cont
     if connection.problem is not None:
         return connection.problem
     said = bounded(one_line(error.message), 2_000)
-    if error.code != CONNECTION_CLOSED and not _TRANSPORT[0] <= error.code <= _TRANSPORT[1]:
+    if error.code == NOT_SENT or said == _NO_SESSION:
+        return unavailable(name, said, retryable=True)
+    if error.code == TOO_MUCH:
+        return too_large(name, tool, said)
+    if error.code not in (CONNECTION_CLOSED, GONE):
         return failed(name, tool, f"{said} (code {error.code})")
-    words = connection.last_words()
-    last = f"; the last it printed was: {words}" if words else ""
+    words = connection.last_words() if error.code == CONNECTION_CLOSED else said
+    last = f"; the last of it was: {words}" if words else ""
     if context.call.repeatable:
         return ToolError("MCP_LOST", f"the tool server '{name}' ended or went away during {tool}{last}", retryable=True)
     text = f"the tool server '{name}' ended or went away during {tool}; {_unknown(context)}{last}"

@@ -17,6 +17,8 @@ PER_SECOND = 500
 """Messages per second that a server may send for ever."""
 OVERHEAD = 65_536
 """Bytes of a message beyond the result in it."""
+NOT_SENT, GONE, TOO_MUCH = -32_097, -32_098, -32_099
+"""Codes of errors that we put in place of an answer: the call did not reach the server, may have, or sent too much."""
 BASE64 = 4 / 3
 """A picture takes this many times its bytes."""
 

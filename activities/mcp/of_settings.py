@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import partial
 
 from activities.attempt.environment import sandbox_of
 from activities.attempt.redaction import Secrets
 from activities.mcp.connections import ToolServers
 from activities.mcp.program import Site
+from activities.network.address_policy import AddressPolicy
+from activities.network.own_servers import own_servers
 from plans.files.name_patterns import ProtectedNames
 from runtime.mcp.servers import file_of, read_servers, secrets_in
 from runtime.settings import Settings
 
 
-def tool_servers(settings: Settings, environ: Mapping[str, str] = os.environ) -> ToolServers:
-    """The servers, none of them started yet. Raises SettingError for a bad mcp.toml."""
+def tool_servers(settings: Settings, temporal: str = "", environ: Mapping[str, str] = os.environ) -> ToolServers:
+    """The servers, none of them started yet. Raises SettingError for a bad mcp.toml.
+
+    `temporal`: HOST:PORT of the server that the worker is connected to, which no server of tools may lead to.
+    """
     from activities.tools.registry import source_files  # lazily, as it loads every tool
 
     servers, directory = read_servers(settings), file_of(settings).parent
     names = ProtectedNames(settings.protected, source_files(settings.tools))
-    site = Site(sandbox_of(settings), names, settings.cache_dir, directory, environ)
+    addresses = AddressPolicy.of(settings.http_allow, partial(own_servers, settings, temporal))
+    site = Site(sandbox_of(settings), names, settings.cache_dir, directory, environ, addresses)
     return ToolServers(servers, site, settings.state_dir, Secrets(secrets_in(servers, directory, environ)))

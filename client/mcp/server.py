@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib import metadata
 from typing import Any
 
+from mcp.server.context import ServerMiddleware
 from mcp.server.extension import Extension
 from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.server.mcpserver import Context, MCPServer
@@ -18,7 +19,11 @@ from mcp.types import CallToolResult, InputRequiredResult, Tool
 from pydantic import AnyUrl
 
 from client.mcp import errors, prompts, resources
+from client.mcp.decisions import asking
 from client.mcp.host import Forbidden, Host
+from client.mcp.tasks.extension import Tasks
+from client.mcp.tasks.listen import TaskNotifications
+from client.mcp.templates.calling import Templates
 from client.mcp.tools import checking, controlling, deciding, editing, files, following, showing, starting
 from plans.errors import PlanError
 
@@ -26,9 +31,10 @@ Register = Callable[[MCPServer[Any], Host], None]
 
 AREAS: tuple[Register, ...] = (
     checking.register, starting.register, showing.register, following.register, editing.register, controlling.register,
-    files.register, deciding.register, resources.register, prompts.register,
+    files.register, deciding.register, asking.register, resources.register, prompts.register,
 )  # fmt: skip
-EXTENSIONS: tuple[Callable[[Host], Extension], ...] = ()
+EXTENSIONS: tuple[Callable[[Host], Extension], ...] = (Tasks,)
+MIDDLEWARE: tuple[Callable[[Host], ServerMiddleware[Any]], ...] = (TaskNotifications,)
 
 NAME = "plans"
 INSTRUCTIONS = """Durable plans of tool steps on Temporal. A plan keeps running when you, this server or the machine \
@@ -43,12 +49,17 @@ class PlanServer(MCPServer[Any]):
     none.
     """
 
+    templates: Templates | None = None
+
     async def list_tools(self) -> list[Tool]:
-        """The tools, with schemas that say that there are no other arguments."""
-        return [
+        """The tools, with schemas that say that there are no other arguments; then those of templates."""
+        own = [
             tool.model_copy(update={"input_schema": {**tool.input_schema, "additionalProperties": False}})
             for tool in await super().list_tools()
         ]
+        names = {tool.name for tool in own}
+        offered = await self.templates.tools() if self.templates else []
+        return [*own, *(tool for tool in offered if tool.name not in names)]
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
@@ -57,6 +68,10 @@ class PlanServer(MCPServer[Any]):
         try:
             tools = {tool.name: tool for tool in await self.list_tools()}
             _refuse_unknown(tools, name, arguments)
+            if self.templates and context and all(each.name != name for each in await super().list_tools()):
+                found = await self.templates.call(name, arguments, context)
+                if found is not None:
+                    return found
             return await super().call_tool(name, arguments, context)
         except PlanError as error:
             return errors.told(error)
@@ -94,8 +109,10 @@ def build(host: Host) -> MCPServer[Any]:
         instructions=INSTRUCTIONS,
         version=_version(),
         extensions=[each(host) for each in EXTENSIONS],
+        middleware=[each(host) for each in MIDDLEWARE],
         log_level="WARNING",
     )
+    server.templates = Templates(host)
     for register in AREAS:
         register(server, host)
     return server

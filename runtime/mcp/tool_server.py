@@ -46,8 +46,8 @@ class OAuth(Value):
     @property
     def problem(self) -> str:
         """Why no token can be had like this; empty if it can."""
-        if self.grant == "client_credentials" and not (self.client_id and self.client_secret):
-            return "oauth: `client_credentials` needs clientId and clientSecret (a reference: env:NAME or file:PATH)"
+        if self.grant == "client_credentials" and not (self.client_id and self.client_secret and self.issuer):
+            return "oauth: `client_credentials` needs clientId, clientSecret (env:NAME or file:PATH) and issuer"
         if self.issuer and not _is_safe(urlsplit(self.issuer)):
             return "oauth.issuer: write an https URL; plain http is for this machine only"
         return ""
@@ -75,6 +75,12 @@ class ToolServer(Value):
     network: bool = Field(default=False, description="Whether the program may use the network.")
     read: list[str] = Field(default_factory=list, max_length=100, description="Further paths that it may read.")
     tools: list[str] = Field(default_factory=list, max_length=1_000, description="Patterns of tools; none: all.")
+    approval: dict[Text, Literal["never", "always"]] = Field(
+        default_factory=dict, max_length=1_000, description="By tool, whether it asks; default: always."
+    )
+    repeatable: list[Text] = Field(
+        default_factory=list, max_length=1_000, description="Tools that may be called again when a call was lost."
+    )
     deny: list[str] = Field(default_factory=list, max_length=1_000, description="Patterns of tools that are left out.")
 
     @property

@@ -124,6 +124,9 @@ class WebSettings(BaseModel):
     web_mcp_templates: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
     """Saved templates that the page's MCP server offers as tools of their own, comma separated; `all`."""
 
+    web_mcp_decide: Literal["here", "questions", "elsewhere"] = "here"
+    """What people decide through the clients of their agents: everything, only answers to questions, nothing."""
+
     def web_problem(self) -> dict[str, str]:
         """By variable, why these settings do not make a login; empty if they do. For whoever serves the page."""
         if self.web_oidc_issuer and self.web_proxy_header:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -18,9 +18,15 @@ MayApprove = Annotated[
 Templates = Annotated[
     str, typer.Option("--templates", metavar="NAMES", help="Offer these saved templates as tools, by commas.")
 ]
+Decide = Annotated[
+    Literal["here", "questions", "elsewhere"],
+    typer.Option(
+        "--decide", help="What people decide in the agent's client: all (here), only answers (questions), nothing."
+    ),
+]
 
 
-def mcp(may_approve: MayApprove = False, templates: Templates = "") -> None:
+def mcp(may_approve: MayApprove = False, templates: Templates = "", decide: Decide = "here") -> None:
     """Serve plans to an agent over MCP, on standard input and output."""
     from client.cli.mcp.stdio import serve  # the library is slow to import, which `plan mcp --help` does without
     from client.mcp.host import Host
@@ -30,6 +36,6 @@ def mcp(may_approve: MayApprove = False, templates: Templates = "") -> None:
         sys.stderr.write("An agent starts this command and speaks MCP with it; docs/mcp.md says how. End it: Ctrl-D\n")
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="plan mcp: %(message)s")
     names = tuple(filter(None, (name.strip() for name in templates.split(","))))
-    host = Host(environment.settings(), environment.environ(), who(), may_approve, names)
+    host = Host(environment.settings(), environment.environ(), who(), may_approve, names, decide)
     if asyncio.run(serve(build(host))):
         raise KeyboardInterrupt

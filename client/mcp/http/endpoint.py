@@ -97,6 +97,8 @@ def endpoint(service: Service) -> McpEndpoint | None:
         service.environ,
         access.user if isinstance(access, SecretLink) else "",
         templates=settings.web_mcp_templates,
+        deciding=settings.web_mcp_decide,
+        hub=service.hub,
         calling=caller,
         connecting=service.connected,
     )

@@ -128,6 +128,9 @@ class Shown(Value):
     problems: list[str] = Field(default_factory=list, description="What keeps a draft from starting.")
     warnings: list[str] = Field(default_factory=list, description="What its author should know of what was started.")
     outcome: Outcome | None = Field(default=None, description="Once it has ended.")
+    outputs: dict[str, Any] | None = Field(
+        default=None, description="Its outputs, whole, where a call waited for them."
+    )
     decide: Where = Field(description="Where a person sees the plan, and decides.")
 
 

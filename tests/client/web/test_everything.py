@@ -80,7 +80,6 @@ NOT_THERE = {
     "schema": "it is for editors",
     "notify list": "it shows the settings of the machine that serves the page",
     "notify test": "it tries the settings of the machine that serves the page",
-    "mcp": "an agent starts it as a program; over HTTP the page serves the same at /mcp",
     "watch-files": "it watches the directory of whoever calls it",
 }
 

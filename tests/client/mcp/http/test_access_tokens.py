@@ -84,11 +84,11 @@ async def test_a_viewer_is_offered_what_only_reads_and_starts_nothing(
 ) -> None:
     async with page.agent(issuer.token(claims(issuer, page, "vic@example.org"))) as agent:
         tools = (await agent.list_tools()).tools
-        assert {"plan_show", "plan_pending"} <= {each.name for each in tools}
+        assert {"plan_show", "plan_tools"} <= {each.name for each in tools}
         assert all(each.annotations and each.annotations.read_only_hint for each in tools)
         with pytest.raises(MCPError, match="FORBIDDEN: plan_start needs the role operator"):
             await agent.call_tool("plan_start", {"plan": PLAN})
-        assert not (await agent.call_tool("plan_pending", {})).is_error
+        assert not (await agent.call_tool("plan_tools", {})).is_error
 
 
 def _without(name: str) -> Make:
