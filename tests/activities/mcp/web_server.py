@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -60,7 +60,8 @@ class Handler(BaseHTTPRequestHandler):
             return self.answer(401, {"no": "token"}, {"WWW-Authenticate": meta})
         message = json.loads(body)
         if message["method"] == "tools/call" and state.behaviour:
-            return getattr(self, state.behaviour)(message)
+            misbehave: Callable[[Any], None] = getattr(self, state.behaviour)
+            return misbehave(message)
         return self.reply(message)
 
     def do_GET(self) -> None:
@@ -70,7 +71,7 @@ class Handler(BaseHTTPRequestHandler):
         if "oauth-protected-resource" in self.path:
             return self.answer(200, {"resource": state.url, "authorization_servers": [state.issuer or state.origin]})
         if "oauth-authorization-server" in self.path:
-            found = {"issuer": state.origin, "token_endpoint": f"{state.origin}/token"}
+            found: dict[str, Any] = {"issuer": state.origin, "token_endpoint": f"{state.origin}/token"}
             found |= {"authorization_endpoint": f"{state.origin}/authorize", "response_types_supported": ["code"]}
             return self.answer(200, found)
         return self.answer(405, {})
